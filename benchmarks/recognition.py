@@ -71,7 +71,7 @@ MODEL_TYPES = {
     "tv-vit": "vit",
     "tv-swin": "swin",
 }
-"""Architecture to the `model_type` of onnxruntime's optimizer; that of others is `bert`."""
+"""Architecture to the `model_type` of onnxruntime's optimizer; `bert` for all other architectures."""
 
 
 class Row(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.functions.unread_inputs import omit_unread_arguments
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import ContainerPlan, Plan, Restorations

@@ -1,6 +1,6 @@
 """Version of a converted model."""
 
-from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.plan.changes import Plan
 from opshift.model.errors import UsageError
 from opshift.model.messages import ModelProto

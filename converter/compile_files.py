@@ -10,7 +10,7 @@ from typing import Final
 
 from opshift.converter.element_types.requested_types import kept_operators
 from opshift.registry import precompiled
-from opshift.registry.explanations.refusal_causes import refusal_causes
+from opshift.registry.explanations import refusal_causes
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.onnx_defs import onnx_defs
 from opshift.registry.registry import default_registry

@@ -39,9 +39,9 @@ def convert_types(
     """Replace element types of a whole model: weights, constants, computed values, inputs and outputs.
 
     A type with more numbers is exact for weights and inputs; results are as precise as it, and no longer
-    rounded to the old type. Other changes require `allow="approximate"`. Nodes whose operator lacks the new
-    type at the opset of the model keep the old one between casts; so do nodes that would leave the range of
-    a type with fewer numbers, such as ReduceSum, and computations with sizes. Local functions are inlined.
+    rounded to the old type. Other changes require `allow="approximate"`. Nodes with an operator that lacks
+    the new type at the model's opset keep the old one between casts; so do nodes that would leave the range
+    of a type with fewer numbers, such as ReduceSum, and computations with sizes. Local functions are inlined.
     `convert_version(model, target, types=...)` does the same before a conversion, and `convert_file` for
     models of any size.
 

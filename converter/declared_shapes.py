@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING
 
 from opshift.converter.shape_arguments import Dims
+from opshift.inference.facts import InferenceScope
 from opshift.inference.root_scopes import root_scopes
 from opshift.model.errors import UsageError
 from opshift.model.graphs import nested_containers, root_graphs
 from opshift.model.message_text import hint_at_similar
+from opshift.model.messages import GraphProto, ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
 from opshift.model.types import (
     Symbol,
     declared_dims,
@@ -18,11 +19,7 @@ from opshift.model.types import (
     fill_type,
     type_to_string,
 )
-
-if TYPE_CHECKING:
-    from opshift.inference.facts import InferenceScope
-    from opshift.model.messages import GraphProto, ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
-    from opshift.registry.registry import Registry
+from opshift.registry.registry import Registry
 
 MAX_LISTED = 10
 """Maximum number of names in a remedy."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.plain_data import Json
 from opshift.model.shared_data import FrozenRecord
-from opshift.registry.explanations.refusal_causes import refusal_cause
+from opshift.registry.explanations import refusal_cause
 
 UNKNOWN_SHAPE = "unknown.shape"
 

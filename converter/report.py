@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, field, replace
 from typing import Any
 
-from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import ContainerPlan, NodeChange, OpsetChange, Plan
 from opshift.converter.recognition.result import NearMiss, Recognition, RecognizedNode
@@ -115,7 +115,7 @@ class Report(FrozenRecord):
         notes: opsets that stay because the target supports them, and the release that is used in place of
             an unlisted one, a sentence each.
         requested: the repairs that the caller requested: shapes, element types, folding, and removed domains.
-        removed_imports: domains whose opset imports are removed, because no node needs them.
+        removed_imports: domains with opset imports that are removed, because no node needs them.
         recognized: nodes that replaced others, if recognition is requested.
         near_misses: nodes that match the pattern of an operator, and remain.
         unsupported: target runtimes that do not implement all nodes of the result, a sentence each; empty in

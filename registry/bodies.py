@@ -100,6 +100,7 @@ class FunctionDefinition(Record):
             UsageError: the operator is not a function, or its body depends on the node and none is given.
             CannotConvert: the node is invalid, or its body depends on an unknown fact about its inputs.
         """
+        # few programs read bodies as messages, which need protobuf
         from opshift.registry.function_protos import function_body
 
         return function_body(cast("OperatorVersion", self), node, input_types, opset, registry)

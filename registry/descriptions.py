@@ -5,8 +5,8 @@ from typing import Final
 
 from opshift.model.plain_data import Json
 from opshift.model.shared_data import ReadOnlyDict
-from opshift.registry.described import Described, Descriptions
 from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.record import Described, Descriptions
 
 Texts = Mapping[tuple[str, str], str]
 """Texts by group (a field of `Descriptions`) and name; the name of the operator's own text is empty."""

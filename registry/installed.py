@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from functools import cache, cached_property
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -27,7 +28,7 @@ def installed_entry_points(group: str) -> tuple[EntryPoint, ...]:
     """Return the entry points of a group."""
     if not _may_exist(group):
         return ()
-    from importlib.metadata import entry_points
+    from importlib.metadata import entry_points  # slow, and rarely needed
 
     return tuple(entry_points(group=group))
 
@@ -38,8 +39,6 @@ def _may_exist(group: str) -> bool:
     Without such packages, this spares the import of `importlib.metadata`, which takes longer than to convert
     a model.
     """
-    from importlib.machinery import PathFinder
-
     if any(hasattr(each, "find_distributions") and each is not PathFinder for each in sys.meta_path):
         return True
     try:

@@ -10,12 +10,12 @@ from opshift.opsets import OPSETS
 from opshift.registry.definition_files import REVIEWERS, RUNTIMES, TYPES, definition_files
 from opshift.registry.errors import DefinitionError, DefinitionFinding, InvalidDefinition
 from opshift.registry.lint.rule_table import rules_for
+from opshift.registry.lint.runtimes import runtime_findings
 from opshift.registry.lint.tree_rules import TreeOperator
 from opshift.registry.loader import load_operator, require_known_opsets
 from opshift.registry.models import Operator
 from opshift.registry.registry import Registry, load_registry
 from opshift.registry.runtimes.files import load_runtime
-from opshift.registry.runtimes.lint import runtime_findings
 from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import place_of
 

@@ -12,14 +12,13 @@ from pydantic import ValidationError
 from opshift.model.errors import Place
 from opshift.model.plain_data import Json
 from opshift.model.shared_data import ReadOnlyDict
-from opshift.registry.described import Descriptions
 from opshift.registry.descriptions import GROUPS, Texts, flatten, set_texts, texts_of
 from opshift.registry.errors import DefinitionError, DefinitionFinding, InvalidDefinition
 from opshift.registry.lint.apply import DRAFT_RULES, Problems, operator_problems, version_problems
 from opshift.registry.lint.format import format_problems
 from opshift.registry.lint.rule_table import Keys, Problem, nearest
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.record import from_plain_data
+from opshift.registry.record import Descriptions, from_plain_data
 from opshift.registry.releases import Releases
 from opshift.registry.step_rules import compatible_steps
 from opshift.registry.type_sets import TypeSets

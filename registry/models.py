@@ -12,12 +12,10 @@ from typing import Annotated, ClassVar, Literal
 from opshift.model.operator_ids import OperatorId
 from opshift.model.plain_data import Json, json_values
 from opshift.model.shared_data import ReadOnlyDict
-from opshift.registry.attribute_values import Number, Scalar, Value, stored_value
+from opshift.registry.attribute_values import Axes, Bridge, Number, Scalar, Value, stored_value
 from opshift.registry.bodies import FunctionDefinition
-from opshift.registry.described import Described
-from opshift.registry.literals import Axes, Bridge
 from opshift.registry.recognized_forms import NodeExample, RecognizedForm
-from opshift.registry.record import Checked, Record, to_plain_data
+from opshift.registry.record import Checked, Described, Record, to_plain_data
 from opshift.registry.steps import Step, StepAction, parse_action
 
 AttributeTypeName = Literal[

@@ -18,9 +18,8 @@ from typing import Any, Final, TypeVar, cast
 from opshift.model.errors import CannotWrite
 from opshift.model.shared_data import ReadOnlyDict
 from opshift.opsets import OPSETS
-from opshift.registry.described import DETAILS, DETAILS_LOADER
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.record import Record
+from opshift.registry.record import DETAILS, DETAILS_LOADER, Record
 
 CLASS_KEY: Final = ""
 """JSON key of a record's class name; empty, so it cannot collide with a field or an attribute name."""
@@ -146,7 +145,7 @@ def _read_cached(path: str) -> str | None:
 
 def _write_cached(path: Path, text: str) -> None:
     """Write a file if possible, and remove those of the oldest other states."""
-    from opshift.model.atomic_files import AtomicFiles, write_all
+    from opshift.model.atomic_files import AtomicFiles, write_all  # the cache is rarely written
 
     with suppress(OSError, CannotWrite), AtomicFiles() as files, files.new(path) as (file, _):
         write_all(file, f"{text}\n".encode("ascii"))

@@ -23,6 +23,7 @@ from opshift.registry.definition_files import RELEASES, TYPES
 from opshift.registry.descriptions import set_texts_on_demand, texts_of
 from opshift.registry.errors import (
     DomainNotImported,
+    ResolveError,
     UnknownDomain,
     UnknownOpset,
     require_argument_types,
@@ -33,9 +34,9 @@ from opshift.registry.installed import DefinitionFiles
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.precompiled import is_precompiled, load_precompiled, load_texts
 from opshift.registry.releases import Releases
-from opshift.registry.selectable import Selectable
 
 if TYPE_CHECKING:
+    from opshift.registry.selection import Status, Versions
     from opshift.registry.type_sets import TypeSets
 
 
@@ -57,7 +58,7 @@ class Sources:
         return self._documents
 
 
-class Registry(Sources, Selectable):
+class Registry(Sources):
     """Operator definitions from folders (`<domain>/<operator>.yaml`) and from operator-set documents.
 
     `load_registry` builds one. A registry is immutable: the `with_` methods return a new one. The file of an
@@ -304,6 +305,67 @@ class Registry(Sources, Selectable):
         self._files[domain] = dict(sorted({operator.name: path, **self._files[domain]}.items()))
         self._operators[domain, operator.name] = operator
         self._newest[domain] = max(newest, operator.newest_opset)
+
+    def has(self, op_type: str, max_inclusive_version: int | str | None = None, domain: str = "") -> bool:
+        """Return whether `get_schema` finds a version; the arguments are the same."""
+        try:
+            self.get_schema(op_type, max_inclusive_version, domain)
+        except ResolveError:
+            return False
+        return True
+
+    def get_all_schemas_with_history(self) -> tuple[OperatorVersion, ...]:
+        """Return every version of every operator, including operators that were removed."""
+        operators = self.operators()
+        return tuple(version for operator in operators for version in operator.versions)
+
+    def select(
+        self,
+        name: str = "*",
+        *,
+        domain: str | None = None,
+        opset: int | None = None,
+        versions: Versions = "current",
+        status: Status | Collection[Status] | None = None,
+        accepts: str | None = None,
+        produces: str | None = None,
+        parameter: str | None = None,
+        attribute: str | None = None,
+        function: bool | None = None,
+        changed: tuple[int, int] | None = None,
+    ) -> tuple[OperatorVersion, ...]:
+        """Return the operator versions that match all given filters.
+
+        They are sorted by domain, name and version; in each domain, removed operators are last.
+
+        Args:
+            name: the name of an operator, or a pattern such as `Reduce*`.
+            domain: the domain to search; by default all.
+            opset: the opset to search; by default the newest, or the newer one of `changed`. Without a
+                domain, it is an opset of `ai.onnx`, and the other domains have the opsets of the ONNX release
+                that introduced it.
+            versions: `current` for the version in effect at the opset, `first` for the first version up to
+                the opset that matches the other filters, or `all` for every version up to the opset.
+            status: one or several statuses at the opset: `active`, `preview`, `deprecated` or `removed`. By
+                default all but `removed`, or all if `changed` is given.
+            accepts: the type of an input: an element type of tensors, such as `int8`, or a type such as
+                `seq(tensor(int8))`.
+            produces: the type of an output, likewise.
+            parameter: the name of an input or output; with `accepts` or `produces`, of one with this type.
+            attribute: the name of an attribute.
+            function: whether the operator is a function.
+            changed: an older and a newer opset, between which the operator was added, changed or removed.
+
+        Raises:
+            UnknownDomain, UnknownOpset: the registry lacks the domain or an opset.
+            UnknownOperator: no operator has the name. For a pattern without matches, the result is empty.
+            UsageError: no operator has a type, parameter or attribute, or an argument is invalid.
+        """
+        from opshift.registry.selection import Filters, select  # conversions do not need it
+
+        filters = Filters(accepts, produces, parameter, attribute, function)
+        # pyright finds this class under two names, because the folder is linked
+        return select(self, name, filters, domain, opset, versions, status, changed)  # pyright: ignore
 
 
 @share_results

@@ -59,7 +59,7 @@ class InternalDomain(Record):
     """Domain of operators that a runtime uses for one kind of device."""
 
     meaning: str
-    """What its operators are, as a clause about the domain."""
+    """Description of its operators, as a clause about the domain."""
     remedy: str
     """How to get a model without them."""
 
@@ -259,7 +259,7 @@ class Releases(Record):
                 f"{name!r} names no version", remedy=_versions_remedy("add a version", name, versions)
             )
         if fact := self.undocumented.get(program := self._program(name)):
-            remedy = "give the opset that its error or its list of operators names, such as --target 11"
+            remedy = "pass the opset that its error or its list of operators names, such as --target 11"
             return UsageError(f"{program} documents no newest opset", remedy=f"{fact}; {remedy}")
         known = self.versions_of(product)
         if known and not self.other_name(name):

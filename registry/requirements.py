@@ -2,7 +2,7 @@
 
 A requirement is an expression in the syntax of Python: `rank(X) >= 3`, `length(pads) == 2 * rank(X) - 4`. A
 name is the value of an attribute, or of an input that is constant. A comparison with a list holds if it
-holds for every element. A part that is not known makes the expression unknown, and an unknown one holds.
+holds for every element. An unknown part makes the expression unknown, and an unknown expression holds.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Final, NamedTuple, cast
 
 from opshift.model.element_types import BY_NAME, BY_NUMBER, element_bits
 from opshift.registry.models import OperatorVersion
-from opshift.registry.shape_context import InvalidFlag, ShapeContext
 from opshift.registry.shapes.dims import product
+from opshift.registry.shapes.shape_context import InvalidFlag, ShapeContext
 
 Scalar = int | float | str | None
 
@@ -40,7 +40,7 @@ class Requirement(NamedTuple):
     Attributes:
         text: the expression.
         names: the attributes and inputs that it requires the operator version to have.
-        evaluate: returns whether it holds for a node; `None` if that is not known.
+        evaluate: returns whether it holds for a node; `None` if that is unknown.
         terms: the values that it compares, by text.
     """
 
@@ -220,7 +220,7 @@ def _shape_of(name: str) -> Evaluate:
 
 
 def _element_type_of(name: str) -> Evaluate:
-    """Return the element type of an input or of a sequence, or the one whose number an attribute has."""
+    """Return the element type of an input or of a sequence, or the one with the number in an attribute."""
 
     def evaluate(node: ShapeContext) -> Value:
         if name in node.version.attributes:

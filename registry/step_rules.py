@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from opshift.model.element_types import element_names
 from opshift.registry.bodies import Body, BodyNode, FromAttribute
-from opshift.registry.diff import Change, diff
+from opshift.registry.changes.diff import Change, diff
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 from opshift.registry.steps import (
     AddAttribute,

@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from opshift.cli.main import app
-from opshift.registry.explanations.tool_errors import tool_errors
+from opshift.registry.explanations import tool_errors
 
 pytestmark = pytest.mark.every_case
 

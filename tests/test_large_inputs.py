@@ -140,7 +140,7 @@ def _calls() -> ModelProto:
 
 
 def _deep_calls() -> ModelProto:
-    """Return a model whose 500 calls become one node each, through 400 functions."""
+    """Return a model with 500 calls that become one node each, through 400 functions."""
     model = _model(9)
     model.opset_import.add(domain="local", version=1)
     for index in range(500):

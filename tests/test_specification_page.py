@@ -18,7 +18,7 @@ from opshift.analysis.comparison.result import RULES
 from opshift.checker.rule_table import rule_table
 from opshift.converter.options import ALLOW_VALUES
 from opshift.proposals.rules.rule_table import rule_table as proposal_rule_table
-from opshift.registry.changes.rules import CHANGE_RULES
+from opshift.registry.changes.classes import CHANGE_RULES
 from opshift.registry.lint.rule_table import rule_table as lint_rule_table
 
 pytestmark = pytest.mark.every_case

@@ -16,8 +16,7 @@ from support import cold_threads
 from opshift import default_registry
 from opshift.model.process_state import WARNINGS_IGNORED
 from opshift.model.shared_data import FrozenRecord, ReadOnlyDict, share_results
-from opshift.registry.explanations.refusal_causes import refusal_causes
-from opshift.registry.explanations.tool_errors import tool_errors
+from opshift.registry.explanations import refusal_causes, tool_errors
 from opshift.registry.installed import installed_files
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.onnx_defs import onnx_defs

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import opshift
 from hash_conversions import parse_targets
-from opshift.registry.explanations.refusal_causes import refusal_causes
+from opshift.registry.explanations import refusal_causes
 
 
 def codes_of(path: Path, targets: Sequence[int]) -> Counter[str]:

@@ -73,7 +73,7 @@ Files = Mapping[str, bytes]
 
 
 class WholeRun(NamedTuple):
-    """Run of a command that nobody interrupts: its exit code, duration, standard error, and files."""
+    """Run of a command without an interrupt: its exit code, duration, standard error, and files."""
 
     code: int
     seconds: float
@@ -87,8 +87,8 @@ class Trial(NamedTuple):
     Attributes:
         command: the arguments.
         moment: seconds after its start.
-        outcome: `interrupted`, `finished`, `other`, or `in Python` if the signal came before opshift started.
-        faults: what is wrong.
+        outcome: `interrupted`, `finished`, `other`, or `in Python` for a signal before opshift started.
+        faults: descriptions of the faults.
     """
 
     command: str

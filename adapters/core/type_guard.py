@@ -7,7 +7,7 @@ from opshift.adapters.core.rewriter import Rewriter
 from opshift.model.element_types import BY_NAME, type_string
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
-from opshift.registry.literals import Bridge
+from opshift.registry.attribute_values import Bridge
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.step_rules import LostTypes, lost_input_types, lost_types
 

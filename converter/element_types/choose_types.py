@@ -7,16 +7,18 @@ readers need, so that they need no casts.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from opshift.converter.element_types.graph_types import GraphTypes, NodeTypes, TypedValue
-from opshift.converter.element_types.integer_bounds import (
+from opshift.converter.element_types.graph_types import (
     INT32,
+    GraphTypes,
+    NodeTypes,
+    TypedValue,
     bounds_of_output,
     bounds_of_stored,
 )
-from opshift.converter.element_types.kept_regions import keep_regions
 from opshift.converter.element_types.requested_types import EXACT_CHANGES, KEPT_AS, kept_operators
 from opshift.inference.evaluator.element_facts import defining_scope
 from opshift.inference.infer_types import CONTAINER_PREFIXES, parameter_at, type_from_attributes
@@ -28,11 +30,16 @@ from opshift.model.graphs import graphs_of, is_graph, node_place
 from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.tensors import element_count
 from opshift.registry.models import OperatorVersion, Parameter
 
 SIZE_OPERATORS = ("Shape", "Size")
 
 SUBGRAPHS_REMEDY = "move the subgraph to an operator of ai.onnx"
+
+
+MAX_CONSTANT = 1 << 12
+"""Maximum number of elements of a constant of such a node: large weights are converted to save memory."""
 
 
 class TypeChoice:
@@ -298,7 +305,7 @@ def _outputs(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Iterat
         formal, value = parameter_at(operator.outputs, position), graph.values.get(name) if name else None
         if formal is None or value is None:
             continue
-        stated = has_stated_type(operator, node, formal)
+        stated = has_declared_type(operator, node, formal)
         is_fixed = operator.name != "Constant" and any(map(node.attribute, formal.element_attributes))
         key: GroupKey = variables.get(formal.absent_type or "", formal.type)
         if stated or not formal.homogeneous:
@@ -311,7 +318,7 @@ def _is_container(old: str | None) -> bool:
     return old is not None and old.startswith(CONTAINER_PREFIXES)
 
 
-def has_stated_type(operator: OperatorVersion, node: Node, formal: Parameter) -> bool:
+def has_declared_type(operator: OperatorVersion, node: Node, formal: Parameter) -> bool:
     """Return whether attributes of a node, or their absence, determine the type of an output."""
     if operator.name == "Constant" or type_from_attributes(operator, node, formal) is not None:
         return True
@@ -341,3 +348,119 @@ def kept_sentence(kept: Mapping[str, int]) -> str:
     """Return a sentence about the nodes that keep their types; empty without any."""
     names = ", ".join(f"{count:,} {operator}" for operator, count in sorted(kept.items()))
     return f"element types: nodes that keep theirs, between casts: {names}" if kept else ""
+
+
+@dataclass
+class _Region:
+    """Connected nodes that would have new types, and the values that would be cast at its boundary."""
+
+    nodes: list[int] = field(default_factory=list)
+    cast: set[str] = field(default_factory=set)
+    is_closed: bool = True
+    """Whether only nodes that keep their types, and small constants, are around it."""
+
+
+def keep_regions(graph: GraphTypes) -> int:
+    """Keep the types of nodes in a graph that need at least as many casts as there are nodes.
+
+    Between DequantizeLinear and QuantizeLinear, which keep float, a Conv in float16 would need a cast for
+    each value, and runtimes would no longer recognize the quantized Conv.
+
+    Returns:
+        The number of nodes that are kept.
+    """
+    count = 0
+    for region in _regions(graph):
+        if region.is_closed and len(region.cast) >= len(region.nodes):
+            count += len(region.nodes)
+            for position in region.nodes:
+                _keep(position, graph)
+    return count
+
+
+def _keep(position: int, graph: GraphTypes) -> None:
+    types, node = graph.nodes[position], graph.scope.nodes[position]
+    for place in types.inputs:
+        value = graph.find(node.input[place])
+        assert value is not None, "only values with changeable types are listed"
+        types.inputs[place] = value.kept
+        value.needed.add(value.kept)
+    for place, chosen in types.outputs.items():
+        if chosen is not None:
+            value = graph.values[node.output[place]]
+            types.outputs[place] = value.stored = value.kept
+
+
+def _regions(graph: GraphTypes) -> Iterator[_Region]:
+    nodes = graph.scope.nodes
+    candidates = {position for position in graph.nodes if _is_candidate(position, graph)}
+    producers = {
+        name: position for position in graph.nodes for name in nodes[position].output if name in graph.values
+    }
+    readers: defaultdict[str, set[int]] = defaultdict(set)
+    for position, types in graph.nodes.items():
+        for place in types.inputs:
+            readers[nodes[position].input[place]].add(position)
+    seen: set[int] = set()
+    for start in sorted(candidates):
+        if start in seen:
+            continue
+        region, pending = _Region(), [start]
+        seen.add(start)
+        while pending:
+            position = pending.pop()
+            region.nodes.append(position)
+            for other in _neighbors(position, graph, region, producers, readers):
+                if other not in candidates:
+                    continue
+                if other not in seen:
+                    seen.add(other)
+                    pending.append(other)
+        yield region
+
+
+def _is_candidate(position: int, graph: GraphTypes) -> bool:
+    """Return whether a node computes in new types only."""
+    types, node = graph.nodes[position], graph.scope.nodes[position]
+    inputs = ((graph.find(node.input[place]), chosen) for place, chosen in types.inputs.items())
+    outputs = ((graph.values[node.output[place]], chosen) for place, chosen in types.outputs.items())
+    return bool(types.inputs) and all(
+        value is not None and chosen in (value.new, None) for value, chosen in (*inputs, *outputs)
+    )
+
+
+def _neighbors(
+    position: int,
+    graph: GraphTypes,
+    region: _Region,
+    producers: dict[str, int],
+    readers: defaultdict[str, set[int]],
+) -> Iterator[int]:
+    """Yield the nodes around one, and add what its values mean for the region."""
+    node, types = graph.scope.nodes[position], graph.nodes[position]
+    if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
+        region.is_closed = False
+    for place in types.inputs:
+        name = node.input[place]
+        value, producer = graph.find(name), producers.get(name)
+        if producer is None:
+            region.is_closed &= _is_small_constant(name, graph)
+        elif value is not None and value.stored not in (value.new, None):
+            region.cast.add(name)
+        elif value is not None and value.stored is not None:
+            yield producer
+    for place in types.outputs:
+        name = node.output[place]
+        value = graph.values[name]
+        region.is_closed &= not value.is_result and not graph.scope.is_captured(name)
+        if value.stored == value.new and value.needed - {value.new}:
+            region.cast.add(name)
+        yield from readers[name]
+
+
+def _is_small_constant(name: str, graph: GraphTypes) -> bool:
+    tensor = graph.scope.initializer(name)
+    if tensor is None or graph.scope.is_overridable(name):
+        return False
+    count = element_count(tensor)
+    return count is not None and count <= MAX_CONSTANT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import NamedTuple
 
-from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.element_types.change_types import TypeChange
 from opshift.converter.element_types.choose_types import TypeChoice, kept_sentence
 from opshift.converter.element_types.requested_types import EXACT_CHANGES, INTEGERS
@@ -18,7 +18,7 @@ from opshift.model.graphs import root_graphs
 from opshift.model.message_text import count_text
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import function_label, opset_imports
-from opshift.registry.explanations.refusal_causes import refusal_cause
+from opshift.registry.explanations import refusal_cause
 from opshift.registry.steps import Allow
 from opshift.rewriting.workspace import FreshNames
 

@@ -9,17 +9,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
+from itertools import compress
+from typing import NamedTuple
 
-from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
-from opshift.converter.folding.constant_branches import constant_branches, has_branches, inline_branches
+from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.folding.dead_nodes import Removal, fixed_names, remove_dead_nodes
 from opshift.converter.folding.decisions import Budget, Decisions, Rules, decide, declare_nodes
-from opshift.converter.folding.write_constants import detach_constants, write_constants
+from opshift.converter.functions.inlined_call import InlinedCall, InlinedNodes
+from opshift.converter.functions.inlining import SORT_KEY_STRIDE, replace_call
 from opshift.converter.ir_version.choose_version import freed_initializers
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import METADATA_KEY
+from opshift.inference.constants import read_constant_node
 from opshift.inference.function_scope import CallScope
 from opshift.inference.root_scopes import root_scopes
+from opshift.inference.scope import Scope
+from opshift.model.attributes import TENSOR
+from opshift.model.errors import CannotConvert
 from opshift.model.graphs import (
     Container,
     ContainerProto,
@@ -27,13 +33,16 @@ from opshift.model.graphs import (
     captured_names,
     graphs_of,
     initializer_inputs,
+    is_graph,
     nested_containers,
     nested_nodes,
     remove_messages,
     root_graphs,
+    sort_by_keys,
     training_graphs,
 )
-from opshift.model.messages import FunctionProto, ModelProto, NodeProto
+from opshift.model.messages import FunctionProto, GraphProto, ModelProto, NodeProto
+from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import (
     DEFAULT_DOMAIN,
     LocalFunction,
@@ -42,8 +51,13 @@ from opshift.model.operator_ids import (
     function_id,
     opset_imports,
 )
+from opshift.model.tensors import write_tensor
 from opshift.model.types import shape_of
 from opshift.registry.registry import Registry
+from opshift.rewriting.constant_nodes import ANY_CONSTANT_SINCE
+from opshift.rewriting.node_names import NodeNames
+from opshift.rewriting.rewrite_node import INVALID_NODE_ERRORS
+from opshift.rewriting.workspace import FreshNames
 
 
 def fold(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[ModelProto, tuple[str, ...]]:
@@ -63,7 +77,7 @@ def fold(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[M
     if not owned:
         result = deepcopy(model)
         pairs = zip(decisions, _containers(result), strict=True)
-        decisions = [_moved(each, copy) for each, copy in pairs]
+        decisions = [_for_copy(each, copy) for each, copy in pairs]
     constants = _apply(result, decisions, options)
     if not constants and _node_count(result) == nodes and result.ByteSize() == size:
         return original, ()
@@ -176,10 +190,10 @@ def _is_ordered(container: ContainerProto) -> bool:
     return True
 
 
-def _moved(decisions: Decisions, container: ContainerProto) -> Decisions:
+def _for_copy(decisions: Decisions, container: ContainerProto) -> Decisions:
     """Return decisions about a copy of their container."""
     graphs = [graph for node in container.node for graph in graphs_of(node)]
-    nested = [_moved(each, graph) for each, graph in zip(decisions.nested, graphs, strict=True)]
+    nested = [_for_copy(each, graph) for each, graph in zip(decisions.nested, graphs, strict=True)]
     return decisions._replace(container=container, nested=nested)
 
 
@@ -264,3 +278,162 @@ def _describe(constants: int, before: int, after: int) -> str:
     values = "1 value becomes a constant" if constants == 1 else f"{constants:,} values become constants"
     nodes = f"{after:,} of {before:,} nodes remain"
     return f"folding: {values}, and {nodes}" if constants else f"folding: {nodes}"
+
+
+class ConstantBranch(NamedTuple):
+    """Branch of an If that runs every time."""
+
+    container: ContainerProto
+    position: int
+    graph: GraphProto
+
+
+def has_branches(model: ModelProto) -> bool:
+    """Return whether a model contains an If."""
+    return any(node.op_type == "If" for node in nested_nodes(*root_graphs(model), *model.functions))
+
+
+def constant_branches(scope: Scope) -> Iterator[ConstantBranch]:
+    """Yield the branches that always run, except branches inside of other ones."""
+    container = scope.container
+    for position, record in enumerate(scope.node_records):
+        node = container.node[position]
+        branch = _constant_branch(node, scope) if record[2] == "If" and not scope.is_call(record) else None
+        if branch is not None:
+            yield ConstantBranch(container, position, branch)
+        else:
+            for graph in graphs_of(node):
+                yield from constant_branches(scope.child(graph))
+
+
+def _constant_branch(node: NodeProto, scope: Scope) -> GraphProto | None:
+    if canonical_domain(node.domain) != DEFAULT_DOMAIN or len(node.input) != 1:
+        return None
+    try:
+        condition = scope.constant(node.input[0])
+    except (CannotConvert, *INVALID_NODE_ERRORS):  # the node is invalid: the plan reports it
+        return None
+    if condition is None or condition.element_type != "bool" or len(condition.values) != 1:
+        return None
+    name = "then_branch" if condition.values[0] else "else_branch"
+    found = [each.g for each in node.attribute if each.name == name and each.HasField("g")]
+    return found[0] if len(found) == 1 and _can_inline(found[0], node, scope) else None
+
+
+def _can_inline(branch: GraphProto, node: NodeProto, scope: Scope) -> bool:
+    """Return whether the nodes of a branch produce all its outputs, and can hold its initializers."""
+    if branch.input or branch.sparse_initializer or branch.quantization_annotation:
+        return False
+    if branch.initializer and scope.opset_of("") < ANY_CONSTANT_SINCE:
+        return False
+    produced = {name for each in branch.node for name in each.output}
+    produced.update(each.name for each in branch.initializer)
+    return len(branch.output) == len(node.output) and all(each.name in produced for each in branch.output)
+
+
+def inline_branches(branches: Iterable[ConstantBranch], model: ModelProto) -> None:
+    """Replace Ifs by the nodes of their branches."""
+    names = FreshNames()
+    names.avoid(*root_graphs(model), *model.functions)
+    by_container: dict[int, list[ConstantBranch]] = {}
+    for each in branches:
+        by_container.setdefault(id(each.container), []).append(each)
+    for found in by_container.values():
+        container = found[0].container
+        node_names = NodeNames(container.node)
+        keys = [position * SORT_KEY_STRIDE for position in range(len(container.node))]
+        for _, position, graph in found:
+            node = container.node[position]
+            call = type(node)(name=node.name, doc_string=node.doc_string, output=node.output)
+            nodes = InlinedCall(call, _nodes_of(graph, type(node)), names.fresh).nodes
+            keys += replace_call(container, position, nodes, node_names)
+        sort_by_keys(container.node, keys)
+
+
+def _nodes_of(branch: GraphProto, node_class: type[NodeProto]) -> InlinedNodes:
+    constants = []
+    for tensor in branch.initializer:
+        constant = node_class(op_type="Constant", output=[tensor.name])
+        constant.attribute.add(name="value", type=TENSOR).t.CopyFrom(tensor)
+        constants.append(constant)
+    return InlinedNodes((), [each.name for each in branch.output], [*constants, *branch.node])
+
+
+def detach_constants(decisions: Decisions) -> None:
+    """Replace nodes that become constants by nodes without inputs and value, one for each output.
+
+    Producers of their inputs may thus be dead, and only the nodes that remain get a value.
+    """
+    container = decisions.container
+    keys = [*range(len(container.node))]
+    for position in [*keys] if decisions.constants else ():
+        node = container.node[position]
+        outputs, name = node.output[:], node.name
+        if not outputs or outputs[0] not in decisions.constants:
+            continue
+        node.Clear()
+        node.op_type, node.name = "Constant", name
+        node.output.append(outputs[0])
+        for output in outputs[1:]:
+            container.node.add(op_type="Constant", output=[output])
+            keys.append(position)
+    if len(keys) > len(set(keys)):
+        sort_by_keys(container.node, keys)
+    for each in decisions.nested:
+        detach_constants(each)
+
+
+def write_constants(decisions: Decisions, *, as_initializers: bool = False) -> int:
+    """Write the constants of a graph or function and its subgraphs, and return the number of new ones.
+
+    The values of Constant nodes become initializers, too, if constants are written `as_initializers`.
+    Outputs remain outputs of nodes.
+    """
+    container = decisions.container
+    count = 0
+    if as_initializers and is_graph(container):
+        count = _add_initializers(decisions.constants, container)
+    for node in container.node if decisions.constants else ():
+        value = decisions.constants.get(node.output[0]) if node.output else None
+        if value is not None:
+            write_tensor(node.attribute.add(name="value", type=TENSOR).t, value)
+            count += 1
+    return count + sum(map(write_constants, decisions.nested))
+
+
+def _add_initializers(constants: Mapping[str, Tensor], graph: GraphProto) -> int:
+    """Replace Constant nodes by initializers with the names of their outputs; return how many are new."""
+    fixed = fixed_names(graph)
+    is_removed = [
+        _is_constant(node) and node.output[0] not in fixed and _add_initializer(node, constants, graph)
+        for node in graph.node
+    ]
+    removed = {node.output[0] for node in compress(graph.node, is_removed)}
+    remove_messages(graph.node, is_removed)
+    remove_messages(graph.value_info, [each.name in removed for each in graph.value_info])
+    return len(removed.intersection(constants))
+
+
+def _is_constant(node: NodeProto) -> bool:
+    return (
+        node.op_type == "Constant"
+        and canonical_domain(node.domain) == DEFAULT_DOMAIN
+        and len(node.output) == 1
+        and not any(each.ref_attr_name for each in node.attribute)
+    )
+
+
+def _add_initializer(node: NodeProto, constants: Mapping[str, Tensor], graph: GraphProto) -> bool:
+    """Add the value of a Constant as an initializer, and return whether it is a dense tensor."""
+    name = node.output[0]
+    stored = next((each.t for each in node.attribute if each.name == "value"), None)
+    if stored is not None:  # possibly large: it is not decoded
+        initializer = graph.initializer.add()
+        initializer.CopyFrom(stored)
+        initializer.name = name
+        return True
+    is_sparse = any(each.name == "sparse_value" for each in node.attribute)
+    value = constants.get(name) or (None if is_sparse else read_constant_node(Node.from_proto(node)))
+    if value is not None:
+        write_tensor(graph.initializer.add(), value, name)
+    return value is not None

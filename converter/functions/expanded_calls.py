@@ -152,7 +152,7 @@ def _shared_functions(
 
 
 def _without_names(call: NodeProto) -> NodeProto:
-    """Return a copy of a call with names that stand for its inputs, its outputs and its own name."""
+    """Return a copy of a call with placeholders for its inputs, its outputs and its own name."""
     copy = deepcopy(call)
     copy.input[:] = [name and f"{MARK}<{position}" for position, name in enumerate(call.input)]
     copy.output[:] = [name and f"{MARK}>{position}" for position, name in enumerate(call.output)]

@@ -1,17 +1,25 @@
 """Pass over a model that replaces narrow element types by wider ones with the same values."""
 
+from collections.abc import Mapping
 from copy import deepcopy
 from math import prod
 
-from opshift.converter.internal_types.float_quantization import emit_quantization, quantizes_floats
-from opshift.converter.internal_types.narrow_results import CASTS, COMPUTING_BRIDGES, Widening
+from opshift.converter.internal_types.float_formats import FORMATS, all_numbers
+from opshift.converter.internal_types.narrow_results import (
+    CASTS,
+    COMPUTING_BRIDGES,
+    Widening,
+    emit_low_bits,
+    emit_rounded,
+)
 from opshift.converter.internal_types.node_writer import NodeWriter
-from opshift.converter.internal_types.unpack_external import emit_unpacked
 from opshift.converter.internal_types.widen_tensors import type_numbers, widen_tensor, widen_type
 from opshift.inference.function_scope import CallScope
 from opshift.inference.model_element_types import ElementTypes
 from opshift.inference.root_scopes import root_scopes
+from opshift.inference.scope import Scope
 from opshift.model.attributes import graphs_in, tensors_in, types_in
+from opshift.model.element_types import BY_NAME, BY_NUMBER, ELEMENT_BITS
 from opshift.model.errors import CannotConvert, UnknownElementType
 from opshift.model.graphs import (
     ContainerProto,
@@ -25,10 +33,14 @@ from opshift.model.messages import AttributeProto, ModelProto, NodeProto, Tensor
 from opshift.model.node import Node
 from opshift.model.offloaded_tensors import EXTERNAL
 from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.tensors import PACKED_BITS
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.rewriting.validation import validate_node
 from opshift.rewriting.workspace import FreshNames
+
+MAX_INDICES = 1 << 20
+"""Maximum number of constant indices that repeat the scales of blocks."""
 
 
 def types_in_model(model: ModelProto, registry: Registry) -> ElementTypes:
@@ -160,3 +172,86 @@ class _Pass:
             reason = f"tensor {tensor.name!r} has external or invalid data"
             remedy = "load the external data into the model"
             self._reasons[place] = CannotConvert(reason, "tensor.unreadable", remedy=remedy)
+
+
+def emit_unpacked(tensor: TensorProto, wider: Mapping[str, str], writer: NodeWriter) -> None:
+    """Add the nodes that decode an external tensor, and turn it into one of unsigned integers."""
+    element_type, dims, name = BY_NUMBER[tensor.data_type].name, tuple(tensor.dims), tensor.name
+    tensor.name = writer.names.fresh(f"{name}_packed")
+    bits, wide = ELEMENT_BITS[element_type], wider[element_type]
+    tensor.data_type = BY_NAME["uint16" if bits > 8 else "uint8"].number
+    codes = writer.emit("Cast", [tensor.name], to=BY_NAME["int32"].number)
+    if bits < 8:
+        tensor.dims[:] = [-(-prod(dims) * bits // 8)]
+        integers = element_type if element_type in PACKED_BITS else f"uint{bits}"
+        codes = _emit_unpacked_integers(codes, integers, dims, writer)
+    if element_type in PACKED_BITS:
+        writer.emit("Cast", [codes], name, to=BY_NAME[wide].number)
+    else:
+        numbers = all_numbers(element_type)
+        writer.emit("Gather", [writer.shared_constant(wide, numbers), codes], name)
+
+
+def _emit_unpacked_integers(packed: str, element_type: str, dims: tuple[int, ...], writer: NodeWriter) -> str:
+    """Emit the integers in packed bytes."""
+    column = writer.emit("Reshape", [packed, writer.constant("int64", (2,), -1, 1)])
+    divisors = [1 << shift for shift in range(0, 8, PACKED_BITS[element_type])]
+    rows = writer.emit("Div", [column, writer.constant("int32", (len(divisors),), *divisors)])
+    flat = writer.emit("Reshape", [rows, writer.constant("int64", (1,), -1)])
+    bounds = [writer.constant("int64", (1,), each) for each in (0, prod(dims))]
+    integers = emit_low_bits(writer.emit("Slice", [flat, *bounds]), element_type, writer)
+    return writer.emit("Reshape", [integers, writer.constant("int64", (len(dims),), *dims)])
+
+
+def quantizes_floats(node: Node, scope: Scope, widening: Widening) -> bool:
+    """Return whether a node converts from or to narrow floats that are replaced."""
+    if node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
+        return False
+    names = node.outputs if node.op_type == "QuantizeLinear" else (node.inputs[0], *node.outputs)
+    types = [scope.element_type(each) for each in names]
+    return any(each in widening.wider and each in FORMATS for each in types)
+
+
+def emit_quantization(node: Node, scope: Scope, widening: Widening, writer: NodeWriter) -> None:
+    """Emit the arithmetic of QuantizeLinear or DequantizeLinear; scales and zero points are broadcast."""
+    scale = _broadcast(node, node.inputs[1], scope, writer)
+    zero = _broadcast(node, node.inputs[2], scope, writer) if node.input(2) else ""
+    value, output = _to_float(node.inputs[0], writer), node.outputs[0]
+    if node.op_type == "QuantizeLinear":
+        value = writer.emit("Div", [value, scale])
+        value = writer.emit("Add", [value, zero]) if zero else value
+    else:
+        value = writer.emit("Sub", [value, zero]) if zero else value
+        value = writer.emit("Mul", [value, scale])
+    result = scope.element_type(output) or "float"
+    if result in widening.wider:
+        saturates = bool(node.attribute("saturate", 1)) and node.op_type == "QuantizeLinear"
+        emit_rounded(value, result, widening.wider[result], output, writer, saturates=saturates)
+    else:
+        writer.emit("Cast", [value], output, to=BY_NAME[result].number)
+
+
+def _to_float(name: str, writer: NodeWriter) -> str:
+    return writer.emit("Cast", [name], to=BY_NAME["float"].number)
+
+
+def _broadcast(node: Node, name: str, scope: Scope, writer: NodeWriter) -> str:
+    """Return scales or zero points as float, in a shape that broadcasts with the data."""
+    data, value = node.inputs[0], _to_float(name, writer)
+    rank, own_rank = scope.rank(data), scope.rank(node.inputs[1])
+    if own_rank == 0:
+        return value
+    if rank is None or own_rank is None:
+        reason = f"the rank of {data!r} or {node.inputs[1]!r} is unknown"
+        raise CannotConvert(reason, "unknown.shape", remedy="declare their shapes")
+    axis, block_size = node.attribute("axis", 1) % (rank or 1), node.attribute("block_size", 0)
+    if not block_size:
+        dims = (-1, *[1] * (rank - 1 - axis)) if rank else ()
+        return writer.emit("Reshape", [value, writer.constant("int64", (len(dims),), *dims)])
+    shape = scope.shape(data)
+    size = shape[axis] if shape else None
+    if size is None or size > MAX_INDICES:
+        reason = f"dimension {axis} of {data!r} is unknown or too large"
+        raise CannotConvert(reason, "unknown.shape", remedy=f"declare the shape of {data!r}")
+    indices = writer.constant("int64", (size,), *(each // block_size for each in range(size)))
+    return writer.emit("Gather", [value, indices], axis=axis)

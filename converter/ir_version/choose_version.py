@@ -10,7 +10,7 @@ version that the model has, and no ONNX release has a private domain.
 from collections.abc import Collection, Mapping
 from functools import partial
 
-from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.options import KEEP, Options, Target
 from opshift.converter.plan.changes import ContainerPlan, IrChange
 from opshift.converter.unread_constants import removed_initializers

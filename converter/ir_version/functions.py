@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator
 from graphlib import CycleError
 
-from opshift.checker.ir_features.contents import Contents
+from opshift.checker.ir_features.contents import Contents, Use
 from opshift.checker.ir_features.finders import attribute_defaults
-from opshift.checker.ir_features.use import Use
 from opshift.converter.functions.inlining import inline_functions, inlining_obstacles
 from opshift.model.operator_ids import (
     LocalFunction,

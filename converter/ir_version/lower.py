@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
 
-from opshift.checker.ir_features.contents import Contents
+from opshift.checker.ir_features.contents import Contents, Use, since
 from opshift.checker.ir_features.finders import find_uses
-from opshift.checker.ir_features.use import Use, since
 from opshift.converter.ir_version import functions, metadata, tensors
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import IrChange, Lowering

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from opshift.checker.ir_features.contents import Contents
-from opshift.checker.ir_features.tensor_finders import standalone_initializers
+from opshift.checker.ir_features.finders import standalone_initializers
 from opshift.model.attributes import TENSOR
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.graphs import remove_messages, sort_by_keys

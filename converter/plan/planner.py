@@ -14,8 +14,8 @@ from opshift.converter.plan.changes import (
     FunctionCopy,
     NodeChange,
     Plan,
+    plan_imports,
 )
-from opshift.converter.plan.imports import plan_imports
 from opshift.converter.plan.node_analysis import NodeAnalysis
 from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope

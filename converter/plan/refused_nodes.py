@@ -6,21 +6,21 @@ import re
 from collections.abc import Set
 from typing import TYPE_CHECKING
 
+from opshift.converter.options import Options
 from opshift.converter.refusals import UNKNOWN_SHAPE, Refusal
 from opshift.converter.unknown_shapes import UnknownShapes, inference_advice
+from opshift.inference.function_scope import FunctionTable
+from opshift.inference.scope import Scope
 from opshift.model.errors import NodeError, UnknownShape
 from opshift.model.graphs import node_place
+from opshift.model.messages import NodeProto
 from opshift.model.operator_ids import canonical_domain
-from opshift.registry.explanations.refusal_causes import refusal_cause
+from opshift.registry.explanations import refusal_cause
+from opshift.rewriting.workspace import FreshNames
 
 if TYPE_CHECKING:
-    from opshift.converter.options import Options
     from opshift.converter.plan.node_analysis import NodeAnalysis
-    from opshift.inference.function_scope import FunctionTable
-    from opshift.inference.scope import Scope
     from opshift.inference.survey import ContainerSurvey
-    from opshift.model.messages import NodeProto
-    from opshift.rewriting.workspace import FreshNames
 
 INTERMEDIATE = "an intermediate value"
 """Text for a value that a step created: users do not know its name."""

@@ -22,7 +22,7 @@ from opshift.registry.registry import Registry
 from opshift.registry.steps import Allow
 
 MAX_PASSED_ELEMENTS = 64
-"""Maximum number of elements of an integer input on whose value an expansion may depend."""
+"""Maximum number of elements of an integer input if an expansion may depend on its value."""
 
 
 class Replacement(NamedTuple):
@@ -339,7 +339,7 @@ class Candidate:
                     yield name
 
     def _own_sizes(self, nodes: Mapping[int, NodeRecord], inner: set[int], fixed: frozenset[str]) -> set[int]:
-        """Return the positions of the nodes whose results only matched nodes read, such as sizes."""
+        """Return the positions of the nodes with results that only matched nodes read, such as sizes."""
         found = set(inner)
         for record in sorted(self._auxiliary(nodes.values()), reverse=True):
             is_own = all(

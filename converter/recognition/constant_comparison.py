@@ -1,4 +1,4 @@
-"""Comparison of constants in patterns with those of a graph."""
+"""Comparison of constants in patterns with constants in a graph."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Comparison(NamedTuple):
             attribute.type == "FLOAT" and not self._gives(value, hole, element, element_type)
         ):
             return False
-        # Of all numbers that round to the element, models have the one with few digits.
+        # Many numbers round to the element; models have the one with few digits.
         short = round_to_float32(float(f"{value:.6g}")) if attribute.type == "FLOAT" else value
         exact = self._replace(is_close=False)
         is_short = short != value and exact._gives(short, hole, element, element_type)  # own class

@@ -67,8 +67,8 @@ class Setting(NamedTuple):
 def derive(definition: Operator, registry: Registry) -> Iterator[Pattern]:
     """Yield the distinct patterns of an operator.
 
-    Those of the newest version are candidates for all opsets. Those of an older version are for it alone, and
-    for operators only whose nodes at its opsets differ.
+    Patterns of the newest version are candidates for all opsets. Patterns of an older version are used at its
+    opsets only, and exist only for operators with different nodes there.
     """
     opset = registry.newest_opset()
     newest = _Derivation(definition, definition.versions[-1], opset, registry)
@@ -268,7 +268,7 @@ def _settings(operator: Operator, version: OperatorVersion) -> Iterator[Setting]
 def _example_setting(
     example: NodeExample, version: OperatorVersion, extra: Sides, fixed: Mapping[str, Any], is_static: bool
 ) -> Setting:
-    """Return an example with other attributes; sizes that are no attributes may be unknown."""
+    """Return an example with other attributes; sizes that are not attributes may be unknown."""
     texts = [each for each in example.attributes.values() if isinstance(each, str)]
     named = {name for each in texts for name in re.split(r" [*+] ", each)}
     names = sorted({str(dim) for dims in example.inputs.values() for dim in dims})

@@ -62,7 +62,7 @@ def patterns_text(op_type: str) -> str:
 
 
 def patterns_of(op_type: str, domain: str, registry: Registry) -> list[Pattern]:
-    """Return the patterns of an operator: its forms, and those of its newest version's expansions."""
+    """Return the patterns of an operator: its forms, and the patterns of expansions of its newest version."""
     operator = registry.operator(op_type, domain)
     if operator is None:
         return []

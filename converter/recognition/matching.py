@@ -233,7 +233,7 @@ class Matcher:
 
 
 def candidates(groups: Iterable[PatternGroup], record: NodeRecord, view: GraphView) -> Iterator[Pattern]:
-    """Yield the patterns whose operators are those of a node and of the nodes before it, largest first."""
+    """Yield the patterns that match the operators of a node and of the nodes before it, largest first."""
     outputs = record[4]
     near = [
         (-len(pattern.nodes), bool(pattern.approximate), position, pattern, tree)

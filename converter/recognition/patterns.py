@@ -126,7 +126,7 @@ FUNCTIONS: Final = {
 
 
 def solved(element: float, function: str, kind: str) -> float | int | None:
-    """Return the attribute of a type, FLOAT or INT, for which a function has a result; `None` if none has."""
+    """Return the attribute of type FLOAT or INT for which a function has a result; `None` if it is absent."""
     try:
         value = FUNCTIONS[function].solve(element)
     except (ArithmeticError, ValueError):

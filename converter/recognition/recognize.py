@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
-from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.folding.dead_nodes import Removal, fixed_names, remove_dead_nodes
 from opshift.converter.folding.decisions import declare_nodes
 from opshift.converter.folding.fold import has_distinct_names, names_in_training
@@ -46,7 +46,7 @@ from opshift.rewriting.allowances import Allowances
 from opshift.rewriting.workspace import FreshNames
 
 MAX_PASSES = 3
-"""Maximum number of passes: recognized nodes may be parts of the nodes of another operator."""
+"""Maximum number of passes: recognized nodes may be parts of the pattern of a larger operator."""
 
 
 def recognize(model: ModelProto, options: Options) -> Recognition:

@@ -7,14 +7,13 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 
-from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS, STANDALONE, since
+from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS, STANDALONE, since
 from opshift.converter.ir_version.lower import required_ir_version
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import ContainerPlan, IrChange, NodeChange, Restorations
 from opshift.converter.reversible.initializer_inputs import recorded_inputs
-from opshift.converter.reversible.intact_groups import Group, intact_groups, read_original
+from opshift.converter.reversible.intact_groups import Group, intact_groups, preconditions_of, read_original
 from opshift.converter.reversible.plan_restorations import drop_unused_constants, plan_restorations
-from opshift.converter.reversible.preconditions import preconditions_of
 from opshift.converter.reversible.record import (
     ConversionRecord,
     GraphPath,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
 
-from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.plan.changes import ContainerPlan, Plan
 from opshift.converter.reversible.initializer_inputs import restore_inputs
 from opshift.converter.reversible.record import (

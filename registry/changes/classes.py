@@ -1,7 +1,9 @@
-"""Classes of changes, and the direction in which models stay compatible under each."""
+"""Classes of changes with the rules of each class, and the direction in which models stay compatible."""
+
+from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 
 class ChangeClass(StrEnum):
@@ -39,3 +41,95 @@ BACKWARD: Final = frozenset({ChangeClass.DOCUMENTATION, ChangeClass.WIDENING, Ch
 
 FORWARD: Final = frozenset({ChangeClass.DOCUMENTATION, ChangeClass.NARROWS})
 """Classes under which a model of the new version is valid unchanged in the old version."""
+
+
+class ChangeRule(NamedTuple):
+    """A kind of change and its effect on models."""
+
+    id: str
+    change_class: ChangeClass
+    purpose: str
+    """One sentence with the condition and its consequence."""
+
+
+_PURPOSES: Final = {
+    ChangeClass.DOCUMENTATION: {
+        "parameter-renamed": "An input or output was renamed; nodes do not contain its name.",
+        "determinism-stated": "Whether equal inputs produce equal outputs became known, or unknown.",
+        "experiment-ended": "An experimental operator became stable.",
+        "body-added": "The operator became a function: runtimes without a kernel can execute its body.",
+        "body-rewritten": "The function body changed, and the step declares that the result is the same.",
+        "description-changed": "The description, or that of an absent attribute, changed.",
+        "facts-changed": "Records of shapes, gradients or type variables changed; nodes keep their meaning.",
+        "conversion-changed": "The conversion of nodes from the previous version or back changed.",
+        "text-clarified": "A new version was published, and its nodes keep their meaning.",
+    },
+    ChangeClass.WIDENING: {
+        "values-added": "The attribute accepts more values.",
+        "types-added": "The input or output accepts more types.",
+    },
+    ChangeClass.ADDS_BEHAVIOUR: {
+        "attribute-added": "A new attribute is optional; nodes without it keep their meaning.",
+        "attribute-became-optional": "The attribute became optional.",
+        "input-added": "A new input is optional; nodes without it keep their meaning.",
+        "output-added": "A new output is optional.",
+        "parameter-demands-less": "The input or output became optional, or accepts more values.",
+        "operator-restored": "The deprecation of the operator was withdrawn.",
+        "removal-withdrawn": "The removal of an operator from its operator set was withdrawn.",
+        "operator-added": "An operator was added to the operator set.",
+        "type-rule-added": "An attribute can now set the type of an output.",
+        "behaviour-added": "The signature allows nodes with a meaning that the old version cannot express.",
+    },
+    ChangeClass.RE_ENCODES: {
+        "attribute-became-input": "An attribute became an input, so that its value can be computed.",
+        "attribute-without-effect-removed": "An attribute without any effect was removed, also from nodes.",
+        "attribute-renamed": "The attribute was renamed.",
+        "attributes-replaced": "Attributes were replaced; the step rewrites nodes in both directions.",
+        "input-became-attribute": "An input became an attribute, so its value must be constant.",
+        "required-attribute-supplied": "A new attribute is required; the step provides it for older nodes.",
+        "attribute-retyped": "The type of the attribute changed, and the step rewrites its value.",
+        "values-renamed": "Values of the attribute were renamed.",
+        "parameters-rearranged": "Inputs or outputs were moved or removed; the step rewrites nodes.",
+        "required-input-supplied": "A new input is required; the step provides it for older nodes.",
+        "meaning-re-encoded": "The meaning of a node changed; the new version can express the old one.",
+    },
+    ChangeClass.CHANGES_DEFAULT: {"default-changed": "The meaning of a node without the attribute changed."},
+    ChangeClass.NARROWS: {
+        "attribute-removed": "A node with the attribute is no longer legal.",
+        "attribute-became-required": "A node without the attribute is no longer legal.",
+        "values-removed": "A node with one of the removed values is no longer legal.",
+        "input-removed": "A node with the input is no longer legal.",
+        "output-removed": "A node with the output is no longer legal.",
+        "parameter-demands-more": "A node without it, or with too few values for it, is no longer legal.",
+        "types-removed": "A node with one of the removed types is no longer legal.",
+        "body-removed": "The operator is no longer a function: runtimes need a kernel.",
+        "behaviour-removed": "The new version cannot express the meaning of some older nodes.",
+    },
+    ChangeClass.INCOMPATIBLE: {
+        "required-attribute-added": "A new attribute is required, so every older node is illegal.",
+        "attribute-type-changed": "The type of the attribute changed, and old values cannot be read.",
+        "required-input-added": "A new input is required, so every older node is illegal.",
+        "required-input-removed": "A required input was removed, so every older node is illegal.",
+        "required-output-added": "A new output is required, so every older node is illegal.",
+        "required-output-removed": "A required output was removed, so every older node is illegal.",
+        "parameters-reordered": "An input or output was moved: older nodes bind it to a different value.",
+        "determinism-changed": "A deterministic operator became non-deterministic, or the reverse.",
+        "stability-lost": "A stable operator became experimental: its meaning may change.",
+        "version-inserted": "A version was added to a released opset, where models use a different one.",
+        "type-rule-changed": "The attribute that sets an output's type changed, or the type without it.",
+        "body-changed": "The function body changed, which defines the result of the operator.",
+        "meaning-changed": "The meaning changed, and nodes cannot be converted in either direction.",
+    },
+    ChangeClass.REMOVAL: {
+        "operator-deprecated": "The operator was deprecated; models must use its replacement.",
+        "operator-removed": "The operator was removed from its operator set.",
+        "version-deleted": "A published version was deleted: models of its opsets become invalid.",
+    },
+}
+"""Class to the rules of the class, each with its purpose."""
+
+CHANGE_RULES: Final = {
+    rule: ChangeRule(rule, change_class, purpose)
+    for change_class, purposes in _PURPOSES.items()
+    for rule, purpose in purposes.items()
+}

@@ -8,8 +8,8 @@ from typing import Annotated, NamedTuple
 from pydantic import Field, field_validator
 
 from opshift.model.plain_data import Json
+from opshift.registry.changes.classes import CHANGE_RULES
 from opshift.registry.changes.classify import ClassifiedChange
-from opshift.registry.changes.rules import CHANGE_RULES
 from opshift.registry.frozen import Frozen
 from opshift.registry.record import from_file_content
 from opshift.registry.yaml_files import load_yaml

@@ -13,9 +13,9 @@ from opshift.registry.changes.classify import (
     classify_single,
     most_severe_class,
 )
+from opshift.registry.changes.diff import Change
 from opshift.registry.changes.findings import ChangeFinding
 from opshift.registry.changes.policies import Mode
-from opshift.registry.diff import Change
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
 

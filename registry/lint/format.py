@@ -169,7 +169,7 @@ def _verb_fields(item: dict[str, Any], keys: Keys, error: ValidationError) -> It
 
 def known_keys(keys: Keys) -> list[str]:
     """Return the keys that the format has in the mapping at `keys`."""
-    from opshift.registry.editor_schema.json_schema import operator_file_schema
+    from opshift.registry.editor_schema import operator_file_schema  # few files have unknown keys
 
     schema = operator_file_schema()
     found = _alternatives(schema, schema["$defs"])

@@ -1,18 +1,26 @@
-"""Rules for inputs and outputs, and for names."""
+"""Rules for inputs, outputs, attributes, type variables and names."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from opshift.model.attributes import LIST_ELEMENT_TYPES
 from opshift.model.operator_ids import PATH_NAME_REMEDY, is_path_name
-from opshift.registry.lint.rule_table import Keys, Problem, rule
-from opshift.registry.models import Operator, OperatorVersion, Parameter
+from opshift.registry.attribute_values import Scalar
+from opshift.registry.lint.rule_table import Keys, Problem, nearest, requirement, rule
+from opshift.registry.models import Attribute, Operator, OperatorVersion, Parameter
+from opshift.registry.type_sets import is_type, similar_types
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.\.\.)?")
 """Identifiers of C, as the IR specification demands; ONNX 1.0 marks variadic parameters by three dots."""
 
 DOMAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_][A-Za-z0-9_-]*)*")
+
+
+_SCALARS: dict[str, type] = {"INT": int, "FLOAT": float, "STRING": str}
+
+_NOUNS = {"INT": "an integer", "FLOAT": "a number", "STRING": "a string, in quotes if it looks like a number"}
 
 
 def parameters(version: OperatorVersion) -> Iterator[tuple[Keys, Parameter]]:
@@ -76,3 +84,144 @@ def parameter_arity(version: OperatorVersion) -> Iterator[Problem]:
             for key, default in (("min_arity", 1), ("homogeneous", True)):
                 if getattr(each, key) != default:
                     yield Problem(f"{each.name!r} is not variadic", (*keys, key))
+
+
+@rule(
+    "type.unknown",
+    "write it as tensor(float), seq(tensor(float)), optional(tensor(float)) or map(string, float)",
+)
+def type_unknown(version: OperatorVersion) -> Iterator[Problem]:
+    """Every type is a type of ONNX; type constraints may also name a set of `types.yaml`."""
+    for keys, each in parameters(version):
+        for key, text in (("type", each.type), ("absent_type", each.absent_type)):
+            if text and "(" in text and not is_type(text):
+                yield Problem(f"{text!r} is not a type", (*keys, key), nearest(text, similar_types(text)))
+
+
+requirement(
+    "type.set",
+    "`types.yaml` maps names to lists of types and other sets; no set contains itself.",
+    "list types, such as tensor(float), and sets",
+)
+
+
+@rule("type.undeclared", "declare the type variable in `type_constraints`, or write a type")
+def type_undeclared(version: OperatorVersion) -> Iterable[Problem]:
+    """The type of an input or output is a type variable of the version, or a type."""
+    for keys, each in parameters(version):
+        if each.type not in version.type_constraints and "(" not in each.type:
+            reason = f"{each.type!r} is neither a type nor a type variable"
+            yield Problem(reason, (*keys, "type"), nearest(each.type, version.type_constraints))
+
+
+@rule("type.unused", "remove it, or use it as the type of an input or output")
+def type_unused(version: OperatorVersion) -> Iterator[Problem]:
+    """Every type variable is the type of an input or output."""
+    unused = version.type_constraints.keys() - {each.type for each in (*version.inputs, *version.outputs)}
+    for name in sorted(unused):
+        yield Problem(f"no input or output has the type {name}", ("type_constraints", name))
+
+
+@rule("type.none", "list the types that it allows")
+def type_none(version: OperatorVersion) -> Iterator[Problem]:
+    """Every type variable allows a type."""
+    for name, types in version.type_constraints.items():
+        if not types:
+            yield Problem(f"{name} allows no type", ("type_constraints", name))
+
+
+@rule("type.attribute", "name an attribute of the version")
+def type_attribute(version: OperatorVersion) -> Iterator[Problem]:
+    """`type_attribute` and `element_attributes` name attributes, and `absent_type` a type or an input."""
+    lists = [name for name, found in version.attributes.items() if found.type in LIST_ELEMENT_TYPES]
+    for keys, each in parameters(version):
+        attribute, absent = each.type_attribute, each.absent_type
+        if attribute is not None and attribute not in version.attributes:
+            remedy = nearest(attribute, version.attributes)
+            yield Problem(f"the version has no attribute {attribute!r}", (*keys, "type_attribute"), remedy)
+        for name in each.element_attributes:
+            if name not in lists:
+                reason = f"the version has no list attribute {name!r}"
+                yield Problem(reason, (*keys, "element_attributes"), nearest(name, lists))
+        if absent is not None and "(" not in absent and not version.input_named(absent):
+            remedy = nearest(absent, (each.name for each in version.inputs))
+            yield Problem(f"{absent!r} is neither a type nor an input", (*keys, "absent_type"), remedy)
+
+
+@rule("attribute.default-type", "write a default of this type, or correct the type")
+def attribute_default_type(version: OperatorVersion) -> Iterator[Problem]:
+    """A default has the type of its attribute."""
+    for name, each in version.attributes.items():
+        if each.default is not None and not _has_type(each):
+            reason = f"the default {each.default!r} does not have the type {each.type}"
+            yield Problem(reason, ("attributes", name, "default"), _expected(each.type))
+
+
+def _has_type(attribute: Attribute) -> bool:
+    expected = _SCALARS.get(attribute.type.removesuffix("S"))
+    default = attribute.default
+    if expected is None or isinstance(default, tuple) != attribute.type.endswith("S"):
+        return False
+    return all(isinstance(each, expected) for each in _scalars(default))
+
+
+def _scalars(default: Scalar | tuple[Scalar, ...] | None) -> tuple[Scalar, ...]:
+    if default is None:
+        return ()
+    return default if isinstance(default, tuple) else (default,)
+
+
+def _expected(kind: str) -> str:
+    element = _NOUNS.get(kind.removesuffix("S"))
+    if element is None:
+        return "remove it: only numbers, strings and lists of them have defaults"
+    return f"write a list; each element is {element}" if kind.endswith("S") else f"write {element}"
+
+
+@rule("attribute.default-value", "add it to the allowed values, or correct it")
+def attribute_default_value(version: OperatorVersion) -> Iterator[Problem]:
+    """A default is one of the allowed values, and in the range."""
+    for name, each in version.attributes.items():
+        if each.default is None or (each.values is None and each.minimum is None and each.maximum is None):
+            continue
+        if not _has_type(each):
+            continue  # another rule
+        for value in _scalars(each.default):
+            if not each.allows(value):
+                remedy = nearest(value, map(str, each.values or ()))
+                yield Problem(
+                    f"the default {value!r} is not allowed", ("attributes", name, "default"), remedy
+                )
+
+
+@rule("attribute.default-required", "remove one of them")
+def attribute_default_required(version: OperatorVersion) -> Iterator[Problem]:
+    """A required attribute has no default, and an attribute with a default no text in `absent`."""
+    for name, each in version.attributes.items():
+        if each.default is not None and each.required:
+            yield Problem("a required attribute cannot have a default", ("attributes", name))
+        if each.absent and (each.required or each.default is not None):
+            other = "is required" if each.required else "has a default"
+            yield Problem(f"{name} {other}, so `absent` has no meaning", ("attributes", name, "absent"))
+
+
+@rule("attribute.values", "correct the values, or the type of the attribute")
+def attribute_values(version: OperatorVersion) -> Iterator[Problem]:
+    """The allowed values have the type of the attribute, each once; only numbers have a range."""
+    for name, each in version.attributes.items():
+        keys = ("attributes", name)
+        expected = _SCALARS.get(each.type.removesuffix("S"))
+        for position, value in enumerate(each.values or ()):
+            if expected is None or not isinstance(value, expected):
+                reason = f"the value {value!r} does not have the type {each.type.removesuffix('S')}"
+                yield Problem(reason, (*keys, "values", position), _expected(each.type.removesuffix("S")))
+            elif value in (each.values or ())[:position]:
+                yield Problem(f"the value {value!r} is repeated", (*keys, "values", position), "list it once")
+        if each.values == ():
+            yield Problem("no value is allowed", (*keys, "values"), "list the allowed values")
+        low, high = each.minimum, each.maximum
+        if (low is not None or high is not None) and expected not in (int, float):
+            key = "maximum" if low is None else "minimum"
+            yield Problem(f"{each.type} has no order, so no {key}", (*keys, key), "remove it")
+        elif low is not None and high is not None and low > high:
+            yield Problem(f"the minimum {low} exceeds the maximum {high}", (*keys, "minimum"))

@@ -1,16 +1,20 @@
-"""Rules for the files of runtimes."""
+"""Rules for the files of runtimes, and their application."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
 from typing import NamedTuple
 
 from opshift.model.operator_ids import canonical_domain
-from opshift.registry.lint.rule_table import Keys, Problem, nearest, rule
+from opshift.registry.errors import DefinitionFinding
+from opshift.registry.lint.rule_table import Keys, Problem, nearest, rule, rules_for
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.runtimes.patterns import Pattern, pattern_nodes
-from opshift.registry.runtimes.restrictions import Restriction
+from opshift.registry.registry import Registry
+from opshift.registry.runtimes.restrictions import Pattern, Restriction, pattern_nodes
 from opshift.registry.runtimes.runtime import Kernel, Runtime, versions_text
+from opshift.registry.yaml_files import MAX_FINDINGS, Positions
 
 
 class TreeRuntime(NamedTuple):
@@ -140,3 +144,17 @@ def _exists(text: str, subject: TreeRuntime, *, with_version: bool) -> bool:
     if operator is None:
         return subject.is_open(domain) or name in subject.runtime.operators
     return not with_version or version in [str(each.since_version) for each in operator.versions]
+
+
+def runtime_findings(runtime: Runtime, path: Path, registry: Registry) -> list[DefinitionFinding]:
+    """Return the violations of lint rules by the file of a runtime."""
+    subject = TreeRuntime(runtime, registry.names, registry.operator, registry.is_open)
+    every = ((rule.id, each) for rule in rules_for(TreeRuntime) for each in rule.check(subject))
+    problems = list(islice(every, MAX_FINDINGS))
+    if not problems:
+        return []
+    place = Positions(path).place
+    return [
+        DefinitionFinding.of_rule(rule, place(keys), reason, remedy)
+        for rule, (reason, keys, remedy) in problems
+    ]

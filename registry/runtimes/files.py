@@ -51,7 +51,7 @@ MERGED_KEYS: Final = ("internal_operators", "operators", "restrictions", "schema
 
 
 NEVER_RUN: Final = "ai.onnx.Constant"
-"""Operator whose nodes become initializers when a model is loaded."""
+"""Operator of the nodes that become initializers when a model is loaded."""
 
 
 @cache
@@ -126,7 +126,7 @@ def read_runtime(path: Path, registry: Registry) -> Runtime:
     Raises:
         DefinitionError: the file cannot be read, or is invalid.
     """
-    from opshift.registry.runtimes.lint import runtime_findings
+    from opshift.registry.lint.runtimes import runtime_findings  # compiled runtimes are valid
 
     runtime = load_runtime(path)
     findings = runtime_findings(runtime, path, registry)

@@ -11,7 +11,8 @@ from opshift.model.types import short_type
 from opshift.registry.record import Checked, Record
 from opshift.registry.runtimes.field_types import ElementName, Types, Version
 from opshift.registry.runtimes.restrictions import Restriction
-from opshift.registry.runtimes.schemas import SchemaDifference
+
+Count = Annotated[int, Checked(strict=True, ge=0)]
 
 
 class Kernel(Record):
@@ -110,7 +111,7 @@ class Runtime(Record):
     needs_input_ranks: bool = False
     """Whether it refuses models with inputs of unknown rank."""
     may_need_input_sizes: bool = False
-    """Whether it refuses some models with inputs of unknown sizes; it is not known which ones."""
+    """Whether it refuses some models with inputs of unknown sizes; it is unknown which ones."""
     inexact_types: dict[ElementName, str] = field(default_factory=dict)
     """Element types whose results may differ from the definitions in all kernels, with the difference."""
     unread_types: tuple[ElementName, ...] = ()
@@ -205,3 +206,24 @@ def types_text(kernel: Kernel) -> str:
 
 def _listed(entry: str | tuple[Restriction, ...]) -> tuple[Restriction, ...]:
     return (Restriction(reason=entry),) if isinstance(entry, str) else entry
+
+
+class SchemaDifference(Record):
+    """Difference between the schema of a release and the definition of an operator without versions.
+
+    Some releases of a runtime change operators without a new version, so nodes of one version may be valid in
+    some releases only.
+    """
+
+    inputs: tuple[Count, Count] | None = None
+    """The smallest and the largest number of inputs."""
+    outputs: tuple[Count, Count] | None = None
+    """The smallest and the largest number of outputs."""
+    lacks: tuple[str, ...] = ()
+    """Attributes of the definition that the schema does not have."""
+    adds: tuple[str, ...] = ()
+    """Attributes of the schema that the definition does not have."""
+    requires: tuple[str, ...] = ()
+    """Attributes and inputs that are optional in the definition only."""
+    types: dict[str, Types] = field(default_factory=dict)
+    """All types of type variables or parameters of the definition that have others in the schema."""

@@ -1,9 +1,9 @@
 """Shapes of control flow operators, which depend on their subgraphs."""
 
 from opshift.model.types import Shape
-from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import common_shape, dim_at, normalize_axis, unify, unify_dims, unknown
 from opshift.registry.shapes.rule_table import Shapes, rule
+from opshift.registry.shapes.shape_context import ShapeContext
 
 
 @rule("if")

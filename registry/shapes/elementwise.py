@@ -1,9 +1,9 @@
 """Shapes of operators that keep a shape or broadcast their inputs."""
 
 from opshift.model.types import Shape
-from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import broadcast, dim_at, normalize_axis, unknown
 from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
+from opshift.registry.shapes.shape_context import ShapeContext
 
 
 @rule("broadcast")

@@ -3,10 +3,10 @@
 from functools import reduce
 
 from opshift.model.types import Shape
-from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import normalize_axis, of_rank, plus, unify, unknown, with_dims
 from opshift.registry.shapes.math import matmul_shape
 from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
+from opshift.registry.shapes.shape_context import ShapeContext
 from opshift.registry.shapes.sliding_windows import pool
 
 

@@ -1,9 +1,9 @@
 """Shapes that attributes or constant inputs declare."""
 
 from opshift.model.types import Symbol
-from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import unknown
 from opshift.registry.shapes.rule_table import Shapes, rule
+from opshift.registry.shapes.shape_context import ShapeContext
 
 
 @rule("shape", rank=1)

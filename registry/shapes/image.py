@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from opshift.model.element_types import round_to_float32
 from opshift.model.types import SMALLEST_SYMBOL, Shape
-from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import (
     dim_at,
     exact_quotient,
@@ -16,6 +15,7 @@ from opshift.registry.shapes.dims import (
     with_dims,
 )
 from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
+from opshift.registry.shapes.shape_context import ShapeContext
 
 
 @rule("depth_to_space", keeps_rank=True)

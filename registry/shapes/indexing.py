@@ -3,9 +3,9 @@
 import math
 
 from opshift.model.types import Shape, Symbol
-from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import at_most, normalize_axes, normalize_axis, product, unknown, with_dims
 from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
+from opshift.registry.shapes.shape_context import ShapeContext
 
 
 @data_rule("gather", rank_inputs=(0, 1))

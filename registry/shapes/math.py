@@ -3,9 +3,9 @@
 import re
 
 from opshift.model.types import Shape
-from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import broadcast, normalize_axis, of_rank, unify_dims, unknown, with_dims
 from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
+from opshift.registry.shapes.shape_context import ShapeContext
 
 
 @rule("matmul", rank_inputs=(0, 1))

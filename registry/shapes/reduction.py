@@ -1,9 +1,9 @@
 """Shapes of reductions."""
 
 from opshift.model.types import Shape
-from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import normalize_axes, normalize_axis, unknown, with_dims, without_axes
 from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
+from opshift.registry.shapes.shape_context import ShapeContext
 
 
 @rule("reduce")

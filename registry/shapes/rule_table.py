@@ -9,7 +9,7 @@ from opshift.model.errors import OpshiftError
 from opshift.model.extensions import FAILURES, extension_failed, is_external
 from opshift.model.rule_table import RuleTable
 from opshift.model.types import MAX_RANK, Shape
-from opshift.registry.shape_context import InvalidFlag, ShapeContext
+from opshift.registry.shapes.shape_context import InvalidFlag, ShapeContext
 
 Shapes = Sequence[Shape | None]
 """The output shapes by position; missing trailing entries are unknown."""

@@ -1,9 +1,9 @@
 """Shapes of attention, with heads as a separate dimension or packed into the last one."""
 
 from opshift.model.types import Shape
-from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import exact_quotient, of_rank, plus, product, unknown
 from opshift.registry.shapes.rule_table import Shapes, rule
+from opshift.registry.shapes.shape_context import ShapeContext
 
 
 @rule("attention")

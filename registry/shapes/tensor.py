@@ -3,7 +3,6 @@
 from functools import reduce
 
 from opshift.model.types import Shape, Symbol
-from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import (
     broadcast,
     exact_quotient,
@@ -17,6 +16,7 @@ from opshift.registry.shapes.dims import (
     without_axes,
 )
 from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
+from opshift.registry.shapes.shape_context import ShapeContext
 
 
 @rule("transpose", keeps_rank=True)

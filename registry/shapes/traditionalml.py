@@ -1,9 +1,9 @@
 """Shapes of classical machine learning operators; data have one row per sample."""
 
 from opshift.model.types import Shape
-from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import of_rank, product
 from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
+from opshift.registry.shapes.shape_context import ShapeContext
 
 
 @rule("classifier")

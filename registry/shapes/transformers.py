@@ -1,9 +1,9 @@
 """Shapes of com.microsoft's attention, and of its weights that are quantized in blocks."""
 
 from opshift.model.types import Shape
-from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import dim_at, exact_quotient, normalize_axis, of_rank, plus, product
 from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
+from opshift.registry.shapes.shape_context import ShapeContext
 
 
 @data_rule("matmul_columns", keeps_rank=True)

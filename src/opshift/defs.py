@@ -16,13 +16,226 @@ ONNX release, except for:
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
+from typing import Final, Generic, Self, TypeVar, overload
 
-from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, canonical_domain
+from opshift.model.attributes import ATTRIBUTE_TYPES, write_attribute
+from opshift.model.messages import AttributeProto, FunctionProto
+from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, canonical_domain, model_domain
 from opshift.registry.errors import ResolveError, require_argument_types, resolve_error
+from opshift.registry.models import UNBOUNDED, OperatorVersion, Parameter
+from opshift.registry.models import Attribute as AttributeDefinition
 from opshift.registry.onnx_defs import onnx_defs
-from opshift.registry.op_schema import OpSchema
 from opshift.registry.registry import default_registry
+
+T = TypeVar("T")
+
+_MAP_VALUE: Final = re.compile(r", (\w+)\)")
+
+
+class _Number(int, Enum):
+    """Base of enumerations that equal integers and are printed by name; `IntEnum` prints the integer."""
+
+    __repr__ = Enum.__str__
+
+
+class _Member(Generic[T]):
+    """A read-only member of a schema, computed from the operator version."""
+
+    def __init__(self, read: Callable[[OperatorVersion], T]) -> None:
+        self._read = read
+
+    @overload
+    def __get__(self, schema: OpSchema, owner: object) -> T: ...
+
+    @overload
+    def __get__(self, schema: None, owner: object) -> Self: ...
+
+    def __get__(self, schema: OpSchema | None, owner: object) -> T | Self:
+        return self if schema is None else self._read(schema._version)
+
+
+@dataclass(frozen=True, repr=False)
+class OpSchema:
+    """A version of an operator, with the read-only members of `onnx.defs.OpSchema`."""
+
+    _version: OperatorVersion
+
+    class FormalParameterOption(_Number):
+        """The number of values of a parameter: exactly one, at most one, or several."""
+
+        Single, Optional, Variadic = range(3)
+
+    class DifferentiationCategory(_Number):
+        """The differentiability of a parameter."""
+
+        Unknown, Differentiable, NonDifferentiable = range(3)
+
+    class SupportType(_Number):
+        """The status of an operator version."""
+
+        COMMON, EXPERIMENTAL = range(2)
+
+    class NodeDeterminism(Enum):
+        """The determinism of an operator: equal inputs lead to equal outputs."""
+
+        Unknown, NonDeterministic, Deterministic = range(3)
+        __repr__ = Enum.__str__
+
+    class AttrType(_Number):
+        """The type of an attribute, with the values of `AttributeProto.type`."""
+
+        FLOAT, INT, STRING, TENSOR, GRAPH = range(1, 6)
+        FLOATS, INTS, STRINGS, TENSORS, GRAPHS = range(6, 11)
+        SPARSE_TENSOR, SPARSE_TENSORS, TYPE_PROTO, TYPE_PROTOS = range(11, 15)
+
+    @dataclass(frozen=True, eq=False)
+    class FormalParameter:
+        """An input or output."""
+
+        name: str
+        type_str: str
+        """A type variable, or a type."""
+        types: set[str]
+        """The types of its values."""
+        description: str
+        option: OpSchema.FormalParameterOption
+        is_homogeneous: bool
+        min_arity: int
+        differentiation_category: OpSchema.DifferentiationCategory
+
+    @dataclass(frozen=True, eq=False)
+    class Attribute:
+        """An attribute; the default value is an empty message if there is none."""
+
+        name: str
+        type: OpSchema.AttrType
+        description: str
+        default_value: AttributeProto
+        required: bool
+
+    @dataclass(frozen=True, eq=False)
+    class TypeConstraintParam:
+        """A type variable."""
+
+        type_param_str: str
+        allowed_type_strs: list[str]
+        description: str
+
+    name = _Member(lambda version: version.name)
+    domain = _Member(lambda version: model_domain(version.domain))
+    """The domain; the default domain is empty."""
+    since_version = _Member(lambda version: version.since_version)
+    doc = _Member(lambda version: version.description)
+    file = _Member(lambda version: str(default_registry().file_of(version.name, version.domain)))
+    """The file with the definition."""
+    line = _Member(lambda version: _line_of(version))
+    """The line of this version in `file`."""
+    support_level = _Member(
+        lambda version: OpSchema.SupportType["COMMON" if version.status == "STABLE" else version.status]
+    )
+    deprecated = _Member(lambda version: version.deprecated)
+
+    inputs = _Member(lambda version: [_parameter(each, version) for each in version.inputs])
+    outputs = _Member(lambda version: [_parameter(each, version) for each in version.outputs])
+    attributes = _Member(lambda version: {k: _attribute(k, each) for k, each in version.attributes.items()})
+    type_constraints = _Member(
+        lambda version: [
+            OpSchema.TypeConstraintParam(name, list(types), version.type_descriptions.get(name, ""))
+            for name, types in version.type_constraints.items()
+        ]
+    )
+    min_input = _Member(lambda version: version.min_input)
+    max_input = _Member(lambda version: version.max_input)
+    """The maximum number of inputs, see `is_infinite`."""
+    min_output = _Member(lambda version: version.min_output)
+    max_output = _Member(lambda version: version.max_output)
+    """The maximum number of outputs, see `is_infinite`."""
+
+    node_determinism = _Member(lambda version: OpSchema.NodeDeterminism[_camel_case(version.determinism)])
+    non_deterministic = _Member(lambda version: version.determinism != "deterministic")
+    """Whether equal inputs may lead to different outputs."""
+
+    has_function = _Member(lambda version: version.body is not None)
+    """Whether there is a function body that is the same for all nodes."""
+    has_context_dependent_function = _Member(lambda version: version.has_context_dependent_function)
+    """Whether the function body depends on the node; `OperatorVersion.function_body` builds it."""
+    function_body = _Member(lambda version: _function_body(version))
+    """The function body that is the same for all nodes; an empty message if there is none."""
+    all_function_opset_versions = _Member(lambda version: _function_opsets(version))
+    """The opsets for which ONNX has a function body; the next two members tell the kinds apart."""
+    function_opset_versions = _Member(lambda version: _function_opsets(version) if version.body else [])
+    context_dependent_function_opset_versions = _Member(
+        lambda version: _function_opsets(version) if version.has_context_dependent_function else []
+    )
+
+    has_type_and_shape_inference_function = _Member(lambda v: str(v.id) not in onnx_defs().without_inference)
+    """Whether ONNX infers the types and shapes of the outputs."""
+    has_data_propagation_function = _Member(lambda v: str(v.id) in onnx_defs().with_data_propagation)
+    """Whether ONNX propagates the values of shapes through the operator."""
+
+    def __repr__(self) -> str:
+        return f"OpSchema({str(self._version.id)!r})"
+
+    @staticmethod
+    def is_infinite(number: int) -> bool:
+        """Return whether a maximum number of inputs or outputs means that there is no limit."""
+        return number == UNBOUNDED
+
+
+def _camel_case(name: str) -> str:
+    return name.title().replace("_", "")
+
+
+def _line_of(version: OperatorVersion) -> int:
+    from opshift.registry.yaml_files import place_of
+
+    registry = default_registry()
+    operator = registry.operator(version.name, version.domain)
+    assert operator is not None
+    path = registry.file_of(version.name, version.domain)
+    return place_of(path, ("versions", operator.versions.index(version))).line
+
+
+def _function_body(version: OperatorVersion) -> FunctionProto:
+    if version.body is None:
+        return FunctionProto()
+    function = version.function_body()
+    function.domain = model_domain(version.domain)
+    return function
+
+
+def _function_opsets(version: OperatorVersion) -> list[int]:
+    opsets = onnx_defs().function_opsets.get(str(version.id), (version.since_version,))
+    return list(opsets) if version.has_function else []
+
+
+def _parameter(parameter: Parameter, version: OperatorVersion) -> OpSchema.FormalParameter:
+    # Parameters, unlike type constraints, contain the values of maps as tensors and no spaces.
+    types = {_MAP_VALUE.sub(r",tensor(\1))", each) for each in version.types_of(parameter)}
+    return OpSchema.FormalParameter(
+        name=parameter.name,
+        type_str=parameter.type,
+        types=types,
+        description=parameter.description,
+        option=OpSchema.FormalParameterOption[_camel_case(parameter.option)],
+        is_homogeneous=parameter.homogeneous,
+        min_arity=parameter.min_arity,
+        differentiation_category=OpSchema.DifferentiationCategory[_camel_case(parameter.differentiation)],
+    )
+
+
+def _attribute(name: str, attribute: AttributeDefinition) -> OpSchema.Attribute:
+    default = AttributeProto()
+    if attribute.default is not None:
+        write_attribute(default, name, ATTRIBUTE_TYPES[attribute.type], attribute.default)
+    kind = OpSchema.AttrType[attribute.type]
+    return OpSchema.Attribute(name, kind, attribute.description, default, attribute.required)
+
 
 __all__ = [
     "AI_ONNX_PREVIEW_DOMAIN",

@@ -13,9 +13,9 @@ is `None`, and so is each unknown dimension. Shapes of inputs may be unknown, an
 """
 
 from opshift.model.types import Shape as Shape
-from opshift.registry.shape_context import ShapeContext as ShapeContext
 from opshift.registry.shapes.dims import broadcast as broadcast
 from opshift.registry.shapes.rule_table import ShapeRule as ShapeRule
 from opshift.registry.shapes.rule_table import Shapes as Shapes
 from opshift.registry.shapes.rule_table import data_rule as data_rule
 from opshift.registry.shapes.rule_table import rule as rule
+from opshift.registry.shapes.shape_context import ShapeContext as ShapeContext

@@ -1,7 +1,8 @@
 """Handling of Ctrl+C from the start of the command line, before anything else is imported.
 
 It imports only what the interpreter has loaded: a signal that arrives earlier would print a traceback.
-`signal` would import `enum`, which takes longer than the rest of the start: this uses the module behind it.
+`signal` would import `enum`, which takes longer than the rest of the start: this module uses `_signal`, which
+`signal` wraps.
 """
 
 import os

@@ -21,7 +21,7 @@ LIMITS = frozenset(("require_elements", "require_rank", "require_at_most", "posi
 BUILDERS = frozenset(("range", "product", "permutations", "repeat"))
 
 IS_RANK = "rank() refuses ranks above MAX_RANK, and the length of an inferred shape is at most that"
-IS_LISTED = "the length is that of a list in the model"
+IS_LISTED = "a list in the model has this length"
 IS_COMPARED = "compared with a constant in the same function"
 IS_LAZY = "a range, whose length is checked by int64() or constant() before it is read"
 

@@ -171,7 +171,7 @@ def test_converts_again_with_other_options(zoo: Path, options: dict[str, object]
 
 def test_converts_again_with_other_version(zoo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     statuses()
-    monkeypatch.setattr("opshift.batch.task.package_version", lambda: "99")
+    monkeypatch.setattr("opshift.batch.outcome.package_version", lambda: "99")
     assert statuses()["converted"] == 8
 
 

@@ -20,7 +20,7 @@ from opshift.catalogue.documents import DOCS, TASKS
 from opshift.catalogue.site import build_site, site_images
 from opshift.checker.rule_table import rule_table
 from opshift.model.errors import UsageError
-from opshift.registry.explanations.refusal_causes import refusal_causes
+from opshift.registry.explanations import refusal_causes
 from opshift.registry.registry import default_registry, load_registry
 
 pytestmark = pytest.mark.full  # the site of all definitions takes seconds to build

@@ -133,7 +133,7 @@ def test_reports_names_that_protobuf_cannot_decode(monkeypatch: pytest.MonkeyPat
     def fail(*arguments: object) -> None:
         b"\xff".decode()
 
-    monkeypatch.setattr("opshift.checker.walk.Walk.run", fail)
+    monkeypatch.setattr("opshift.checker.check.Walk.run", fail)
     (finding,) = check(parse_text(RELU))
     assert finding.rule == "model.text"
 

@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 from typer.testing import Result
 
-from opshift.registry.explanations.refusal_causes import refusal_causes
-from opshift.registry.explanations.tool_errors import tool_errors
+from opshift.registry.explanations import refusal_causes, tool_errors
 
 pytestmark = pytest.mark.every_case
 

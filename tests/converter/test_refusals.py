@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, parser
 from opshift import ConversionRefused, convert_version, plan_version
 from opshift.converter.refusals import UNKNOWN_SHAPE, Refusal, group_refusals
 from opshift.converter.report import Report
-from opshift.registry.explanations.refusal_causes import refusal_causes
+from opshift.registry.explanations import refusal_causes
 
 
 def chain(operators: list[str], element_type: int, opset: int) -> onnx.ModelProto:

@@ -269,7 +269,7 @@ def test_symbols_cancel_out_in_reshape(
 SLICES = {
     "last element": (-1, True, 1),
     "last element, if there is one": (-1, False, None),
-    "elements behind the first": (1, True, None),
+    "elements after the first": (1, True, None),
 }
 
 

@@ -19,6 +19,7 @@ from google.protobuf.message_factory import GetMessageClass
 from onnx import TensorProto, helper, numpy_helper
 
 from opshift.model import messages
+from opshift.model.files import parse_model
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tools" / "compile_messages.py"
@@ -250,7 +251,7 @@ MODELS: list[Callable[[], onnx.ModelProto]] = [
 
 
 def _round_trip(data: bytes) -> bytes:
-    return messages.parse_model(data).SerializeToString()
+    return parse_model(data).SerializeToString()
 
 
 @pytest.mark.parametrize("build", MODELS)
@@ -322,13 +323,13 @@ def test_keeps_unknown_fields(data: bytes, kept: list[bytes]) -> None:
 @pytest.mark.parametrize("convert", [bytes, memoryview])
 def test_parse_model_accepts_bytes_and_views(convert: Callable[[bytes], bytes | memoryview]) -> None:
     data = _plain().SerializeToString()
-    assert messages.parse_model(convert(data)).SerializeToString() == data
+    assert parse_model(convert(data)).SerializeToString() == data
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"\x08", b"not a model", _plain().SerializeToString()[:-1]])
 def test_parse_model_refuses_invalid_bytes(data: bytes) -> None:
     with pytest.raises(messages.DecodeError, match="not a serialized ONNX model"):
-        messages.parse_model(data)
+        parse_model(data)
 
 
 # Processes
@@ -349,7 +350,7 @@ def test_imports_next_to_onnx_or_alone(imports: str, onnx_loaded: bool, backend:
         import sys
         {imports}
         data = bytes.fromhex("{_functions().SerializeToString().hex()}")
-        assert opshift.model.messages.parse_model(data).SerializeToString() == data
+        assert opshift.model.messages.ModelProto.FromString(data).SerializeToString() == data
         assert ("onnx" in sys.modules) is {onnx_loaded}
     """
     environment = {**os.environ, "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": backend}

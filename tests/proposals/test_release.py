@@ -16,10 +16,9 @@ from typer.testing import CliRunner, Result
 from opshift.checker.check import check
 from opshift.cli.main import app
 from opshift.model.errors import UsageError
-from opshift.proposals.accept import accept
+from opshift.proposals.accept import accept, release
 from opshift.proposals.content.findings import NotAcceptable
 from opshift.proposals.content.staged_registry import registry_of_tree
-from opshift.proposals.release import release
 from opshift.registry.fingerprints import load_lock, lock_differences
 
 Make = Callable[..., Path]

@@ -101,7 +101,7 @@ def test_finds_a_consumer_by_name(name: str, opset: int, ir_version: int | None)
             "did you mean onnxruntime-web-1.20 ",
         ),
         ("ncnn-2025", "ncnn documents no newest opset", "advise pnnx in place of onnx2ncnn (https://"),
-        ("tvm-0.18", "tvm documents no newest opset", "give the opset that its error"),
+        ("tvm-0.18", "tvm documents no newest opset", "pass the opset that its error"),
         ("tensorflow-lite", "litert documents no newest opset", "onnx2tf converts them to it (https://"),
         ("onnx2tf", "onnx2tf documents no newest opset", "it lists operators, not opsets (https://"),
         ("opencv4.8", "opencv documents no newest opset", "asks for opset 11 (https://"),

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from opshift.opsets import OPSETS
-from opshift.registry.described import TEXT_LOADER
 from opshift.registry.descriptions import texts_of
 from opshift.registry.errors import DefinitionError, InvalidDefinition
 from opshift.registry.loader import load_operator
 from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.record import TEXT_LOADER
 from opshift.registry.registry import Registry
 from opshift.registry.type_sets import TypeSets
 

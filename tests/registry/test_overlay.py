@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from opshift.registry.documents.document import operator_set
 from opshift.registry.documents.files import DocumentFormat, write_document
-from opshift.registry.documents.from_registry import operator_set
 from opshift.registry.errors import DefinitionError
 from opshift.registry.registry import default_registry, load_registry
 

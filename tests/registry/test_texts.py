@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from opshift.opsets import OPSETS
-from opshift.registry.described import Descriptions
 from opshift.registry.descriptions import Texts, flatten, texts_of
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.record import from_plain_data
+from opshift.registry.record import Descriptions, from_plain_data
 from opshift.registry.registry import default_registry
 from opshift.registry.step_rules import is_derivable
 from opshift.registry.yaml_files import load_yaml

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from support.toy_runtime import model, toy_runtime
 
 from opshift.registry.record import from_plain_data
-from opshift.registry.runtimes.patterns import Pattern
+from opshift.registry.runtimes.restrictions import Pattern
 from opshift.runtimes.check_support import check_support
 
 INPUTS = "float[2, 2] x, float[2, 2] u, float[2] v, int64[2, 2] n, bool c"

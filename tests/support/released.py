@@ -18,7 +18,7 @@ from unittest.mock import patch
 from opshift.adapters.core import adapter_table
 from opshift.model.operator_ids import canonical_domain
 from opshift.opsets import OPSETS
-from opshift.proposals.content.text_files import version_block, without_key
+from opshift.proposals.content.folder import version_block, without_key
 from opshift.registry import registry
 from opshift.registry.models import OperatorVersion
 

@@ -96,7 +96,7 @@ def _repeats(chain: Chain) -> bool:
 
 
 def _cause(chain: Chain, fitted: onnx.ModelProto, found: list[Any], report: FitReport) -> tuple[str, bool]:
-    """Return the cause of other outputs, and whether all outputs of the runtime are those of a reference."""
+    """Return the cause of other outputs, and whether the runtime has all outputs of a reference."""
     results = []
     for run in (run_in_onnxruntime, run_in_reference):
         with suppress(CannotRun):

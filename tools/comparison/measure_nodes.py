@@ -90,7 +90,7 @@ def measure_nodes(
 
 
 def conflicting_node(model: onnx.ModelProto, feeds: Mapping[str, Any], tolerance: float) -> str:
-    """Return a node for whose inputs both references run, with different outputs; empty without one."""
+    """Return a node with inputs that both references run, with different outputs; empty without one."""
     for content, native, fed, expected in _single_nodes(model, feeds):
         with suppress(CannotRun):
             found = run_in_reference(native, fed)

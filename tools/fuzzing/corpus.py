@@ -10,9 +10,8 @@ import onnx.parser
 
 import opshift
 from opshift.opsets import OPSETS
-from opshift.registry.documents.document import OperatorSet
+from opshift.registry.documents.document import OperatorSet, operator_set
 from opshift.registry.documents.files import DocumentFormat, write_document
-from opshift.registry.documents.from_registry import operator_set
 
 GOLDEN = Path(__file__).parents[2] / "tests" / "golden"
 

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from opshift.registry.changes.classes import BACKWARD, FORWARD, ChangeClass
+from opshift.registry.changes.classes import BACKWARD, CHANGE_RULES, FORWARD, ChangeClass
 from opshift.registry.changes.history import HistoryStep, history_steps
 from opshift.registry.changes.policies import POLICIES
-from opshift.registry.changes.rules import CHANGE_RULES
 from opshift.registry.registry import default_registry
 
 PAGE: Final = Path("docs", "changes.md")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from opshift.registry.explanations.refusal_causes import refusal_causes
+from opshift.registry.explanations import refusal_causes
 
 HEAD: Final = """<!-- Written by tools/generate.py -->
 # Refusals

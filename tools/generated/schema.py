@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from opshift.registry.editor_schema.json_schema import schema_text
-from opshift.registry.editor_schema.runtime_schema import runtime_schema_text
+from opshift.registry.editor_schema import runtime_schema_text, schema_text
 
 SCHEMA = Path("opsets", "schema.json")
 RUNTIME_SCHEMA = Path("opsets", "schema-runtime.json")

@@ -8,7 +8,7 @@ from textwrap import fill
 from typing import Final
 
 from opshift.catalogue.documents import heading_anchor
-from opshift.registry.explanations.tool_errors import ToolError, tool_errors
+from opshift.registry.explanations import ToolError, tool_errors
 
 HEAD: Final = """<!-- Written by tools/generate.py -->
 # Errors of other tools

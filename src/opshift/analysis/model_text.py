@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import count
 
-from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.model.attributes import TYPE_BY_FIELD, type_name
 from opshift.model.element_types import NAME_BY_NUMBER, round_to_float32
 from opshift.model.graphs import captured_names, nested_nodes

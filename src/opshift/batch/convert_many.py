@@ -12,14 +12,19 @@ from pathlib import Path
 from typing import NamedTuple, Unpack
 
 from opshift.batch.convert_model import convert_model, failure
-from opshift.batch.destinations import Destinations, without_links
 from opshift.batch.ledger import Ledger, ledger_location
 from opshift.batch.options_digest import options_digest
-from opshift.batch.outcome import ModelOutcome
-from opshift.batch.outputs import foreign_objects, output_location, remove_unfinished, require_no_link
+from opshift.batch.outcome import STARTED, ModelOutcome, Task
+from opshift.batch.outputs import (
+    Destinations,
+    foreign_objects,
+    output_location,
+    remove_unfinished,
+    require_no_link,
+    without_links,
+)
 from opshift.batch.run_chunks import WORKER_LOST, Lost, run_chunks
 from opshift.batch.settings import Settings
-from opshift.batch.task import STARTED, Task
 from opshift.converter.options import (
     EVERY_OPERATOR,
     AllowLike,

@@ -9,28 +9,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opshift.batch.file_states import FileStates, are_unchanged, full_name, states_of
-from opshift.batch.outcome import ModelError, ModelOutcome, Status
+from opshift.batch.outcome import STARTED, WRITTEN, Entry, ModelError, ModelOutcome, Status, Task
 from opshift.batch.outputs import require_no_link
 from opshift.batch.settings import Settings, options_of
-from opshift.batch.task import STARTED, WRITTEN, Entry, Task
 from opshift.checker.findings import IllegalModel
 from opshift.converter.convert import convert_with
 from opshift.converter.errors import ConversionRefused
+from opshift.converter.options import Options
 from opshift.converter.report import Report, conversion_report
 from opshift.converter.streaming.convert_file import converting
 from opshift.converter.streaming.external_data import external_locations, require_files
+from opshift.converter.streaming.external_weights import relocate_external_data
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
 from opshift.model.file_formats import unreadable
+from opshift.model.files import FileLike, read_model
 from opshift.model.locations import is_url, without_secrets
 from opshift.model.messages import ModelProto
+from opshift.model.progress import Progress
+from opshift.registry.registry import Registry
 from opshift.stores.locations import exists, folder_location, join, metadata_of
 
 if TYPE_CHECKING:
     from opshift.analysis.verification.result import Verification
-    from opshift.converter.options import Options
-    from opshift.model.files import FileLike
-    from opshift.model.progress import Progress
-    from opshift.registry.registry import Registry
 
 OPTIONS_KEY, SOURCE_KEY = "opshift-options", "opshift-source"
 """Metadata of an object: the digest of the options, and that of the model that it was converted from."""
@@ -168,8 +168,6 @@ def _convert(
             raise UsageError(reason, place=task.source, remedy=remedy)
         states = {**states_of(_with_data(task.source, data)[1:]), **states}
         if settings.verify and written.path:
-            from opshift.model.files import read_model
-
             result = read_model(written.path)
             verification = verify_file(
                 task.source, result, settings, options.registry, data_file=written.data_file
@@ -214,8 +212,6 @@ def verify_file(
         if tolerance is None:
             tolerance = tolerance_for(each for pair in settings.types for each in pair.split("="))
     if data_file is not None:
-        from opshift.converter.streaming.external_weights import relocate_external_data
-
         relocate_external_data(converted, data_file.name)
     inputs: dict[str, object] = {}
     if settings.inputs:

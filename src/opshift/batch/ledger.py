@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opshift.batch.file_states import full_name
-from opshift.batch.outcome import ModelOutcome
+from opshift.batch.outcome import STARTED, WRITTEN, Entry, ModelOutcome, Task
 from opshift.batch.run_chunks import WORKER_LOST
-from opshift.batch.task import STARTED, WRITTEN, Entry, Task
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_all
 from opshift.model.errors import CannotWrite, InvalidModel, UsageError
 from opshift.model.locations import is_url, without_secrets
@@ -245,11 +244,7 @@ class Ledger:
 
 def ledger_storage(location: str) -> LedgerFile | LedgerSegments:
     """Return the storage of a ledger: a file, or segments below a URL."""
-    if not is_url(location):
-        return LedgerFile(location)
-    from opshift.batch.ledger import LedgerSegments  # few ledgers have a URL
-
-    return LedgerSegments(location)
+    return LedgerSegments(location) if is_url(location) else LedgerFile(location)
 
 
 def _key(name: str) -> bytes:

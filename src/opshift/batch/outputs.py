@@ -1,16 +1,23 @@
-"""Outputs of a batch: files below a folder, or objects in a store."""
+"""Outputs of a batch: files below a folder, or objects in a store; no two sources have one destination."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Container
+import sqlite3
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import NamedTuple
+from unicodedata import normalize
 
 from opshift.batch.ledger import LEDGER_FOLDER, Ledger
-from opshift.model.atomic_files import remove_abandoned_files
+from opshift.converter.streaming.external_data import ExternalHandling
+from opshift.model.atomic_files import remove_abandoned_files, temporary_files
 from opshift.model.errors import UsageError
 from opshift.model.locations import is_url
+from opshift.stores.list_objects import objects_below
 from opshift.stores.locations import exists, join
+from opshift.stores.uploads import remove_unfinished as abort_uploads
 
 
 def output_location(out: str, relative: str) -> str:
@@ -43,8 +50,6 @@ def foreign_objects(out: str, ledger: Ledger) -> Container[str]:
     """
     if not is_url(out) or not exists(out):
         return ()
-    from opshift.stores.list_objects import objects_below  # few outputs have a URL
-
     names = (name for name in objects_below(out) if not name.startswith(f"{LEDGER_FOLDER}/"))
     locations = (join(out, name) for name in names)
     owned = ((location, ledger.entry(location)) for location in locations)
@@ -54,8 +59,112 @@ def foreign_objects(out: str, ledger: Ledger) -> Container[str]:
 def remove_unfinished(output: str) -> None:
     """Remove what killed processes left of an output, which no process may write at the moment."""
     if is_url(output):
-        from opshift.stores.uploads import remove_unfinished as abort_uploads
-
         abort_uploads(output)
     else:
         remove_abandoned_files(Path(output).parent)
+
+
+class _Transfer(NamedTuple):
+    """File that a model is read from, and the file that it becomes, if any; both without symbolic links."""
+
+    source: str
+    destination: str
+
+
+class Destinations:
+    """Files that the models of a run are read from and written to, in a temporary database."""
+
+    def __init__(self) -> None:
+        self._files = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        # `source` is the file that becomes the file `path`, and `model` the model that it belongs to
+        columns = "role TEXT, path BLOB, source BLOB, model BLOB, PRIMARY KEY (role, path)"
+        self._files.execute(f"CREATE TABLE files ({columns})")
+
+    def claim(self, source: str, output: str, data: Iterable[str], external: ExternalHandling) -> None:
+        """Record the files of a model.
+
+        Args:
+            source: the model file.
+            output: the file that it becomes.
+            data: its external data files, relative to its folder.
+            external: the handling of these files.
+
+        Raises:
+            UsageError: a destination is that of another source, or is also an input.
+        """
+        transfers = [
+            _Transfer(*map(self._one_spelling, each)) for each in _transfers(source, output, data, external)
+        ]
+        if transfers[0].source == transfers[0].destination:
+            raise UsageError("is the input file", place=output, remedy="name another folder with --out")
+        for position, (read, written) in enumerate(transfers):
+            first = self._first("output", written, read, source) if written else None
+            # models may share data files, but not their own files
+            if first and (position == 0 or first[0] != read):
+                reason = f"{first[1]} and {source} write different files to this path"
+                if position == 0:
+                    reason = f"{first[1]} and {source} have the same output file"
+                raise UsageError(reason, place=written, remedy="convert them into separate folders")
+            self._first("input", read, read, source)
+        for read, written in transfers:
+            for path, role in (read, "output"), (written, "input"):
+                found = self._get(role, path)
+                if found and found[0] != read:
+                    reader = source if role == "output" else found[1]
+                    reason, remedy = f"is also an input file, of {reader}", "name another folder with --out"
+                    raise UsageError(reason, place=path, remedy=remedy)
+
+    def _first(self, role: str, path: str, source: str, model: str) -> tuple[str, str] | None:
+        """Record a file unless it is known; return the source and the model that it was recorded with."""
+        # bytes, because a path may have characters that are not Unicode
+        row = (role, *(each.encode(errors="surrogatepass") for each in (path, source, model)))
+        if self._files.execute("INSERT OR IGNORE INTO files VALUES (?, ?, ?, ?)", row).rowcount:
+            return None
+        return self._get(role, path)
+
+    def _get(self, role: str, path: str) -> tuple[str, str] | None:
+        found = self._files.execute(
+            "SELECT source, model FROM files WHERE role = ? AND path = ?",
+            (role, path.encode(errors="surrogatepass")),
+        ).fetchone()
+        return found and (found[0].decode(errors="surrogatepass"), found[1].decode(errors="surrogatepass"))
+
+    def _one_spelling(self, path: str) -> str:
+        """Return the first spelling of a path among those that a file system takes for one path."""
+        if is_url(path):
+            return path
+        first = self._first("spelling", normalize("NFC", path).casefold(), path, "")
+        if not first or first[0] == path:
+            return path
+        return first[0] if _ignores_case(os.path.commonpath((first[0], path))) else path
+
+
+def without_links(location: str) -> str:
+    """Return the real path of a file, or a URL as it is."""
+    return location if is_url(location) else os.path.realpath(location)
+
+
+def _transfers(
+    source: str, output: str, data: Iterable[str], external: ExternalHandling
+) -> Iterator[_Transfer]:
+    yield _Transfer(without_links(source), without_links(output))
+    if is_url(source) or is_url(output):
+        return  # the data files of objects are compared when they are written
+    # locations are relative to the paths as given, also where these are symbolic links
+    folder, target = (os.path.realpath(os.path.dirname(each)) for each in (source, output))
+    is_written = external != "keep" and folder != target
+    for location in data:
+        destination = os.path.realpath(os.path.join(target, location)) if is_written else ""
+        yield _Transfer(os.path.realpath(os.path.join(folder, location)), destination)
+
+
+def _ignores_case(folder: str) -> bool:
+    """Return whether the file system of a folder, which may not exist yet, ignores the case of names."""
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    prefix, suffix = temporary_files(os.getpid()).split("*")
+    try:
+        with NamedTemporaryFile(prefix=prefix, suffix=suffix, dir=folder) as file:
+            return os.path.exists(os.path.join(folder, os.path.basename(file.name).swapcase()))
+    except OSError:  # no file can be written to this folder
+        return False

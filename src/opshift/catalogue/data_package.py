@@ -11,7 +11,7 @@ from opshift.catalogue.history import METHODS, HistoryEntry, history_of
 from opshift.model.plain_data import Json, json_values
 from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.classify import classify
-from opshift.registry.editor_schema.json_schema import DRAFT, Untitled, add_texts
+from opshift.registry.editor_schema import DRAFT, Untitled, add_texts
 from opshift.registry.models import OperatorVersion
 from opshift.registry.record import to_plain_data, type_adapter
 from opshift.registry.registry import Registry

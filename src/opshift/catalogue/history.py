@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from opshift.adapters.core.adapter_table import StepKey, adapter_table, error_bound
 from opshift.catalogue.type_texts import format_types, types_change_text
-from opshift.registry.diff import diff
+from opshift.registry.changes.diff import diff
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import to_plain_data
 from opshift.registry.step_rules import is_derivable, lost_types

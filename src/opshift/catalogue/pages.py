@@ -169,7 +169,7 @@ def _comparison_pages(
         "comparison.html",
         paths.comparison_path(old, new),
         f"{new.domain}.{new.name} {old.since_version} to {new.since_version}",
-        description=f"What changed in {new.name} from version {old.since_version} to {new.since_version}.",
+        description=f"Changes of {new.name} from version {old.since_version} to {new.since_version}.",
         trail=(*_trail(new), (new.name, paths.operator_path(new.domain, new.name))),
         here=f"{old.since_version} to {new.since_version}",
         data={"old": str(old.id), "new": str(new.id), "changes": [each.as_dict() for each in changes]},

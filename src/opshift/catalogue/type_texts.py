@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from opshift.registry.diff import Change
+from opshift.registry.changes.diff import Change
 
 if TYPE_CHECKING:
     from opshift.registry.type_sets import TypeSets

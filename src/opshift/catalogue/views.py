@@ -209,7 +209,7 @@ class VersionView:
 
     @property
     def requirements(self) -> tuple[str, ...]:
-        """What nodes must keep for ranks, lengths and values, as expressions."""
+        """Requirements for the ranks, lengths and values of nodes, as expressions."""
         return tuple(each.text for each in requirements_of(self.version))
 
     @property

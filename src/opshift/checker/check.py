@@ -1,21 +1,47 @@
 """Check a model against the rules of the specification."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from opshift.checker.checked_model import CheckedModel, ModelSource
+from opshift.checker.checked_nodes import (
+    CheckedAttribute,
+    CheckedCall,
+    CheckedNode,
+    CheckedSparseTensor,
+    CheckedTensor,
+    CheckedTraining,
+    CheckedValue,
+    DevicePlacement,
+    ExternalTensor,
+    InternalTensor,
+)
+from opshift.checker.checked_values import NewerFeatures, ShapedNode, TypedNode
+from opshift.checker.containers import CheckedContainer, CheckedFunction, CheckedGraph
 from opshift.checker.findings import Finding, IllegalModel, Level
-from opshift.checker.walk import Walk
+from opshift.checker.rule_table import CheckTarget, rules_for
+from opshift.checker.shape_requirements import REQUIREMENTS
+from opshift.inference.call_facts import CallSite
+from opshift.model.attributes import dense_tensors_in, graphs_in, sparse_tensors_in
 from opshift.model.binary_files import is_readable
 from opshift.model.errors import InvalidModel
 from opshift.model.files import BYTES_TYPES, gc_paused, model_of, read_bytes, reading_onnx_ir
-from opshift.model.graphs import require_limited_lists
+from opshift.model.graphs import MAX_SUBGRAPH_DEPTH, require_limited_lists
 from opshift.model.locations import folder_of
+from opshift.model.messages import TrainingInfoProto, ValueInfoProto
+from opshift.model.node import Node
+from opshift.model.offloaded_tensors import EXTERNAL, raw_size, with_payload
+from opshift.model.operator_ids import called_function, canonical_domain
 from opshift.registry.registry import Registry, default_registry
 
 NEWEST_FIELD = "configuration"
 """Most recent field of ModelProto; in a class without it, newer parts of a model are unknown fields."""
+
+
+UNREADABLE_RULES = frozenset(("graph.depth", "model.text"))
+"""Rules that a model must keep before the search for IR features can read all of it."""
 
 
 @reading_onnx_ir
@@ -84,3 +110,162 @@ def require_legal(model: Any, registry: Registry | None = None, when: str = "") 
     errors = [finding for finding in check(model, registry=registry) if finding.level is Level.ERROR]
     if errors:
         raise IllegalModel(errors, when)
+
+
+class Walk:
+    """Check of one model: findings of a graph follow those of its contents, and the model's are last."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+
+    def run(self, model: CheckedModel) -> None:
+        """Check everything in a model."""
+        main = CheckedGraph(model.proto.graph, "graph", model, model.opsets, is_top=True)
+        if model.proto.HasField("graph"):
+            self._graph(main)
+        for index, info in enumerate(model.proto.training_info):
+            self._training(info, index, main)
+        self._functions(model)
+        self.check(model)
+        if not any(finding.rule in UNREADABLE_RULES for finding in self.findings):
+            self.check(NewerFeatures(model))
+
+    def _functions(self, model: CheckedModel) -> None:
+        """Check functions in the order of calls, which determine their facts; keep the order of findings."""
+        start, parts = len(self.findings), dict[int, list[Finding]]()
+        for position in model.function_order:
+            first = len(self.findings)
+            proto = model.proto.functions[position]
+            function = CheckedFunction(proto, position, model)
+            self._values(proto.value_info, function, "value")
+            self._nodes(function)
+            self.check(function)
+            parts[position] = self.findings[first:]
+        self.findings[start:] = [found for position in sorted(parts) for found in parts[position]]
+
+    def check(self, target: CheckTarget, kind: type | None = None) -> bool:
+        """Apply the rules for `kind`, by default the class of an object; return whether no error is found."""
+        is_valid = True
+        for rule in rules_for(kind or target.__class__):
+            for problem in rule.check(target):
+                self.findings.append(rule.to_finding(target, problem))
+                is_valid = is_valid and rule.level is not Level.ERROR
+        return is_valid
+
+    def _check_cached(self, target: CheckedCall | CheckedAttribute | TypedNode, model: CheckedModel) -> bool:
+        """Check an object unless one with its cache key broke no rule: each problem has its own finding."""
+        key = target.cache_key
+        if key in model.passed_keys:
+            return True
+        count = len(self.findings)
+        is_valid = self.check(target)
+        if key is not None and len(self.findings) == count:
+            model.passed_keys.add(key)
+        return is_valid
+
+    def _check_shapes(self, shaped: ShapedNode, model: CheckedModel) -> None:
+        """Check the shapes of a node unless a node with its cache key broke no rule."""
+        key = shaped.cache_key
+        if key in model.passed_keys:
+            return
+        count = len(self.findings)
+        self.check(shaped)
+        if key is not None and len(self.findings) == count and shaped.context.is_cacheable:
+            model.passed_keys.add(key)
+
+    def _graph(self, graph: CheckedGraph) -> None:
+        proto = graph.proto
+        graph.model.graph_names.append(proto.name)
+        for role, values in (("input", proto.input), ("value", proto.value_info), ("output", proto.output)):
+            self._values(values, graph, role)
+        for tensor in proto.initializer:
+            self._tensor(CheckedTensor(tensor, graph, "initializer", graph.model))
+        for sparse in proto.sparse_initializer:
+            self._sparse(CheckedSparseTensor(sparse, graph, "sparse initializer", graph.model))
+        if graph.depth <= MAX_SUBGRAPH_DEPTH:
+            self._nodes(graph)
+        self.check(graph)
+
+    def _training(self, info: TrainingInfoProto, index: int, main: CheckedGraph) -> None:
+        graphs: dict[str, CheckedGraph] = {}
+        training = CheckedTraining(info, index, main, graphs)
+        for part in ("initialization", "algorithm"):
+            if info.HasField(part):
+                graph, place = getattr(info, part), f"{training.place}.{part}"
+                # The main graph is the parent: training graphs can read its values.
+                graphs[part] = CheckedGraph(graph, place, main.model, main.opsets, main, is_top=True)
+                self._graph(graphs[part])
+        self.check(training)
+
+    def _values(self, values: Iterable[ValueInfoProto], container: CheckedContainer, role: str) -> None:
+        for value in values:
+            self.check(CheckedValue(value, container, role))
+
+    def _nodes(self, container: CheckedContainer) -> None:
+        model = container.model
+        for proto in container.proto.node:
+            node = CheckedCall(proto, container)
+            # `&` instead of `and`: both checks run, so that one node can have findings of both.
+            if not (self.check(node, CheckedNode) & self._check_cached(node, model)):
+                container.mark_invalid()
+            for attribute in proto.attribute:
+                self._attribute(CheckedAttribute(attribute, node))
+            # After the checks and the subgraphs: none of them may see the node's own outputs.
+            _pass_node(container, node)
+            if proto.device_configurations:
+                self.check(DevicePlacement(proto, container))
+            if node.operator is None:
+                _count_undefined(node)
+            elif not container.is_invalid:
+                self._check_cached(TypedNode(node, node.operator), model)
+                if node.operator.axes or node.operator.requires or node.operator.shape in REQUIREMENTS:
+                    self._check_shapes(ShapedNode(node, node.operator), model)
+
+    def _attribute(self, attribute: CheckedAttribute) -> None:
+        node, outer = attribute.node.proto, attribute.node.container
+        if not self._check_cached(attribute, outer.model):
+            outer.mark_invalid()
+        if attribute.is_plain:
+            return
+        for tensor in dense_tensors_in(attribute.proto):
+            self._tensor(CheckedTensor(tensor, attribute, "tensor", outer.model))
+        for sparse in sparse_tensors_in(attribute.proto):
+            self._sparse(CheckedSparseTensor(sparse, attribute, "sparse tensor", outer.model))
+        for proto in graphs_in(attribute.proto):
+            place = f"{outer.place} / {node.name or node.op_type}.{attribute.proto.name}"
+            graph = CheckedGraph(proto, place, outer.model, outer.opsets, outer, owner=node)
+            self._graph(graph)
+            outer.read_names |= graph.read_names
+
+    def _tensor(self, tensor: CheckedTensor) -> None:
+        self.check(tensor)
+        located = ExternalTensor if tensor.proto.data_location == EXTERNAL else InternalTensor
+        # the size of `raw_data` is known without reading it
+        proto = tensor.proto if raw_size(tensor.proto) is not None else with_payload(tensor.proto)
+        self.check(located(proto, tensor.owner, tensor.role, tensor.model))
+
+    def _sparse(self, sparse: CheckedSparseTensor) -> None:
+        self.check(sparse)
+        for part in ("values", "indices"):
+            if sparse.proto.HasField(part):
+                self._tensor(CheckedTensor(getattr(sparse.proto, part), sparse, part, sparse.model))
+
+
+def _count_undefined(node: CheckedNode) -> None:
+    """Count a node of an operator without a definition; other rules report further unresolved nodes."""
+    domain = canonical_domain(node.proto.domain)
+    if node.function is None and node.error is None and domain in node.container.opsets:
+        registry, opset = node.container.model.registry, node.container.opsets[domain]
+        if registry.is_undefined(node.proto.op_type, opset, domain):
+            node.container.model.undefined_operators[domain][node.proto.op_type] += 1
+
+
+def _pass_node(container: CheckedContainer, node: CheckedNode) -> None:
+    """Record that a node is passed: its outputs are visible to the following nodes."""
+    container.read_names.update(node.inputs)
+    container.scope.defined_names.update(node.outputs)
+    if node.function is not None:
+        key, model = called_function(node.proto), container.model
+        model.call_sites[key].append(CallSite(Node.from_proto(node.proto), node.proto, container.scope))
+        if not container.may_not_run:
+            model.certain_calls.add(key)

@@ -7,9 +7,8 @@ from typing import NamedTuple
 from opshift.checker.checked_model import CheckedModel
 from opshift.checker.checked_nodes import CheckedNode
 from opshift.checker.findings import Problem
-from opshift.checker.ir_features.contents import Contents
+from opshift.checker.ir_features.contents import Contents, Use, since
 from opshift.checker.ir_features.finders import find_uses
-from opshift.checker.ir_features.use import Use, since
 from opshift.inference.infer_shapes import KnownShapes, known_shapes
 from opshift.model.element_types import type_string
 from opshift.registry.ir_versions import ir_versions

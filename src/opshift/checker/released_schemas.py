@@ -5,7 +5,7 @@ from functools import cache
 from opshift.checker.checked_nodes import CheckedNode
 from opshift.registry.models import Parameter
 from opshift.registry.runtimes.files import get_runtime, runtime_files
-from opshift.registry.runtimes.schemas import SchemaDifference
+from opshift.registry.runtimes.runtime import SchemaDifference
 
 RUNTIME = "onnxruntime"
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 
 from opshift.model.types import Shape, shape_to_string
-from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import dim_at, normalize_axes, normalize_axis, product
 from opshift.registry.shapes.fused import transposed_operand
+from opshift.registry.shapes.shape_context import ShapeContext
 
 Requirement = Callable[[ShapeContext], Iterator[str]]
 """Function that yields the problems of a node, with `None` for all sizes that are not certain."""

@@ -14,8 +14,8 @@ from opshift.checker.findings import Finding, Level
 from opshift.checker.rule_table import rule_table
 from opshift.cli import options
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors, write_findings
+from opshift.cli.findings.finding import SEVERITIES
 from opshift.cli.findings.finding import Finding as GateFinding
-from opshift.cli.findings.rules import SEVERITIES
 from opshift.cli.gate.inspect_models import inspect_models
 from opshift.cli.gate.several import GateOptions
 from opshift.cli.options import Format, expand_records

@@ -9,7 +9,7 @@ import typer
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import OpshiftError
 from opshift.model.operator_ids import DEFAULT_DOMAIN
-from opshift.registry.explanations.refusal_causes import refusal_causes
+from opshift.registry.explanations import refusal_causes
 
 if TYPE_CHECKING:
     from opshift.registry.registry import Registry
@@ -102,7 +102,7 @@ def complete_status() -> Iterable[str]:
 
 def complete_change_rule() -> Iterable[str]:
     """Return the ids of the rules that classify changes."""
-    from opshift.registry.changes.rules import CHANGE_RULES
+    from opshift.registry.changes.classes import CHANGE_RULES
 
     return CHANGE_RULES
 

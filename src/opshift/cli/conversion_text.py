@@ -15,6 +15,7 @@ from opshift.converter.refusals import Refusal, RefusalGroup
 from opshift.converter.report import RESTORED_PREFIX, ChangeGroup, Report
 from opshift.model.message_text import count_text, counted_labels
 from opshift.model.operator_ids import DEFAULT_DOMAIN, short_label
+from opshift.model.plain_data import Json
 from opshift.model.types import short_type
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
         Verification,
     )
     from opshift.cli.conversion import ConvertedFile
-    from opshift.model.plain_data import Json
     from opshift.runtimes.check_support import MissingKernel
 
 

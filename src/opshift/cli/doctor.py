@@ -27,13 +27,13 @@ from opshift.converter.streaming.weights import open_without_weights
 from opshift.model.errors import UsageError
 from opshift.model.files import read_model, write_model
 from opshift.model.locations import is_url
+from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import short_label
 from opshift.registry.registry import load_registry
 
 if TYPE_CHECKING:
     from opshift.analysis.doctor.diagnosis import Diagnosis, OpsetRanges, Stamp
     from opshift.analysis.verification.result import Verification
-    from opshift.model.messages import ModelProto
 
 COLUMNS = ("declared    ", "fitting     ")
 """Columns of the rows of several models."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,13 +12,15 @@ from opshift.cli.options import Format, FormatOption
 from opshift.cli.output import print_result
 from opshift.cli.page import Page
 from opshift.model.message_text import hint_at_similar
-from opshift.registry.explanations.refusal_causes import refusal_causes
-from opshift.registry.explanations.tool_errors import tool_errors
+from opshift.registry.explanations import (
+    Cause,
+    Solution,
+    ToolError,
+    commands_about,
+    refusal_causes,
+    tool_errors,
+)
 from opshift.registry.record import to_plain_data
-
-if TYPE_CHECKING:
-    from opshift.registry.explanations.refusal_causes import Cause
-    from opshift.registry.explanations.tool_errors import Solution, ToolError
 
 
 def explain(
@@ -39,7 +41,6 @@ def explain(
     For another text, prints commands about the operators, opsets, IR versions and domains that it mentions.
     Exits with 1 if nothing matches.
     """
-    from opshift.registry.explanations.mentions import commands_about
     from opshift.registry.registry import default_registry
 
     text = " ".join(message or ())

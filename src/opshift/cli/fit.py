@@ -15,14 +15,14 @@ from opshift.cli.page import Page
 from opshift.cli.paths import STDOUT, model_input, model_output, output_file, require_file
 from opshift.cli.progress import BYTES, show_progress
 from opshift.converter.options import read_allow
+from opshift.converter.report import Report
 from opshift.model.files import read_model
+from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, opset_imports
 
 if TYPE_CHECKING:
     from opshift.analysis.fit.result import FitReport
     from opshift.analysis.verification.result import Verification
-    from opshift.converter.report import Report
-    from opshift.model.messages import ModelProto
 
 
 @expand_records

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -14,22 +14,19 @@ from opshift.cli import options
 from opshift.cli.conversion import read_settings
 from opshift.cli.conversion_text import opsets_text, write_plan
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
-from opshift.cli.findings.finding import report_findings
+from opshift.cli.findings.finding import Finding, report_findings
 from opshift.cli.gate.inspect_models import inspect_models
 from opshift.cli.gate.several import GateOptions, single_file
 from opshift.cli.options import ConversionOptions, expand_records, registry_with
 from opshift.cli.output import print_result
+from opshift.cli.page import Page
 from opshift.cli.paths import model_input
+from opshift.converter.report import Report
 from opshift.converter.streaming.weights import Weights
 from opshift.model.errors import UsageError
 from opshift.model.files import read_bytes
 from opshift.model.operator_ids import opset_imports
 from opshift.stores.source_file import SourceFile, open_source
-
-if TYPE_CHECKING:
-    from opshift.cli.findings.finding import Finding
-    from opshift.cli.page import Page
-    from opshift.converter.report import Report
 
 COLUMNS = ("opsets    ", " changed")
 """Columns of the rows of several models."""

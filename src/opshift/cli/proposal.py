@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -26,14 +26,10 @@ from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
 from opshift.model.message_text import count_text, did_you_mean
 from opshift.opsets import OPSETS
-from opshift.proposals.content.findings import NotAcceptable
+from opshift.proposals.content.findings import NotAcceptable, ProposalFinding
 from opshift.proposals.content.models import KINDS, Kind
 from opshift.proposals.content.staged_registry import is_standard, registry_of_tree
 from opshift.registry.definition_files import REVIEWERS
-
-if TYPE_CHECKING:
-    from opshift.proposals.content.findings import ProposalFinding
-
 
 _ANNOTATIONS = {Level.ERROR: "error", Level.WARNING: "warning", Level.INFO: "notice"}
 

@@ -19,10 +19,10 @@ from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import model_input
 from opshift.converter.options import read_allow
 from opshift.converter.streaming.weights import open_without_weights
+from opshift.registry.steps import Allow
 
 if TYPE_CHECKING:
     from opshift.analysis.reach import Reach, ReachLimit
-    from opshift.registry.steps import Allow
 
 COLUMNS = (" opset", " lowest", " highest")
 """Columns of the rows of several models."""

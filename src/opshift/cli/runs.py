@@ -11,7 +11,7 @@ import typer
 
 from opshift.cli import completion, options
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
-from opshift.cli.findings.finding import MISSING_KERNEL, Finding
+from opshift.cli.findings.finding import MISSING_KERNEL, Finding, Severity
 from opshift.cli.gate.inspect_models import inspect_models
 from opshift.cli.gate.several import GateOptions
 from opshift.cli.options import expand_records, registry_with
@@ -22,6 +22,7 @@ from opshift.converter.streaming.weights import open_without_weights
 from opshift.model.message_text import count_text
 from opshift.model.operator_ids import DEFAULT_DOMAIN, short_label
 from opshift.registry.runtimes.files import get_runtime
+from opshift.runtimes.check_support import MissingKernel
 from opshift.runtimes.target_runtimes import missing_label
 from opshift.runtimes.verdicts import (
     AFTER_CONVERSION,
@@ -33,8 +34,6 @@ from opshift.runtimes.verdicts import (
 
 if TYPE_CHECKING:
     from opshift.analysis.runs import ConversionAttempt, Runs, RuntimeResult
-    from opshift.cli.findings.finding import Severity
-    from opshift.runtimes.check_support import MissingKernel
 
 
 EVIDENCE = {"kernel_registry": "package", "documentation": "documents", "measurement": "measured"}

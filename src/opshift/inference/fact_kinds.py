@@ -48,7 +48,7 @@ class FactKind(NamedTuple, Generic[FactT]):
         infer: facts about the outputs of a node.
         shortcut: for some operators, a function that may find the fact about an output without those about
             the inputs.
-        completed: fact about a value with names for what is unknown.
+        completed: fact about a value with names for unknown dimensions.
     """
 
     query: Callable[[InferenceScope, str], FactT | None]

@@ -12,7 +12,7 @@ from opshift.model.graphs import NodeRecord
 from opshift.model.node import Node
 from opshift.model.types import MAX_RANK, Shape
 from opshift.registry.models import OperatorVersion
-from opshift.registry.shape_context import ShapeContext, list_length
+from opshift.registry.shapes.shape_context import ShapeContext, list_length
 
 
 def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -> Inferred[Shape]:

@@ -26,7 +26,7 @@ from opshift.model.binary_files import (
 )
 from opshift.model.errors import CannotWrite, InvalidModel, Place
 from opshift.model.locations import is_url
-from opshift.model.messages import DecodeError, EncodeError, ModelProto, parse_model
+from opshift.model.messages import DecodeError, EncodeError, ModelProto
 from opshift.model.wire_format import ReadBytes, fields
 
 Parameters = ParamSpec("Parameters")
@@ -150,6 +150,20 @@ MAX_MESSAGE_BYTES = 2**31 - 1
 """Maximum size of a serialized message; a limit of protobuf."""
 
 CONVERT_FILE_REMEDY = "convert it from file to file, without loading all of it: opshift.convert_file"
+
+
+def parse_model(data: bytes | memoryview) -> ModelProto:
+    """Return the model serialized in `data`.
+
+    Strings that are not UTF-8 may pass here and raise UnicodeDecodeError when they are read.
+
+    Raises:
+        DecodeError: `data` is not one serialized message.
+    """
+    try:
+        return ModelProto.FromString(bytes(data))
+    except (DecodeError, UnicodeDecodeError) as error:
+        raise DecodeError(f"not a serialized ONNX model: {error}") from error
 
 
 def read_bytes(data: bytes, place: str = "") -> ModelProto:

@@ -12,8 +12,9 @@ from typing import Final
 
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import DecodeError as DecodeError
 from google.protobuf.message import EncodeError as EncodeError
+from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from opshift.model.errors import InvalidModel
@@ -70,17 +71,3 @@ def read_text_into(message: Message, text: str) -> None:
         problem, *_ = str(error).splitlines()
         reason = f"is not the text of a {message.DESCRIPTOR.name}: {problem}"
         raise InvalidModel(reason, remedy="write a node as: y = Softmax <axis = 1> (x)") from error
-
-
-def parse_model(data: bytes | memoryview) -> ModelProto:  # pyright: ignore  # class built at run time
-    """Return the model serialized in `data`.
-
-    Strings that are not UTF-8 may pass here and raise UnicodeDecodeError when they are read.
-
-    Raises:
-        DecodeError: `data` is not one serialized message.
-    """
-    try:
-        return ModelProto.FromString(bytes(data))
-    except (DecodeError, UnicodeDecodeError) as error:
-        raise DecodeError(f"not a serialized ONNX model: {error}") from error

@@ -273,7 +273,7 @@ def sparse_positions(indices: Tensor, dims: Sequence[int]) -> Sequence[int]:
     if len(indices.dims) == 1:
         return indices.values
     rank = len(dims)
-    if not 0 < count_elements(dims) < MAX_COUNT:  # no position is inside, or none has a legitimate size
+    if not 0 < count_elements(dims) < MAX_COUNT:  # all positions are outside, or too large
         return [-1] * -(len(indices.values) // -(rank or 1))
     strides = list(accumulate(reversed(dims[1:]), mul, initial=1))[::-1] if rank else []
     positions = []

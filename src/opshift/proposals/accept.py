@@ -1,4 +1,4 @@
-"""Accept a proposal into a tree of definitions once every check passes."""
+"""Accept a proposal into a tree of definitions once every check passes, and release the opsets of a tree."""
 
 import ast
 import os
@@ -7,36 +7,55 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 
 from opshift.analysis.verification.numpy_types import array_element_type
 from opshift.analysis.verification.references import OPERATOR_NAME
 from opshift.model.atomic_files import destination_below, write_files
-from opshift.model.errors import UsageError
+from opshift.model.errors import Place, UsageError
 from opshift.model.messages import TensorProto
 from opshift.model.operator_ids import OperatorId
 from opshift.model.types import fill_type
 from opshift.opsets import OPSETS
-from opshift.proposals.accepted_files import (
-    changelog_with_entry,
-    lock_with_operator,
-    releases_with_opset,
-    superseded_definition,
-)
 from opshift.proposals.check import check_proposal
 from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.findings import NotAcceptable
-from opshift.proposals.content.folder import ADAPTERS, OPERATOR, PROPOSAL, REFERENCE, SHAPES
+from opshift.proposals.content.folder import (
+    ADAPTERS,
+    HEADER,
+    OPERATOR,
+    PROPOSAL,
+    REFERENCE,
+    SHAPES,
+    quote_yaml,
+    version_block,
+    without_questions,
+)
 from opshift.proposals.content.staged_registry import module_name, reference_file, registry_of_tree
-from opshift.proposals.content.text_files import HEADER, version_block, without_questions
 from opshift.proposals.evidence.cases import Arrays
 from opshift.proposals.evidence.evidence import Evaluated, registered_shape_rules
 from opshift.proposals.evidence.node_models import node_model, write_array
 from opshift.proposals.page import operator_page
+from opshift.registry.definition_files import RELEASES
 from opshift.registry.errors import DefinitionError
-from opshift.registry.fingerprints import LOCK
+from opshift.registry.fingerprints import (
+    LOCK,
+    build_lock,
+    load_lock,
+    lock_differences,
+    lock_text,
+    operator_fingerprints,
+)
 from opshift.registry.loader import load_operator
+from opshift.registry.models import Deprecation, Operator
+from opshift.registry.registry import Registry
+from opshift.registry.yaml_files import place_of
+
+CHANGELOG_TITLE = "# Changes of the operator sets\n"
+
+UNRELEASED = re.compile(r"released: false(?=[,}])")
 
 
 def recorded_files(draft: Evaluated, folder: Path) -> Iterator[tuple[Path, bytes]]:
@@ -226,3 +245,157 @@ def _not_appendable(draft: DefinedDraft, problem: str) -> DefinitionError:
         place=draft.folder.place(OPERATOR),
         remedy="copy the tree's definition to operator.yaml and only append to it",
     )
+
+
+def lock_with_operator(draft: DefinedDraft, tree: Path) -> str:
+    """Return the text of `fingerprints.yaml` with the changed operators added.
+
+    If the tree has no such file yet, the fingerprints of all its operators are included.
+    """
+    path = tree / LOCK
+    lock = load_lock(path) if path.exists() else build_lock(operators_of_tree(draft.registry, tree))
+    superseded = [_superseded_operator(draft)] if draft.supersedes_preview else []
+    for operator in (draft.operator, *superseded):
+        lock.setdefault(operator.domain, {})[operator.name] = operator_fingerprints(operator)
+    return lock_text({domain: dict(sorted(names.items())) for domain, names in sorted(lock.items())})
+
+
+def operators_of_tree(registry: Registry, tree: Path) -> list[Operator]:
+    """Return the operators that the tree itself defines; the registry may also have those of the project."""
+    return [each for each in registry.operators() if (tree / each.domain / f"{each.name}.yaml").exists()]
+
+
+def changelog_with_entry(text: str, draft: DefinedDraft) -> str:
+    """Return the change log with an entry for the proposal added; the newest opset comes first."""
+    text, entry = text or CHANGELOG_TITLE, _changelog_entry(draft)
+    heading = f"## {draft.operator.domain} {draft.opset}\n"
+    if heading in text:
+        head, _, rest = text.partition(heading)
+        # No empty line separates the entry from the entries that follow it.
+        return f"{head}{heading}\n{entry}" + (rest[1:] if rest.startswith("\n- ") else rest)
+    head, found, rest = text.partition("\n## ")
+    return f"{head.rstrip()}\n\n{heading}\n{entry}{found}{rest}"
+
+
+def _changelog_entry(draft: DefinedDraft) -> str:
+    proposal, version = draft.proposal, draft.version
+    sentences = [f"- **{draft.operator.name}** ({proposal.kind.replace('-', ' ')}): {proposal.title}."]
+    if draft.adds_version and version.step and version.step.change:
+        sentences.append(" ".join(version.step.change.split()))
+    retirement = draft.retirement
+    if retirement is not None:
+        sentences.append(
+            f"Use {' and '.join(retirement.replacements)}: {' '.join(retirement.mapping.split())}"
+        )
+    names = ", ".join(each.name for each in draft.sign_offs)
+    sentences.append(f"By {proposal.author.name}; signed off by {names}.")
+    return " ".join(sentences) + "\n"
+
+
+def releases_with_opset(path: Path, registry: Registry, domain: str, opset: int) -> str | None:
+    """Return the text of `releases.yaml` with the opset in an unreleased release.
+
+    Return `None` if the file stays unchanged: it does not exist, a release already includes the opset, or no
+    release lists the domain, as for custom domains.
+    """
+    releases = registry.releases.onnx
+    if not path.is_file() or not any(domain in each.opsets for each in releases.values()):
+        return None
+    name, newest = list(releases.items())[-1]
+    if newest.opsets.get(domain, 0) >= opset:
+        return None
+    lines = path.read_text("utf-8").splitlines()
+    index = place_of(path, ("onnx", name)).line - 1
+    if not newest.released:
+        lines[index] = re.sub(rf"(?<=[ {{]){re.escape(domain)}: \d+", f"{domain}: {opset}", lines[index])
+        return "\n".join([*lines, ""])
+    opsets = ", ".join(f"{each}: {number}" for each, number in {**newest.opsets, domain: opset}.items())
+    entry = f"{{ir_version: {newest.ir_version}, opsets: {{{opsets}}}, released: false}}"
+    return "\n".join([*lines[: index + 1], f'  "{_next_release(name)}": {entry}', *lines[index + 1 :], ""])
+
+
+def _next_release(name: str) -> str:
+    """Return the next minor release, such as `1.24` for `1.23`."""
+    major, minor = name.split(".")[:2]
+    return f"{major}.{int(minor) + 1}"
+
+
+def _superseded_operator(draft: DefinedDraft) -> Operator:
+    """Return the experimental operator, deprecated in favour of the stable one.
+
+    The rule `promotion.source` ensures that the operator exists.
+    """
+    operator_id = OperatorId.parse(draft.proposal.promotes)
+    operator = draft.registry.operator(operator_id.op_type, operator_id.domain)
+    assert operator is not None
+    last = replace(operator.versions[-1], deprecation=_deprecation(draft))
+    return replace(operator, versions=(*operator.versions[:-1], last))
+
+
+def superseded_definition(draft: DefinedDraft, tree: Path) -> tuple[Path, str]:
+    """Return the definition file of the experimental operator and its content with the deprecation."""
+    operator_id, deprecation = OperatorId.parse(draft.proposal.promotes), _deprecation(draft)
+    path = tree / operator_id.domain / f"{operator_id.op_type}.yaml"
+    mapping = quote_yaml(deprecation.mapping)
+    deprecation_line = f"  deprecation: {{replaced_by: {deprecation.replaced_by}, mapping: {mapping}}}"
+    return path, f"{path.read_text('utf-8').rstrip()}\n{deprecation_line}\n"
+
+
+def _deprecation(draft: DefinedDraft) -> Deprecation:
+    mapping = " ".join(draft.proposal.mapping.split())
+    return Deprecation(replaced_by=f"{draft.operator.domain}.{draft.operator.name}", mapping=mapping)
+
+
+@dataclass(frozen=True)
+class Released:
+    """Release that was closed, its operator versions, and the files that were changed."""
+
+    name: str
+    versions: tuple[OperatorId, ...]
+    files: tuple[Path, ...]
+
+
+def release(tree: Path, day: date | None = None) -> Released:
+    """Mark the oldest unreleased release of a tree as released, and record all fingerprints.
+
+    Its versions are then published: every later change of them is an error.
+
+    Raises:
+        UsageError: the tree has no unreleased release, or a definition differs from its fingerprint.
+        DefinitionError: the definitions in the tree are invalid.
+    """
+    path, registry = tree / RELEASES, registry_of_tree(tree)
+    releases = registry.releases.onnx if path.is_file() else {}
+    name = next((each for each, release in releases.items() if not release.released), None)
+    if name is None:
+        reason = "the tree has no unreleased opset"
+        remedy = "accept a proposal first; opsets of domains that releases.yaml does not list need no release"
+        raise UsageError(reason, place=Place(str(path)), remedy=remedy)
+    operators = operators_of_tree(registry, tree)
+    differences = lock_differences(operators, load_lock(tree / LOCK))
+    changed = [each for each in differences if each.why != "new"]
+    if changed:
+        remedy = "restore the definition, or accept the change as a proposal"
+        raise UsageError("; ".join(map(str, changed[:3])), place=Place(str(tree / LOCK)), remedy=remedy)
+    lines = path.read_text("utf-8").splitlines()
+    index = place_of(path, ("onnx", name, "released")).line - 1
+    closed = f"released: true, date: {day or date.today():%Y-%m}"
+    lines[index], count = UNRELEASED.subn(closed, lines[index])
+    if not count:
+        place, remedy = Place(str(path), index + 1), "write the release on one line, in braces"
+        raise UsageError("cannot change the release", place=place, remedy=remedy)
+    files = {path: "\n".join([*lines, ""]), tree / LOCK: lock_text(build_lock(operators))}
+    write_files(files)
+    return Released(name, tuple(_new_versions(registry, name)), tuple(files))
+
+
+def _new_versions(registry: Registry, name: str) -> list[OperatorId]:
+    """Return the versions in the opsets of a release that is not published in `registry`."""
+    opsets = registry.releases.onnx[name].opsets
+    listed = registry.get_all_schemas_with_history()
+    released = {domain: registry.releases.released_opset(domain) or 0 for domain in opsets}
+    return [
+        each.id
+        for each in listed
+        if released.get(each.domain, each.since_version) < each.since_version <= opsets[each.domain]
+    ]

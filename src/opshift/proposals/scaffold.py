@@ -11,7 +11,19 @@ from opshift.model.errors import UsageError
 from opshift.model.message_text import did_you_mean
 from opshift.model.operator_ids import require_path_names
 from opshift.opsets import OPSETS
-from opshift.proposals.content.folder import ADAPTERS, EXAMPLES, OPERATOR, PROPOSAL, PROPOSAL_FILES, REFERENCE
+from opshift.proposals.content.folder import (
+    ADAPTERS,
+    EXAMPLES,
+    HEADER,
+    OPERATOR,
+    PROPOSAL,
+    PROPOSAL_FILES,
+    REFERENCE,
+    TEMPLATES,
+    quote_yaml,
+    version_block,
+    without_key,
+)
 from opshift.proposals.content.models import INTRODUCING_KINDS, Kind
 from opshift.proposals.content.staged_registry import (
     UNRELEASED_REMEDY,
@@ -20,7 +32,6 @@ from opshift.proposals.content.staged_registry import (
     module_name,
     next_opset,
 )
-from opshift.proposals.content.text_files import HEADER, TEMPLATES, quote_yaml, version_block, without_key
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 from opshift.registry.registry import Registry
 

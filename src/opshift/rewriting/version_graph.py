@@ -127,7 +127,7 @@ def _replacements(
     for name in names:
         domain, _, op_type = name.rpartition(".")
         is_other = domain not in ("", source.domain)
-        # Opsets of different domains are unrelated, so any version of an operator of another domain counts.
+        # Opsets of different domains are unrelated: any version of an operator of a different domain counts.
         named = OperatorId(domain or source.domain, op_type, UNBOUNDED if is_other else opset)
         yield source, "replacement", named
 

@@ -20,8 +20,7 @@ from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.restrictions import Restriction
-from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
-from opshift.registry.runtimes.schemas import SchemaDifference
+from opshift.registry.runtimes.runtime import Kernel, Runtime, SchemaDifference, Support
 from opshift.runtimes.conditions import concerns
 from opshift.runtimes.model_nodes import ModelNode, ModelNodes, NodeGroup, loses_shape, ordered
 
@@ -195,7 +194,7 @@ class _Notes(FrozenRecord):
 
 
 class _Asked(NamedTuple):
-    """What the answers of a runtime for nodes with equal types depend on."""
+    """Facts that determine the answers of a runtime for nodes with equal types."""
 
     restrictions: tuple[Restriction, ...]
     """Restrictions and known errors of the kernels."""
@@ -432,8 +431,8 @@ class RuntimeCheck:
         """Return whether the runtime computes a node in a type that differs from that of the node.
 
         It casts inputs to a wider type if it has a kernel of Cast at this opset, unless the node has a
-        function body: then it casts the inputs of the nodes in the body. Values of wider types than those
-        that the runtime has are narrow everywhere.
+        function body: then it casts the inputs of the nodes in the body. Values of types that are wider
+        than all types of the runtime are narrow everywhere.
         """
         runtime, opset = self._runtime, node.scope.opsets.get(DEFAULT_DOMAIN, FIRST_CAST_TO_NUMBERS)
         names = filter(None, (*node.node.inputs, *node.node.outputs))

@@ -17,8 +17,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import read_tensor
 from opshift.model.types import Shape, element_type_of
 from opshift.registry.models import OperatorVersion
-from opshift.registry.runtimes.patterns import Pattern, pattern_nodes
-from opshift.registry.runtimes.restrictions import Condition, Restriction
+from opshift.registry.runtimes.restrictions import Condition, Pattern, Restriction, pattern_nodes
 from opshift.runtimes.constant_values import ConstantValues, has_known_sizes, is_stored
 from opshift.runtimes.model_nodes import ModelNode
 
@@ -139,7 +138,7 @@ def concerns(restriction: Restriction, node: ModelNode) -> bool | None:
 
 
 def _all(answers: Iterable[bool | None]) -> bool | None:
-    """Return whether all answers are true; `None` if one is unknown and none is false."""
+    """Return whether all answers are true; `None` if one is unknown and no answer is false."""
     is_known = True
     for each in answers:
         if each is False:

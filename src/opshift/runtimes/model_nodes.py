@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
-from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.inference.facts import OperatorStatus
 from opshift.inference.function_scope import MAX_CALL_DEPTH, FunctionTable
 from opshift.inference.infer_types import parameter_at
@@ -212,7 +212,7 @@ def _body_opset(version: OperatorVersion) -> int:
 
 
 def constant_of(node: NodeProto) -> TensorProto | None:
-    """Return the tensor of a Constant node; `None` for another node, and for a value in another form."""
+    """Return the tensor of a Constant node; `None` for other nodes, and for a value in a different form."""
     if node.op_type != "Constant" or canonical_domain(node.domain) != DEFAULT_DOMAIN:
         return None
     return next((each.t for each in node.attribute if each.name == "value"), None)

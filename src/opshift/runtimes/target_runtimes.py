@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from opshift.model.errors import InvalidModel
 from opshift.model.message_text import counted_labels
+from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import short_label
 from opshift.model.types import short_type
+from opshift.registry.registry import Registry
 from opshift.registry.runtimes.files import find_runtime, get_runtime
 from opshift.runtimes.check_support import MissingKernel, RuntimeCheck
 from opshift.runtimes.model_nodes import ModelNodes
-
-if TYPE_CHECKING:
-    from opshift.model.messages import ModelProto
-    from opshift.registry.registry import Registry
 
 MAX_OPERATORS = 3
 """Maximum number of operators in a sentence."""

@@ -18,8 +18,8 @@ import pytest
 import opshift
 from opshift.catalogue.browser import bundle
 from opshift.catalogue.browser.bundle import converter_files, digest
-from opshift.catalogue.browser.page import ALLOWED, converter_page
 from opshift.catalogue.rendering import Renderer
+from opshift.catalogue.site import ALLOWED, converter_page
 from opshift.converter.options import ALLOW_VALUES
 from opshift.model.errors import UsageError
 from opshift.registry.registry import default_registry

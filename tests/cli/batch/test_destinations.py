@@ -93,7 +93,7 @@ def test_names_that_differ_in_case_are_one_destination_where_case_is_ignored(
     save(first[0], 1.0, first[1])
     save(second[0], 2.0, second[1])
     with monkeypatch.context() as patched:
-        patched.setattr("opshift.batch.destinations._ignores_case", lambda folder: True)
+        patched.setattr("opshift.batch.outputs._ignores_case", lambda folder: True)
         result = run("convert", first[0], second[0], "--out", "out", "-t", "13", *options)
     assert (result.exit_code, Path("out").exists()) == (2, False)
     assert "convert them into separate folders" in result.stderr
@@ -109,7 +109,7 @@ def test_inputs_with_another_case_are_not_replaced_where_case_is_ignored(
 ) -> None:
     save("a/m.onnx", 1.0, ["v"])
     save("out/M.onnx", 2.0, ["w"])
-    monkeypatch.setattr("opshift.batch.destinations._ignores_case", lambda folder: True)
+    monkeypatch.setattr("opshift.batch.outputs._ignores_case", lambda folder: True)
     result = run("convert", "a/m.onnx", "out/M.onnx", "--out", "out", "-t", "13", "--force")
     assert result.exit_code == 2
     assert fills("out/M.onnx") == {2.0}

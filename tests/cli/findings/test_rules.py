@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from opshift.cli.findings.rules import rules_of
+from opshift.cli.findings.finding import rules_of
 
 ROOT = Path(__file__).parents[3]
 COMMANDS = ["check", "plan", "reach", "runs", "convert", "doctor", "lint", "breaking"]

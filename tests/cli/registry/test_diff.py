@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from opshift.registry.changes.classes import CHANGE_RULES
 from opshift.registry.changes.policies import POLICIES
-from opshift.registry.changes.rules import CHANGE_RULES
 
 Run = Callable[..., Result]
 

@@ -147,7 +147,7 @@ CHANGING: dict[str, tuple[str, dict[str, Any], int]] = {
     "Sub of -0.0": ("a minus_zero", {}, 17),
     "Sub from 0": ("zero a", {}, 17),
     "Div of 1": ("row a", {}, 17),
-    "Mul by 1 in another shape": ("a cube", {}, 17),
+    "Mul by 1 in a different shape": ("a cube", {}, 17),
     "Mul by 1 and 2": ("a mixed", {}, 17),
     "Mul before version 7": ("a one", {"broadcast": 1}, 6),
 }

@@ -9,7 +9,7 @@ from support.execution import assert_equal, run
 from support.ir_models import MODELS, X, model_with_type, node, plain_model
 from support.runtimes import needs_newest_onnx
 
-from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS, STANDALONE, since
+from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS, STANDALONE, since
 from opshift.converter.apply import FIRST_IR_WITH_DEVICES
 from opshift.converter.convert import convert, convert_version
 from opshift.converter.errors import ConversionRefused

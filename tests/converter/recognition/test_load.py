@@ -14,7 +14,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.registry import default_registry
 
 SLOW = ("Attention", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
-"""Operators whose patterns take many seconds to derive."""
+"""Operators with patterns that take many seconds to derive."""
 
 QUICK = ("Celu", "Gelu", "LayerNormalization", "Range", "Swish")
 

@@ -6,18 +6,17 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from opshift.registry.changes.classes import BACKWARD, FORWARD, MEANINGS, ChangeClass
+from opshift.registry.changes.classes import BACKWARD, CHANGE_RULES, FORWARD, MEANINGS, ChangeClass
 from opshift.registry.changes.classify import (
+    RULE_SELECTION,
     changes_between,
     classify,
     classify_single,
     most_severe_class,
 )
+from opshift.registry.changes.diff import Change
 from opshift.registry.changes.history import HistoryStep, history_steps
-from opshift.registry.changes.rule_selection import RULE_SELECTION
-from opshift.registry.changes.rules import CHANGE_RULES
 from opshift.registry.descriptions import set_texts
-from opshift.registry.diff import Change
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import from_plain_data
 from opshift.registry.registry import default_registry

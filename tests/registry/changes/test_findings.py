@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from opshift.registry.changes.classify import classify_single
+from opshift.registry.changes.diff import Change
 from opshift.registry.changes.findings import (
     ChangeFinding,
     Waiver,
@@ -15,7 +16,6 @@ from opshift.registry.changes.findings import (
     find_unused_waivers,
     load_waivers,
 )
-from opshift.registry.diff import Change
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import OperatorVersion
 

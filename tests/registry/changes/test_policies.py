@@ -6,8 +6,8 @@ import pytest
 
 from opshift.registry.changes.classes import BACKWARD, FORWARD, ChangeClass
 from opshift.registry.changes.classify import ClassifiedChange
+from opshift.registry.changes.diff import Change
 from opshift.registry.changes.policies import POLICIES, Mode, needs_new_version
-from opshift.registry.diff import Change
 
 
 def _change(change_class: ChangeClass, rule: str = "some-rule") -> ClassifiedChange:

@@ -26,9 +26,9 @@ from opshift.registry.documents.document import (
     WrongMagic,
     WrongOpset,
     document_to_dict,
+    operator_set,
 )
 from opshift.registry.documents.files import DocumentFormat, read_document, write_document, write_tree
-from opshift.registry.documents.from_registry import operator_set
 from opshift.registry.documents.onnxopset import from_onnxopset
 from opshift.registry.errors import DefinitionError, UnknownDomain, UnknownOpset
 from opshift.registry.ir_versions import ir_versions

@@ -265,7 +265,7 @@ def test_refuses_a_file_of_another_format(tmp_path: Path, old: str, new: str, re
             "runtime.condition",
             "no node of 'y = Mul (a)' is that of ai.onnx.Add",
             5,
-            id="pattern of another operator",
+            id="pattern of a different operator",
         ),
         pytest.param(
             "provider",

@@ -9,7 +9,7 @@ import pytest
 import import_schema_differences
 from opshift.registry.record import from_plain_data
 from opshift.registry.runtimes.files import get_runtime, runtime_files
-from opshift.registry.runtimes.schemas import SchemaDifference
+from opshift.registry.runtimes.runtime import SchemaDifference
 from opshift.runtimes.check_support import check_support
 
 NAME = f"onnxruntime-{onnxruntime.__version__}"

@@ -16,9 +16,9 @@ from opshift.model.errors import OpshiftError
 from opshift.model.types import Shape
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import default_registry
-from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.all_rules import SHAPE_RULES
 from opshift.registry.shapes.rule_table import rule
+from opshift.registry.shapes.shape_context import ShapeContext
 
 REGISTRY = default_registry()
 VERSIONS = REGISTRY.get_all_schemas_with_history()

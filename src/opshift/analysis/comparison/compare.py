@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, get_args
 from opshift.adapters.core.type_guard import WIDER_FLOATS, WIDER_INTEGERS
 from opshift.analysis.comparison.operators import operator_changes
 from opshift.analysis.comparison.result import Comparison, ModelChange
-from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.model.files import ModelLike, model_of
 from opshift.model.graphs import require_graph, require_limited_depth
 from opshift.model.locations import folder_of

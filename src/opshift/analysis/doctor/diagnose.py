@@ -8,7 +8,7 @@ from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
 from opshift.analysis.doctor.diagnosis import Diagnosis, IrStamp, NodeValidity, Stamp, opset_ranges
-from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.ir_version.lower import required_ir_version
 from opshift.inference.facts import OperatorStatus
 from opshift.inference.repair import repaired_copy

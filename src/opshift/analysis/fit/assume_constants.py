@@ -8,7 +8,7 @@ from operator import mul
 from typing import Final, NamedTuple
 
 from opshift.analysis.fit.known_node import KnownNode, Sizes
-from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.inference.facts import InferenceScope
 from opshift.inference.infer_shapes import shape_link
 from opshift.inference.infer_types import parameter_at

@@ -250,7 +250,7 @@ class _Failures:
         self._options = options
         self._refused = RefusedOpsets(nodes.opsets)
         self._missing: set[tuple[str, str]] = set()
-        """Places and operator versions of nodes that nothing replaces."""
+        """Places and operator versions of nodes without a replacement."""
 
     def add(self, attempt: Attempt) -> None:
         """Add the nodes that prevent the fit of an attempt."""

@@ -24,7 +24,7 @@ ZEROS: Final = {"bool": False, "string": ""}
 def compute_empty_constants(model: ModelProto) -> None:
     """Replace constants without elements by ConstantOfShape, except those that callers may override.
 
-    A model with an opset before ConstantOfShape stays as it is.
+    A model with an opset before ConstantOfShape is unchanged.
     """
     if opset_imports(model.opset_import, model.ir_version).get(DEFAULT_DOMAIN, 0) < FIRST_OPSET:
         return

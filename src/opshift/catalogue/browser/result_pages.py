@@ -20,11 +20,11 @@ from opshift.checker.findings import Finding
 from opshift.converter.refusals import Refusal
 from opshift.model.errors import OpshiftError
 from opshift.model.operator_ids import DEFAULT_DOMAIN, short_label
+from opshift.runtimes.check_support import MissingKernel
 from opshift.runtimes.verdicts import AFTER_CONVERSION, DOES_NOT_RUN, MAY_RUN, RUNS
 
 if TYPE_CHECKING:
     from opshift.analysis.fit.result import DoesNotFit, FitReport
-    from opshift.runtimes.check_support import MissingKernel
 
 
 VERDICT_WORDS: Final = {

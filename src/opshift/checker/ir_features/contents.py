@@ -1,4 +1,4 @@
-"""Parts of a model that IR versions changed, collected in one pass over nodes, values and tensors."""
+"""Uses of IR features, and the parts of a model that IR versions changed, collected in one pass."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -19,6 +19,7 @@ from opshift.model.messages import (
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry
+from opshift.registry.steps import Allow
 
 MESSAGE_TYPES = frozenset({0, *(kind.number for kind in ATTRIBUTE_TYPES.values() if not kind.is_plain)})
 """Numbers of attribute types with messages; 0 is an undeclared type, which IR version 1 allows."""
@@ -31,6 +32,12 @@ ANY_ATTRIBUTE = frozenset({"*"})
 
 
 MessageT = TypeVar("MessageT", NodeProto, AttributeProto, TensorProto, ValueInfoProto)
+
+
+FIRST_IR_WITH_STANDALONE_INITIALIZERS = 4
+"""First IR version in which an initializer does not have to be a graph input."""
+
+STANDALONE = "standalone_initializers"
 
 
 class Located(NamedTuple, Generic[MessageT]):
@@ -261,3 +268,24 @@ def _attributes_of_interest(registry: Registry, op_type: str) -> frozenset[str]:
         attributes = version.attributes.items()
         names.update(name for name, each in attributes if not ATTRIBUTE_TYPES[each.type].is_plain)
     return frozenset(names)
+
+
+def since(feature: str) -> int:
+    """Return the first IR version with a feature or an element type."""
+    versions = ir_versions()
+    return versions.features.get(feature) or versions.element_types[feature]
+
+
+class Use(NamedTuple):
+    """One use of a feature of `ir_versions.yaml` or an element type, with the remedy of the obstacle.
+
+    Attributes:
+        obstacle: the reason why it cannot be rewritten for an older IR version; empty if it can.
+        allowance: the value of `allow` with which it is dropped.
+    """
+
+    feature: str
+    place: str
+    obstacle: str = ""
+    remedy: str = ""
+    allowance: Allow | None = None

@@ -8,7 +8,7 @@ from opshift.checker.containers import CheckedFunction, attribute_names
 from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.released_schemas import PRIVATE, adds_attribute
 from opshift.checker.rule_table import SIGNATURE, Problems, rule
-from opshift.checker.rules.declared_types import type_problems
+from opshift.checker.rules.types import type_problems
 from opshift.model.attributes import (
     ATTRIBUTE_TYPES,
     TYPE_BY_FIELD,

@@ -11,7 +11,7 @@ from opshift.checker.shape_requirements import REQUIREMENTS, Requirement
 from opshift.inference.symbols import symbol_named
 from opshift.model.types import SMALLEST_SYMBOL, Symbol, has_shape
 from opshift.registry.requirements import requirement_problems
-from opshift.registry.shape_context import InvalidFlag
+from opshift.registry.shapes.shape_context import InvalidFlag
 
 SOURCE = "IR: Static tensor shapes"
 REMEDY = "correct the declared shape, or remove it"

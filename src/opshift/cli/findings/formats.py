@@ -20,8 +20,16 @@ from pathlib import Path, PurePath
 from typing import TextIO
 from urllib.parse import quote
 
-from opshift.cli.findings.finding import Finding, FindingsWriter, Severity, incomplete, problem_text
-from opshift.cli.findings.rules import RuleFacts, repository_address, rules_of
+from opshift.cli.findings.finding import (
+    Finding,
+    FindingsWriter,
+    RuleFacts,
+    Severity,
+    incomplete,
+    problem_text,
+    repository_address,
+    rules_of,
+)
 from opshift.cli.options import Format
 from opshift.cli.page import displayable, displayable_json
 from opshift.model.atomic_files import AtomicFiles

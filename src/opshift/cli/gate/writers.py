@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import typer
 
-from opshift.cli.findings.finding import Finding, FindingsWriter, Severity
-from opshift.cli.findings.rules import rules_of
+from opshift.cli.findings.finding import Finding, FindingsWriter, Severity, rules_of
 from opshift.cli.gate.inspect_file import FAILED, GateResult
 from opshift.cli.page import Page, displayable_json
 from opshift.model.message_text import count_text

@@ -31,9 +31,8 @@ from opshift.cli.registry.operator_text import find_version, parse_operator
 from opshift.cli.registry.revisions import unpacked
 from opshift.model.errors import UsageError
 from opshift.model.message_text import count_text
-from opshift.registry.changes.classes import BACKWARD, FORWARD, ChangeClass
+from opshift.registry.changes.classes import BACKWARD, CHANGE_RULES, FORWARD, ChangeClass
 from opshift.registry.changes.policies import POLICIES, Mode, Policy, needs_new_version
-from opshift.registry.changes.rules import CHANGE_RULES
 
 if TYPE_CHECKING:
     from opshift.registry.changes.classify import ClassifiedChange

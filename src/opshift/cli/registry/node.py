@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,14 +14,12 @@ from opshift.cli.conversion_text import write_plan
 from opshift.cli.errors import EXIT_FINDINGS, names_in_arguments
 from opshift.cli.options import Format
 from opshift.cli.output import print_result
+from opshift.cli.page import Page
 from opshift.cli.paths import DASH, STDIN
+from opshift.converter.refusals import Refusal
 from opshift.converter.report import Report
 from opshift.model.errors import UNKNOWN_ELEMENT_TYPE, InvalidModel
 from opshift.model.operator_ids import opset_imports
-
-if TYPE_CHECKING:
-    from opshift.cli.page import Page
-    from opshift.converter.refusals import Refusal
 
 SOURCE = "<text>"
 

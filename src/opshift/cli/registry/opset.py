@@ -25,7 +25,7 @@ from opshift.cli.registry.listing import OPERATOR_COLUMNS
 from opshift.model.errors import UsageError
 from opshift.model.message_text import count_text
 from opshift.opsets import OPSETS
-from opshift.registry.documents.document import DocumentError, OperatorNames, OperatorSet
+from opshift.registry.documents.document import DocumentError, OperatorNames, OperatorSet, operator_set
 from opshift.registry.documents.files import (
     DocumentFormat,
     read_document,
@@ -33,7 +33,6 @@ from opshift.registry.documents.files import (
     write_document,
     write_tree,
 )
-from opshift.registry.documents.from_registry import operator_set
 
 opset = subcommand_group("Export and load operator sets, copy the definitions, and release opsets.")
 
@@ -181,7 +180,7 @@ def release(
     Marks its release in releases.yaml as released, and records the fingerprints of all versions. Refuses,
     and writes nothing, if a definition differs from its recorded fingerprint.
     """
-    from opshift.proposals.release import release as closed_in
+    from opshift.proposals.accept import release as closed_in
 
     released = closed_in(tree)
 

@@ -6,11 +6,9 @@ from pathlib import Path
 
 from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
-from opshift.proposals.content.folder import PROPOSAL, ProposalFolder, fingerprint
+from opshift.proposals.content.folder import PROPOSAL, ProposalFolder, fingerprint, quote_yaml
 from opshift.proposals.content.models import Proposal, SignOff
-from opshift.proposals.content.person_names import is_same_person
-from opshift.proposals.content.reviewers import EVERYONE, ReviewerList, key_of, signature_of
-from opshift.proposals.content.text_files import quote_yaml
+from opshift.proposals.content.reviewers import EVERYONE, ReviewerList, is_same_person, key_of, signature_of
 
 SIGN_REMEDY = "pass the name of a reviewer with --name, and the file of their SSH key with --key"
 

@@ -1,25 +1,28 @@
-"""Collect evidence by running a proposal."""
+"""Collect evidence by running a proposal: its cases, and conversions of them."""
 
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from opshift.adapters.core.adapter_table import temporary_adapters, unregister
 from opshift.analysis.verification.runtimes import CannotRun
+from opshift.converter.convert import convert_version
+from opshift.converter.errors import ConversionRefused
 from opshift.model.errors import OpshiftError
+from opshift.model.messages import ModelProto
+from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.proposals.content.draft import DefinedDraft, Draft
 from opshift.proposals.content.findings import InvalidProposal, ProposalProblem
 from opshift.proposals.content.folder import ADAPTERS, EXAMPLES, REFERENCE, SHAPES
 from opshift.proposals.content.models import Example
 from opshift.proposals.content.staged_registry import module_name
 from opshift.proposals.evidence.cases import Arrays, BadValue, Case, case_of_example, cases_in_other_types
-from opshift.proposals.evidence.conversions import Direction, convert_and_run, run_published_version
-from opshift.proposals.evidence.node_models import body_model
+from opshift.proposals.evidence.node_models import body_model, feeds_of, node_model, with_initializers
 from opshift.proposals.evidence.outcomes import Outcome, OutputComparison, compare_outputs, run_and_compare
 from opshift.proposals.evidence.run import (
     Reference,
@@ -27,6 +30,7 @@ from opshift.proposals.evidence.run import (
     References,
     load_module,
     load_reference,
+    run_model,
     run_reference,
 )
 from opshift.registry.models import OperatorVersion
@@ -34,6 +38,76 @@ from opshift.registry.shapes.all_rules import SHAPE_RULES
 from opshift.registry.shapes.rule_table import rule as shape_rule
 from opshift.registry.shapes.rule_table import temporary_rules
 from opshift.registry.step_rules import body_problems
+
+Direction = Literal["up", "down"]
+
+
+def convert_and_run(
+    case: Case, outputs: Arrays, draft: DefinedDraft, references: References
+) -> Iterator[tuple[Direction, OutputComparison]]:
+    """Convert and run a case of the proposed version down and up again, and a case of an older version up.
+
+    A case with several inputs is also converted with all inputs except the first as initializers, because
+    adapters treat constants differently.
+    """
+    opset = _opset_of_case(case, draft)
+    model = node_model(case, outputs, opset)
+    models = [model, with_initializers(model, case)] if len(feeds_of(case)) > 1 else [model]
+    targets: dict[Direction, int] = {"down": draft.opset - 1, "up": draft.opset}
+    if opset < draft.opset:
+        del targets["down"]
+    for current in models:
+        for direction, target in targets.items():
+            converted = _convert(current, target, draft)
+            if isinstance(converted, str):
+                yield direction, OutputComparison(case, "refused", converted)
+                break
+            comparison = run_and_compare(case, outputs, converted, references)
+            yield direction, comparison
+            if comparison.verdict == "differs":
+                break  # the step back starts from a wrong model
+            current = converted
+
+
+def run_published_version(case: Case, draft: DefinedDraft, references: References) -> Arrays:
+    """Return the outputs of a case of a published version, computed by a runtime.
+
+    Raises:
+        CannotRun: no installed runtime supports the version.
+    """
+    # Only the number of outputs matters here; their types are cleared below.
+    placeholders = (case.inputs[0],) * case.version.min_output
+    model = node_model(case, placeholders, _opset_of_case(case, draft))
+    for value in model.graph.output:
+        value.ClearField("type")  # unknown before the run; runtimes infer it
+    return tuple(run_model(model, feeds_of(case), references))
+
+
+def _opset_of_case(case: Case, draft: DefinedDraft) -> int:
+    """Return the opset for the model of a case: the last one in which its version is in effect.
+
+    For the proposed version this is the proposal's opset.
+    """
+    if case.version.since_version == draft.opset:
+        return draft.opset
+    since_versions = [each.since_version for each in draft.operator.versions]
+    next_version = next((each for each in since_versions if each > case.version.since_version), draft.opset)
+    return next_version - 1
+
+
+def _convert(model: ModelProto, opset: int, draft: DefinedDraft) -> ModelProto | str:
+    """Convert the model to another opset of the operator's domain; return the reason if it is refused."""
+    domain = draft.operator.domain
+    target = {domain: opset}
+    if domain != DEFAULT_DOMAIN:
+        # The target has to name every domain; ai.onnx stays at its opset.
+        target[DEFAULT_DOMAIN] = next(each.version for each in model.opset_import if not each.domain)
+    try:
+        return convert_version(model, target, ir_version="keep", registry=draft.staged)
+    except ConversionRefused as error:
+        return "; ".join(each.reason for each in error.refusals)
+    except OpshiftError as error:
+        return error.reason
 
 
 @dataclass

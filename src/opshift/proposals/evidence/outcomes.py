@@ -13,8 +13,8 @@ from opshift.model.types import Shape
 from opshift.proposals.evidence.cases import Arrays, Case
 from opshift.proposals.evidence.node_models import feeds_of
 from opshift.proposals.evidence.run import References, run_model
-from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.all_rules import SHAPE_RULES
+from opshift.registry.shapes.shape_context import ShapeContext
 
 Verdict = Literal["agrees", "differs", "refused", "not run"]
 """Whether outputs agree; `refused`: by the converter, `not run`: no installed runtime supports the model."""

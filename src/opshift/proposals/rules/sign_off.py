@@ -6,8 +6,7 @@ from datetime import date
 from opshift.checker.findings import ERROR, WARNING
 from opshift.proposals.content.draft import Draft
 from opshift.proposals.content.folder import fingerprint
-from opshift.proposals.content.person_names import is_same_person
-from opshift.proposals.content.reviewers import ReviewerList
+from opshift.proposals.content.reviewers import ReviewerList, is_same_person
 from opshift.proposals.content.sign_off import REQUIRED_SIGN_OFFS
 from opshift.proposals.rules.rule_table import ADDING, GUIDE, PREVIEW, Problems, rule
 from opshift.registry.definition_files import REVIEWERS

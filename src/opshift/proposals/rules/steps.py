@@ -4,8 +4,7 @@ from opshift.adapters.core.adapter_table import registered_adapters
 from opshift.checker.findings import ERROR, INFO
 from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.folder import ADAPTERS
-from opshift.proposals.evidence.conversions import Direction
-from opshift.proposals.evidence.evidence import Evaluated
+from opshift.proposals.evidence.evidence import Direction, Evaluated
 from opshift.proposals.rules.rule_table import ADDING, CONTRIBUTING, Problems, first_of, rule
 from opshift.registry.changes.classes import BACKWARD
 from opshift.registry.changes.classify import classify, most_severe_class

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from opshift.registry.diff import Change, diff
+from opshift.registry.changes.diff import Change, diff
 from opshift.registry.models import OperatorVersion
 from opshift.registry.record import from_plain_data
 from opshift.registry.registry import default_registry

@@ -13,7 +13,7 @@ import pytest
 from opshift.converter.refusals import Refusal
 from opshift.model.errors import CannotConvert
 from opshift.registry.errors import ResolveError
-from opshift.registry.explanations.refusal_causes import PRIVATE_CAUSE, refusal_cause, refusal_causes
+from opshift.registry.explanations import PRIVATE_CAUSE, refusal_cause, refusal_causes
 from opshift.registry.steps import Refuse
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -1,1 +1,0 @@
-"""JSON Schema of definition files, for editors."""

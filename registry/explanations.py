@@ -1,0 +1,162 @@
+"""Explanations of errors: causes of refusals, errors of other tools, and commands about unknown messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.opsets import OPSETS
+from opshift.registry.ir_versions import ir_versions
+from opshift.registry.precompiled import load_precompiled
+from opshift.registry.record import Record, from_file_content
+
+if TYPE_CHECKING:
+    from opshift.registry.registry import Registry
+
+REFUSAL_CAUSES: Final = OPSETS / "refusals.yaml"
+
+PRIVATE_CAUSE: Final = "adapter.refused"
+"""Cause of the refusals of private adapters that name none, or an unknown one."""
+
+
+TOOL_ERRORS: Final = OPSETS / "tool_errors.yaml"
+
+MAX_PLACEHOLDER = 300
+"""Maximum number of characters that a placeholder of a message represents."""
+
+MIN_PART = 8
+"""Minimum number of characters of a part of a message that is looked up."""
+
+PLACEHOLDER: Final = re.compile(r"\{\w+\}")
+
+MAX_TEXT = 20_000
+"""Number of characters of a message that are read."""
+
+MIN_NAME = 4
+"""Minimum length of the name of an operator in a message: shorter ones, such as If, are words as well."""
+
+MAX_OPERATORS = 5
+
+WORD: Final = re.compile(r"(?<![\w.])[A-Z]\w*")
+"""Possible name of an operator; the first word of a message may have a capital letter as well."""
+
+OPSET: Final = re.compile(
+    r"\b(?:opset|opset[ _]version|domain_version of)\W{0,4}(?:version\W{0,3})?(\d{1,3})\b", re.I
+)
+
+IR_VERSION: Final = re.compile(r"\bIR[ _]version\W{0,4}(\d{1,3})\b", re.I)
+
+
+class Cause(Record):
+    """Cause of refusals; `refusals.yaml` describes the placeholders of `summary`."""
+
+    title: str
+    summary: str
+    cause: str
+    example: str
+    remedy: str
+
+
+@cache
+def refusal_causes(path: Path = REFUSAL_CAUSES) -> Mapping[str, Cause]:
+    """Return the causes by code; raise `DefinitionError` if the file is invalid."""
+    return MappingProxyType(load_precompiled(path, (), lambda: _read(path)))
+
+
+def _read(path: Path) -> dict[str, Cause]:
+    from opshift.registry.yaml_files import load_yaml
+
+    return {code: from_file_content(Cause, content, path) for code, content in load_yaml(path).items()}
+
+
+def refusal_cause(code: str) -> Cause:
+    """Return the cause with a code, or `adapter.refused` for an unknown code of a private adapter."""
+    causes = refusal_causes()
+    return causes.get(code) or causes[PRIVATE_CAUSE]
+
+
+class Solution(Record):
+    """Command that solves an error, and when to use it."""
+
+    run: str
+    note: str = ""
+
+
+class ToolError(Record):
+    """Error of other tools: `messages` may contain placeholders such as `{version}`."""
+
+    title: str
+    messages: tuple[str, ...]
+    tools: str
+    cause: str
+    commands: tuple[Solution, ...]
+    sources: tuple[str, ...]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The messages, with `...` for each placeholder."""
+        return tuple(PLACEHOLDER.sub("...", each) for each in self.messages)
+
+    def matches(self, text: str) -> bool:
+        """Return whether a text contains one of the messages, or is a part of one."""
+        part = " ".join(text.lower().split())
+        is_part = len(part) >= MIN_PART and any(part in each.lower() for each in self.messages)
+        return is_part or any(_pattern(each).search(part) for each in self.messages)
+
+
+class _ToolErrors(Record):
+    errors: tuple[ToolError, ...]
+
+
+@cache
+def tool_errors() -> tuple[ToolError, ...]:
+    """Return all errors in the order of the page."""
+    from opshift.registry.yaml_files import load_yaml
+
+    return from_file_content(_ToolErrors, load_yaml(TOOL_ERRORS), TOOL_ERRORS).errors
+
+
+@cache
+def _pattern(message: str) -> re.Pattern[str]:
+    """Return a pattern of a message in lower case, for text with single spaces.
+
+    It omits placeholders at both ends, which match any text.
+    """
+    parts = PLACEHOLDER.split(message.lower())
+    # drops the empty parts outside of placeholders at both ends
+    return re.compile(f".{{0,{MAX_PLACEHOLDER}}}?".join(map(re.escape, filter(None, parts))))
+
+
+def commands_about(text: str, registry: Registry) -> tuple[Solution, ...]:
+    """Return commands about the operators, opsets, IR versions and domains that a message mentions."""
+    start = text[:MAX_TEXT]
+    words = dict.fromkeys(
+        each[0] for each in WORD.finditer(start) if each.start() and len(each[0]) >= MIN_NAME
+    )
+    found: list[Solution] = []
+    for word in words:
+        known = [domain for domain in registry.domains() if registry.operator(word, domain) is not None]
+        if known and len(found) < MAX_OPERATORS:
+            name = word if known[0] == DEFAULT_DOMAIN else f"{known[0]}.{word}"
+            found.append(Solution(run=f"opshift show {name}", note=f"the versions and types of {word}"))
+    for opset in _numbers(OPSET, start, range(1, registry.newest_opset() + 1)):
+        note = f"converts the model to opset {opset}"
+        found.append(Solution(run=f"opshift convert model.onnx fixed.onnx --target {opset}", note=note))
+    for version in _numbers(IR_VERSION, start, ir_versions().versions):
+        note = f"converts the model to IR version {version}; its opset stays"
+        found.append(Solution(run=f"opshift convert model.onnx fixed.onnx --ir-version {version}", note=note))
+    for domain in registry.domains():
+        if domain in registry.releases.open_domains and domain in start:
+            note = f"replaces the operators of {domain}"
+            found.append(Solution(run=f"opshift convert model.onnx fixed.onnx --without {domain}", note=note))
+    return tuple(found)
+
+
+def _numbers(pattern: re.Pattern[str], text: str, known: Container[int]) -> list[int]:
+    found = dict.fromkeys(int(each) for each in pattern.findall(text))
+    return [each for each in found if each in known]

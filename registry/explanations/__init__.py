@@ -1,1 +1,0 @@
-"""Explanations of errors: causes of refusals, and errors of other tools."""
