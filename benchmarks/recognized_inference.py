@@ -134,7 +134,7 @@ class Export:
 
     def operators(self) -> list[tuple[str, ...]]:
         """Return the operators that any runtime could recognize in the model."""
-        report = opshift.plan(self.folded, NEWEST, recognize=True, allow="approximate")
+        report = opshift.convert(self.folded, NEWEST, recognize=True, allow="approximate").report
         return [(each,) for each in sorted(counts(report))]
 
     def measured(self, recognize: tuple[str, ...], ratios: list[float]) -> str:
@@ -176,8 +176,8 @@ def arrays_of(outputs: Any) -> list[Any]:
 
 def difference_of(before: list[Any], after: list[Any]) -> float:
     """Return the greatest difference of outputs, relative to the greatest output."""
-    pairs = zip(before, after, strict=True)
-    return max(float(np.abs(old - new).max() / np.abs(old).max()) for old, new in pairs)
+    pairs = [(old.astype(np.float64), new.astype(np.float64)) for old, new in zip(before, after, strict=True)]
+    return max(float(np.abs(old - new).max() / max(np.abs(old).max(), 1e-30)) for old, new in pairs)
 
 
 def counts(report: Any) -> dict[str, int]:

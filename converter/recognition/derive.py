@@ -44,6 +44,12 @@ SIZES = (2, 4, 6, 8, 10), (3, 8, 12, 16, 20)
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19), (3, 5, 7, 11, 13, 17, 19, 23)
 """Sizes in examples in both expansions."""
 
+TYPES = ("float", "float16", "int64", "int8")
+"""Element types of the first input that are tried: older opsets compute integers in other types."""
+
+SIMILAR_TYPES = (("float", "float16"), ("int64", "int32"), ("int8", "uint8"))
+"""Pairs of element types that show on which constants a type depends."""
+
 FLOATS, INTS = (0.375, 0.625), (2, 4)
 """Values of the first attribute of a type in both expansions; later ones get larger ones."""
 
@@ -93,6 +99,14 @@ class _Derivation:
         # The steps that emit different nodes depend on shapes much more than on attributes.
         basic = [each for each in self._settings if each.attributes == self._settings[0].attributes]
         self._basic = [_call(operator, each, 0, opset) for each in basic]
+        # The opsets between which nodes differ also depend on which inputs a node has.
+        typical = {tuple(each and each.element_type for each in call.inputs): call for call in self._calls()}
+        self._typical = [*self._basic, *(each for each in typical.values() if each not in self._basic)]
+
+    def _calls(self) -> Iterator[Call]:
+        """Yield the calls of the settings, the simplest last."""
+        calls = [_call(self._operator, each, 0, self._opset) for each in self._settings]
+        yield from sorted(calls, key=lambda call: -len(call.attributes))
 
     def shapes(self) -> list[Hashable]:
         """Return what the function bodies of some calls look like."""
@@ -102,7 +116,7 @@ class _Derivation:
     def patterns(self) -> list[Pattern]:
         """Return the distinct patterns."""
         merged: dict[Hashable, Pattern] = {}
-        found_variants = [_variants(each, self._opset, self._registry) for each in self._basic]
+        found_variants = [_variants(each, self._opset, self._registry) for each in self._typical]
         variants = {each for variants in found_variants for each in variants}
         for setting in self._settings:
             for pattern in self._patterns_of(setting, sorted(variants, key=lambda v: (v > 0, -v))):
@@ -113,9 +127,8 @@ class _Derivation:
 
     def _patterns_of(self, setting: Setting, variants: Iterable[int]) -> Iterator[Pattern]:
         """Yield the patterns of a setting; element types on which the nodes do not depend are open."""
-        inputs = _with_type(setting.inputs, "float", "float16")
-        if inputs == setting.inputs:
-            inputs = _with_type(inputs, "int64", "int32")
+        others = (_with_type(setting.inputs, *each) for each in SIMILAR_TYPES)
+        inputs = next((each for each in others if each != setting.inputs), setting.inputs)
         other = setting._replace(inputs=inputs)
         calls = [_call(self._operator, setting, side, self._opset) for side in (0, 1)]
         third = _call(self._operator, other, 1, self._opset)
@@ -329,8 +342,8 @@ def _first_type(version: OperatorVersion, formal: Parameter) -> str:
 
 def _element_types(operator: OperatorVersion) -> list[str]:
     first = operator.types_of(operator.inputs[0]) if operator.inputs else ()
-    preferred = [each for each in ("tensor(float)", "tensor(float16)", "tensor(int64)") if each in first]
-    return [each.removeprefix("tensor(").removesuffix(")") for each in preferred[:2] or first[:1]]
+    types = [each.removeprefix("tensor(").removesuffix(")") for each in first]
+    return [each for each in TYPES if each in types] or types[:1]
 
 
 def _attribute_choices(

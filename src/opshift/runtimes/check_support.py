@@ -159,6 +159,8 @@ class ModelSupport(FrozenRecord):
     """Reasons why nodes that count as implemented may not be."""
     fallback: tuple[str, ...] = ()
     """Operator versions that the runtime leaves to the one that it falls back to."""
+    doubtful: tuple[str, ...] = ()
+    """Operator versions of nodes that the runtime may refuse, or whose results may be wrong."""
 
 
 @reading_onnx_ir
@@ -191,6 +193,7 @@ class _Notes(FrozenRecord):
     wrong: dict[str, None] = field(default_factory=dict)
     uncertain: dict[str, None] = field(default_factory=dict)
     fallback: dict[str, None] = field(default_factory=dict)
+    doubtful: dict[str, None] = field(default_factory=dict)
 
 
 class _Asked(NamedTuple):
@@ -227,7 +230,7 @@ class RuntimeCheck:
         self._notes = notes = _Notes()
         self._add_model_notes(model)
         missing = (*self._model_problems(model), *self._missing_kernels(model))
-        lists = map(tuple, (notes.warnings, notes.wrong, notes.uncertain, notes.fallback))
+        lists = map(tuple, (notes.warnings, notes.wrong, notes.uncertain, notes.fallback, notes.doubtful))
         return ModelSupport(missing, *lists)
 
     def _add_model_notes(self, model: ModelNodes) -> None:
@@ -379,6 +382,7 @@ class RuntimeCheck:
         self._notes.warnings.update(other._notes.warnings)
         self._notes.wrong.update(other._notes.wrong)
         self._notes.uncertain.update(other._notes.uncertain)
+        self._notes.doubtful.update(other._notes.doubtful)
         return True
 
     def _schema_problem(self, node: ModelNode) -> str:
@@ -399,6 +403,7 @@ class RuntimeCheck:
                 return f"{runtime.name} refuses the node: {each.reason}"
             if is_refused is not False:
                 self._notes.uncertain[f"{identity}: {each.reason}"] = None
+                self._notes.doubtful[str(identity)] = None
         if own.kernel is not None and (problem := _internal_problem(node, own.kernel)):
             return f"{runtime.name} refuses the node: {problem}"
         if own.kernel is not None:
@@ -461,6 +466,7 @@ class RuntimeCheck:
         for each in self._runtime.errors_of(self._identity(node)):
             if concerns(each, node) is not False:
                 self._notes.warnings[f"{identity}: {each.reason}"] = None
+                self._notes.doubtful[identity] = None
                 if not each.sometimes:
                     self._notes.wrong[identity] = None
         if any(each is None and name in kernel.types for name, each in node.types):

@@ -37,7 +37,8 @@ def recognize_first(model: ModelProto, runtime: Runtime, options: Options) -> Fi
     """Convert a copy of a model to a newer opset of a runtime, and recognize operators that have kernels.
 
     The opset is that with kernels of most operators, because a runtime may lack the newest versions.
-    Operators of which the runtime refuses a new node, or computes it slowly, are left as they are.
+    Operators are left as they are if the runtime refuses one of their nodes, or may do so, if it may compute
+    one wrongly, or if their kernels are slow.
     """
     newest = min(
         runtime.newest_import(DEFAULT_DOMAIN) or options.registry.newest_opset(),
@@ -61,8 +62,9 @@ def recognize_first(model: ModelProto, runtime: Runtime, options: Options) -> Fi
             notes += _slow_notes(report, found, runtime)
             names -= found
             continue
-        missing = RuntimeCheck(runtime).check(ModelNodes(result, options.registry)).missing
-        refused = recognized & {without_version(each.operator) for each in missing}
+        support = RuntimeCheck(runtime).check(ModelNodes(result, options.registry))
+        problems = (*(each.operator for each in support.missing), *support.doubtful)
+        refused = recognized & set(map(without_version, problems))
         if not refused:
             return FirstRecognition((result, report), tuple(notes))
         names -= refused
