@@ -122,7 +122,8 @@ class Candidate:
             outputs |= self._required_outputs(match, graph.outputs)
         nodes = {index: record for index, record in match.nodes.items() if index not in size_nodes}
         leaks = set(self._leaks(nodes, outputs, fixed))
-        for wanted in self._with_outputs(call) if leaks and not self._pattern.is_form else ():
+        is_short = len(outputs) < self._operator.min_output
+        for wanted in self._with_outputs(call) if (leaks or is_short) and not self._pattern.is_form else ():
             extended, found = self._extended(wanted, match)
             if extended is None or found is None:
                 continue
@@ -139,12 +140,12 @@ class Candidate:
             self._require_shape(call, actual_shape, is_relaxed=is_relaxed)
         if any(name in outputs.values() for name in inputs):
             raise Rejected("an input of the operator is one of its outputs")
-        last = max(outputs)
+        count = max(self._operator.min_output, max(outputs) + 1)
         return Replacement(
             self._operator,
             self._record[0],
             inputs,
-            tuple(outputs.get(position, "") for position in range(last + 1)),
+            tuple(outputs.get(position, "") for position in range(count)),
             attributes,
             tuple(nodes.values()),
             frozenset(self._removable(match)),
@@ -310,9 +311,12 @@ class Candidate:
         return match
 
     def _required_outputs(self, match: Match, refs: Mapping[int, NodeRef]) -> dict[int, str]:
-        """Return the further outputs that each node of the operator has."""
-        found = {position: refs[position] for position in range(1, self._operator.min_output)}
-        return {position: match.nodes[ref.node][4][ref.output] for position, ref in found.items()}
+        """Return the matched values that are outputs of each node of the operator."""
+        return {
+            position: match.nodes[ref.node][4][ref.output]
+            for position, ref in refs.items()
+            if 0 < position < self._operator.min_output and ref.node in match.nodes
+        }
 
     def _add_outputs(self, match: Match, refs: Mapping[int, NodeRef], outputs: dict[int, str]) -> None:
         """Add the optional outputs that something reads."""

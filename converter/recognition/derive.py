@@ -44,7 +44,7 @@ SIZES = (2, 4, 6, 8, 10), (3, 8, 12, 16, 20)
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19), (3, 5, 7, 11, 13, 17, 19, 23)
 """Sizes in examples in both expansions."""
 
-TYPES = ("float", "float16", "int64", "int8")
+TYPES = ("float", "float16", "int64", "int32", "int8")
 """Element types of the first input that are tried: older opsets compute integers in other types."""
 
 SIMILAR_TYPES = (("float", "float16"), ("int64", "int32"), ("int8", "uint8"))
@@ -99,14 +99,6 @@ class _Derivation:
         # The steps that emit different nodes depend on shapes much more than on attributes.
         basic = [each for each in self._settings if each.attributes == self._settings[0].attributes]
         self._basic = [_call(operator, each, 0, opset) for each in basic]
-        # The opsets between which nodes differ also depend on which inputs a node has.
-        typical = {tuple(each and each.element_type for each in call.inputs): call for call in self._calls()}
-        self._typical = [*self._basic, *(each for each in typical.values() if each not in self._basic)]
-
-    def _calls(self) -> Iterator[Call]:
-        """Yield the calls of the settings, the simplest last."""
-        calls = [_call(self._operator, each, 0, self._opset) for each in self._settings]
-        yield from sorted(calls, key=lambda call: -len(call.attributes))
 
     def shapes(self) -> list[Hashable]:
         """Return what the function bodies of some calls look like."""
@@ -116,7 +108,7 @@ class _Derivation:
     def patterns(self) -> list[Pattern]:
         """Return the distinct patterns."""
         merged: dict[Hashable, Pattern] = {}
-        found_variants = [_variants(each, self._opset, self._registry) for each in self._typical]
+        found_variants = [_variants(each, self._opset, self._registry) for each in self._basic]
         variants = {each for variants in found_variants for each in variants}
         for setting in self._settings:
             for pattern in self._patterns_of(setting, sorted(variants, key=lambda v: (v > 0, -v))):

@@ -239,7 +239,7 @@ def _write(
     for container, replacements in graphs:
         nodes = container.node
         for each in replacements:
-            _fill(nodes[each.position], each)
+            _fill(nodes[each.position], each, names)
             for position, value in each.flattened.items():
                 name = nodes[each.position].input[position] = names.fresh(each.inputs[position])
                 assert is_graph(container)
@@ -249,13 +249,19 @@ def _write(
     remove_dead_nodes(root, removal, kept.union(in_training))
 
 
-def _fill(proto: NodeProto, replacement: Replacement) -> None:
-    """Turn a node into the replacement; its name, doc string and metadata stay."""
+def _fill(proto: NodeProto, replacement: Replacement, names: FreshNames) -> None:
+    """Turn a node into the replacement; its name, doc string and metadata stay.
+
+    Outputs that each node of the operator has, but which the model does not compute, get new names.
+    """
     operator = replacement.operator
     proto.op_type = operator.name
     proto.domain = model_domain(operator.domain)
     proto.input[:] = replacement.inputs
-    proto.output[:] = replacement.outputs
+    proto.output[:] = [
+        name or (names.fresh("unread") if position < operator.min_output else "")
+        for position, name in enumerate(replacement.outputs)
+    ]
     del proto.attribute[:]
     for name, value in replacement.attributes.items():
         kind = ATTRIBUTE_TYPES[operator.attributes[name].type]
