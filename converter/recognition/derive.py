@@ -44,8 +44,11 @@ SIZES = (2, 4, 6, 8, 10), (3, 8, 12, 16, 20)
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19), (3, 5, 7, 11, 13, 17, 19, 23)
 """Sizes in examples in both expansions."""
 
-TYPES = ("float", "float16", "int64", "int32", "int8")
-"""Element types of the first input that are tried: older opsets compute integers in other types."""
+TYPES = ("float", "float16", "int64")
+"""Element types of the first input that are tried."""
+
+INTEGER_TYPES = ("int32", "int8", "uint32", "uint64")
+"""Further ones for operators without attributes, which older opsets compute in other types."""
 
 SIMILAR_TYPES = (("float", "float16"), ("int64", "int32"), ("int8", "uint8"))
 """Pairs of element types that show on which constants a type depends."""
@@ -335,7 +338,8 @@ def _first_type(version: OperatorVersion, formal: Parameter) -> str:
 def _element_types(operator: OperatorVersion) -> list[str]:
     first = operator.types_of(operator.inputs[0]) if operator.inputs else ()
     types = [each.removeprefix("tensor(").removesuffix(")") for each in first]
-    return [each for each in TYPES if each in types] or types[:1]
+    tried = TYPES if operator.attributes else (*TYPES, *INTEGER_TYPES)
+    return [each for each in tried if each in types] or types[:1]
 
 
 def _attribute_choices(
