@@ -10,7 +10,7 @@ from comparison.differences import difference
 from comparison.measure_nodes import MeasuredNode, conflicting_node, measure_nodes
 from measurement.run_models import Worker
 from opshift.analysis.fit.fit import fit
-from opshift.analysis.fit.result import FitReport, Fitted
+from opshift.analysis.fit.result import FitReport
 from opshift.model.errors import OpshiftError
 from opshift.registry.runtimes.runtime import Runtime
 from random_graphs.execution import CannotRun, run_anywhere, run_in_onnxruntime, run_in_reference
@@ -76,16 +76,14 @@ def _fit_and_run(chain: Chain, runtime: Runtime, worker: Worker) -> FitOutcome:
         return FitOutcome("error", f"{type(error).__name__}: {error}")
     recognition = result.report.recognition
     recognized = tuple(each.operator for each in recognition.recognized) if recognition else ()
-    found = _run(chain, result, worker)
+    found = _run(chain, result.model, result.report, worker)
     return found._replace(recognized=recognized)
 
 
-def _run(chain: Chain, result: Fitted[onnx.ModelProto], worker: Worker) -> FitOutcome:
+def _run(chain: Chain, fitted: onnx.ModelProto, report: FitReport, worker: Worker) -> FitOutcome:
     """Run a fitted model, and compare its outputs."""
-    fitted = result.model
     outcome, found = worker.outputs(fitted.SerializeToString(), chain.feeds)
     if outcome.outcome in NOT_RUN:
-        report = result.report
         # a runtime may refuse data that one of its kernels computes wrongly, but it loads all models before
         is_recorded = outcome.outcome != "refused" and report.warnings
         kind = "recorded" if is_recorded else "uncertain" if report.uncertain else NOT_RUN[outcome.outcome]
@@ -97,7 +95,7 @@ def _run(chain: Chain, result: Fitted[onnx.ModelProto], worker: Worker) -> FitOu
         return FitOutcome(
             "conflict", f"the original model has other outputs in another run; {problem}", fitted
         )
-    kind, is_shared = _cause(chain, fitted, found, result.report)
+    kind, is_shared = _cause(chain, fitted, found, report)
     if is_shared and (conflict := _conflict(chain, fitted)):
         return FitOutcome("conflict", f"the references disagree about {conflict}; {problem}", fitted)
     return FitOutcome(kind, problem, fitted)
