@@ -56,10 +56,8 @@ SIMILAR_TYPES = (("float", "float16"), ("int64", "int32"), ("int8", "uint8"))
 FLOATS, INTS = (0.375, 0.625), (2, 4)
 """Values of the first attribute of a type in both expansions; later ones get larger ones."""
 
-
 Sides = tuple[Mapping[str, Any], Mapping[str, Any]]
 """Attributes in both expansions."""
-
 
 SideInputs = tuple[tuple[InputFact | None, ...], tuple[InputFact | None, ...]]
 """Inputs in both expansions."""
