@@ -1,6 +1,6 @@
 """Run mutated models, definitions and documents through every public call.
 
-    python tools/fuzz.py [--large] [--seconds 60] [--cases N] [--seed 0] [--out findings] [--jobs 2]
+    python tools/fuzz.py [--large | --texts] [--seconds 60] [--cases N] [--seed 0] [--out findings] [--jobs 2]
 
 Every case has to end with a result or an OpshiftError within the limits of `fuzzing/worker.py`. Every other
 outcome is a finding: its file is written to a folder, and the exit code is 1. After the fault is fixed, move
@@ -8,7 +8,8 @@ the file to `tests/regressions/<call>/`, and `tests/test_regressions.py` runs it
 only.
 
 With `--large`, the cases are models and texts of at most 100 KB with long lists, deep nesting and huge
-declared sizes, and have stricter limits: 2 seconds of CPU time, and 500 MiB.
+declared sizes, and have stricter limits: 2 seconds of CPU time, and 500 MiB. With `--texts`, they are texts
+of nodes and models, definitions and documents.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from fuzzing.worker import Outcome, is_finding, run_cases
+from fuzzing.worker import LARGE_FILES, MUTATED_FILES, TEXTS, Outcome, is_finding, run_cases
+
+LARGE_HELP = "models and texts that are costly for their size"
 
 
 class Summary:
@@ -63,9 +66,10 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=sys.maxsize, help="end after this number of cases")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("findings"))
-    parser.add_argument(
-        "--large", action="store_true", help="models and texts that are costly for their size"
-    )
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--large", action="store_const", dest="kind", const=LARGE_FILES, help=LARGE_HELP)
+    kinds.add_argument("--texts", action="store_const", dest="kind", const=TEXTS, help="texts only")
+    parser.set_defaults(kind=MUTATED_FILES)
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     summary, end = Summary(arguments.out), time.monotonic() + arguments.seconds
@@ -73,7 +77,7 @@ def main() -> int:
     def run(start: int) -> None:
         cases = iter(range(arguments.cases // arguments.jobs))
         is_over = partial(_is_over, end, cases)
-        for outcome in run_cases(arguments.seed, start, arguments.jobs, is_over, large=arguments.large):
+        for outcome in run_cases(arguments.kind, arguments.seed, start, arguments.jobs, is_over):
             summary.add(outcome)
 
     with ThreadPoolExecutor(arguments.jobs) as pool:

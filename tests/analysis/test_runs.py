@@ -15,6 +15,7 @@ from onnx import numpy_helper
 from support.toy_runtime import model, toy_runtime
 
 import opshift
+from fuzzing.corpus import model_paths
 from opshift.converter.convert import try_convert
 from opshift.model.errors import OpshiftError
 
@@ -48,6 +49,17 @@ def test_finds_an_opset_between_gaps() -> None:
     (result,) = opshift.runs(model("y = Add (x, x)", opset=13), toy_runtime(operators=gap)).results
     assert result.conversion is not None
     assert result.conversion.opsets["ai.onnx"] == 14
+
+
+@pytest.mark.parametrize("path", model_paths(), ids=lambda each: f"{each.parent.name}-{each.stem}")
+def test_conversions_beyond_a_refused_opset_are_refused(path: Path) -> None:
+    """`runs` relies on it: it does not try farther opsets after a refusal."""
+    source = onnx.load_model(path, load_external_data=False)
+    own = next((each.version for each in source.opset_import if not each.domain), 0)
+    newest = opshift.default_registry().newest_opset()
+    for opsets in (range(own - 1, 0, -1), range(own + 1, newest + 1)):
+        refused = [bool(opshift.plan_version(source, each).refusals) for each in opsets]
+        assert refused == sorted(refused)
 
 
 def test_sorts_nodes() -> None:

@@ -59,11 +59,25 @@ def case_at(seed: int, index: int) -> Case:
         return Case(
             random.choice(list(MODEL_CALLS)), ".onnx", mutate_model(corpus.any_model(random), random), name
         )
-    if kind < 0.91:
+    return _text_case(random, name)
+
+
+def _text_case(random: Random, name: str) -> Case:
+    """Return the case of a mutated definition or document."""
+    if random.random() < 0.5:
         return Case("registry", ".yaml", mutate_text(corpus.any_definition(random), random), name)
     suffix, document = corpus.any_document(random)
     mutate = mutate_bytes if suffix == ".onnxopset" else mutate_text
     return Case("document", suffix, mutate(document, random), name)
+
+
+def text_case_at(seed: int, index: int) -> Case:
+    """Return the case of a text, definition or document with a number, the same one in every run."""
+    name = f"text:{seed}:{index}"
+    random = Random(name)
+    if random.random() < 0.5:
+        return Case("text", ".txt", large_text(random), name)
+    return _text_case(random, name)
 
 
 def large_case_at(seed: int, index: int) -> Case:

@@ -11,12 +11,12 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import NamedTuple
 
-from fuzzing.calls import MODEL_CALLS, Case, case_at, large_case_at, run_case
+from fuzzing.calls import MODEL_CALLS, Case, case_at, large_case_at, run_case, text_case_at
 from fuzzing.corpus import text_models
 from opshift.converter.recognition.load import operator_names, pattern_groups
 from opshift.registry.registry import default_registry
 
-SECONDS = 120.0
+SECONDS = 600.0
 """Maximum duration of a case, for cases that wait."""
 
 
@@ -99,15 +99,24 @@ class Worker:
         self._connection.close()
 
 
-def run_cases(
-    seed: int, start: int, step: int, is_over: Callable[[], bool], *, large: bool = False
-) -> Iterator[Outcome]:
+class Kind(NamedTuple):
+    """Kind of cases: the function that returns one by a seed and a number, and the limits of a case."""
+
+    case_at: Callable[[int, int], Case]
+    limits: Limits
+
+
+MUTATED_FILES = Kind(case_at, MUTATED)
+LARGE_FILES = Kind(large_case_at, LARGE)
+TEXTS = Kind(text_case_at, MUTATED)
+
+
+def run_cases(kind: Kind, seed: int, start: int, step: int, is_over: Callable[[], bool]) -> Iterator[Outcome]:
     """Run the cases `start`, `start + step` and so on in one process until the time is over."""
-    worker, index = Worker(LARGE if large else MUTATED), start
-    case = large_case_at if large else case_at
+    worker, index = Worker(kind.limits), start
     try:
         while not is_over():
-            yield worker.run(case(seed, index))
+            yield worker.run(kind.case_at(seed, index))
             index += step
     finally:
         worker.close()
@@ -116,6 +125,7 @@ def run_cases(
 def _serve(connection: Connection, limits: Limits) -> None:
     # A valid model, because the first one compiles the definitions.
     run_case(Case("plan", ".onnx", text_models()[0], "start"))
+    _compile_patterns()
     # prints where the time is spent, then ends the process
     faulthandler.register(signal.SIGPROF, chain=True)
     connection.send(None)
@@ -130,8 +140,6 @@ def _serve(connection: Connection, limits: Limits) -> None:
             _unlimited_memory()
             for seed in range(3):
                 run_case(Case(case.call, ".onnx", text_models()[0], f"start:{seed}"))
-            if case.call == "convert with options":
-                _compile_patterns()
         started.add(case.call)
         _limit_memory(limits.memory)
         signal.setitimer(signal.ITIMER_PROF, limits.cpu * FACTORS.get(case.call, 1))

@@ -1,6 +1,5 @@
 """DeformConv (introduced in opset 19): gather pixels at computed offsets and multiply by the kernel."""
 
-from itertools import product
 from math import prod
 from typing import NamedTuple
 
@@ -56,6 +55,10 @@ def expand_deform_conv(node: Node, out: Rewriter) -> None:
         reason = f"the data is {element_type}, but only float and double can be interpolated"
         raise CannotConvert(reason, "type.unsupported", subject=element_type)
     shapes = _form(node, out)
+    result = shapes.images, shapes.filters, *shapes.output_sizes
+    if 0 in result:  # Reshape infers no size of empty data
+        out.emit("Identity", [out.tensor(Tensor(element_type, result, ()))], node.outputs)
+        return
     images = shapes.images * shapes.offset_groups
     if shapes.offset_groups > 1:
         data = reshape(data, (images, shapes.channels // shapes.offset_groups, *shapes.sizes), out)
@@ -90,24 +93,28 @@ def _sample_coordinates(
     The shape is (images and offset groups, kernel elements and windows).
     """
     rank, images = len(shapes.sizes), shapes.images * shapes.offset_groups
+    kernel, windows = shapes.kernel, shapes.output_sizes
     grouped = reshape(offsets, (images, shapes.kernel_elements, rank, -1), out)
     along_axis = out.emit("Gather", [grouped, out.int64(axis)], axis=2)
-    flattened = reshape(along_axis, (images, -1), out)
-    out.require_elements(*shapes.kernel, *shapes.output_sizes)
-    regular = _regular_coordinates(node, shapes, axis)
-    base = out.tensor(Tensor(element_type, (1, len(regular)), tuple(regular)))
-    return out.emit("Add", [flattened, base])
+    between = prod(kernel[axis + 1 :]) * prod(windows[:axis])
+    parts = images, prod(kernel[:axis]), kernel[axis], between, windows[axis], prod(windows[axis + 1 :])
+    regular = _regular_coordinates(node, shapes, axis, out)
+    base = out.tensor(Tensor(element_type, (kernel[axis], 1, windows[axis], 1), regular))
+    return reshape(out.emit("Add", [reshape(along_axis, parts, out), base]), (images, -1), out)
 
 
-def _regular_coordinates(node: Node, shapes: DeformConvShapes, axis: int) -> list[float]:
-    """Return the coordinates that a convolution without offsets reads."""
-    rank = len(shapes.sizes)
+def _regular_coordinates(node: Node, shapes: DeformConvShapes, axis: int, out: Rewriter) -> tuple[float, ...]:
+    """Return the coordinates that a convolution without offsets reads, by kernel element and window."""
+    rank, kernel, windows = len(shapes.sizes), shapes.kernel[axis], shapes.output_sizes[axis]
     stride = (node.attribute("strides") or (1,) * rank)[axis]
     dilation = (node.attribute("dilations") or (1,) * rank)[axis]
     before = (node.attribute("pads") or (0,) * (2 * rank))[axis]
-    elements = [element[axis] * dilation - before for element in product(*map(range, shapes.kernel))]
-    windows = [window[axis] * stride for window in product(*map(range, shapes.output_sizes))]
-    return [float(element + window) for element in elements for window in windows]
+    out.require_elements(kernel, windows)
+    return tuple(
+        float(element * dilation - before + window * stride)
+        for element in range(kernel)
+        for window in range(windows)
+    )
 
 
 def _taps(coordinate: str, size: int, element_type: str, out: Rewriter) -> PixelTaps:

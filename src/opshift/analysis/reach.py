@@ -87,7 +87,7 @@ def reach(
     infer_shapes: bool = False,
     registry: Registry | None = None,
 ) -> Reach:
-    """Return the opsets of a domain that a model can be converted to, by planning for each of them.
+    """Return the opsets of a domain that a model can be converted to, by planning conversions.
 
     Parameters and errors are those of `common_opset`, with `shapes` and `infer_shapes` of `convert_version`.
     """
@@ -103,7 +103,7 @@ def reach(
     newest = registry.newest_opset(domain)
     options = Options.of({domain: opset}, allow=allow, infer_shapes=infer_shapes, registry=registry)
     below, above = (
-        _limits(source, domain, targets, options)
+        _LimitSearch(source, domain, targets, options).limits()
         for targets in (range(opset - 1, 0, -1), range(opset + 1, newest + 1))
     )
     nodes = [
@@ -116,20 +116,60 @@ def reach(
     return Reach(domain, opset, lowest, highest, tuple(nodes), (*_by_opset(below), *_by_opset(above)))
 
 
-def _limits(
-    model: ModelProto, domain: str, targets: Iterable[int], options: Options
-) -> dict[str, tuple[int, Refusal]]:
-    """Return the first of the targets that a node does not reach, and its refusal, by place of the node."""
-    found: dict[str, tuple[int, Refusal]] = {}
-    for opset in targets:
-        target = Target({domain: opset})
-        plan = plan_with(model, replace(options, target=target, skipped=frozenset(found)))
-        for refusal in plan.refusals:
-            found.setdefault(refusal.place, (opset, refusal))
-    return found
+Limits = dict[str, tuple[int, Refusal]]
+"""The first opset that a node does not reach, and the refusal, by place of the node."""
 
 
-def _by_opset(limits: Mapping[str, tuple[int, Refusal]]) -> Iterator[ReachLimit]:
+class _LimitSearch:
+    """Search for the limits of nodes in one direction.
+
+    A conversion takes all steps of those to nearer opsets, and is refused where they are. So opsets between
+    two at which the same nodes are refused need no plan. Nodes with a known limit are not planned again.
+    """
+
+    def __init__(self, model: ModelProto, domain: str, targets: Sequence[int], options: Options) -> None:
+        """`targets` are the opsets in the order of their distance."""
+        self._model = model
+        self._domain = domain
+        self._targets = targets
+        self._options = options
+        self._found: Limits = {}
+
+    def limits(self) -> Limits:
+        """Return the limits of the nodes that do not reach all targets, the nearest first."""
+        near, step = -1, 1
+        while near < len(self._targets) - 1:
+            far = min(near + step, len(self._targets) - 1)
+            refused = self._refusals(far)
+            self._bisect(near, far, refused)
+            # a refused node takes longer to plan than the others, and should not be planned repeatedly
+            near, step = far, 1 if refused else step * 2
+        return self._found
+
+    def _bisect(self, near: int, far: int, refused: Mapping[str, Refusal]) -> None:
+        """Find the limits of nodes that are refused at the target `far`, and not at `near`."""
+        if not refused:
+            return
+        if far - near == 1:
+            self._found.update((place, (self._targets[far], each)) for place, each in refused.items())
+            return
+        middle = (near + far) // 2
+        nearer = self._refusals(middle)
+        self._bisect(near, middle, nearer)
+        self._bisect(middle, far, {place: each for place, each in refused.items() if place not in nearer})
+
+    def _refusals(self, position: int) -> dict[str, Refusal]:
+        """Return the refusals of nodes without a known limit at a target by place."""
+        target, skipped = Target({self._domain: self._targets[position]}), frozenset(self._found)
+        plan = plan_with(self._model, replace(self._options, target=target, skipped=skipped))
+        found: dict[str, Refusal] = {}
+        for each in plan.refusals:
+            if each.place not in self._found:
+                found.setdefault(each.place, each)
+        return found
+
+
+def _by_opset(limits: Limits) -> Iterator[ReachLimit]:
     for opset, members in groupby(limits.values(), key=itemgetter(0)):
         yield ReachLimit(opset, group_refusals(refusal for _, refusal in members))
 

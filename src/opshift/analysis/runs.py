@@ -11,6 +11,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import NamedTuple, Protocol, TypeVar
 
+from opshift.analysis.refused_opsets import RefusedOpsets
 from opshift.converter.convert import try_convert
 from opshift.converter.options import Options
 from opshift.converter.refusals import group_refusals
@@ -181,7 +182,6 @@ class _Search:
         check: check of the runtime.
         support: its answer to the unchanged model.
         promising: opsets of all domains to try, by that of the default domain.
-        keeps_failure: whether the first conversion is part of the answer even if it does not help.
         nearest: conversion that is part of the answer so far.
     """
 
@@ -197,14 +197,23 @@ class _Search:
         *,
         keeps_failure: bool,
     ) -> None:
-        """`missing` are the operators that prevent that the unchanged model runs, see `missing_operators`."""
+        """Prepare the search.
+
+        `missing` are the operators that prevent that the unchanged model runs, see `missing_operators`. With
+        `keeps_failure`, the first conversion is part of the answer even if it does not help.
+        """
         self.runtime = runtime
         self.check = check
         self.support = support
         self.promising = promising
-        self.keeps_failure = keeps_failure
+        self._keeps_failure = keeps_failure
         self._missing = missing
         self._failed: set[object] = set()
+
+    @property
+    def reports_failure(self) -> bool:
+        """Whether the next conversion is part of the answer even if it does not help."""
+        return self._keeps_failure and self.nearest is None
 
     @property
     def has_failed(self) -> bool:
@@ -221,8 +230,8 @@ class _Search:
         if attempt.succeeds:
             self.nearest, self.promising = attempt, {}
             return
-        if self.keeps_failure:
-            self.nearest = self.nearest or attempt
+        if self.reports_failure:
+            self.nearest = attempt
         found = attempt.support.missing if attempt.support is not None else ()
         self._failed.update((each.operator, *each.types.items()) for each in found)
 
@@ -255,6 +264,7 @@ class _Candidates:
         self._model = model
         self._registry = registry
         self._converted: dict[Hashable, _Candidate] = {}
+        self._refused = RefusedOpsets(self._opsets)
 
     def results(self, runtimes: Iterable[Runtime]) -> Iterator[RuntimeResult]:
         """Yield whether each runtime runs the model, as it is or after a conversion to the nearest opset."""
@@ -286,8 +296,10 @@ class _Candidates:
         self._converted.clear()
         for each in searches:
             opsets = each.promising.get(opset)
-            if opsets is not None and not self._fails_again(each, opsets):
-                each.add(self._attempt(each.check, opsets, each.runtime.ir_version))
+            if opsets is None or self._fails_again(each, opsets):
+                continue
+            if each.reports_failure or opsets not in self._refused:
+                each.add(self._attempt(each, opsets))
 
     def _fails_again(self, search: _Search, opsets: Mapping[str, int]) -> bool:
         """Return whether a node will lack a kernel after a conversion, as after an earlier one."""
@@ -299,13 +311,16 @@ class _Candidates:
             for each in nodes
         )
 
-    def _attempt(
-        self, check: RuntimeCheck, opsets: Mapping[str, int], newest_ir: int | None
-    ) -> ConversionAttempt:
+    def _attempt(self, search: _Search, opsets: Mapping[str, int]) -> ConversionAttempt:
+        newest_ir = search.runtime.ir_version
         ir_version, found = None, self._convert(opsets, None)
-        if found.nodes and newest_ir and found.nodes.ir_version > newest_ir:
+        if found.nodes is None:
+            self._refused.add(opsets)
+        elif newest_ir and found.nodes.ir_version > newest_ir:
             ir_version, found = newest_ir, self._convert(opsets, newest_ir)
-        support = None if found.nodes is None else check.check(found.nodes)
+        support = None
+        if found.nodes is not None:
+            support = search.check.check(found.nodes, lists_all=search.reports_failure)
         changed = {domain: opset for domain, opset in opsets.items() if opset != self._opsets[domain]}
         return ConversionAttempt(changed, ir_version, found.added_nodes, found.refusals, support)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import field
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from opshift.model.element_types import BY_NAME, NAME_BY_NUMBER, element_bits, type_string
@@ -137,11 +138,12 @@ class RuntimeCheck:
         self._bodies: dict[ModelNodes, str] = {}
         self._notes = _Notes()
 
-    def check(self, model: ModelNodes) -> ModelSupport:
-        """Return whether the runtime implements a model, and which nodes prevent it."""
+    def check(self, model: ModelNodes, *, lists_all: bool = True) -> ModelSupport:
+        """Return whether the runtime implements a model, and all nodes that prevent it, or only the first."""
         self._notes = notes = _Notes()
         self._add_model_notes(model)
-        missing = (*self._model_problems(model), *self._missing_kernels(model))
+        causes = chain(self._model_problems(model), self._missing_kernels(model))
+        missing = tuple(causes if lists_all else islice(causes, 1))
         lists = map(tuple, (notes.warnings, notes.wrong, notes.uncertain, notes.fallback, notes.doubtful))
         return ModelSupport(missing, *lists)
 
@@ -406,12 +408,9 @@ def _internal_problem(node: ModelNode, kernel: Kernel) -> str:
     if node.operator is not None or len(kernel.types) != 1 or node.scope.registry.has_domain(node.domain):
         return ""
     (accepted,) = kernel.types.values()
-    scope, values = node.scope, node.node
-    given = {
-        "inputs": map(scope.element_type, filter(None, values.inputs)),
-        "outputs": map(scope.declared_type, filter(None, values.outputs)),
-    }
-    for noun, types in given.items():
+    inputs = map(node.scope.element_type, filter(None, node.node.inputs))
+    outputs = map(node.scope.declared_type, filter(None, node.node.outputs))
+    for noun, types in (("inputs", inputs), ("outputs", outputs)):
         wrong = next((each for each in types if each and type_string(each) not in accepted), None)
         if wrong:
             return f"{noun} must be {' or '.join(map(short_type, accepted))}, not {wrong}"

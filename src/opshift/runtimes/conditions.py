@@ -19,7 +19,7 @@ from opshift.model.types import Shape, element_type_of
 from opshift.registry.models import OperatorVersion
 from opshift.registry.runtimes.patterns import Pattern, pattern_nodes
 from opshift.registry.runtimes.restrictions import Condition, Restriction
-from opshift.runtimes.constant_values import has_known_sizes, is_constant, is_stored
+from opshift.runtimes.constant_values import ConstantValues, has_known_sizes, is_stored
 from opshift.runtimes.model_nodes import ModelNode
 
 COMMUTATIVE: Final = ("Add", "Mul")
@@ -32,7 +32,8 @@ Bound = Mapping[str, str]
 class PatternSearch:
     """Search for nodes of a graph that form a pattern."""
 
-    def __init__(self, pattern: Pattern, scope: Scope) -> None:
+    def __init__(self, pattern: Pattern, scope: Scope, constants: ConstantValues) -> None:
+        """`constants` are the values of the model that are the same in every run."""
         *inner, self._last = pattern_nodes(pattern.nodes)
         self._producers = {name: each for each in inner for name in each.outputs}
         self._reads = Counter(name for each in (*inner, self._last) for name in each.inputs)
@@ -44,6 +45,7 @@ class PatternSearch:
         self._scalars = pattern.scalars
         self._skipped = (*pattern.skips, "Identity")  # optimizers remove Identity first
         self._scope = scope
+        self._constants = constants
 
     def finds(self, node: Node, operator: OperatorVersion | None) -> bool:
         """Return whether a node with this operator version is the one with the condition."""
@@ -113,7 +115,7 @@ class PatternSearch:
             has_other_readers = scope.is_captured(value) or len(scope.readers(value)) > reads
             if value in scope.outputs or (has_other_readers and name not in self._shared):
                 return None
-            if is_constant(scope, value):
+            if self._constants.contain(scope, value):
                 return None
             if found.node.op_type not in self._skipped or found.node.domain:
                 return found
@@ -130,13 +132,20 @@ def concerns(restriction: Restriction, node: ModelNode) -> bool | None:
     if restriction.when is None and restriction.unless is None:
         return None
     applies = _holds(restriction.when or Condition(), node)
-    excepted = False if restriction.unless is None else _holds(restriction.unless, node)
+    if applies is False or restriction.unless is None:
+        return applies
+    excepted = _holds(restriction.unless, node)
     return _all((applies, None if excepted is None else not excepted))
 
 
 def _all(answers: Iterable[bool | None]) -> bool | None:
-    found = set(answers)
-    return False if False in found else None if None in found else True
+    """Return whether all answers are true; `None` if one is unknown and none is false."""
+    is_known = True
+    for each in answers:
+        if each is False:
+            return False
+        is_known &= each is not None
+    return True if is_known else None
 
 
 def _holds(condition: Condition, node: ModelNode) -> bool | None:
@@ -150,17 +159,17 @@ def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
     yield all(name in node.node.attributes for name in condition.stated)
     first, last = condition.opsets or (0, NEWEST)
     yield first <= node.scope.opset_of(DEFAULT_DOMAIN) <= last
-    values = {name: value for value, name, _ in node.parameters()}
+    values = node.values
     if node.operator is None and (condition != Condition(attributes=condition.attributes)):
         yield None
         return
-    scope = node.scope
+    scope, constants = node.scope, node.constants
     yield all(name in values for name in condition.present)
     yield all(name not in values for name in condition.absent)
-    yield all(name in values and is_constant(scope, values[name]) for name in condition.constant)
-    yield all(name in values and not is_constant(scope, values[name]) for name in condition.computed)
+    yield all(name in values and constants.contain(scope, values[name]) for name in condition.constant)
+    yield all(name in values and not constants.contain(scope, values[name]) for name in condition.computed)
     for name in condition.fed:
-        yield name in values and not is_constant(scope, values[name], knows_sizes=True)
+        yield name in values and not constants.contain(scope, values[name], knows_sizes=True)
     yield all(_captures_values(name, node) for name in condition.captures)
     yield all(_has_untyped_inputs(node.node.attribute(name)) for name in condition.untyped)
     yield from _shape_parts(condition, values, scope)
@@ -176,7 +185,10 @@ def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
         found = (scope.element_type(value) for value, each, _ in node.parameters() if each == name)
         yield any(each is not None and type_string(each) in accepted for each in found)
     if condition.patterns:
-        yield any(PatternSearch(each, scope).finds(node.node, node.operator) for each in condition.patterns)
+        yield any(
+            PatternSearch(each, scope, constants).finds(node.node, node.operator)
+            for each in condition.patterns
+        )
 
 
 def _shape_parts(

@@ -1,13 +1,12 @@
-"""Find out whether a value is the same in every run, as runtimes that fold constants do."""
+"""Values that are the same in every run, which runtimes compute in advance."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 from opshift.inference.facts import InferenceScope
-
-MAX_VISITED: Final = 256
-"""Maximum number of values that are visited to find out whether one is constant."""
+from opshift.model.node import Node
 
 SIZED_BY_VALUES: Final = frozenset(
     {
@@ -21,37 +20,82 @@ INTEGERS: Final = ("int32", "int64")
 """Element types of inputs, such as `shape`, with elements that output sizes depend on."""
 
 
-def is_constant(scope: InferenceScope, name: str, *, knows_sizes: bool = False) -> bool:
-    """Return whether a value is the same in every run.
+class _Question(NamedTuple):
+    """Question whether a value, or only its sizes, are the same in every run, or known when it starts."""
 
-    Runtimes compute values in advance that depend on constants and on known sizes only. With `knows_sizes`,
-    they compute with sizes that are known only at run time, too.
-    """
-    pending, visited = [(scope, name, False)], {(name, False)}
-    while pending:
-        scope, name, is_about_sizes = pending.pop()
-        while not scope.is_local(name) and scope.parent is not None:
-            scope = scope.parent
-        # runtimes treat defaults of graph inputs as constants, too
-        if scope.initializer(name) is not None or scope.constant(name) is not None:
-            continue
-        if is_about_sizes and (knows_sizes or has_known_sizes(scope, name)):
-            continue
-        producer = scope.producer(name)
-        if producer is None or producer.operator is None or len(visited) > MAX_VISITED:
-            return False
-        if producer.operator.holds_graphs or producer.operator.determinism != "deterministic":
-            return False
-        op_type = producer.node.op_type
-        for each in filter(None, producer.node.inputs):
-            wanted = [op_type in ("Shape", "Size")]
-            if is_about_sizes:
-                depends_on_elements = op_type in SIZED_BY_VALUES or scope.element_type(each) in INTEGERS
-                wanted = [True, False] if depends_on_elements else [True]
-            new = [(each, sizes) for sizes in wanted if (each, sizes) not in visited]
-            visited.update(new)
-            pending += [(scope, *question) for question in new]
-    return True
+    scope: InferenceScope
+    name: str
+    is_about_sizes: bool
+    knows_sizes: bool
+
+
+class ConstantValues:
+    """Values of a model that are the same in every run; each question is answered once."""
+
+    def __init__(self) -> None:
+        self._answers: dict[_Question, bool] = {}
+
+    def contain(self, scope: InferenceScope, name: str, *, knows_sizes: bool = False) -> bool:
+        """Return whether a value is the same in every run.
+
+        Runtimes compute values in advance that depend on constants and on known sizes only. With
+        `knows_sizes`, they compute with sizes that are known only at run time, too.
+        """
+        asked = _Question(scope, name, is_about_sizes=False, knows_sizes=knows_sizes)
+        if asked not in self._answers:
+            self._answer(asked)
+        return self._answers[asked]
+
+    def _answer(self, asked: _Question) -> None:
+        """Answer a question and all those that it depends on, until one answer is no."""
+        answers = self._answers
+        pending = [(asked, _needed(asked))]
+        while pending:
+            question, needed = pending[-1]
+            first = None if needed is None else next((each for each in needed if not answers.get(each)), None)
+            if needed is None or first in answers:
+                # each pending question depends on the next one
+                answers.update((each, False) for each, _ in pending)
+                return
+            if first is None:
+                answers[question] = True
+                pending.pop()
+            else:
+                pending.append((first, _needed(first)))
+
+
+def _needed(question: _Question) -> Iterator[_Question] | None:
+    """Return the questions whose answers all have to be yes; `None` if no answer helps."""
+    scope, name, is_about_sizes, knows_sizes = question
+    while not scope.is_local(name) and scope.parent is not None:
+        scope = scope.parent
+    # runtimes treat defaults of graph inputs as constants, too
+    if scope.initializer(name) is not None or scope.constant(name) is not None:
+        return iter(())
+    if is_about_sizes and (knows_sizes or has_known_sizes(scope, name)):
+        return iter(())
+    producer = scope.producer(name)
+    operator = producer.operator if producer else None
+    if (
+        producer is None
+        or operator is None
+        or operator.holds_graphs
+        or operator.determinism != "deterministic"
+    ):
+        return None
+    return _questions_about(producer.node, question._replace(scope=scope))
+
+
+def _questions_about(node: Node, question: _Question) -> Iterator[_Question]:
+    """Yield the questions about the inputs of a node that a question about its output depends on."""
+    for each in filter(None, node.inputs):
+        wanted = [node.op_type in ("Shape", "Size")]
+        if question.is_about_sizes:
+            element_type = question.scope.element_type(each)
+            depends_on_elements = node.op_type in SIZED_BY_VALUES or element_type in INTEGERS
+            wanted = [True, False] if depends_on_elements else [True]
+        for is_about_sizes in wanted:
+            yield question._replace(name=each, is_about_sizes=is_about_sizes)
 
 
 def is_stored(scope: InferenceScope, name: str) -> bool:

@@ -37,6 +37,7 @@ from opshift.model.tensors import can_pack_tensor, write_tensor
 from opshift.model.types import InputFacts, declared_dims
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
+from opshift.runtimes.constant_values import ConstantValues
 
 MAX_CONSTANT = 64
 """Maximum number of elements of a constant input that the function body of a node may depend on."""
@@ -64,13 +65,15 @@ class ModelNode:
         node: the node, with the attributes that the call of its function provides.
         scope: the values of its graph or function.
         operator: its operator version; `None` if the registry does not have it.
+        constants: the values of the model that are the same in every run.
         body: the nodes of its function body, or why they are unknown; `None` before they are needed.
     """
 
     body: ModelNodes | CannotConvert | None = None
 
-    def __init__(self, place: str, node: Node, scope: Scope) -> None:
+    def __init__(self, place: str, node: Node, scope: Scope, constants: ConstantValues) -> None:
         self.place = place
+        self.constants = constants
         self.node = node
         self.scope = scope
         self.operator: OperatorVersion | None = scope.operator(node.op_type, node.domain)
@@ -91,6 +94,11 @@ class ModelNode:
                     formal = parameter_at(formals, position)
                     if name and formal is not None:
                         yield name, formal.name, formal.type
+
+    @cached_property
+    def values(self) -> Mapping[str, str]:
+        """The last value of each parameter, by its name."""
+        return {name: value for value, name, _ in self.parameters()}
 
     @cached_property
     def has_usable_body(self) -> bool:
@@ -275,6 +283,7 @@ class ModelNodes:
         self.calls: defaultdict[str, list[str]] = defaultdict(list)
         self._registry = registry
         self._functions = FunctionTable(model, registry)
+        self._constants = ConstantValues()
         self._visited: set[Scope] = set()
         self._graphs: list[tuple[str, ContainerProto]] = []
         self._bodies: dict[Hashable, ModelNodes | CannotConvert] = {}
@@ -335,7 +344,9 @@ class ModelNodes:
                 proto = each.scope.proto_of(record)
                 place = node_place(each.path, proto)
                 if not self._functions.has_name(proto.op_type, proto.domain):
-                    self.nodes.append(ModelNode(place, each.scope.node_of(record), each.scope))
+                    self.nodes.append(
+                        ModelNode(place, each.scope.node_of(record), each.scope, self._constants)
+                    )
                 elif (call := self._functions.find_call(proto, each.scope)) is not None:
                     label = function_label(self._functions.protos[call[0]])
                     self.calls[label].append(place)

@@ -19,10 +19,13 @@ from support.runtimes import fictional_runtime
 
 import opshift
 from opshift import DoesNotFit, fit
+from opshift.analysis.fit.targets import rank_targets
 from opshift.model.graphs import nested_nodes
+from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.restrictions import Condition, Restriction
 from opshift.registry.runtimes.runtime import Kernel, Runtime
 from opshift.runtimes.check_support import check_support
+from opshift.runtimes.model_nodes import ModelNodes
 
 X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
 FLOAT = ("tensor(float)",)
@@ -50,6 +53,15 @@ def _assert_fits(model: onnx.ModelProto, runtime: Runtime, **options: Any) -> An
     assert model.SerializeToString(deterministic=True) == before
     assert not check_support(fitted.model, runtime)
     return fitted
+
+
+def test_domains_without_nodes_keep_their_opset() -> None:
+    model = build([helper.make_node("Relu", ["x"], ["y"])], {"x": X}, ["y"], 13)
+    model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 4))
+    registry, runtime = opshift.default_registry(), get_runtime("onnxruntime-1.31.1")
+    ranked = rank_targets(ModelNodes(model, registry), runtime, registry, ())
+    assert sorted(each.opsets["ai.onnx"] for each in ranked) == list(range(1, runtime.opsets["ai.onnx"] + 1))
+    assert {each.opsets["ai.onnx.ml"] for each in ranked} == {4}
 
 
 def test_keeps_a_model_that_runs() -> None:

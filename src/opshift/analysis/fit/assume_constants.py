@@ -21,7 +21,7 @@ from opshift.model.tensors import write_tensor
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.rewriting.workspace import FreshNames
-from opshift.runtimes.constant_values import is_constant
+from opshift.runtimes.constant_values import ConstantValues
 
 MAX_REDUCED_RANK: Final = 8
 """Maximum rank of data for which all choices of axes are compared."""
@@ -169,6 +169,7 @@ def assume_constants(model: ModelProto, registry: Registry) -> tuple[str, ...]:
 def _replace_inputs(model: ModelProto, registry: Registry, names: FreshNames) -> Iterator[str]:
     """Replace inputs of the nodes in the main graph and its subgraphs, and yield a sentence for each."""
     functions = {(canonical_domain(each.domain), each.name) for each in model.functions}
+    constants = ConstantValues()
     for scope, path in graph_scopes(model, registry):
         linked = _linked_shapes(scope)
         for node in scope.container.node:
@@ -176,7 +177,7 @@ def _replace_inputs(model: ModelProto, registry: Registry, names: FreshNames) ->
             is_call = (canonical_domain(node.domain), node.op_type) in functions
             if operator is None or operator.domain != DEFAULT_DOMAIN or is_call:
                 continue
-            for each in _determined_inputs(node, operator, scope, linked):
+            for each in _determined_inputs(node, operator, scope, linked, constants):
                 node.input[each.position] = new = names.fresh(node.input[each.position])
                 write_tensor(model.graph.initializer.add(), each.tensor, new)
                 change = f"`{each.parameter}` becomes {list(each.tensor.values)}"
@@ -185,13 +186,17 @@ def _replace_inputs(model: ModelProto, registry: Registry, names: FreshNames) ->
 
 
 def _determined_inputs(
-    node: NodeProto, operator: OperatorVersion, scope: InferenceScope, linked: Mapping[str, KnownShape]
+    node: NodeProto,
+    operator: OperatorVersion,
+    scope: InferenceScope,
+    linked: Mapping[str, KnownShape],
+    constants: ConstantValues,
 ) -> Iterator[Determined]:
-    """Yield the constants for inputs that are not constant and have only one possible value."""
+    """Yield the constants for inputs that are not in `constants` and have only one possible value."""
     rules = RULES.get(operator.name, {})
     for position, name in enumerate(node.input):
         formal = parameter_at(operator.inputs, position)
-        if formal is None or formal.name not in rules or not name or is_constant(scope, name):
+        if formal is None or formal.name not in rules or not name or constants.contain(scope, name):
             continue
         outputs = [_known_shape(scope, each) or linked.get(each) for each in node.output]
         shape, element_type = scope.shape(name), scope.element_type(name)

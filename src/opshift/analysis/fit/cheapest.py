@@ -12,7 +12,14 @@ from opshift.analysis.fit.bridges import Bridges
 from opshift.analysis.fit.empty_constants import compute_empty_constants
 from opshift.analysis.fit.find_equivalents import find_equivalents, replacements_of_unknown
 from opshift.analysis.fit.result import DoesNotFit, FitReport
-from opshift.analysis.fit.targets import APPROXIMATION_COST, IMPOSSIBLE_COST, TargetOpsets, rank_targets
+from opshift.analysis.fit.targets import (
+    APPROXIMATION_COST,
+    IMPOSSIBLE_COST,
+    NodeCosts,
+    TargetOpsets,
+    rank_targets,
+)
+from opshift.analysis.refused_opsets import RefusedOpsets
 from opshift.converter.convert import try_convert
 from opshift.converter.options import Options, Target
 from opshift.converter.refusals import Refusal
@@ -105,6 +112,11 @@ class Attempt:
         for each in self._without:
             if isinstance(each, Equivalent) and str(each.replacement) in names:
                 yield each
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the conversion itself is refused, before nodes without a kernel are converted."""
+        return bool(self._refusals)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -225,6 +237,53 @@ MAX_AVOIDING = 5
 MAX_FAILED = 5
 """Maximum number of opsets without a fit that are compared to find the one with the fewest missing nodes."""
 
+MAX_COMPLETED = 2
+"""Maximum number of these whose refused conversions are completed, to list the other nodes, too."""
+
+
+class _Failures:
+    """Nodes that prevented the fits at some opsets, and that will prevent those at others."""
+
+    def __init__(self, nodes: ModelNodes, runtime: Runtime, options: Options) -> None:
+        self._nodes = {each.place: each for each in nodes.nodes}
+        self._runtime = runtime
+        self._options = options
+        self._refused = RefusedOpsets(nodes.opsets)
+        self._missing: set[tuple[str, str]] = set()
+        """Places and operator versions of nodes that nothing replaces."""
+
+    def add(self, attempt: Attempt) -> None:
+        """Add the nodes that prevent the fit of an attempt."""
+        if attempt.is_refused:
+            self._refused.add(attempt.target.opsets)
+            return
+        registry = self._options.registry
+        bridges = Bridges(self._runtime, registry, attempt.opset, self._options.allow)
+        costs = NodeCosts(self._runtime, registry, bridges)
+        for missing in filter(lambda each: each.operator, attempt.missing):
+            found = OperatorId.parse(missing.operator)
+            operator = registry.operator(found.op_type, found.domain)
+            version = operator.at(found.since_version) if operator else None
+            if (
+                operator
+                and version
+                and costs.of_replacement(operator, version, missing.types) >= IMPOSSIBLE_COST
+            ):
+                self._missing.update((place, missing.operator) for place in missing.places)
+
+    def prevent(self, target: TargetOpsets) -> bool:
+        """Return whether a node has the version at some opsets with which it prevented the fit at others."""
+        opsets, registry = target.opsets, self._options.registry
+        places = {place for place, _ in self._missing}
+        nodes = [self._nodes[each] for each in places if each in self._nodes]
+        found = (
+            (each.place, registry.known_at(each.node.op_type, opsets.get(each.domain, 0), each.domain))
+            for each in nodes
+        )
+        failed = any(version and (place, str(version.id)) in self._missing for place, version in found)
+        return failed or opsets in self._refused
+
+
 OTHER_RUNTIME = "choose another runtime: `opshift runs` lists those that run the model"
 
 
@@ -238,18 +297,7 @@ def cheapest(
     """
     ranked = rank_targets(nodes, runtime, options.registry, options.allow)
     check = RuntimeCheck(runtime)
-    fitting: list[Attempt] = []
-    failed: list[Attempt] = []
-    for target in ranked:
-        least = min((each.cost for each in fitting), default=IMPOSSIBLE_COST)
-        # Estimates decide about missing kernels, but not about restrictions of kernels, and emitted nodes.
-        is_impossible = target.cost >= least and (fitting or failed)
-        if is_impossible and (fitting or not _may_be_nearer(target.cost, ranked[0].cost, len(failed))):
-            break
-        attempt = Attempt(model, nodes, target, runtime, check, options)
-        (failed if attempt.missing else fitting).append(attempt)
-        if len(fitting) == MAX_COMPARED:
-            break
+    fitting, failed = _compare(model, nodes, ranked, check, runtime, options)
     if not fitting:
         raise _nearest(runtime, failed)
     best = min(fitting, key=lambda each: each.cost)
@@ -265,9 +313,40 @@ def cheapest(
     return best.model, best.report(len(fitting) + len(failed))
 
 
+def _compare(
+    model: ModelProto,
+    nodes: ModelNodes,
+    ranked: Sequence[TargetOpsets],
+    check: RuntimeCheck,
+    runtime: Runtime,
+    options: Options,
+) -> tuple[list[Attempt], list[Attempt]]:
+    """Return the attempts that fit, of which the cheapest is chosen, and those that fail."""
+    fitting: list[Attempt] = []
+    failed: list[Attempt] = []
+    failures = _Failures(nodes, runtime, options)
+    for target in ranked:
+        least = min((each.cost for each in fitting), default=IMPOSSIBLE_COST)
+        # Estimates decide about missing kernels, but not about restrictions of kernels, and emitted nodes.
+        is_impossible = target.cost >= least and (fitting or failed)
+        if is_impossible and (fitting or not _may_be_nearer(target.cost, ranked[0].cost, len(failed))):
+            break
+        if len(failed) >= MAX_FAILED and failures.prevent(target):
+            continue
+        attempt = Attempt(model, nodes, target, runtime, check, options)
+        if attempt.missing:
+            failed.append(attempt)
+            failures.add(attempt)
+        else:
+            fitting.append(attempt)
+        if len(fitting) == MAX_COMPARED:
+            break
+    return fitting, failed
+
+
 def _nearest(runtime: Runtime, failed: Sequence[Attempt]) -> DoesNotFit:
     """Return the error of the opset at which the fewest nodes prevent the model from running."""
-    nearest = sorted(failed, key=lambda each: _count_nodes(each.missing))[:MAX_FAILED]
+    nearest = sorted(failed, key=lambda each: _count_nodes(each.missing))[:MAX_COMPLETED]
     found = [(each.opset, each.missing_with_others()) for each in nearest]
     opset, missing = min(found, key=lambda each: _count_nodes(each[1]))
     return DoesNotFit(

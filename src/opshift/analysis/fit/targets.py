@@ -121,7 +121,7 @@ def _distance(opsets: Mapping[str, int], current: Mapping[str, int]) -> int:
 def _opset_costs(
     domain: str, nodes: ModelNodes, runtime: Runtime, registry: Registry, allow: Collection[Allow]
 ) -> dict[int, int]:
-    """Return the cost of each supported opset of a domain."""
+    """Return the cost of each supported opset of a domain; for one without nodes, of the nearest opset."""
     # The operators of nonstandard nodes in the default domain are of the domain of a runtime.
     groups = Counter(
         _Group(each.operator, each.types)
@@ -137,9 +137,11 @@ def _opset_costs(
         if "step" in data and data["kind"] in STEP_COSTS:
             steps.add_edge(source, target, cost=STEP_COSTS[data["kind"]])
     opsets = range(1, min(runtime.opsets[domain], registry.newest_opset(domain)) + 1)
+    if not groups and domain != DEFAULT_DOMAIN:
+        opsets = range(min(nodes.opsets[domain], opsets[-1]), opsets[-1] + 1)[:1]
     for opset in opsets:
         default = opset if domain == DEFAULT_DOMAIN else nodes.opsets.get(DEFAULT_DOMAIN, opset)
-        ends = _Ends(runtime, registry, Bridges(runtime, registry, default, allow))
+        ends = NodeCosts(runtime, registry, Bridges(runtime, registry, default, allow))
         for group in groups:
             for reached, cost in ends.of(operators[group.operator.name], group.types, opset):
                 steps.add_edge(reached, (opset, group), cost=cost)
@@ -151,7 +153,7 @@ def _opset_costs(
     return found
 
 
-class _Ends:
+class NodeCosts:
     """Costs of nodes that are at one opset: inlining by the runtime, or further conversions."""
 
     def __init__(self, runtime: Runtime, registry: Registry, bridges: Bridges) -> None:
@@ -173,6 +175,10 @@ class _Ends:
     def _cost(self, operator: Operator, version: OperatorVersion, types: Mapping[str, str]) -> int:
         if self._runtime.kernel(version.id, types) or self._fallback.kernel(version.id, types):
             return 0
+        return self.of_replacement(operator, version, types)
+
+    def of_replacement(self, operator: Operator, version: OperatorVersion, types: Mapping[str, str]) -> int:
+        """Return the cost of a node without a usable kernel, with known types by type variable."""
         if version.has_function and self._runtime.expands_functions:
             return BODY_COST
         if find_equivalents(version, types, self._runtime, self._registry):

@@ -54,6 +54,15 @@ def test_downgrades_deform_conv(
     convert_and_check(build([node], feeds, ["y"], 19), target, feeds, tolerance=1e-4)
 
 
+@pytest.mark.parametrize("target", [18, 11, 9])
+@pytest.mark.parametrize("offset_groups", [1, 2])
+def test_no_images(offset_groups: int, target: int) -> None:
+    shapes = {"x": (0, 4, 6, 7), "w": (6, 4, 2, 3), "o": (0, 12 * offset_groups, 5, 5)}
+    feeds: dict[str, Array] = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+    node = helper.make_node("DeformConv", ["x", "w", "o"], ["y"], offset_group=offset_groups)
+    convert_and_check(build([node], feeds, ["y"], 19), target, feeds)
+
+
 @pytest.mark.parametrize("target", [18, 8])
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf, 1e30, -1e30])
 def test_infinite_and_nan_offsets_read_zeros(special: float, target: int) -> None:
