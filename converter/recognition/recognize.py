@@ -135,10 +135,21 @@ class _Pass:
 
     def _groups(self) -> Iterator[PatternGroup]:
         requested = self._options.recognize
+        imports = [
+            *self._model.opset_import,
+            *(i for each in self._model.functions for i in each.opset_import),
+        ]
+        newest: defaultdict[str, int] = defaultdict(int)
+        for each in imports:
+            domain = canonical_domain(each.domain)
+            newest[domain] = max(newest[domain], each.version)
         names = operator_names(self._registry) if EVERY_OPERATOR in requested else ()
         for name in (*(f"{DEFAULT_DOMAIN}.{each}" for each in names), *requested - {EVERY_OPERATOR}):
             domain, _, op_type = name.rpartition(".")
-            if name not in self._options.without and (domain, op_type) not in self._shadowed:
+            operator = self._registry.operator(op_type, domain)
+            exists = operator is not None and operator.versions[0].since_version <= newest[domain]
+            is_excluded = name in self._options.without or (domain, op_type) in self._shadowed
+            if exists and not is_excluded:
                 yield from pattern_groups(op_type, domain, self._registry)
 
     def _visit(
