@@ -2,7 +2,7 @@
 
 `python recognized_inference.py FOLDER` reads the exports that `recognition.py` wrote, fits each to a runtime
 without and with recognition, and prints the ratio of the CPU times, which are minima of runs in turn. With
-`--each`, it recognizes each operator alone, also those whose kernels are slow. Needs the modules of
+`--each`, it recognizes each operator alone, also those with slow kernels. Needs the modules of
 `recognition.py`, openvino and tract.
 """
 

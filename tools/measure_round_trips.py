@@ -6,7 +6,7 @@
 The nodes are the test cases of ONNX and of this project with one node, for each version. They are expanded
 for the nearest opset without the operator, or with `--oldest` for the oldest possible one, or into the
 function body. The command prints how many nodes of each version come back with equal attributes, and the
-sums without operators whose expansion does not determine a node.
+sums without the operators with an expansion that does not determine a node.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether the schemas of a runtime allow a node."""
+"""Problems of nodes that the schemas of a runtime do not allow."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ def recognize_first(model: ModelProto, runtime: Runtime, options: Options) -> Fi
     """Convert a copy of a model to a newer opset of a runtime, and recognize operators that have kernels.
 
     The opset is that with kernels of most operators, because a runtime may lack the newest versions.
-    Operators are left as they are if the runtime refuses one of their nodes, or may do so, if it may compute
-    one wrongly, or if their kernels are slow.
+    An operator is not recognized if the runtime may refuse one of its nodes or compute it wrongly, or if its
+    kernel is slow.
     """
     newest = min(
         runtime.newest_import(DEFAULT_DOMAIN) or options.registry.newest_opset(),
