@@ -130,7 +130,7 @@ class _Target(NamedTuple):
         initializers = container.initializer if self.takes_initializers and is_graph(container) else None
         for name, tensor in plan.constants.items():
             if initializers is not None:
-                write_tensor(initializers.add(), tensor, name)
+                write_tensor(initializers.add(), tensor, name, plan.payloads.get(name))
             elif name in plan.cast_sources:
                 add_cast_constant(container, name, tensor, plan.cast_sources[name], self.opset)
             elif self.main is not None and needs_cast(tensor, self.opset):

@@ -111,6 +111,10 @@ class Output(Protocol):
 
 Scalar = int | float | bytes | str
 
+# `isinstance` takes several times longer with a union.
+SCALARS = (int, float, bytes, str)
+LISTS = (tuple, list)
+
 Attributes = Mapping[str, Any]
 """Attributes by name: numbers, bytes, sequences of these, tensors, graphs, or AttributeProto messages."""
 
@@ -431,14 +435,14 @@ def is_same_value(value: object, declared: object) -> bool:
     """Return whether an attribute has a value; strings are bytes in a model and text in YAML."""
     if isinstance(value, bytes):
         return value == str(declared).encode()
-    if isinstance(value, tuple | list) and isinstance(declared, tuple | list):
+    if isinstance(value, LISTS) and isinstance(declared, LISTS):
         return len(value) == len(declared) and all(map(is_same_value, value, declared))
     return bool(value == declared)
 
 
 def constant_tensor(values: Scalar | Iterable[Scalar], element_type: str, rank: int | None) -> Tensor:
     """Return a constant scalar or 1-D tensor, see `Rewriter.constant`."""
-    if isinstance(values, Scalar):
+    if isinstance(values, SCALARS):
         return Tensor(element_type, (1,) if rank else (), (values,))
     elements = tuple(values)
     return Tensor(element_type, () if rank == 0 else (len(elements),), elements)

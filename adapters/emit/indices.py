@@ -124,13 +124,14 @@ def flatten_index_tuples(data: str, indices: str, out: Rewriter) -> str:
     columns = []
     for axis in range(index_depth(indices, out)):
         column = out.emit("Gather", [indices, out.int64(axis)], axis=-1)
-        columns.append(_nonnegative_column(column, data, axis, out))
+        columns.append(_nonnegative_column(column, indices, data, axis, out))
     return _row_major(data, columns, out)
 
 
-def _nonnegative_column(column: str, data: str, axis: int, out: Rewriter) -> str:
-    """Return int64 indices into one dimension of `data`, with its size added to negative ones."""
-    if out.is_nonnegative(column):
+def _nonnegative_column(column: str, indices: str, data: str, axis: int, out: Rewriter) -> str:
+    """Return a part of `indices`, into one dimension of `data`, with its size added to negative ones."""
+    # The input comes first: a rewrite that queries facts about emitted values is not cached.
+    if out.is_nonnegative(indices) or out.is_nonnegative(column):
         return column
     return add_to_negative_indices(column, dimension_scalar(data, axis, out), "int64", out)
 
@@ -153,7 +154,7 @@ def flatten_element_indices(data: str, indices: str, axis: int, out: Rewriter) -
     flattened = reshape(indices, (-1,), out)
     if out.element_type(indices) != "int64":
         flattened = out.cast(flattened, "int64")
-    chosen = _nonnegative_column(flattened, data, axis, out)
+    chosen = _nonnegative_column(flattened, indices, data, axis, out)
     return _row_major(data, _element_positions(indices, out.rank(data), {axis: chosen}, out), out)
 
 

@@ -172,11 +172,18 @@ def _is_number(name: str, element_type: str, out: Rewriter) -> str:
 
 @adapter(("Less", "Greater"), 9, 7)
 def compare_integers_by_halves(node: Node, out: Rewriter) -> None:
-    """Compare 64-bit integers by their upper halves, and if these are equal by their lower halves."""
+    """Compare 64-bit integers by their upper halves, and if these are equal by their lower halves.
+
+    The difference of two integers without a sign does not overflow: its sign is enough.
+    """
     element_type = out.element_type(node.inputs[0])
     if element_type not in ("int64", "uint64"):
         require_supported_types(node, out)
         out.replace(node)
+        return
+    if element_type == "int64" and all(map(out.is_nonnegative, node.inputs)):
+        difference = cast(out.emit("Sub", node.inputs), "float", out)
+        out.emit(node.op_type, [difference, out.constant(0.0, "float")], node.outputs)
         return
     first, second = (_split(name, element_type, out) for name in node.inputs)
     upper = _compare_as_double(node.op_type, first.upper, second.upper, out)

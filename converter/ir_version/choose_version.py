@@ -8,6 +8,7 @@ version that the model has, and no ONNX release has a private domain.
 """
 
 from collections.abc import Collection, Mapping
+from functools import partial
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.options import KEEP, Options, Target
@@ -43,8 +44,8 @@ def plan_ir_change(
         return IrChange(before, requested, freed_initializers=freed)
     from opshift.converter.ir_version.lower import plan_lowering  # most conversions do not need it
 
-    removed = removed_initializers(model, graph) if graph else ()
-    return plan_lowering(model, requested, options, allowances, operators, removed, is_strict=is_strict)
+    find_removed = partial(removed_initializers, model, graph) if graph else None
+    return plan_lowering(model, requested, options, allowances, operators, find_removed, is_strict=is_strict)
 
 
 def freed_initializers(

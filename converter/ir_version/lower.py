@@ -1,6 +1,6 @@
 """Rewrites that an older IR version requires: their table, plan and application."""
 
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 
 from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.finders import find_uses
@@ -48,15 +48,15 @@ def plan_lowering(
     options: Options,
     allowances: Allowances,
     operators: Collection[tuple[str, str]],
-    removed: Collection[str] = (),
+    find_removed: Callable[[], Collection[str]] | None = None,
     *,
     is_strict: bool,
 ) -> IrChange:
     """Plan to lower the IR version of a model to `least`, after its domains are converted to the target.
 
-    The conversion removes the initializers `removed`. Features are dropped only if the caller allows it. With
-    `is_strict`, uses that cannot be rewritten are refused; otherwise, the plan keeps the IR version as high
-    as they require.
+    `find_removed` returns the initializers that the conversion removes. Features are dropped only if the
+    caller allows it. With `is_strict`, uses that cannot be rewritten are refused; otherwise, the plan keeps
+    the IR version as high as they require.
     """
     versions = ir_versions()
     before = model.ir_version
@@ -70,7 +70,8 @@ def plan_lowering(
     contents = Contents(
         model, options.registry, before, targets=options.target.opsets, oldest=least, operators=operators
     )
-    contents.leave_out(removed)
+    if find_removed and contents.has_newer_values:  # the search takes longer than the rest of the plan
+        contents.leave_out(find_removed())
     uses = list(functions.with_inlining_obstacles(find_uses(contents), contents))
     blocked = [use for use in uses if use.obstacle and not allowances.is_allowed(use.allowance)]
     after = least if is_strict else _lowest_possible(least, blocked)

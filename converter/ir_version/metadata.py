@@ -30,19 +30,22 @@ def _taken_metadata(contents: Contents) -> Iterator[tuple[str, Sequence[StringSt
 
 
 def _copy_to_model(model: ModelProto, groups: Iterable[tuple[str, Sequence[StringStringEntryProto]]]) -> None:
-    """Copy entries to the model's metadata, with their place in the key, and a number if it is in use."""
+    """Copy entries to the model's metadata, with their place in the key, and a number if it is in use.
+
+    The keys of the entries change, too: the caller removes the entries, and reading the copies takes longer.
+    """
     metadata = model.metadata_props
     used_keys = {entry.key for entry in metadata}
     numbers: dict[str, int] = {}
     for place, entries in groups:
-        start = len(metadata)
-        metadata.extend(entries)  # does not decode the values, which may be long stack traces
-        for added in metadata[start:]:
-            key = f"{place}: {added.key}"
+        moved = entries[:]
+        for entry in moved:
+            key = f"{place}: {entry.key}"
             if key in used_keys:
                 key = _numbered(key, used_keys, numbers)
             used_keys.add(key)
-            added.key = key
+            entry.key = key
+        metadata.extend(moved)  # does not decode the values, which may be long stack traces
 
 
 def _numbered(key: str, used_keys: Set[str], numbers: dict[str, int]) -> str:

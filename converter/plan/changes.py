@@ -17,6 +17,7 @@ from opshift.model.graphs import NodeRecord, node_label
 from opshift.model.node import Tensor, Value
 from opshift.model.operator_ids import OperatorId
 from opshift.model.shared_data import FrozenRecord
+from opshift.model.tensors import Payload
 from opshift.rewriting.cached_rewrite import NodeRewrite
 from opshift.rewriting.result import ComputedRewrite
 
@@ -122,8 +123,8 @@ class ContainerPlan:
     """Whether the model has Constant nodes, which are changed in a way of their own."""
     unread_inputs: set[str] = field(default_factory=set)
     """Inputs of changed nodes, here and in subgraphs, that the new nodes do not read."""
-    constant_sizes: Mapping[str, int] = field(default_factory=dict)
-    """Size of each constant in bytes."""
+    payloads: Mapping[str, Payload] = field(default_factory=dict)
+    """Packed elements of each constant."""
     new_imports: dict[str, int] = field(default_factory=dict)
     """Opset imports to add, for domains that only new nodes use."""
     subgraphs: list[tuple[int, str, int, ContainerPlan]] = field(default_factory=list)
@@ -133,6 +134,14 @@ class ContainerPlan:
     """Positions of calls to redirect, each with the name of the function copy to call."""
     reversal: Restorations = field(default_factory=Restorations)
     """Nodes that earlier conversions replaced and this one restores, and the records that it adds."""
+
+    @property
+    def constant_sizes(self) -> dict[str, int]:
+        """Size of each constant in bytes."""
+        payloads = self.payloads.items()
+        return {
+            name: sum(map(len, each)) if isinstance(each, tuple) else len(each) for name, each in payloads
+        }
 
     @property
     def has_subgraphs(self) -> bool:

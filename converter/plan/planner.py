@@ -213,7 +213,7 @@ class Planner:
         found.constants = workspace.kept_constants()
         found.declarations = workspace.rank_declarations() if workspace.ranked and not self._history else []
         found.cast_sources = workspace.cast_sources()
-        found.constant_sizes = workspace.sizes_of(found.constants)
+        found.payloads = workspace.payloads_of(found.constants)
         if self._history:
             self._history.add_entries(found, surveyed, router)
         found.calls = self._redirected_calls_of(scope)

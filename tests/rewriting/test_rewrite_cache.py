@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -15,9 +15,10 @@ from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, opset_imports
 from opshift.registry.registry import default_registry
+from opshift.registry.steps import Allow
 from opshift.rewriting import rewrite_cache as module
 from opshift.rewriting.allowances import Allowances
-from opshift.rewriting.cached_rewrite import NodeRewrite
+from opshift.rewriting.cached_rewrite import Candidates, NodeRewrite, Question
 from opshift.rewriting.rewrite_cache import RewriteCache
 from opshift.rewriting.rewrite_node import rewrite_node
 from opshift.rewriting.routes import LazyAdapterTable, Router
@@ -45,7 +46,9 @@ def router() -> Router:
     return Router(default_registry(), LazyAdapterTable(), {DEFAULT_DOMAIN: 17})
 
 
-def attempts(router: Router, model: ModelProto) -> Iterator[Callable[[], NodeRewrite]]:
+def attempts(
+    router: Router, model: ModelProto, allowed: Sequence[Allow] = ()
+) -> Iterator[Callable[[], NodeRewrite]]:
     """Yield functions that rewrite the nodes of a model."""
     imports = opset_imports(model.opset_import)
     scope = Scope(model.graph, imports, default_registry(), {})
@@ -53,7 +56,7 @@ def attempts(router: Router, model: ModelProto) -> Iterator[Callable[[], NodeRew
         scope.defined_names.update(node.output)
     names = FreshNames()
     names.sources.append(scope.used_names)
-    cache = RewriteCache(Workspace(scope, names, Allowances()), router)
+    cache = RewriteCache(Workspace(scope, names, Allowances(allowed)), router)
     for record, proto in zip(scope.node_records, model.graph.node, strict=True):
         yield partial(cache.rewrite, record, proto, imports[DEFAULT_DOMAIN])
 
@@ -94,6 +97,74 @@ def test_other_answers_have_their_own_rewrite(router: Router, computed: list[str
     counts = [len(each.nodes) for each in rewrites(router, *nodes)]
     assert computed == ["a", "b"]
     assert counts[0] == counts[2] != counts[1] == counts[3]
+
+
+def test_search_queries_only_what_the_steps_query() -> None:
+    """Reshape queries the shape of its data only if nothing else shows that the data has elements."""
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]>
+        g (float[n, c] x, float[m] z, int64[2] computed) => (float[i, j] d) <int64[2] fixed = {-1, 3}> {
+            a = Reshape <allowzero = 1> (x, computed)
+            b = Reshape <allowzero = 1> (x, fixed)
+            c = Reshape <allowzero = 1> (z, computed)
+            d = Reshape <allowzero = 1> (z, fixed)
+        }"""
+    )
+    scope = Scope(model.graph, opset_imports(model.opset_import), default_registry(), {})
+    queried: list[tuple[str, str]] = []
+
+    class Recording:
+        def __getattr__(self, question: str) -> Callable[[str], object]:
+            def answer(name: str) -> object:
+                queried.append((question, name))
+                return getattr(scope, question)(name)
+
+            return answer
+
+    candidates = Candidates[str]()
+    known = Question("constant", 1)
+    candidates.add((known, Question("shape", 0)), (None, (None, None)), "computed")
+    candidates.add((known,), (scope.constant("fixed"),), "fixed")
+    names = {node.output[0]: (*node.input, *node.output) for node in model.graph.node}
+    found = [candidates.find(each, Recording()) for each in names.values()]  # type: ignore[arg-type]
+    assert found == ["computed", "fixed", None, "fixed"]
+    constants = [("constant", each[1]) for each in names.values()]
+    assert queried == [constants[0], ("shape", "x"), constants[1], constants[2], ("shape", "z"), constants[3]]
+
+
+def test_nodes_that_read_one_value_twice_share_a_rewrite(computed: list[str]) -> None:
+    """Below opset 7, the operator needs an attribute to broadcast, but not for one value."""
+    router = Router(default_registry(), LazyAdapterTable(), {DEFAULT_DOMAIN: 6})
+    pairs = (("x", "x"), ("x", "x"), ("x", "z"), ("z", "z"))
+    nodes = [helper.make_node("Add", pair, [f"y{place}"]) for place, pair in enumerate(pairs)]
+    found = [result.nodes for result in rewrites(router, *nodes)]
+    assert computed == ["y0", "y2", "y3"]
+    assert [each[-1].node.outputs for each in found] == [("y0",), ("y1",), ("y2",), ("y3",)]
+    assert found[0][0].node.inputs == found[1][0].node.inputs == ("x", "x")
+
+
+@pytest.mark.parametrize(
+    ("allowances", "expected"),
+    [
+        pytest.param(((), ()), ["result"], id="refused twice"),
+        pytest.param(((), ("assume-nonempty",)), ["result"] * 2, id="refused, then allowed"),
+        pytest.param((("assume-nonempty",), ("assume-nonempty",)), ["result"] * 2, id="each use is recorded"),
+    ],
+)
+def test_conversions_with_the_same_allowances_share_a_rewrite(
+    allowances: Sequence[Sequence[Allow]], expected: list[str], computed: list[str]
+) -> None:
+    router = Router(default_registry(), LazyAdapterTable(), {DEFAULT_DOMAIN: 13})
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]>
+        g (float[n, c] data, int64[2] sizes) => (float[i, j] result) {
+            result = Reshape <allowzero = 1> (data, sizes)
+        }"""
+    )
+    for allowed in allowances:
+        for rewrite in attempts(router, model, allowed):
+            rewrite()
+    assert computed == expected
 
 
 def test_nodes_that_exceed_a_limit_share_the_refusal(router: Router, computed: list[str]) -> None:

@@ -8,7 +8,7 @@ True.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from opshift.adapters import Node, Rewriter, Tensor, UnknownShape, adapter, require_supported_types
 from opshift.adapters.emit.expression import ARITHMETIC_TYPES, cast, cast_between, cast_output, fold
@@ -268,41 +268,64 @@ BROADCASTING_OPSET = 7
 
 @adapter("Expand", 8, 7)
 def expand_by_tiling(node: Node, out: Rewriter) -> None:
-    """Repeat dimensions of size 1 by Tile; if sizes are unknown, use Mul with ones, or And with True."""
+    """Repeat dimensions of size 1 by Tile; if they are unknown, use Mul with ones, or And with True."""
     data, shape = node.inputs
     rank, length = out.known_rank(data), out.known_dimension(shape, 0)
     if rank is None or length is None:
         _multiply_by_ones(node, None, out)
         return
     result_rank = out.require_rank(max(rank, length))
-    sizes = (*[1] * (result_rank - rank), *(out.shape(data) or [None] * rank))
-    constant = out.constant_value(shape)
-    targets = (
-        (*[1] * (result_rank - length), *constant.values) if constant is not None else (0,) * result_rank
-    )
-    # A target of 1 never repeats a dimension, even if its size is unknown.
-    is_known = all(size is not None or target == 1 for size, target in zip(sizes, targets, strict=True))
+    found = _repeats(node, rank, length, out)
+    repeats = [each for each in found if each is not None]
+    is_known = len(repeats) == len(found)
     if not is_known and out.default_opset >= BROADCASTING_OPSET and _compute_type(data, out):
         _multiply_by_ones(node, length, out)
         return
     if rank < result_rank:
         data = out.emit("Unsqueeze", [data], axes=list(range(result_rank - rank)))
-    if constant is not None and is_known:
-        repeats = out.int64([target if size == 1 else 1 for size, target in zip(sizes, targets, strict=True)])
+    if is_known and REPEATED not in repeats:
+        tiles = out.int64(repeats)
     else:
         if length < result_rank:
             shape = out.emit("Concat", [out.int64([1] * (result_rank - length)), shape], axis=0)
-        repeats = _repeats(data, sizes if is_known else None, shape, out)
-    out.emit("Tile", [data, repeats], node.outputs)
+        tiles = _computed_repeats(data, repeats if is_known else None, shape, out)
+    out.emit("Tile", [data, tiles], node.outputs)
 
 
-def _repeats(data: str, sizes: Sequence[int | None] | None, shape: str, out: Rewriter) -> str:
+REPEATED: Final = -1
+"""Number of repetitions of a dimension of size 1 if the model computes it."""
+
+
+def _repeats(node: Node, rank: int, length: int, out: Rewriter) -> list[int | None]:
+    """Return the number of repetitions of each dimension of the result; `None` if its size may not be 1."""
+    data, shape = node.inputs
+    result_rank = max(rank, length)
+    constant = out.constant_value(shape)
+    targets = constant.values if constant is not None else [None] * length
+    before, after = out.comparable_shapes([data, node.outputs[0]])
+    sizes = (*[1] * (result_rank - rank), *(before or [None] * rank))
+    results = after if after is not None and len(after) == result_rank else [None] * result_rank
+    dimensions = zip(sizes, (*[1] * (result_rank - length), *targets), results, strict=True)
+    return [_repetitions(*each) for each in dimensions]
+
+
+def _repetitions(size: int | None, target: int | None, result: int | None) -> int | None:
+    """Return the number of repetitions of one dimension; negative sizes are unknown, but comparable."""
+    if size == 1:
+        known = result if target is None else target
+        return REPEATED if known is None or known < 0 else known
+    # A target of 1 never repeats a dimension, even if its size is unknown.
+    never = target == 1 or (size is not None and (size >= 0 or size == result))
+    return 1 if never else None
+
+
+def _computed_repeats(data: str, repeats: Sequence[int] | None, shape: str, out: Rewriter) -> str:
     """Return the number of repetitions of each dimension: the target size where its size is 1, else 1."""
-    if sizes is not None and set(sizes) <= {1}:
+    if repeats is not None and 1 not in repeats:
         return shape
     one = out.int64([1])
-    if sizes is not None:
-        is_one = out.int64([int(size == 1) for size in sizes])
+    if repeats is not None:
+        is_one = out.int64([int(each != 1) for each in repeats])
     else:
         is_one = cast(out.emit("Equal", [out.emit("Shape", [data]), one]), "int64", out)
     additional = out.emit("Mul", [is_one, out.emit("Sub", [shape, one])])

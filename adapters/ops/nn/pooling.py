@@ -186,11 +186,11 @@ def convert_p_to_int(node: Node, out: Rewriter) -> None:
 @adapter("LpPool", 22, 18, error=ERRORS["LpPool"])
 def exclude_padding_windows(node: Node, out: Rewriter) -> None:
     """Replace `ceil_mode` by explicit padding if a window may hold only padding, which version 22 omits."""
-    windows = read_windows(node, out)
-    if not any(each.may_start_past_data for each in windows):
+    rounds_up = node.attribute("ceil_mode", 0)
+    if rounds_up and any(each.may_start_past_data for each in read_windows(node, out)):
+        _replace_ceil_mode(node, out)
+    else:
         out.replace(node)
-        return
-    _replace_ceil_mode(node, out)
 
 
 @adapter("AveragePool", 19, 11, error=ERRORS["AveragePool"])
@@ -214,9 +214,11 @@ def drop_indices(node: Node, out: Rewriter) -> None:
 def pad_before_average(node: Node, out: Rewriter) -> None:
     """Emit an explicit Pad if `count_include_pad` is set."""
     attributes = node.without("count_include_pad")
+    if not node.attribute("count_include_pad", 0):
+        out.replace(node, attributes=attributes)
+        return
     windows = read_windows(node, out)
-    padded = any(each.before or each.after or each.same_mode for each in windows)
-    if not node.attribute("count_include_pad", 0) or not padded:
+    if not any(each.before or each.after or each.same_mode for each in windows):
         out.replace(node, attributes=attributes)
         return
     placed: Sequence[Placed | PoolWindow] = place_windows(node, out) if windows[0].same_mode else windows
@@ -269,10 +271,11 @@ def _count(placed: Placed, start: int, with_padding: bool) -> int:
 
 def _drop_ceil_mode(node: Node, out: Rewriter) -> None:
     attributes = node.without("ceil_mode", "dilations")
-    windows = read_windows(node, out)
     if not node.attribute("ceil_mode", 0):
         out.replace(node, attributes=attributes)
-    elif _can_round_down(node, windows):
+        return
+    windows = read_windows(node, out)
+    if _can_round_down(node, windows):
         attributes.pop("auto_pad", None)
         out.replace(node, attributes={**attributes, "pads": pads_to_round_down(windows)})
     else:

@@ -18,6 +18,9 @@ from opshift.adapters.emit.indices import axis_count, count_axes, kept_axes_mask
 from opshift.adapters.emit.shapes import ALLOWZERO_OPSET, SLICE_END, reshape
 from opshift.inference.facts import ListedSize
 
+SIGN_OPSET = 9
+"""Opset that introduced Sign."""
+
 
 class AlignedSizes(NamedTuple):
     """Reshape that copies each size known only at run time from its own position.
@@ -99,9 +102,13 @@ def insert_and_erase_element(node: Node, out: Rewriter) -> None:
 @adapter("Shape", 15, 13)
 def slice_whole_shape(node: Node, out: Rewriter) -> None:
     """Emit the whole shape and a Slice from `start` to `end`."""
-    rank = out.known_rank(node.inputs[0])
-    start, end = (_nonnegative_bound(node.attribute(name), rank) for name in ("start", "end"))
-    if not start and end in (None, rank):
+    start, end = node.attribute("start"), node.attribute("end")
+    is_whole = not start and end is None
+    if not is_whole:
+        rank = out.known_rank(node.inputs[0])
+        start, end = _nonnegative_bound(start, rank), _nonnegative_bound(end, rank)
+        is_whole = not start and end in (None, rank)
+    if is_whole:
         out.replace(node, attributes={})
         return
     whole = out.fresh("shape")
@@ -122,14 +129,15 @@ def _nonnegative_bound(bound: int | None, rank: int | None) -> int | None:
 def remove_allowzero(node: Node, out: Rewriter) -> None:
     """Drop `allowzero` if the new shape has no 0; otherwise emit an empty constant, or copy zeros."""
     attributes = node.without("allowzero")
+    if not node.attribute("allowzero", 0):
+        out.replace(node, attributes=attributes)
+        return
     data, shape = node.inputs
     known = out.constant_value(shape)
-    # Data that is not empty cannot get a shape with a 0.
-    nonzero_sizes = known.values if known is not None else out.shape(data)
-    if not node.attribute("allowzero", 0) or (nonzero_sizes is not None and all(nonzero_sizes)):
-        out.replace(node, attributes=attributes)
-    elif known is None:
+    if known is None:
         _reshape_to_computed_shape(node, out)
+    elif all(known.values):
+        out.replace(node, attributes=attributes)
     else:
         # A constant shape with a 0 means that the result is empty, whatever the data is.
         sizes = tuple(max(size, 0) for size in known.values)
@@ -143,7 +151,7 @@ def _reshape_to_computed_shape(node: Node, out: Rewriter) -> None:
     attributes, sizes = node.without("allowzero"), out.listed_sizes(data, shape) or ()
     reason = f"{data!r} is assumed not to be empty, so that {shape!r} contains no 0"
     aligned = align_sizes(sizes)
-    if copies_zeros(sizes):
+    if copies_zeros(sizes) or _has_elements(data, out):
         out.replace(node, attributes=attributes)
     elif has_one_unknown(sizes):
         # Even if the size is 0, the others are not, so that it can be inferred.
@@ -161,6 +169,12 @@ def _reshape_to_computed_shape(node: Node, out: Rewriter) -> None:
         _reshape_empty_or_not(node, out)
 
 
+def _has_elements(data: str, out: Rewriter) -> bool:
+    """Return whether data is known not to be empty, so that it cannot get a shape with a 0."""
+    shape = out.known_shape(data)
+    return shape is not None and all(shape)
+
+
 def _reshape_empty_or_not(node: Node, out: Rewriter) -> None:
     """Give empty data a dimension of 0 at the position of each 0 of the shape, from which Reshape copies it.
 
@@ -170,9 +184,12 @@ def _reshape_empty_or_not(node: Node, out: Rewriter) -> None:
     flat = data if out.known_rank(data) == 1 else reshape(data, (-1,), out)
     # 0 for each 0 of the shape, and 1 for other sizes: broadcasting (n) to it yields (1, ..., 1, n) for n
     # elements. Data without elements broadcasts to any of these sizes.
-    # Not Cast to bool and back: shape inference of onnx takes the result for the sizes themselves.
-    is_zero = out.emit("Equal", [shape, out.int64([0])])
-    sizes = out.cast(out.emit("Not", [is_zero]), "int64")
+    if out.default_opset >= SIGN_OPSET and out.is_nonnegative(shape):
+        sizes = out.emit("Sign", [shape], opset=SIGN_OPSET)
+    else:
+        # Not Cast to bool and back: shape inference of onnx takes the result for the sizes themselves.
+        is_zero = out.emit("Equal", [shape, out.int64([0])])
+        sizes = out.cast(out.emit("Not", [is_zero]), "int64")
     out.emit("Reshape", [out.emit("Expand", [flat, sizes]), shape], node.outputs)
 
 

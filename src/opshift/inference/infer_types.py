@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from opshift.inference.constants import SCALAR_ATTRIBUTES
+from opshift.inference.fact_kinds import Shortcut
 from opshift.inference.facts import InferenceScope
 from opshift.model.attributes import LIST_ELEMENT_TYPES
 from opshift.model.element_types import NAME_BY_NUMBER, type_string
@@ -42,6 +43,18 @@ def type_inputs(operator: OperatorVersion) -> tuple[int, ...] | None:
         for each in operator.outputs
     )
     return None if depends else ()
+
+
+def type_shortcut(operator: OperatorVersion) -> Shortcut[str] | None:
+    """Return a shortcut for the operators of constants, of which models have many nodes."""
+    return _type_of_tensor if operator.shape in ("constant", "constant_of_shape") else None
+
+
+def _type_of_tensor(scope: InferenceScope, name: str) -> str | None:
+    """Return the element type of the attribute `value`, if the node has only this one, and it is a tensor."""
+    attributes = scope.proto_of(scope.producing_records[name]).attribute[:]
+    is_tensor = len(attributes) == 1 and attributes[0].name == "value" and attributes[0].HasField("t")
+    return NAME_BY_NUMBER.get(attributes[0].t.data_type) if is_tensor else None
 
 
 @lru_cache(maxsize=4096)

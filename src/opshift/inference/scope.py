@@ -18,7 +18,7 @@ from opshift.inference.infer_shapes import (
     shape_link,
     shape_shortcut,
 )
-from opshift.inference.infer_types import infer_types, type_inputs, type_link
+from opshift.inference.infer_types import infer_types, type_inputs, type_link, type_shortcut
 from opshift.inference.partial_elements import is_nonnegative, uniform_element
 from opshift.inference.propagation import Propagation
 from opshift.inference.symbols import merge_claim, numbered_symbols, symbol_of, symbolic_dims, without_symbols
@@ -120,6 +120,7 @@ TYPES: FactKind[str] = FactKind(
     asked_inputs=type_inputs,
     link=type_link,
     infer=lambda node, operator, scope: Inferred(infer_types(node, operator, scope), True),
+    shortcut=type_shortcut,
 )
 
 SHAPES: FactKind[Shape] = FactKind(

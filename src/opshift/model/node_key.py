@@ -16,10 +16,11 @@ from opshift.model.node import serialized_attributes
 OperatorKey = tuple[str | bytes, ...]
 """op_type, domain and serialized attributes of a node."""
 
-NodeKey = tuple[OperatorKey, int, int, tuple[bool, ...]]
-"""Key of a node: its operator key, number of inputs, number of outputs, and presence flags.
+NodeKey = tuple[OperatorKey, int, int, tuple[int, ...]]
+"""Key of a node: its operator key, number of inputs, number of outputs, and pattern of names.
 
-The flags show for each input and output whether its name is nonempty; without omitted values they are empty.
+The pattern has a number for each input and output: 0 for an omitted value, and otherwise the same number for
+the same name. It is empty if all values are present and differ.
 """
 
 MAX_KEYS, MAX_KEY_BYTES = 1024, 1024
@@ -59,10 +60,14 @@ def key_of_serialized(record: NodeRecord, proto: NodeProto, remainder: bytes | N
     return (_CACHE.get(remainder) or _read_key(record, proto, remainder), *arity_of(inputs, outputs))
 
 
-def arity_of(inputs: tuple[str, ...], outputs: tuple[str, ...]) -> tuple[int, int, tuple[bool, ...]]:
-    """Return the number of inputs, the number of outputs, and the presence flags of a node key."""
-    names = inputs + outputs
-    return len(inputs), len(outputs), tuple(map(bool, names)) if "" in names else ()
+def arity_of(inputs: tuple[str, ...], outputs: tuple[str, ...]) -> tuple[int, int, tuple[int, ...]]:
+    """Return the number of inputs, the number of outputs, and the pattern of names of a node key."""
+    names, count = inputs + outputs, len(inputs)
+    # Outputs always differ from other values.
+    if "" not in names and (count < 2 or len(set(inputs)) == count):
+        return count, len(outputs), ()
+    numbers = {"": 0}
+    return count, len(outputs), tuple([numbers.setdefault(name, len(numbers)) for name in names])
 
 
 def has_small_tensors(proto: NodeProto) -> bool:

@@ -3,11 +3,11 @@
 import math
 import struct
 from array import array
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, lru_cache
 from itertools import accumulate, zip_longest
 from operator import mul
-from typing import Any
+from typing import Any, TypeAlias
 
 from opshift.model.element_types import BY_NAME, BY_NUMBER, ElementType
 from opshift.model.errors import CannotConvert
@@ -20,6 +20,9 @@ DATA_FIELDS = (
 )  # fmt: skip
 """The fields of a TensorProto that hold elements."""
 
+
+SIZES = {kind.code: struct.calcsize(f"<{kind.code}") for kind in BY_NAME.values() if kind.code}
+"""Sizes of elements in bytes, by their `struct` format."""
 
 MAX_COUNT = 1 << 127
 """Maximum number of elements that is computed.
@@ -44,7 +47,8 @@ def element_count(tensor: TensorProto) -> int | None:
 
     `None` if a dimension is negative.
     """
-    return None if any(dim < 0 for dim in tensor.dims) else count_elements(tensor.dims)
+    dims = tensor.dims[:]
+    return None if dims and min(dims) < 0 else count_elements(dims)
 
 
 def read_tensor(proto: TensorProto) -> Tensor | None:
@@ -56,14 +60,15 @@ def read_tensor(proto: TensorProto) -> Tensor | None:
     if kind is None or proto.data_location == EXTERNAL:
         return None
     dims = tuple(proto.dims[:])
+    count = count_elements(dims)
     values: tuple[Any, ...] | None
     if kind.name in PACKED_BITS:
         unpacked = unpacked_bytes(proto)
         is_signed = kind.name.startswith("int")
         values = None if unpacked is None else tuple(array("b" if is_signed else "B", unpacked))
     else:
-        values = _values(with_payload(proto), kind, count_elements(dims))
-    is_complete = values is not None and len(values) == count_elements(dims)
+        values = _values(with_payload(proto), kind, count)
+    is_complete = values is not None and len(values) == count
     return Tensor(kind.name, dims, values) if values is not None and is_complete else None
 
 
@@ -88,9 +93,7 @@ def _values(proto: TensorProto, kind: ElementType, count: int) -> tuple[Any, ...
     _, name, code, field = kind
     if code and proto.HasField("raw_data"):
         raw = proto.raw_data
-        if len(raw) != count * struct.calcsize(f"<{code}"):
-            return None
-        return struct.unpack(f"<{count}{code}", raw)
+        return struct.unpack(f"<{count}{code}", raw) if len(raw) == count * SIZES[code] else None
     if name == "string":
         return tuple(proto.string_data)
     if name == "bfloat16":
@@ -109,42 +112,54 @@ def _values(proto: TensorProto, kind: ElementType, count: int) -> tuple[Any, ...
     return tuple(map(bool, numbers)) if name == "bool" else numbers
 
 
-def write_tensor(proto: TensorProto, tensor: Tensor, name: str = "") -> None:
-    """Fill an empty TensorProto; raise as `pack_tensor` does."""
-    kind = BY_NAME[tensor.element_type]
-    proto.data_type = kind.number
+Payload: TypeAlias = bytes | tuple[bytes, ...]
+"""Elements of a TensorProto: `raw_data`, or `string_data` for strings."""
+
+
+def write_tensor(proto: TensorProto, tensor: Tensor, name: str = "", payload: Payload | None = None) -> None:
+    """Fill an empty TensorProto; raise as `pack_tensor` does, which computes `payload` by default."""
+    proto.data_type = BY_NAME[tensor.element_type].number
     proto.dims.extend(tensor.dims)
     if name:
         proto.name = name
-    payload = pack_tensor(tensor)
+    if payload is None:
+        payload = pack_tensor(tensor)
     if isinstance(payload, bytes):
         proto.raw_data = payload
     else:
         proto.string_data.extend(payload)
 
 
-def pack_tensor(tensor: Tensor) -> bytes | tuple[bytes, ...]:
+def pack_tensor(tensor: Tensor) -> Payload:
     """Return the payload of a TensorProto: `raw_data`, or `string_data` for strings.
 
     Raises:
         CannotConvert: the element type cannot represent the values, or is not supported.
     """
-    kind = BY_NAME.get(tensor.element_type)
+    element_type, _, values = tensor
+    kind = BY_NAME.get(element_type)
     try:
-        if kind and kind.name == "string":
-            return tuple(map(bytes, tensor.values))
         if kind and kind.code:
-            values = tensor.values if kind.code != "e" else map(_overflow_to_infinity, tensor.values)
-            return struct.pack(f"<{len(tensor.values)}{kind.code}", *values)
+            if kind.code == "e":
+                values = tuple(map(_overflow_to_infinity, values))
+            return _packer(kind.code, len(values))(*values)
+        if kind and kind.name == "string":
+            return tuple(map(bytes, values))
         if kind and kind.name in PACKED_BITS:
-            return pack_integers(tensor.values, kind.name)
+            return pack_integers(values, kind.name)
         if kind and kind.name == "bfloat16":
-            return b"".join(struct.pack("<H", _bfloat16_bits(value)) for value in tensor.values)
+            return b"".join(struct.pack("<H", _bfloat16_bits(value)) for value in values)
     except (struct.error, TypeError, OverflowError) as error:
-        reason = f"a value of a constant does not fit the element type {tensor.element_type}"
+        reason = f"a value of a constant does not fit the element type {element_type}"
         raise CannotConvert(reason, "value.inexact") from error
-    reason = f"cannot write a constant with the element type {tensor.element_type}"
-    raise CannotConvert(reason, "type.unsupported", subject=tensor.element_type)
+    reason = f"cannot write a constant with the element type {element_type}"
+    raise CannotConvert(reason, "type.unsupported", subject=element_type)
+
+
+@lru_cache(maxsize=256)
+def _packer(code: str, count: int) -> Callable[..., bytes]:
+    """Return a function that packs numbers; most constants have few elements, and these few counts."""
+    return struct.Struct(f"<{count}{code}").pack
 
 
 def _overflow_to_infinity(value: float) -> float:

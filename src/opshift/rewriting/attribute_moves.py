@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from opshift.adapters.core.rewriter import constant_tensor, is_same_value
@@ -25,6 +25,8 @@ MAX_MOVED_ELEMENTS = 1024
 class OpenConstant(NamedTuple):
     """Constant with the value of an attribute, which differs between nodes."""
 
+    place: int
+    """Position among the constants of the rewrite."""
     position: int
     """Position of the attribute."""
     element_type: str
@@ -41,13 +43,11 @@ class OpenComparison(NamedTuple):
 
 
 class MovedValues(NamedTuple):
-    """Cached rewrite with open attribute values: those of the constants in `open_constants`, by position."""
+    """Cached rewrite with open attribute values, those of some constants."""
 
     rewrite: CachedRewrite
-    open_constants: Mapping[int, OpenConstant]
+    open_constants: Sequence[OpenConstant]
     comparisons: Sequence[OpenComparison]
-    places: frozenset[int]
-    """Positions of the attributes that are read."""
 
     def constants(self, attributes: Sequence[AttributeProto]) -> list[tuple[ConstantKey, Tensor]] | None:
         """Return the constants of a node with these attributes; `None` if the rewrite does not apply.
@@ -55,17 +55,17 @@ class MovedValues(NamedTuple):
         Raises:
             CannotConvert: an element type cannot represent a value.
         """
-        values = {place: read_attribute(attributes[place]) for place in self.places}
-        for place, value, is_same in self.comparisons:
-            if is_same_value(values[place], value) is not is_same:
+        values = list(map(read_attribute, attributes))
+        for position, value, is_same in self.comparisons:
+            if is_same_value(values[position], value) is not is_same:
                 return None
         constants = list(self.rewrite.constants)
-        for position, (place, element_type, rank) in self.open_constants.items():
-            found = values[place]
+        for place, position, element_type, rank in self.open_constants:
+            found = values[position]
             if isinstance(found, tuple) and len(found) > MAX_MOVED_ELEMENTS:
                 return None
             tensor = constant_tensor(found, element_type, rank)
-            constants[position] = constant_key(tensor), tensor
+            constants[place] = constant_key(tensor), tensor
         return constants
 
 
@@ -102,20 +102,18 @@ def with_moved_values(
     attributes = node.attributes
     places = {name: place for place, name in enumerate(attributes)}
     open_names = frozenset(name for name in attributes if name not in read and attributes[name].type)
-    positions = {name: position for position, name in enumerate(added.constants)}
-    open_constants = {
-        positions[constant]: OpenConstant(places[name], added.constants[constant].element_type, rank)
+    indices = {name: index for index, name in enumerate(added.constants)}
+    open_constants = tuple(
+        OpenConstant(indices[constant], places[name], added.constants[constant].element_type, rank)
         for name, constant, rank in trace.moves
         if name in open_names
-    }
+    )
     comparisons = tuple(
         OpenComparison(places[name], value, is_same)
         for name, value, is_same in trace.comparisons
         if name in open_names
     )
-    read_places = {each.position for each in open_constants.values()}
-    read_places.update(each.position for each in comparisons)
-    return MovedValues(rewrite, open_constants, comparisons, frozenset(read_places)), open_names
+    return MovedValues(rewrite, open_constants, comparisons), open_names
 
 
 class MovedValuesTable:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from opshift.inference.facts import Facts
 from opshift.model.messages import NodeProto
@@ -139,19 +139,15 @@ Answers = tuple[object, ...]
 """Answers to questions, in a form in which equal answers are the same value."""
 
 
-def answers_to(questions: Iterable[Question], names: ValueNames, facts: Facts) -> Answers:
-    """Return the answers for a node with these names."""
-    return tuple(
-        [
-            answer_key(getattr(facts, question)(names[start] if stop is None else names[start:stop]))
-            for question, start, stop in questions
-        ]
-    )
+def answer_to(question: Question, names: ValueNames, facts: Facts) -> object:
+    """Return the answer for a node with these names, as a key."""
+    method, start, stop = question
+    return answer_key(getattr(facts, method)(names[start] if stop is None else names[start:stop]))
 
 
 def answer_key(answer: object) -> object:
     """Return an answer as a key: floats also by their text, because 0.0 equals -0.0, and NaN not itself."""
-    if isinstance(answer, Tensor) and float in map(type, answer.values):
+    if type(answer) is Tensor and float in map(type, answer.values):
         return answer.element_type, answer.dims, repr(answer.values)
     return answer
 
@@ -164,30 +160,50 @@ def questions_and_answers(asked: Mapping[Question, object]) -> tuple[tuple[Quest
 Content = TypeVar("Content")
 
 
-class Candidates(Generic[Content]):
-    """Outcomes for nodes with one key: by the questions of their steps, and the answers."""
+class _Branch(NamedTuple):
+    """Question of a step, and by its answer the next branch, or the outcome."""
 
-    __slots__ = ("_count", "_groups")
+    question: Question
+    outcomes: dict[object, Any]
+
+
+class Candidates(Generic[Content]):
+    """Outcomes for nodes with one key, found by the questions of their steps, one after the other.
+
+    The key and the answers so far determine what steps query next. A search therefore queries only what the
+    steps would query: other answers may need more inference than the rest of the conversion.
+    """
+
+    __slots__ = ("_count", "_outcomes")
 
     def __init__(self) -> None:
         self._count = 0
-        self._groups: dict[tuple[Question, ...], dict[Answers, Content]] = {}
+        self._outcomes: dict[object, Any] = {}
+        """The first branch, or the only outcome."""
 
     def __len__(self) -> int:
         return self._count
 
     def add(self, questions: tuple[Question, ...], answers: Answers, content: Content) -> None:
-        """Add an outcome."""
-        self._groups.setdefault(questions, {})[answers] = content
-        self._count += 1
+        """Add an outcome, unless a private step, which may vary, queried other facts after equal answers."""
+        outcomes, answer = self._outcomes, None
+        for question, next_answer in zip(questions, answers, strict=True):
+            branch = outcomes.setdefault(answer, _Branch(question, {}))
+            if type(branch) is not _Branch or branch.question != question:
+                return
+            outcomes, answer = branch.outcomes, next_answer
+        if outcomes.setdefault(answer, content) is content:
+            self._count += 1
 
     def find(self, names: ValueNames, facts: Facts) -> Content | None:
         """Return the outcome for a node with these names; `None` if none has its answers."""
-        for questions, outcomes in self._groups.items():
-            found = outcomes.get(answers_to(questions, names, facts) if questions else ())
-            if found is not None:
-                return found
-        return None
+        found = self._outcomes.get(None)
+        while type(found) is _Branch:
+            # Inlines `answer_to`: the calls would take longer than the rest of most searches.
+            (method, start, stop), outcomes = found
+            answer = getattr(facts, method)(names[start] if stop is None else names[start:stop])
+            found = outcomes.get(answer_key(answer) if type(answer) is Tensor else answer)
+        return found
 
 
 class CachedRewrite:
@@ -236,7 +252,10 @@ class CachedRewrite:
 
     def matches(self, names: ValueNames, facts: Facts) -> bool:
         """Return whether all queries have the same answers for a node with other names."""
-        return not self.questions or answers_to(self.questions, names, facts) == self.answers
+        for question, answer in zip(self.questions, self.answers, strict=True):
+            if answer_to(question, names, facts) != answer:
+                return False
+        return True
 
 
 class CacheHit:

@@ -54,15 +54,15 @@ MAX_REWRITES_PER_KEY = 512
 MIN_STORED = 64
 """Number of rewrites of an operator that are stored, even if no later node uses one of them."""
 
-MAX_SHARED_KEYS = 512
-"""Maximum number of node keys whose first rewrite is shared with later models."""
+MAX_SHARED_KEYS, MAX_SHARED_REWRITES = 512, 16
+"""Maximum number of node keys with rewrites that later models share, and of these rewrites per key."""
 
 
 class _SharedRewrites:
-    """First rewrite of each node key, and operators with attributes cheap to compare, for all models."""
+    """First rewrites of each node key, and operators with attributes cheap to compare, for all models."""
 
     def __init__(self) -> None:
-        self.rewrites: dict[tuple[int, NodeKey], CachedRewrite] = {}
+        self.rewrites: dict[tuple[int, NodeKey], tuple[CachedRewrite, ...]] = {}
         self.has_plain_attributes: dict[tuple[str, str, int], bool] = {}
         self.moved_values: dict[tuple[object, ...], MovedValuesTable] = {}
         """Rewrites with open attribute values, by operator, arity, and names and types of attributes."""
@@ -73,8 +73,9 @@ class _SharedRewrites:
         # Bounds the memory, as it outlives the model; cleared entries are rebuilt on demand.
         if len(self.rewrites) >= MAX_SHARED_KEYS:
             self.rewrites.clear()
-        if is_small_key(key) and cached.is_small and (source, key) not in self.rewrites:
-            self.rewrites[source, key] = cached
+        known = self.rewrites.get((source, key), ())
+        if len(known) < MAX_SHARED_REWRITES and is_small_key(key) and cached.is_small:
+            self.rewrites[source, key] = (*known, cached)
 
     def add_moved_values(
         self, line: NodeRecord, proto: NodeProto, source: int, found: MovedValues, open_names: frozenset[str]
@@ -90,7 +91,8 @@ class _SharedRewrites:
 
 
 @lru_cache(maxsize=64)
-def _shared_rewrites(router: Router) -> _SharedRewrites:
+def _shared_rewrites(router: Router, allowed: frozenset[Allow]) -> _SharedRewrites:
+    """Return the rewrites of all models that are converted by a router with the same allowances."""
     return _SharedRewrites()
 
 
@@ -101,7 +103,7 @@ class RewriteCache:
         self._workspace = workspace
         self._scope = workspace.scope
         self._router = router
-        self._shared = _shared_rewrites(router)
+        self._shared = _shared_rewrites(router, workspace.allowances.allowed)
         self._rewrites: dict[NodeKey, Candidates[CachedRewrite]] = {}
         self._constant_names: dict[CachedRewrite, ValueNames] = {}
         self._counts: dict[tuple[str, str], list[int]] = {}
@@ -148,7 +150,7 @@ class RewriteCache:
         rewrites = self._rewrites.get(key)
         if rewrites is None:
             rewrites = self._rewrites[key] = Candidates()
-            if shared := self._shared.rewrites.get((source, key)):
+            for shared in self._shared.rewrites.get((source, key), ()):
                 rewrites.add(shared.questions, shared.answers, shared)
         counts = self._counts.setdefault((domain, op_type), [0, 0])
         if cached := rewrites.find(names, self._scope):
@@ -274,6 +276,7 @@ class _FactRecorder:
     def __init__(self, workspace: Workspace, names: tuple[str, ...]) -> None:
         self._scope = workspace.scope
         self._workspace = workspace
+        self._names = names
         self._positions = {name: position for position, name in enumerate(names) if name}
         self.answers: dict[Question, Any] = {}
         self.fresh_names: dict[str, str] = {}
@@ -283,8 +286,7 @@ class _FactRecorder:
         """Number of times that the steps added each constant."""
         self.inspected: set[str] = set()
         """Constants that the steps add and about whose values they ask."""
-        # A name that occurs twice has no unique position.
-        self.is_complete = len(self._positions) == len(list(filter(None, names)))
+        self.is_complete = True
         self.is_reusable = True
 
     def element_type(self, name: str) -> str | None:
@@ -357,9 +359,10 @@ class _FactRecorder:
             self._workspace.declare_rank(name)
 
     def allow(self, kind: Allow, reason: str) -> bool:
-        """Return whether an inexact conversion is allowed; not cached, as uses are recorded per node."""
-        self.is_reusable = False
-        return self._workspace.allow(kind, reason)
+        """Return whether an inexact conversion is allowed; if so, not cached: uses are recorded per node."""
+        is_allowed = self._workspace.allow(kind, reason)
+        self.is_reusable &= not is_allowed
+        return is_allowed
 
     def is_allowed(self, kind: Allow) -> bool:
         return self._workspace.is_allowed(kind)
@@ -393,9 +396,9 @@ class _FactRecorder:
 
     def _query_jointly(self, question: str, names: Sequence[str]) -> Any:
         answer = getattr(self._scope, question)(names)
-        start = self._positions.get(names[0]) if names else None
-        if start is None or any(self._positions.get(name) != start + i for i, name in enumerate(names)):
-            self.is_complete = False
-        else:
+        start = self._names.index(names[0]) if names and names[0] in self._positions else None
+        if start is not None and self._names[start : start + len(names)] == tuple(names):
             self.answers[Question(question, start, start + len(names))] = answer
+        else:
+            self.is_complete = False
         return answer

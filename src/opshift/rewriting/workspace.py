@@ -8,7 +8,7 @@ from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import ContainerProto, defined_values, mentioned_names, nested_containers
 from opshift.model.node import Graph, Node, Tensor, Value
-from opshift.model.tensors import pack_tensor
+from opshift.model.tensors import Payload, pack_tensor
 from opshift.registry.steps import Allow
 from opshift.rewriting.allowances import Allowances
 from opshift.rewriting.constant_nodes import ANY_CONSTANT_SINCE, is_castable, needs_cast
@@ -48,7 +48,7 @@ class FreshNames:
         return name
 
 
-ConstantKey = tuple[str, tuple[int, ...], bytes | tuple[bytes, ...]]
+ConstantKey = tuple[str, tuple[int, ...], Payload]
 """Element type, dimensions and packed elements of a constant."""
 
 
@@ -86,7 +86,7 @@ class Workspace:
         """Values whose rank the converted model declares."""
         self.emits_graphs = False
         """Whether a step emitted a node with a new graph."""
-        self._sizes: dict[str, int] = {}
+        self._payloads: dict[str, Payload] = {}
         self._constant_names: dict[ConstantKey, str] = {}
         self._read_constants: set[str] = set()
 
@@ -108,8 +108,8 @@ class Workspace:
                 raise CannotConvert(reason, "function.constant", remedy=remedy)
             found = self._constant_names[key] = self._names.fresh("const")
             self.scope.added_constants[found] = tensor
-            self._sizes[found] = sum(map(len, key[2])) if isinstance(key[2], tuple) else len(key[2])
-            self.constant_bytes += self._sizes[found]
+            payload = self._payloads[found] = key[2]
+            self.constant_bytes += len(payload) if isinstance(payload, bytes) else sum(map(len, payload))
         return found
 
     def keep_constants(self, names: Iterable[str]) -> None:
@@ -121,9 +121,9 @@ class Workspace:
         added = self.scope.added_constants
         return {name: tensor for name, tensor in added.items() if name in self._read_constants}
 
-    def sizes_of(self, constants: Iterable[str]) -> dict[str, int]:
-        """Return the size of each of these added constants in bytes."""
-        return {name: self._sizes[name] for name in constants}
+    def payloads_of(self, constants: Iterable[str]) -> dict[str, Payload]:
+        """Return the packed elements of each of these added constants."""
+        return {name: self._payloads[name] for name in constants}
 
     def cast_sources(self) -> dict[str, str]:
         """Return the kept constants that a Cast has to produce, each with a fresh name for the value to cast.

@@ -5,7 +5,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
-from opshift.model.attributes import ATTRIBUTE_TYPES, INT, graphs_in, tensors_in
+from opshift.model.attributes import ATTRIBUTE_TYPES, INT, TENSOR, graphs_in, tensors_in
 from opshift.model.graphs import node_place, training_graphs
 from opshift.model.messages import (
     AttributeProto,
@@ -77,7 +77,7 @@ class Contents:
         functions: the functions of the model, by path.
         node_lists, value_lists: the nodes and the ValueInfoProtos of each graph and function, by path.
         calls: the nodes that call a function of the model.
-        attributes: the attributes that hold tensors, graphs or types, or name an element type.
+        attributes: the attributes that hold newer tensors, graphs or types, or name an element type.
         tensors: tensors with metadata, external data or a newer element type, and their owners; the values
             and indices of sparse tensors are included.
     """
@@ -148,6 +148,14 @@ class Contents:
                 self.tensors.append((Located(path, sparse.values, None, "initializer"), part))
         self.value_lists += [(path, values) for values in (graph.input, graph.output, graph.value_info)]
         self._nodes(path, graph.node)
+
+    @property
+    def has_newer_values(self) -> bool:
+        """Whether initializers of the main graph, or the types that it declares, may use newer features."""
+        return any((owner.path, owner.role) == ("graph", "initializer") for owner, _ in self.tensors) or any(
+            each.type.tensor_type.elem_type not in BASE_TYPES or getattr(each, "metadata_props", ())
+            for each in self.model.graph.value_info
+        )
 
     def leave_out(self, names: Collection[str]) -> None:
         """Remove initializers of the main graph, and the types that the graph declares for them."""
@@ -224,7 +232,13 @@ class Contents:
     def _attributes(self, path: str, node: NodeProto, names: frozenset[str]) -> None:
         for attribute in node.attribute:
             kind = attribute.type
-            if kind in MESSAGE_TYPES or (kind == INT and attribute.name in names):
+            # Most attributes with messages are tensors, of types that all IR versions have.
+            is_examined = (
+                self._is_relevant(attribute.t)
+                if kind == TENSOR
+                else kind in MESSAGE_TYPES or (kind == INT and attribute.name in names)
+            )
+            if is_examined:
                 self._attribute(Located(path, attribute, node, "attribute"))
 
     def _attribute(self, held: Located[AttributeProto]) -> None:

@@ -296,11 +296,13 @@ def listed_sizes(scope: InferenceScope, data: str, sizes: str) -> tuple[ListedSi
     """Return what is known about a list of sizes; `None` if their number is unknown.
 
     Each size is a number, the axes of the data that have this size in every run, or `None` if it is unknown.
+    Next to a size of -1, which follows from the others, the shape of the data is not inferred and compared.
     """
     elements = scope.elements(sizes)
     if elements is None or len(elements.dims) != 1:
         return None
-    dims = list(enumerate(scope.symbolic_shape(data) or ()))
+    is_compared = -1 not in elements.values and any(map(is_symbol, elements.values))
+    dims = list(enumerate(scope.symbolic_shape(data) or ())) if is_compared else []
     return tuple(
         tuple(axis for axis, size in dims if is_symbol(size) and size == each) or None
         if is_symbol(each)

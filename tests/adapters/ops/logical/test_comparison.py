@@ -40,3 +40,14 @@ def test_compares_integers(dtype: type[np.integer[Any]], op: str, target: int) -
     model = build([helper.make_node(op, ["a", "b"], ["y"], name="node")], feeds, {"y": TensorProto.BOOL}, 9)
     expected = np.greater if op == "Greater" else np.less
     convert_and_check(model, target, feeds, [expected(feeds["a"], feeds["b"])])
+
+
+@pytest.mark.parametrize("op", ["Greater", "Less"])
+def test_compares_integers_without_a_sign_by_their_difference(op: str) -> None:
+    numbers = np.array(LARGE_INTEGERS)[:, None]
+    feeds = {"x": np.zeros((0, 1, 3), np.float32)}
+    nodes = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node(op, ["a", "s"], ["y"], name="node")]
+    model = build(nodes, feeds, {"y": TensorProto.BOOL}, 9, initializers={"a": numbers})
+    expected = np.greater if op == "Greater" else np.less
+    result = convert_and_check(model, 7, feeds, [expected(numbers, [0, 1, 3])])
+    assert op_types(result) == ["Shape", "Sub", "Cast", op]

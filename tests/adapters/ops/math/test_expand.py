@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check
@@ -46,3 +48,28 @@ def test_rewrites_expand(
     outputs = {"y": _element_type(data)}
     model = build([node], feeds, outputs, 8, initializers=shape_input if known else None, shapes=shapes)
     convert_and_check(model, 7, feeds, [data * np.ones(target_shape, dtype)])
+
+
+@pytest.mark.parametrize("sizes", [(3, 5), (1, 1), (1, 5), (3, 0)])
+def test_dimensions_that_keep_their_size_are_not_compared(sizes: tuple[int, int]) -> None:
+    """The exported repetition of the heads of keys: the model computes two sizes, which do not change."""
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 13]>
+        g (float[N, 2, 1, M] x) => (float[N, 2, 4, M] y) <int64[1] heads = {2}, int64[1] repeated = {4}> {
+            first = Shape (x)
+            n = Gather <axis = 0> (first, zero)
+            m = Gather <axis = 0> (first, three)
+            zero = Constant <value = int64[1] {0}> ()
+            three = Constant <value = int64[1] {3}> ()
+            s = Concat <axis = 0> (n, heads, repeated, m)
+            y = Expand (x, s)
+        }
+    """)
+    nodes = sorted(model.graph.node, key=lambda each: each.op_type != "Constant")
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    first, last = sizes
+    feeds: dict[str, Array] = {"x": RANDOM.normal(size=(first, 2, 1, last)).astype(np.float32)}
+    converted = convert_and_check(model, 7, feeds, [np.repeat(feeds["x"], 4, axis=2)])
+    assert [each.op_type for each in converted.graph.node][-1] == "Tile"
+    assert not {"Mul", "Equal", "Where"} & {each.op_type for each in converted.graph.node}

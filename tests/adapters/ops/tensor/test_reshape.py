@@ -112,6 +112,23 @@ def test_rewrites_allowzero(data: Array, shape: list[int], shapes: bool, constan
     convert_and_check(model, target, feeds)
 
 
+@pytest.mark.parametrize("target", [13, 11, 9, 8])
+@pytest.mark.parametrize("leading", [(2, 3), (0, 3), (2, 0), (0, 0), (1, 1)], ids=str)
+def test_takes_signs_of_nonnegative_sizes(leading: tuple[int, int], target: int) -> None:
+    """Sizes of a shape are not negative, and only 0 has the sign 0."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]>
+        g (float[b, l] t, float[n, 4] x) => (float[b, l, 4] y) <int64[1] four = {4}> {
+            s = Shape (t) c = Concat <axis = 0> (s, four) y = Reshape <allowzero = 1> (x, c)
+        }"""
+    )
+    count = leading[0] * leading[1]
+    data = np.arange(count * 4, dtype=np.float32).reshape(count, 4)
+    result = convert_and_check(model, target, {"t": np.zeros(leading, np.float32), "x": data})
+    signed = ["Reshape", "Sign", "Expand", "Reshape"]
+    assert (op_types(result)[2:] == signed) == (target >= 9)
+
+
 def test_keeps_one_reshape_if_allowzero_has_no_effect() -> None:
     model, feeds = _model("Reshape", NONEMPTY, [2, -1], constant=True, opset=14, allowzero=1)
     assert op_types(convert_and_check(model, 13, feeds)) == ["Reshape"]
