@@ -94,7 +94,7 @@ def compile_into(folder: Path, version: str) -> None:
     from opshift.catalogue.software_bill import NAME, software_bill
     from opshift.converter.compile_files import compile_files
 
-    compile_files(folder, patterns=True)
+    compile_files(folder)
     (folder / VERSION).write_text(version, "ascii")
     (folder / NAME).write_text(software_bill(version), "ascii")
     (folder / "data").mkdir()

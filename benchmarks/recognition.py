@@ -48,6 +48,7 @@ MODULES = {
     "RMSNorm": "RMSNormalization",
     "NewGELUActivation": "Gelu",
     "ShiftedWindowAttention": "Attention",
+    "MultiheadAttention": "Attention",
 }
 """Ends of the names of modules that compute an operator without such a function."""
 

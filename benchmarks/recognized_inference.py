@@ -1,12 +1,14 @@
 """Inference of exports before and after recognition, in onnxruntime, OpenVINO and tract on one thread.
 
 `python recognized_inference.py FOLDER` reads the exports that `recognition.py` wrote, fits each to a runtime
-without and with recognition, and prints the ratio of the CPU times, which are minima of runs in turn. Needs
-the modules of `recognition.py`, openvino and tract.
+without and with recognition, and prints the ratio of the CPU times, which are minima of runs in turn. With
+`--each`, it recognizes each operator alone, also those with slow kernels. Needs the modules of
+`recognition.py`, openvino and tract.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import sys
 import time
@@ -25,12 +27,21 @@ import opshift
 from architectures import ARCHITECTURES
 
 ROUNDS = 30
-"""Number of samples of each model."""
+"""Number of samples of each model after it is loaded."""
+
+LOADS = 5
+"""Maximum number of times that models are loaded anew, until the ratio is at most `LIMIT`."""
+
+LIMIT = 1.05
+"""Ratio above which a measurement goes on."""
 
 SAMPLE = 0.004
 """Least CPU seconds of a sample: a model runs as often as this takes."""
 
-Runner = Callable[[], object]
+NEWEST = 24
+"""Opset at which all recognized operators exist."""
+
+Runner = Callable[[], Any]
 Feeds = Mapping[str, Any]
 
 
@@ -71,50 +82,102 @@ RUNTIMES: Mapping[str, Callable[[str, Feeds], Runner]] = {
 
 def main() -> None:
     """Print a row for each model and runtime, and the greatest ratio of each runtime."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--each", action="store_true", help="recognize each operator alone")
+    parser.add_argument("--runtime", action="append", choices=RUNTIMES, help="measure some runtimes only")
+    options = parser.parse_args()
     ratios: defaultdict[str, list[float]] = defaultdict(list)
-    columns = ("model", "runtime", "nodes", "with recognition", "operators", "time after / before")
+    columns = (
+        "model",
+        "runtime",
+        "nodes",
+        "with recognition",
+        "operators",
+        "time after / before",
+        "difference",
+    )
     print(f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|", flush=True)
-    for path in sorted(Path(sys.argv[1]).glob("*.onnx")):
+    for path in sorted(options.folder.glob("*.onnx")):
         name = path.stem.partition(",")[0]
-        if name in ARCHITECTURES:
-            for runtime, load in RUNTIMES.items():
-                try:
-                    print(measured(path, name, runtime, load, ratios[runtime]), flush=True)
-                except Exception as error:  # runtimes do not support all models
-                    print(f"{path.stem}, {runtime}: {error!s:.150}".replace("\n", " "), file=sys.stderr)
-    for runtime, found in ratios.items():
+        for runtime in (options.runtime or RUNTIMES) if name in ARCHITECTURES else ():
+            try:
+                export = Export(path, name, runtime)
+                for recognize in export.operators() if options.each else [()]:
+                    group = f"{runtime}, {recognize[0]}" if recognize else runtime
+                    print(export.measured(recognize, ratios[group]), flush=True)
+            except Exception as error:  # runtimes do not support all models
+                print(f"{path.stem}, {runtime}: {error!s:.150}".replace("\n", " "), file=sys.stderr)
+    for group, found in sorted(ratios.items()):
         if found:
             median = statistics.median(found)
-            print(f"\n{runtime}: {len(found)} models, median {median:.2f}, maximum {max(found):.2f}")
+            print(
+                f"\n{group}: {len(found)} models, median {median:.2f}, "
+                f"minimum {min(found):.2f}, maximum {max(found):.2f}"
+            )
 
 
-def measured(
-    path: Path, name: str, runtime: str, load: Callable[[str, Feeds], Runner], ratios: list[float]
-) -> str:
-    """Return the row of a model."""
-    architecture = ARCHITECTURES[name]
-    model = onnx.load(path)
-    pairs = zip(architecture.dynamic, architecture.inputs, strict=True)
-    used = {each.name for each in model.graph.input}
-    feeds = {key: np.ascontiguousarray(value.numpy()) for key, value in pairs if key in used}
-    sizes = {key: tuple(value.shape) for key, value in feeds.items()} if runtime.startswith("tract") else {}
-    folded = opshift.convert_version(model, fold=True, shapes=sizes)  # tract infers few dynamic sizes
-    plain = opshift.fit(folded, runtime, allow="approximate")
-    fitted = opshift.fit(folded, runtime, recognize=True, allow="approximate")
-    recognition = fitted.report.recognition
-    if recognition is None:
-        return f"| {path.stem} | {runtime} | {len(plain.model.graph.node)} | the same | | |"
-    runners = []
-    for suffix, each in ("plain", plain.model), ("recognized", fitted.model):
-        written = path.with_suffix(f".{suffix}.tmp")
-        onnx.save(each, written)
-        runners.append(load(str(written), feeds))
-        written.unlink()
-    before, after = minima(runners)
-    ratios.append(after / before)
-    groups = ", ".join(f"{count} {operator}" for operator, count in sorted(counts(recognition).items()))
-    nodes = f"{len(plain.model.graph.node)} | {len(fitted.model.graph.node)}"
-    return f"| {path.stem} | {runtime} | {nodes} | {groups} | {after / before:.2f} |"
+class Export:
+    """Export to be measured in a runtime, with its inputs."""
+
+    def __init__(self, path: Path, name: str, runtime: str) -> None:
+        self.path, self.runtime = path, runtime
+        architecture = ARCHITECTURES[name]
+        model = onnx.load(path)
+        pairs = zip(architecture.dynamic, architecture.inputs, strict=True)
+        used = {each.name for each in model.graph.input}
+        self.feeds = {key: np.ascontiguousarray(value.numpy()) for key, value in pairs if key in used}
+        is_tract = runtime.startswith("tract")  # which infers few dynamic sizes
+        sizes = {key: tuple(value.shape) for key, value in self.feeds.items()} if is_tract else {}
+        self.folded = opshift.convert_version(model, fold=True, shapes=sizes)
+        self.plain = opshift.fit(self.folded, runtime, allow="approximate").model
+
+    def operators(self) -> list[tuple[str, ...]]:
+        """Return the operators that any runtime could recognize in the model."""
+        report = opshift.convert(self.folded, NEWEST, recognize=True, allow="approximate").report
+        return [(each,) for each in sorted(counts(report))]
+
+    def measured(self, recognize: tuple[str, ...], ratios: list[float]) -> str:
+        """Return the row of the model, with some or by default all operators that are not slow."""
+        fitted = opshift.fit(self.folded, self.runtime, recognize=recognize or True, allow="approximate")
+        recognition = fitted.report.recognition
+        before = len(self.plain.graph.node)
+        if recognition is None:
+            reason = "the same" if not fitted.report.slow_operators else "the same: slow kernels"
+            return f"| {self.path.stem} | {self.runtime} | {before} | {reason} | {' '.join(recognize)} | | |"
+        ratio, difference = self._compare(self.plain, fitted.model)
+        ratios.append(ratio)
+        groups = ", ".join(f"{count} {operator}" for operator, count in sorted(counts(recognition).items()))
+        nodes = f"{before} | {len(fitted.model.graph.node)}"
+        return f"| {self.path.stem} | {self.runtime} | {nodes} | {groups} | {ratio:.2f} | {difference:.0e} |"
+
+    def _compare(self, *models: onnx.ModelProto) -> tuple[float, float]:
+        """Return the ratio of the times of two models, and the greatest difference of their outputs."""
+        written = [self.path.with_suffix(f".{index}.tmp") for index in range(len(models))]
+        for path, model in zip(written, models, strict=True):
+            onnx.save(model, path)
+        least: list[float] = [float("inf")] * len(models)
+        for _ in range(LOADS):
+            runners = [RUNTIMES[self.runtime](str(path), self.feeds) for path in written]
+            difference = difference_of(*(arrays_of(run()) for run in runners))
+            least = [min(pair) for pair in zip(least, minima(runners), strict=True)]
+            if least[1] <= LIMIT * least[0]:
+                break
+        for path in written:
+            path.unlink()
+        return least[1] / least[0], difference
+
+
+def arrays_of(outputs: Any) -> list[Any]:
+    """Return the outputs of a runtime as arrays."""
+    values = outputs.values() if isinstance(outputs, Mapping) else outputs
+    return [each.to_numpy() if hasattr(each, "to_numpy") else np.asarray(each) for each in values]
+
+
+def difference_of(before: list[Any], after: list[Any]) -> float:
+    """Return the greatest difference of outputs, relative to the greatest output."""
+    pairs = [(old.astype(np.float64), new.astype(np.float64)) for old, new in zip(before, after, strict=True)]
+    return max(float(np.abs(old - new).max() / max(np.abs(old).max(), 1e-30)) for old, new in pairs)
 
 
 def counts(report: Any) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """Compilation of all definitions, routes and patterns, for a wheel and for the page that converts.
 
-`python -m opshift.converter.compile_files FOLDER` writes the files without patterns, which the page does not
-need. It has to be a new process: only definitions that it reads for the first time are recorded.
+`python -m opshift.converter.compile_files FOLDER` writes the files. It has to be a new process: only
+definitions that it reads for the first time are recorded.
 """
 
 import sys
@@ -22,7 +22,7 @@ ROUTES: Final = "rewriting/compiled.json"
 PATTERNS: Final = "converter/recognition/compiled.json"
 
 
-def compile_files(folder: Path, *, patterns: bool = False) -> None:
+def compile_files(folder: Path) -> None:
     """Write the compiled files of this source tree into a folder."""
     compiled = {
         DEFINITIONS: precompiled.DEFINITIONS.record(),
@@ -32,6 +32,7 @@ def compile_files(folder: Path, *, patterns: bool = False) -> None:
     # Not above: it reads definitions and routes, which have to be recorded.
     from opshift.converter.recognition import load
 
+    compiled[PATTERNS] = load.PATTERNS.record()
     ir_versions()
     onnx_defs()
     refusal_causes()
@@ -41,10 +42,8 @@ def compile_files(folder: Path, *, patterns: bool = False) -> None:
     for version in default_registry().get_all_schemas_with_history():
         assert version.doc, version.id
     routes.routes_text()
-    if patterns:
-        compiled[PATTERNS] = load.PATTERNS.record()
-        for op_type in load.operator_names(default_registry()):
-            load.patterns_text(op_type)
+    for op_type in load.operator_names(default_registry()):
+        load.patterns_text(op_type)
     for name, texts in compiled.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

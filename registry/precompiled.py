@@ -74,9 +74,14 @@ class CompiledFile:
         self._recorded = {}
         return self._recorded
 
+    @property
+    def is_packaged(self) -> bool:
+        """Whether the package has the file, so that nothing needs to be compiled."""
+        return self._path.exists()
+
     @cached_property
     def _packaged(self) -> str:
-        return self._path.read_text("ascii") if self._path.exists() else ""
+        return self._path.read_text("ascii") if self.is_packaged else ""
 
     def _packaged_text(self, key: str) -> str:
         # Each text has a line of its own, so one is found without parsing the whole file.

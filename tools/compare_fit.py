@@ -3,12 +3,15 @@
     python tools/compare_fit.py --cases 1000
     python tools/compare_fit.py --runtime onnxruntime-1.20.1=FOLDER --runtime tract-0.23.9=PYTHON --seed 3
     python tools/compare_fit.py --first 17 --cases 1 --save FOLDER
+    python tools/compare_fit.py --recognize --cases 1000
 
 A runtime is the installed onnxruntime, another release of it in a folder as `pip install --no-deps --target`
 makes it, or another runtime in the environment of an interpreter, with numpy. The reference is the installed
 onnxruntime, or onnx.reference for nodes without a kernel. The command prints the faults with the nodes that
 cause them, the wrong results that the data about the runtimes lacks, and the number of chains by outcome, see
-`comparison/fit_chains.py`. It returns 1 if there are faults. Chains depend on the seed and their number only.
+`comparison/fit_chains.py`. With `--recognize`, chains have the nodes that express operators, and variants of
+these nodes, and the command counts the operators that `fit` recognizes. It returns 1 if there are faults.
+Chains depend on the seed and their number only.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import argparse
 import sys
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing
@@ -31,12 +34,16 @@ import onnxruntime
 from comparison.chains import Chain, draw_chain
 from comparison.fit_chains import FAULTS, FitOutcome, fit_chain
 from comparison.measure_nodes import MeasuredNode, wrong_text
+from comparison.recognizable_chains import draw_recognizable_chain
 from measurement.run_models import Worker, loader_of
 from measurement.worker import without_objects
 from opshift.registry.runtimes.files import get_runtime
 
 BATCH = 100
 """Number of chains that a process draws: kernels may end it."""
+
+DrawChain = Callable[[int, int], Chain | None]
+"""Function of a seed and a number that draws a chain."""
 
 Found = list[tuple[int, str, FitOutcome, Chain]]
 
@@ -49,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cases", type=int, default=200, help="number of chains")
     parser.add_argument("--first", type=int, default=0, help="number of the first chain")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--recognize", action="store_true", help="recognize operators")
     parser.add_argument("--runtime", action="append", default=[], help="NAME, NAME=FOLDER or NAME=PYTHON")
     parser.add_argument("--only", default=",".join((*FAULTS, "unknown")), help="outcomes to print")
     parser.add_argument("--save", type=Path, help="folder for models and inputs of printed outcomes")
@@ -57,11 +65,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     printed = options.only.split(",")
     table: dict[str, Counter[str]] = defaultdict(Counter)
     nodes: dict[str, list[MeasuredNode]] = defaultdict(list)
+    recognized: dict[str, Counter[str]] = defaultdict(Counter)
+    draw = draw_recognizable_chain if options.recognize else draw_chain
     last = options.first + options.cases
     for start in range(options.first, last, BATCH):
         indices = list(range(start, min(start + BATCH, last)))
-        for index, name, outcome, chain in _safely(options.seed, indices, runtimes):
+        for index, name, outcome, chain in _safely(draw, options.seed, indices, runtimes):
             table[name][outcome.kind] += 1
+            recognized[name].update(outcome.recognized)
             nodes[name] += outcome.nodes
             if outcome.kind in printed:
                 details = " ".join(outcome.details.split())[:300]
@@ -73,6 +84,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, counts in table.items():
         text = ", ".join(f"{kind} {count:,}" for kind, count in sorted(counts.items()))
         print(f"{name}: {counts.total():,} chains: {text}")
+    for name, counts in recognized.items():
+        if counts:
+            text = ", ".join(f"{operator} {count:,}" for operator, count in counts.most_common())
+            print(f"{name}: {counts.total():,} recognized nodes: {text}")
     return int(any(counts[kind] for counts in table.values() for kind in FAULTS))
 
 
@@ -87,20 +102,20 @@ def _save(path: Path, chain: Chain, outcome: FitOutcome) -> None:
 
 
 def _safely(
-    seed: int, indices: list[int], runtimes: Sequence[str]
+    draw: DrawChain, seed: int, indices: list[int], runtimes: Sequence[str]
 ) -> Iterator[tuple[int, str, FitOutcome, Chain]]:
     """Compare chains in another process; a chain that ends the process of the reference is skipped."""
     try:
         with ProcessPoolExecutor(1) as pool:
-            yield from pool.submit(compare_chains, seed, indices, runtimes).result()
+            yield from pool.submit(compare_chains, draw, seed, indices, runtimes).result()
     except BrokenProcessPool:
         if len(indices) > 1:
             middle = len(indices) // 2
             for half in (indices[:middle], indices[middle:]):
-                yield from _safely(seed, half, runtimes)
+                yield from _safely(draw, seed, half, runtimes)
 
 
-def compare_chains(seed: int, indices: list[int], runtimes: Sequence[str]) -> Found:
+def compare_chains(draw: DrawChain, seed: int, indices: list[int], runtimes: Sequence[str]) -> Found:
     """Return the outcomes of chains by number and runtime, with their models."""
     warnings.simplefilter("ignore")
     found: Found = []
@@ -111,7 +126,7 @@ def compare_chains(seed: int, indices: list[int], runtimes: Sequence[str]) -> Fo
             worker = stack.enter_context(closing(worker_of(name, place)))
             workers.append((get_runtime(name), worker))
         for index in indices:
-            chain = draw_chain(seed, index)
+            chain = draw(seed, index)
             if chain is None:
                 continue
             for runtime, worker in workers:

@@ -29,7 +29,7 @@ from opshift.registry.registry import default_registry
 from opshift.registry.releases import version_numbers
 from opshift.registry.runtimes.files import RUNTIMES, get_runtime
 from opshift.registry.runtimes.runtime import SchemaDifference
-from opshift.runtimes.check_support import parameter_count
+from opshift.runtimes.schema_problems import parameter_count
 
 DOMAIN: Final = "com.microsoft"
 

@@ -119,13 +119,15 @@ class Candidate:
         else:
             graph, match, is_relaxed = self._verified(call, match)
             size_nodes = graph.size_nodes()
+            outputs |= self._required_outputs(match, graph.outputs)
         nodes = {index: record for index, record in match.nodes.items() if index not in size_nodes}
         leaks = set(self._leaks(nodes, outputs, fixed))
-        for wanted in self._with_outputs(call) if leaks and not self._pattern.is_form else ():
+        is_short = len(outputs) < self._operator.min_output
+        for wanted in self._with_outputs(call) if (leaks or is_short) and not self._pattern.is_form else ():
             extended, found = self._extended(wanted, match)
             if extended is None or found is None:
                 continue
-            new_outputs = {0: self._anchor}
+            new_outputs = {0: self._anchor, **self._required_outputs(found, extended.outputs)}
             self._add_outputs(found, extended.outputs, new_outputs)
             size_nodes = extended.size_nodes()
             nodes = {index: record for index, record in found.nodes.items() if index not in size_nodes}
@@ -138,12 +140,12 @@ class Candidate:
             self._require_shape(call, actual_shape, is_relaxed=is_relaxed)
         if any(name in outputs.values() for name in inputs):
             raise Rejected("an input of the operator is one of its outputs")
-        last = max(outputs)
+        count = max(self._operator.min_output, max(outputs) + 1)
         return Replacement(
             self._operator,
             self._record[0],
             inputs,
-            tuple(outputs.get(position, "") for position in range(last + 1)),
+            tuple(outputs.get(position, "") for position in range(count)),
             attributes,
             tuple(nodes.values()),
             frozenset(self._removable(match)),
@@ -308,6 +310,14 @@ class Candidate:
                     return found
         return match
 
+    def _required_outputs(self, match: Match, refs: Mapping[int, NodeRef]) -> dict[int, str]:
+        """Return the matched values that are outputs of each node of the operator."""
+        return {
+            position: match.nodes[ref.node][4][ref.output]
+            for position, ref in refs.items()
+            if 0 < position < self._operator.min_output and ref.node in match.nodes
+        }
+
     def _add_outputs(self, match: Match, refs: Mapping[int, NodeRef], outputs: dict[int, str]) -> None:
         """Add the optional outputs that something reads."""
         for position, ref in refs.items():
@@ -328,7 +338,8 @@ class Candidate:
             for name in record[4]:
                 if not name or name == self._anchor:
                     continue
-                readers = [each[0] for each in self._scope.readers(name) if each[0] not in inner]
+                outside = [each for each in self._scope.readers(name) if each[0] not in inner]
+                readers = [each[0] for each in outside if not self._is_unread(each, fixed)]
                 if name in outputs.values():
                     if any(position < self._record[0] for position in readers):
                         yield name
@@ -348,6 +359,12 @@ class Candidate:
             if is_own:
                 found.add(record[0])
         return found
+
+    def _is_unread(self, record: NodeRecord, fixed: frozenset[str]) -> bool:
+        """Return whether nothing reads the results of a node, such as a size that became a constant."""
+        return not any(
+            name and (self._is_kept(name, fixed) or self._scope.readers(name)) for name in record[4]
+        )
 
     def _is_kept(self, name: str, fixed: frozenset[str]) -> bool:
         return name in fixed or self._scope.is_captured(name)
@@ -390,7 +407,9 @@ class Candidate:
     def _removable(self, match: Match) -> Iterator[str]:
         """Yield the outputs of the matched nodes, and of those that compute constants and sizes for them."""
         matched = [each for each in match.nodes.values() if each[0] != self._record[0]]
-        for record in (*matched, *self._auxiliary(match.nodes.values())):
+        values = [name for each in matched for name in each[4] if name]
+        unread = (each for name in values for each in self._scope.readers(name))
+        for record in (*matched, *self._auxiliary(match.nodes.values()), *unread):
             yield from filter(None, record[4])
 
     def _auxiliary(self, matched: Collection[NodeRecord]) -> list[NodeRecord]:

@@ -44,13 +44,20 @@ SIZES = (2, 4, 6, 8, 10), (3, 8, 12, 16, 20)
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19), (3, 5, 7, 11, 13, 17, 19, 23)
 """Sizes in examples in both expansions."""
 
+TYPES = ("float", "float16", "int64")
+"""Element types of the first input that are tried."""
+
+INTEGER_TYPES = ("int32", "int8", "uint32", "uint64")
+"""Further ones for operators without attributes, which older opsets compute in other types."""
+
+SIMILAR_TYPES = (("float", "float16"), ("int64", "int32"), ("int8", "uint8"))
+"""Pairs of element types that show on which constants a type depends."""
+
 FLOATS, INTS = (0.375, 0.625), (2, 4)
 """Values of the first attribute of a type in both expansions; later ones get larger ones."""
 
-
 Sides = tuple[Mapping[str, Any], Mapping[str, Any]]
 """Attributes in both expansions."""
-
 
 SideInputs = tuple[tuple[InputFact | None, ...], tuple[InputFact | None, ...]]
 """Inputs in both expansions."""
@@ -113,9 +120,8 @@ class _Derivation:
 
     def _patterns_of(self, setting: Setting, variants: Iterable[int]) -> Iterator[Pattern]:
         """Yield the patterns of a setting; element types on which the nodes do not depend are open."""
-        inputs = _with_type(setting.inputs, "float", "float16")
-        if inputs == setting.inputs:
-            inputs = _with_type(inputs, "int64", "int32")
+        others = (_with_type(setting.inputs, *each) for each in SIMILAR_TYPES)
+        inputs = next((each for each in others if each != setting.inputs), setting.inputs)
         other = setting._replace(inputs=inputs)
         calls = [_call(self._operator, setting, side, self._opset) for side in (0, 1)]
         third = _call(self._operator, other, 1, self._opset)
@@ -329,8 +335,9 @@ def _first_type(version: OperatorVersion, formal: Parameter) -> str:
 
 def _element_types(operator: OperatorVersion) -> list[str]:
     first = operator.types_of(operator.inputs[0]) if operator.inputs else ()
-    preferred = [each for each in ("tensor(float)", "tensor(float16)", "tensor(int64)") if each in first]
-    return [each.removeprefix("tensor(").removesuffix(")") for each in preferred[:2] or first[:1]]
+    types = [each.removeprefix("tensor(").removesuffix(")") for each in first]
+    tried = TYPES if operator.attributes else (*TYPES, *INTEGER_TYPES)
+    return [each for each in tried if each in types] or types[:1]
 
 
 def _attribute_choices(

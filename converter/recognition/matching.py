@@ -34,7 +34,7 @@ AXES: Final = ("axes", "axis")
 MAX_STEPS: Final = 2_000
 """Maximum number of comparisons of values in one match; bounds the alternatives of commutative operands."""
 
-MAX_ELEMENTS: Final = 4096
+MAX_ELEMENTS: Final = 65_536
 """Maximum number of elements of a constant that a pattern compares."""
 
 

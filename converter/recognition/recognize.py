@@ -135,10 +135,21 @@ class _Pass:
 
     def _groups(self) -> Iterator[PatternGroup]:
         requested = self._options.recognize
+        imports = [
+            *self._model.opset_import,
+            *(i for each in self._model.functions for i in each.opset_import),
+        ]
+        newest: defaultdict[str, int] = defaultdict(int)
+        for each in imports:
+            domain = canonical_domain(each.domain)
+            newest[domain] = max(newest[domain], each.version)
         names = operator_names(self._registry) if EVERY_OPERATOR in requested else ()
         for name in (*(f"{DEFAULT_DOMAIN}.{each}" for each in names), *requested - {EVERY_OPERATOR}):
             domain, _, op_type = name.rpartition(".")
-            if name not in self._options.without and (domain, op_type) not in self._shadowed:
+            operator = self._registry.operator(op_type, domain)
+            exists = operator is not None and operator.versions[0].since_version <= newest[domain]
+            is_excluded = name in self._options.without or (domain, op_type) in self._shadowed
+            if exists and not is_excluded:
                 yield from pattern_groups(op_type, domain, self._registry)
 
     def _visit(
@@ -239,7 +250,7 @@ def _write(
     for container, replacements in graphs:
         nodes = container.node
         for each in replacements:
-            _fill(nodes[each.position], each)
+            _fill(nodes[each.position], each, names)
             for position, value in each.flattened.items():
                 name = nodes[each.position].input[position] = names.fresh(each.inputs[position])
                 assert is_graph(container)
@@ -249,13 +260,19 @@ def _write(
     remove_dead_nodes(root, removal, kept.union(in_training))
 
 
-def _fill(proto: NodeProto, replacement: Replacement) -> None:
-    """Turn a node into the replacement; its name, doc string and metadata stay."""
+def _fill(proto: NodeProto, replacement: Replacement, names: FreshNames) -> None:
+    """Turn a node into the replacement; its name, doc string and metadata stay.
+
+    Outputs that each node of the operator has, but which the model does not compute, get new names.
+    """
     operator = replacement.operator
     proto.op_type = operator.name
     proto.domain = model_domain(operator.domain)
     proto.input[:] = replacement.inputs
-    proto.output[:] = replacement.outputs
+    proto.output[:] = [
+        name or (names.fresh("unread") if position < operator.min_output else "")
+        for position, name in enumerate(replacement.outputs)
+    ]
     del proto.attribute[:]
     for name, value in replacement.attributes.items():
         kind = ATTRIBUTE_TYPES[operator.attributes[name].type]

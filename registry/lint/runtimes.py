@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -65,9 +65,14 @@ def _kernel_problems(kernel: Kernel, operator: Operator, keys: Keys) -> Iterator
 
 @rule("runtime.note", "write the operator as ai.onnx.Add, and the version as ai.onnx.Add:14")
 def runtime_note(subject: TreeRuntime) -> Iterator[Problem]:
-    """Restrictions name operators, and wrong results operator versions, that exist."""
+    """Restrictions and slow kernels name operators, and wrong results operator versions, that exist."""
     runtime = subject.runtime
-    for key, texts in (("restrictions", runtime.restrictions), ("wrong", runtime.wrong)):
+    notes: Mapping[str, Iterable[str]] = {
+        "restrictions": runtime.restrictions,
+        "slow_kernels": runtime.slow_kernels,
+        "wrong": runtime.wrong,
+    }
+    for key, texts in notes.items():
         for text in texts:
             is_internal = key == "restrictions" and text in runtime.internal_operators
             if not is_internal and not _exists(text, subject, with_version=key == "wrong"):

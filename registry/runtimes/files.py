@@ -39,14 +39,14 @@ FINGERPRINTS: Final = OPSETS / "runtime_fingerprints.yaml"
 IMPROVED_KEYS: Final = {
     "constant_types", "evidence", "expands_outdated_bodies", "falls_back", "imports", "inexact_types",
     "internal_operators", "may_need_input_sizes", "needs_input_ranks", "reads_empty_constants",
-    "restrictions", "schemas", "unread_types", "validates_nodes", "wrong",
+    "restrictions", "schemas", "slow_kernels", "unread_types", "validates_nodes", "wrong",
 }  # fmt: skip
 """Keys that may be improved after publication."""
 
 OWN_KEYS: Final = frozenset({"runtime", "version", "extends", "evidence"})
 """Keys that a file does not inherit."""
 
-MERGED_KEYS: Final = ("internal_operators", "operators", "restrictions", "schemas", "wrong")
+MERGED_KEYS: Final = ("internal_operators", "operators", "restrictions", "schemas", "slow_kernels", "wrong")
 """Mappings that a file inherits except for its own entries; an empty entry removes an inherited one."""
 
 

@@ -106,6 +106,11 @@ class Runtime(Record):
     """
     wrong: dict[str, str | tuple[Restriction, ...]] = field(default_factory=dict)
     """Wrong results by operator version, as `ai.onnx.Add:14`, in the form of restrictions."""
+    slow_kernels: dict[str, str] = field(default_factory=dict)
+    """Operators whose kernels take longer than the nodes that express the operator, with the measurement.
+
+    `fit` recognizes these operators only if they are named. An empty text removes an inherited one.
+    """
     validates_nodes: bool = False
     """Whether it refuses nodes that its schemas do not allow, such as those with unknown attributes."""
     needs_input_ranks: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from comparison.differences import difference
 from comparison.draw import GENERATORS, Draw
 from comparison.kernel_faults import fault_of
 from comparison.native_types import with_native_types
+from opshift.converter.options import AllowLike
 from random_graphs.assembly import model_of
 from random_graphs.execution import CannotRun, run_anywhere
 from random_graphs.graph import Graph
@@ -37,12 +38,17 @@ CONTRIB = sorted(KERNELS)
 
 
 class Chain(NamedTuple):
-    """Model, its inputs and outputs in a run, and the tolerance of floats relative to the largest value."""
+    """Model, its inputs and outputs in a run, and the tolerance of floats relative to the largest value.
+
+    `recognize` and `allow` are those arguments of `fit`.
+    """
 
     model: onnx.ModelProto
     feeds: Mapping[str, Any]
     outputs: list[Any]
     tolerance: float
+    recognize: Sequence[str] = ()
+    allow: AllowLike = ()
 
 
 def draw_chain(seed: int, index: int) -> Chain | None:

@@ -31,7 +31,8 @@ class FitOutcome(NamedTuple):
 
     kind: `same`, `refused`, `conversion` (the fitted model has other outputs in the reference, too), `kernel`
         (only the runtime has other outputs), `not loaded`, `not run`, `crash` (of the runtime), `recorded`
-        (one of these, and the report warns of wrong results), `conflict` (instead of `conversion` and
+        (one of these, and the report warns of wrong results), `unrelated` (one of these, and without
+        recognition, too), `conflict` (instead of `conversion` and
         `kernel`, if the references disagree about a node of the chain or of the fitted model, which the
         details name, and if the runtime has the outputs of one of them where the other agrees; or if the
         original model has other outputs in another run of the reference),
@@ -44,6 +45,8 @@ class FitOutcome(NamedTuple):
     fitted: onnx.ModelProto | None = None
     nodes: tuple[MeasuredNode, ...] = ()
     """The nodes of a fitted model with a fault, one by one in the runtime."""
+    recognized: tuple[str, ...] = ()
+    """The operators of recognized nodes."""
 
     @property
     def culprits(self) -> list[str]:
@@ -54,7 +57,11 @@ class FitOutcome(NamedTuple):
 def fit_chain(chain: Chain, runtime: Runtime, worker: Worker) -> FitOutcome:
     """Fit a chain, run it in the runtime of a worker, compare the outputs, and locate causes of a fault."""
     outcome = _fit_and_run(chain, runtime, worker)
-    if outcome.fitted is None:
+    if outcome.kind in FAULTS and chain.recognize:
+        plain = _fit_and_run(chain._replace(recognize=()), runtime, worker)
+        if plain.kind == outcome.kind or not outcome.recognized:
+            return FitOutcome("unrelated", outcome.details)
+    if outcome.fitted is None or outcome.kind == "same":
         return outcome
     nodes = measure_nodes(outcome.fitted, chain.feeds, runtime, worker, chain.tolerance)
     return outcome._replace(nodes=tuple(nodes))
@@ -62,15 +69,21 @@ def fit_chain(chain: Chain, runtime: Runtime, worker: Worker) -> FitOutcome:
 
 def _fit_and_run(chain: Chain, runtime: Runtime, worker: Worker) -> FitOutcome:
     try:
-        result = fit(chain.model, runtime)
+        result = fit(chain.model, runtime, allow=chain.allow, recognize=chain.recognize)
     except OpshiftError as error:
         return FitOutcome("refused", str(error))
     except Exception as error:
         return FitOutcome("error", f"{type(error).__name__}: {error}")
-    fitted = result.model
+    recognition = result.report.recognition
+    recognized = tuple(each.operator for each in recognition.recognized) if recognition else ()
+    found = _run(chain, result.model, result.report, worker)
+    return found._replace(recognized=recognized)
+
+
+def _run(chain: Chain, fitted: onnx.ModelProto, report: FitReport, worker: Worker) -> FitOutcome:
+    """Run a fitted model, and compare its outputs."""
     outcome, found = worker.outputs(fitted.SerializeToString(), chain.feeds)
     if outcome.outcome in NOT_RUN:
-        report = result.report
         # a runtime may refuse data that one of its kernels computes wrongly, but it loads all models before
         is_recorded = outcome.outcome != "refused" and report.warnings
         kind = "recorded" if is_recorded else "uncertain" if report.uncertain else NOT_RUN[outcome.outcome]
@@ -82,7 +95,7 @@ def _fit_and_run(chain: Chain, runtime: Runtime, worker: Worker) -> FitOutcome:
         return FitOutcome(
             "conflict", f"the original model has other outputs in another run; {problem}", fitted
         )
-    kind, is_shared = _cause(chain, fitted, found, result.report)
+    kind, is_shared = _cause(chain, fitted, found, report)
     if is_shared and (conflict := _conflict(chain, fitted)):
         return FitOutcome("conflict", f"the references disagree about {conflict}; {problem}", fitted)
     return FitOutcome(kind, problem, fitted)

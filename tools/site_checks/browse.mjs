@@ -194,6 +194,14 @@ async function texts() {
   await page.selectOption("#convert-target", "13");
   await run("convert");
   assert((await shown()).includes("y = Reshape(softmax, shape)"));
+  await page.fill("#convert-text", "s = Sigmoid(float[2, 3] x)\ny = Mul(x, s)");
+  await page.selectOption("#convert-target", "24");
+  await page.click("#convert-options summary");
+  await page.check("#convert [name=recognize]");
+  await run("convert");
+  assert((await shown()).includes("y = Swish(x)"));
+  await page.uncheck("#convert [name=recognize]");
+  await page.click("#convert-options summary");
   await page.fill("#convert-text", "y = Softmax(x");
   await run("plan");
   assert((await shown()).includes("line 1, column 14"));

@@ -3,111 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import field
 from itertools import chain, islice
 from typing import Final, NamedTuple
 
-from opshift.inference.infer_types import infer_types
-from opshift.model.attributes import ATTRIBUTE_TYPES
 from opshift.model.element_types import BY_NAME, NAME_BY_NUMBER, element_bits, type_string
 from opshift.model.errors import CannotConvert
 from opshift.model.files import ModelLike, model_of, reading_onnx_ir
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
 from opshift.model.shared_data import FrozenRecord
 from opshift.model.types import short_type
-from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.restrictions import Restriction
-from opshift.registry.runtimes.runtime import Kernel, Runtime, SchemaDifference, Support
+from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
 from opshift.runtimes.conditions import concerns
 from opshift.runtimes.model_nodes import ModelNode, ModelNodes, NodeGroup, loses_shape, ordered
-
-NO_LIMIT: Final = 2**31 - 1
-"""Largest number of values of a variadic parameter."""
-
-UNCHECKED: Final = "__"
-"""Prefix of attributes that no schema has to have."""
-
-NO_DIFFERENCE: Final = SchemaDifference()
-
-
-def schema_problem(node: ModelNode, schemas: Mapping[str, SchemaDifference]) -> str:
-    """Return the first problem of a node with its schema; empty if it is valid, or its schema is unknown.
-
-    Args:
-        node: the node.
-        schemas: schemas that differ from the definitions.
-    """
-    operator = node.operator
-    if operator is None:
-        return ""
-    own = schemas.get(f"{node.domain}.{node.node.op_type}", NO_DIFFERENCE)
-    rules = (_attribute_problems, _value_problems, _type_problems)
-    return next((problem for rule in rules for problem in rule(node, operator, own)), "")
-
-
-def _attribute_problems(node: ModelNode, operator: OperatorVersion, own: SchemaDifference) -> Iterator[str]:
-    given = node.node.attributes
-    for name, value in given.items():
-        known = operator.attributes.get(name)
-        if name in own.lacks or not (known or name in own.adds or name.startswith(UNCHECKED)):
-            yield f"it has no attribute `{name}`"
-        elif known and getattr(value, "type", 0) not in (0, ATTRIBUTE_TYPES[known.type].number):
-            yield f"the attribute `{name}` must be {known.type}"
-    for name, attribute in operator.attributes.items():
-        if (attribute.required or name in own.requires) and name not in given and name not in own.lacks:
-            yield f"it requires the attribute `{name}`"
-
-
-def _value_problems(node: ModelNode, operator: OperatorVersion, own: SchemaDifference) -> Iterator[str]:
-    for kind, names, formals, limits in (
-        ("inputs", node.node.inputs, operator.inputs, own.inputs),
-        ("outputs", node.node.outputs, operator.outputs, own.outputs),
-    ):
-        least, most = limits or parameter_count(formals)
-        if not least <= len(names) <= most:
-            expected = str(least) if least == most else f"{least} to {most}"
-            yield f"it has {expected} {kind}, not {len(names)}"
-        for name, formal in zip(names, formals, strict=False):
-            if not name and (formal.option == "single" or (kind == "inputs" and formal.name in own.requires)):
-                yield f"it requires `{formal.name}`"
-
-
-def parameter_count(parameters: Sequence[Parameter]) -> tuple[int, int]:
-    """Return the smallest and the largest number of values of parameters."""
-    least = max((number for number, each in enumerate(parameters, 1) if each.option == "single"), default=0)
-    if parameters and parameters[-1].option == "variadic":
-        return max(least, len(parameters) - 1 + parameters[-1].min_arity), NO_LIMIT
-    return least, len(parameters)
-
-
-def _type_problems(node: ModelNode, operator: OperatorVersion, own: SchemaDifference) -> Iterator[str]:
-    mixed = {each.name for each in (*operator.inputs, *operator.outputs) if not each.homogeneous}
-    bound: dict[str, str] = {}
-    for value, name, variable in node.parameters():
-        element_type = node.scope.element_type(value)
-        if element_type is None:
-            continue
-        found = type_string(element_type)
-        accepted = own.types.get(name) or own.types.get(variable)
-        accepted = accepted or operator.type_constraints.get(variable, (variable,))
-        if found not in accepted:
-            yield f"`{name}` must be {' or '.join(map(short_type, accepted))}, not {short_type(found)}"
-        elif name not in mixed and bound.setdefault(variable, found) != found:
-            yield f"{variable} is both {short_type(bound[variable])} and {short_type(found)}"
-    yield from _declared_type_problems(node, operator)
-
-
-def _declared_type_problems(node: ModelNode, operator: OperatorVersion) -> Iterator[str]:
-    """Yield outputs whose declared type is not the one that the node computes."""
-    declared = [node.scope.declared_type(each) if each else None for each in node.node.outputs]
-    if any(declared):
-        for stated, found in zip(declared, infer_types(node.node, operator, node.scope), strict=True):
-            if stated and found and stated != found:
-                yield f"an output of type {short_type(found)} is declared as {short_type(stated)}"
-
+from opshift.runtimes.schema_problems import schema_problem
 
 IN_BODY: Final = "; in its function body, "
 """Text between the reasons for a node and for a node in its function body."""
@@ -159,6 +72,8 @@ class ModelSupport(FrozenRecord):
     """Reasons why nodes that count as implemented may not be."""
     fallback: tuple[str, ...] = ()
     """Operator versions that the runtime leaves to the one that it falls back to."""
+    doubtful: tuple[str, ...] = ()
+    """Operator versions of nodes that the runtime may refuse, or whose results may be wrong."""
 
 
 @reading_onnx_ir
@@ -191,6 +106,7 @@ class _Notes(FrozenRecord):
     wrong: dict[str, None] = field(default_factory=dict)
     uncertain: dict[str, None] = field(default_factory=dict)
     fallback: dict[str, None] = field(default_factory=dict)
+    doubtful: dict[str, None] = field(default_factory=dict)
 
 
 class _Asked(NamedTuple):
@@ -228,7 +144,7 @@ class RuntimeCheck:
         self._add_model_notes(model)
         causes = chain(self._model_problems(model), self._missing_kernels(model))
         missing = tuple(causes if lists_all else islice(causes, 1))
-        lists = map(tuple, (notes.warnings, notes.wrong, notes.uncertain, notes.fallback))
+        lists = map(tuple, (notes.warnings, notes.wrong, notes.uncertain, notes.fallback, notes.doubtful))
         return ModelSupport(missing, *lists)
 
     def _add_model_notes(self, model: ModelNodes) -> None:
@@ -380,6 +296,7 @@ class RuntimeCheck:
         self._notes.warnings.update(other._notes.warnings)
         self._notes.wrong.update(other._notes.wrong)
         self._notes.uncertain.update(other._notes.uncertain)
+        self._notes.doubtful.update(other._notes.doubtful)
         return True
 
     def _schema_problem(self, node: ModelNode) -> str:
@@ -400,6 +317,7 @@ class RuntimeCheck:
                 return f"{runtime.name} refuses the node: {each.reason}"
             if is_refused is not False:
                 self._notes.uncertain[f"{identity}: {each.reason}"] = None
+                self._notes.doubtful[str(identity)] = None
         if own.kernel is not None and (problem := _internal_problem(node, own.kernel)):
             return f"{runtime.name} refuses the node: {problem}"
         if own.kernel is not None:
@@ -462,6 +380,7 @@ class RuntimeCheck:
         for each in self._runtime.errors_of(self._identity(node)):
             if concerns(each, node) is not False:
                 self._notes.warnings[f"{identity}: {each.reason}"] = None
+                self._notes.doubtful[identity] = None
                 if not each.sometimes:
                     self._notes.wrong[identity] = None
         if any(each is None and name in kernel.types for name, each in node.types):

@@ -17,6 +17,7 @@ from compare_fit import worker_of
 from comparison.chains import Chain, draw_chain
 from comparison.fit_chains import FAULTS, FitOutcome, fit_chain
 from comparison.measure_nodes import conflicting_node, wrong_text
+from comparison.recognizable_chains import draw_recognizable_chain
 from measurement.run_models import Worker
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.restrictions import Restriction
@@ -77,6 +78,27 @@ def test_fitted_chains_keep_their_outputs(worker: Worker) -> None:
 @needs_newest_onnx
 def test_many_fitted_chains_keep_their_outputs(worker: Worker) -> None:
     assert _faults(6, 194, worker) == {}
+
+
+def _recognized(indices: range, worker: Worker) -> dict[int, FitOutcome]:
+    """Return the outcomes of chains that contain the nodes that express operators, and variants of them."""
+    chains = {index: draw_recognizable_chain(0, index) for index in indices}
+    return {i: fit_chain(each, get_runtime(RUNTIME), worker) for i, each in chains.items() if each}
+
+
+@needs_newest_onnx
+def test_recognized_chains_keep_their_outputs(worker: Worker) -> None:
+    outcomes = _recognized(range(16), worker)
+    assert {index: each for index, each in outcomes.items() if each.kind in FAULTS} == {}
+    assert any(each.recognized for each in outcomes.values())
+
+
+@pytest.mark.full
+@needs_newest_onnx
+def test_many_recognized_chains_keep_their_outputs(worker: Worker) -> None:
+    outcomes = _recognized(range(16, 300), worker)
+    assert {index: each for index, each in outcomes.items() if each.kind in FAULTS} == {}
+    assert len({operator for each in outcomes.values() for operator in each.recognized}) > 15
 
 
 def test_a_chain_depends_on_its_number_only() -> None:

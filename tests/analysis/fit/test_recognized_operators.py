@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,6 +16,8 @@ from typer.testing import CliRunner
 
 import opshift
 from opshift.cli.main import app
+from opshift.registry.runtimes.files import get_runtime
+from opshift.registry.runtimes.restrictions import Restriction
 
 GELU = """
     <ir_version: 8, opset_import: ["": 17]>
@@ -57,6 +62,32 @@ def test_recognizes_operators_with_kernels(
     assert ("Recognized operators" in fitted.report.notes) is (expected is not None)
     feeds = {"x": np.linspace(-3, 3, 8, dtype=np.float32).reshape(2, 4)}
     np.testing.assert_allclose(run(model, feeds)[0], run(fitted.model, feeds)[0], rtol=1e-5, atol=1e-6)
+
+
+SLOW = {"slow_kernels": {"ai.onnx.Gelu": "twice the time"}}
+WRONG = {"wrong": {"ai.onnx.Gelu:20": (Restriction(reason="a reason", sometimes=True),)}}
+REFUSED = {"restrictions": {"ai.onnx.Gelu": (Restriction(reason="a reason", sometimes=True),)}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "recognize", "is_recognized", "notes"),
+    [
+        pytest.param(SLOW, True, False, 1, id="slow"),
+        pytest.param(SLOW, "Gelu", True, 0, id="slow, but named"),
+        pytest.param(WRONG, True, False, 0, id="may be wrong"),
+        pytest.param(REFUSED, "Gelu", False, 0, id="may be refused"),
+    ],
+)
+def test_leaves_operators_with_poor_kernels(
+    changes: Mapping[str, Any], recognize: bool | str, *, is_recognized: bool, notes: int
+) -> None:
+    runtime = replace(get_runtime("onnxruntime-1.20.1"), **changes)
+    report = opshift.fit(
+        onnx.parser.parse_model(GELU), runtime, recognize=recognize, allow="approximate"
+    ).report
+    assert (report.recognition is not None) is is_recognized
+    assert [each[:25] for each in report.slow_operators] == notes * ["1 node of ai.onnx.Gelu:20"]
+    assert ("Operators with slow kernels" in report.notes) is bool(notes)
 
 
 def test_command_recognizes(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def pyodide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(bundle, "PYODIDE_SHA512", hashlib.sha512(content).hexdigest())
     monkeypatch.setattr(bundle, "urlopen", lambda *_, **__: io.BytesIO(content))
-    monkeypatch.setattr(bundle, "_opshift", lambda: {"opshift/__init__.py": b""})
+    monkeypatch.setattr(bundle, "_opshift", lambda: {"opshift/__init__.py": b"", bundle.PATTERNS: b"{}"})
     monkeypatch.setattr(bundle, "_runtimes", lambda: {"opshift/opsets/runtimes/a.yaml": b""})
     return content
 
@@ -114,8 +114,20 @@ def _model(folder: Path) -> Path:
 
 
 @pytest.mark.full
-def test_runtimes_are_read_without_further_packages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: Mapping[str, bytes]
+@pytest.mark.parametrize(
+    ("missing", "command", "settings"),
+    [
+        pytest.param("runtimes", "runs", "{}", id="runtimes"),
+        pytest.param("patterns", "convert", '{"target": ["24"], "recognize": true}', id="patterns"),
+    ],
+)
+def test_data_is_read_on_demand_without_further_packages(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    compiled: Mapping[str, bytes],
+    missing: str,
+    command: str,
+    settings: str,
 ) -> None:
     monkeypatch.setattr(bundle, "_opshift", lambda: compiled)
     monkeypatch.setattr(bundle, "_runtimes", RUNTIMES)
@@ -124,13 +136,16 @@ def test_runtimes_are_read_without_further_packages(
     _unpack(files["converter/packages.bin"], site)
     script = (
         "import sys; sys.path.insert(0, sys.argv[1]); from opshift.catalogue.browser.session import run; "
-        "answer = run('runs', [sys.argv[2]], '{}'); print(answer.get('missing'), answer.get('possible'))"
+        "answer = run(sys.argv[3], [sys.argv[2]], sys.argv[4]); "
+        "print(answer.get('missing'), answer.get('possible'))"
     )
     arguments = [sys.executable, "-I", "-S", "-c", script, str(site), str(_model(tmp_path))]
-    for expected in ("runtimes None\n", "None True\n"):
-        completed = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    for expected in (f"{missing} None\n", "None True\n"):
+        completed = subprocess.run(
+            [*arguments, command, settings], capture_output=True, text=True, check=False
+        )
         assert (completed.stdout, completed.stderr) == (expected, "")
-        _unpack(files["converter/runtimes.bin"], site)
+        _unpack(files[f"converter/{missing}.bin"], site)
 
 
 def _unpack(archive: bytes, folder: Path) -> None:

@@ -67,6 +67,27 @@ def test_replaces_operators_of_a_domain_at_the_opset_of_the_model() -> None:
     assert content(found, Path("gelu.onnx")) == Path("expected.onnx").read_bytes()
 
 
+SWISH = '<ir_version: 8, opset_import: ["": 17]> g (float[N] x) => (float[N] y)'
+
+
+@pytest.mark.parametrize(
+    ("command", "settings"),
+    [
+        ("convert", {"target": ["24"]}),
+        ("plan", {"target": ["24"]}),
+        ("fit", {"runtime": "openvino-2026.4.1"}),
+    ],
+)
+def test_recognizes_operators(command: str, settings: dict[str, object]) -> None:
+    onnx.save(parser.parse_model(f"{SWISH} {{ s = Sigmoid (x)  y = Mul (x, s) }}"), "swish.onnx")
+    kept, found = (answer(command, "swish.onnx", **settings, recognize=each) for each in (False, True))
+    assert "Swish" not in kept["markdown"]
+    assert "Swish" in found["markdown"]
+    if command == "convert":
+        convert_file("swish.onnx", "expected.onnx", 24, recognize=True)
+        assert content(found, Path("swish.onnx")) == Path("expected.onnx").read_bytes()
+
+
 def test_large_weights_are_ranges_of_the_file() -> None:
     weights = numpy_helper.from_array(numpy.ones(1 << 19, "float32"), "w")
     graph = helper.make_graph(

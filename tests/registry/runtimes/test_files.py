@@ -227,6 +227,14 @@ def test_refuses_a_file_of_another_format(tmp_path: Path, old: str, new: str, re
         ),
         pytest.param(
             "provider",
+            "slow_kernels: {ai.onnx.Ad: twice the time}\nprovider",
+            "runtime.note",
+            "ai.onnx.Ad is not an operator",
+            3,
+            id="slow kernel of an unknown operator",
+        ),
+        pytest.param(
+            "provider",
             "restrictions:\n  ai.onnx.Cast:\n  - {reason: a, when: {attributes: {saturat: [1]}}}\nprovider",
             "runtime.condition",
             "ai.onnx.Cast has no attribute 'saturat'",

@@ -189,7 +189,8 @@ def fit(
         provider_only: for an execution provider such as `"onnxruntime-coreml"`: the provider itself has to
             implement all nodes, and none may fall back to the CPU. Other runtimes run all nodes anyway.
         recognize: operators to recognize first, as for `convert_version`; only those of which the runtime
-            has a kernel, at the opset with most of them.
+            has a kernel, at the opset with most of them. `True` leaves out those whose kernels are known to
+            be slow.
         fold: first replace values that are the same in every run by constants, as `simplify` does.
         registry: operator definitions; by default the project's own.
 
@@ -231,14 +232,17 @@ def fit_message(model: ModelProto, runtime: Runtime, options: Options) -> tuple[
             result, report = fit_message(folded, runtime, replace(options, fold=False))
             return result, replace(report, folding=Report.of(plan, folded))
         options = replace(options, fold=False)
-    found = recognize_first(model, runtime, options) if options.recognize else None
+    if not options.recognize:
+        return _fit_and_share_casts(model, runtime, options)
+    converted, slow = recognize_first(model, runtime, options)
     options = replace(options, recognize=frozenset())
-    if found is not None:
-        recognized, recognition = found
+    if converted is not None:
+        recognized, recognition = converted
         with suppress(DoesNotFit):  # then the model is fitted without recognition
             result, report = _fit_and_share_casts(recognized, runtime, options)
-            return result, replace(report, recognition=recognition)
-    return _fit_and_share_casts(model, runtime, options)
+            return result, replace(report, recognition=recognition, slow_operators=slow)
+    result, report = _fit_and_share_casts(model, runtime, options)
+    return result, replace(report, slow_operators=slow)
 
 
 def _fit_and_share_casts(

@@ -37,6 +37,8 @@ class FitReport(FrozenRecord):
         rounding_nodes: number of nodes that wider types added before the conversions.
         shared_casts: number of added casts that were removed, because an earlier node casts the same value.
         recognition: report of the conversion before the others that recognized operators, if there was one.
+        slow_operators: operators that were found, but not recognized, because their kernels are slow, a
+            sentence each.
         folding: report of the replacement of constant values before all conversions, if it was requested.
     """
 
@@ -55,6 +57,7 @@ class FitReport(FrozenRecord):
     rounding_nodes: int = 0
     shared_casts: int = 0
     recognition: Report | None = None
+    slow_operators: tuple[str, ...] = ()
     folding: Report | None = None
 
     @property
@@ -82,6 +85,7 @@ class FitReport(FrozenRecord):
         notes: dict[str, Sequence[str]] = {
             "Folding": self.folding.repairs if self.folding else (),
             "Recognized operators": [*Recognition(recognized).sentences()],
+            "Operators with slow kernels": self.slow_operators,
             "Replaced operators": self.replaced,
             "Element types": self.bridges,
             "Assumptions": self.assumptions,

@@ -26,8 +26,8 @@ from opshift.registry.runtimes.runtime import Runtime
 from opshift.registry.steps import Allow, Refuse
 from opshift.rewriting.version_graph import build_version_graph
 from opshift.rewriting.version_steps import StepKind
-from opshift.runtimes.check_support import NO_DIFFERENCE, UNCHECKED
 from opshift.runtimes.model_nodes import ModelNode, ModelNodes
+from opshift.runtimes.schema_problems import NO_DIFFERENCE, UNCHECKED
 
 STEP_COSTS: Final[Mapping[StepKind, int]] = {"compatible": 0, "guarded": 0, "declared": 1, "adapter": 2}
 """Cost of a step of a node, about the number of nodes that it adds; refused steps are not in the graph."""

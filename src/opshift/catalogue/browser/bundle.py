@@ -62,9 +62,11 @@ UNUSED: Final = (
     "data/",
     "opsets/runtimes/",
     "opsets/examples.yaml",
-    "converter/recognition/compiled.json",
 )
 """Parts of opshift that the page does not import."""
+
+PATTERNS: Final = "opshift/converter/recognition/compiled.json"
+"""File that only recognition reads."""
 
 
 def converter_files(version: str) -> dict[str, bytes]:
@@ -82,7 +84,9 @@ def converter_files(version: str) -> dict[str, bytes]:
     files[f"{COMPRESSED}.bin"] = _compress(files.pop(COMPRESSED))
     files[LOCK] = json.dumps({**json.loads(files[LOCK]), "packages": {}}).encode()
     packages = {path: content for name in IMPORTED for path, content in _package(name)}
-    files["packages.bin"] = _archive({**packages, **_opshift()})
+    own = dict(_opshift())
+    files["patterns.bin"] = _archive({PATTERNS: own.pop(PATTERNS)})
+    files["packages.bin"] = _archive({**packages, **own})
     files |= {f"{name}.bin": _archive(dict(_package(name))) for name in ON_DEMAND}
     files["runtimes.bin"] = _archive(_runtimes())
     files[SOFTWARE_BILL] = software_bill(version, _components(json.loads(files[LOCK]))).encode()

@@ -25,7 +25,7 @@ from opshift.catalogue.browser.result_pages import Offer, offers, with_controls
 from opshift.converter.convert import convert_with, plan_with
 from opshift.converter.cost import plan_with_cost
 from opshift.converter.errors import ConversionRefused
-from opshift.converter.options import Options, Target, read_allow
+from opshift.converter.options import Options, read_allow
 from opshift.converter.refusals import Refusal
 from opshift.converter.report import Report, conversion_report
 from opshift.converter.streaming.external_data import external_files
@@ -37,6 +37,7 @@ from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, opset_imports
 from opshift.model.plain_data import json_values
 from opshift.model.tensor_pieces import Piece, total_size, unconverted
+from opshift.registry.precompiled import DEFINITIONS
 from opshift.registry.registry import default_registry
 from opshift.registry.runtimes.files import RUNTIMES, get_runtime, runtime_files
 from opshift.stores.source_file import Source, open_source
@@ -66,8 +67,11 @@ class Answer(TypedDict, total=False):
 
 def run(command: str, paths: Sequence[str], settings: str) -> Answer:
     """Run a command on mounted files, with settings as a JSON object."""
+    given = json.loads(settings)
+    if given.get("recognize") and _lacks_patterns():
+        return {"missing": "patterns"}
     try:
-        return COMMANDS[command](*paths, json.loads(settings))
+        return COMMANDS[command](*paths, given)
     except ModuleNotFoundError as error:
         return {"missing": str(error.name).partition(".")[0]}
     except MemoryError:
@@ -76,6 +80,13 @@ def run(command: str, paths: Sequence[str], settings: str) -> Answer:
         )
     except OpshiftError as error:
         return _failure(error)
+
+
+def _lacks_patterns() -> bool:
+    """Return whether the package has compiled definitions, but no patterns of recognition yet."""
+    from opshift.converter.recognition.load import PATTERNS
+
+    return DEFINITIONS.is_packaged and not PATTERNS.is_packaged
 
 
 def prepare() -> None:
@@ -228,14 +239,14 @@ def runs(path: str, settings: Mapping[str, object]) -> Answer:
 
 def fit(path: str, settings: Mapping[str, object]) -> Answer:
     """Convert a model so that a runtime implements all of its nodes."""
-    from opshift.analysis.fit.fit import fit_message
+    from opshift.analysis.fit.fit import fit_message, fit_options
     from opshift.analysis.fit.result import DoesNotFit
 
     if not RUNTIMES.exists():
         return {"missing": "runtimes"}
     runtime = get_runtime(str(settings["runtime"]))
     allow = read_allow(settings.get("allow", ()))  # type: ignore[arg-type]
-    options = Options(Target({}), default_registry(), allow, inplace=True)
+    options = fit_options(default_registry(), allow, bool(settings.get("recognize")))
     with open_source(path) as file, Weights(file) as weights:
         message = weights.message()
         model = read_bytes(message, file.place)

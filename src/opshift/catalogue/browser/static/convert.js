@@ -130,6 +130,7 @@ function startConverter(form) {
       allow: values.getAll("allow"),
       shapes: values.get("shapes").split("\n").filter((each) => each.trim()),
       check: values.has("check"),
+      recognize: values.has("recognize"),
       reversible: values.has("reversible"),
       bump: values.has("bump"),
       keep_initializer_inputs: values.has("keep_initializer_inputs"),
