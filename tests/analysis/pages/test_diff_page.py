@@ -11,7 +11,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 from opshift import UsageError, diff_model, write_report
-from opshift.analysis.pages.diff_page import MAX_DRAWN_NODES, MAX_DRAWN_REGIONS, diff_page
+from opshift.analysis.pages.diff_page import MAX_DRAWN_NODES, MAX_DRAWN_REGIONS, MAX_VALUES, diff_page
 from opshift.analysis.pages.document import MAX_ROWS, STYLE
 
 HOSTILE = "</text><script>alert(1)</script>|`](javascript:x)\x1b[31m\n```mermaid"
@@ -108,6 +108,16 @@ def test_page_of_large_difference_is_limited() -> None:
     assert f"Before (the first {MAX_DRAWN_NODES} of 500 nodes)" in page.markdown
     assert f"Rows that are not shown: {1000 - MAX_ROWS}." in page.markdown
     assert [each.count("<rect") < 3 * MAX_DRAWN_NODES for each in page.drawings] == [True, True]
+
+
+def test_drawn_values_of_a_node_are_limited() -> None:
+    outputs = [f"y{index}" for index in range(1_000)]
+    models = []
+    for axis in (0, 1):
+        node = helper.make_node("Split", ["x"], outputs, axis=axis)
+        models.append(helper.make_model(helper.make_graph([node], "g", [], [])))
+    page = diff_page(diff_model(*models))
+    assert all(each.count("<text") <= 2 * MAX_VALUES + 1 for each in page.drawings)
 
 
 def test_lists_renamed_nodes() -> None:

@@ -19,7 +19,7 @@ MAX_PLACES = 20
 """Maximum number of listed places of one change."""
 
 MAX_VALUES = 6
-"""Maximum number of drawn inputs of a node that no drawn node produces."""
+"""Maximum number of drawn inputs of a node that no drawn node produces, and of outputs that none reads."""
 
 KINDS: dict[Status, BoxKind] = {"added": "added", "removed": "removed", "changed": "changed"}
 
@@ -120,8 +120,9 @@ def _boxes(nodes: Sequence[tuple[DiffNode, Status]]) -> list[Box]:
         label = f"{MARKS[status]} {node.operator}".strip()
         label = f"{label} {_tail(node.name, MAX_LABEL - len(label) - 4)}".strip()
         boxes.append(Box(label, tuple(sources), KINDS.get(status, "node")))
-    results = [name for node, status in nodes if status != "kept" for name in node.outputs]
-    unread = [name for name in results if name and name not in read]
+    changed = [node for node, status in nodes if status != "kept"]
+    results = [[name for name in each.outputs if name and name not in read] for each in changed]
+    unread = [name for names in results for name in names[:MAX_VALUES]]
     return [*boxes, *(Box(_tail(name, MAX_LABEL), (producers[name],), "value") for name in unread)]
 
 
