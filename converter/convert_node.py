@@ -5,6 +5,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from opshift.converter.convert import convert_with
 from opshift.converter.options import AllowLike, Options, TargetLike, read_target
+from opshift.model.errors import not_utf8_error
 from opshift.model.graphs import add_values
 from opshift.model.messages import IR_VERSION, ModelProto
 from opshift.model.operator_ids import canonical_domain, model_domain, opset_imports
@@ -69,6 +70,7 @@ def convert_node(
     Raises:
         ConversionRefused: the node cannot be converted, or a required fact about its inputs is missing.
         UsageError, UnknownOpset, UnknownDomain: an argument is invalid.
+        InvalidModel: a name in the node is not UTF-8.
     """
     registry = registry or default_registry()
     model = model_of_node(node, source, inputs, taken, registry)
@@ -100,10 +102,13 @@ def model_of_node(
     """Return a model of one node; the arguments and errors are those of `convert_node`."""
     require_node(node)
     model = ModelProto(ir_version=IR_VERSION)
-    for domain, version in read_target(_of_domain(opset, node.domain), registry).opsets.items():
-        model.opset_import.add(domain=model_domain(domain), version=version)
-    model.graph.node.add().ParseFromString(node.SerializeToString())
-    add_values(model.graph, inputs or {}, taken)
+    try:
+        for domain, version in read_target(_of_domain(opset, node.domain), registry).opsets.items():
+            model.opset_import.add(domain=model_domain(domain), version=version)
+        model.graph.node.add().ParseFromString(node.SerializeToString())
+        add_values(model.graph, inputs or {}, taken)
+    except UnicodeDecodeError as error:
+        raise not_utf8_error() from error
     return model
 
 

@@ -16,7 +16,7 @@ from opshift.registry.errors import ResolveError
 from opshift.registry.explanations import PRIVATE_CAUSE, refusal_cause, refusal_causes
 from opshift.registry.steps import Refuse
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("adapters", "converter", "registry", "src")
 CODES_WITH_SUBJECT = {"type.unsupported", "type.narrow-integer", "deviation.not-allowed"}
 PLACEHOLDERS = {"count", "subject", "target"}

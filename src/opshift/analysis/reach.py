@@ -12,6 +12,7 @@ from operator import itemgetter
 from opshift.converter.convert import plan_version, plan_with
 from opshift.converter.declared_shapes import with_declared_shapes
 from opshift.converter.options import AllowLike, Options, Target, read_allow
+from opshift.converter.plan.planner import plan_model
 from opshift.converter.refusals import Refusal, RefusalGroup, group_refusals
 from opshift.converter.report import Report
 from opshift.converter.shape_arguments import ShapesLike, read_shapes
@@ -128,7 +129,7 @@ class _LimitSearch:
     """
 
     def __init__(self, model: ModelProto, domain: str, targets: Sequence[int], options: Options) -> None:
-        """`targets` are the opsets in the order of their distance."""
+        """`targets` are opsets in the order of their distance; the target of `options` is the model's own."""
         self._model = model
         self._domain = domain
         self._targets = targets
@@ -162,6 +163,8 @@ class _LimitSearch:
         """Return the refusals of nodes without a known limit at a target by place."""
         target, skipped = Target({self._domain: self._targets[position]}), frozenset(self._found)
         plan = plan_with(self._model, replace(self._options, target=target, skipped=skipped))
+        if plan.repairs:  # the next plans need not sort the nodes
+            self._model, _ = plan_model(self._model, self._options)
         found: dict[str, Refusal] = {}
         for each in plan.refusals:
             if each.place not in self._found:

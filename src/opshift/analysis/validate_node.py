@@ -31,6 +31,7 @@ def validate_node(
 
     Raises:
         UsageError, UnknownOpset, UnknownDomain: an argument is invalid.
+        InvalidModel: a name in the node is not UTF-8.
     """
     registry = registry or default_registry()
     model = model_of_node(node, opset, inputs, (), registry)
