@@ -353,13 +353,11 @@ class RuntimeCheck:
         than all types of the runtime are narrow everywhere.
         """
         runtime, opset = self._runtime, node.scope.opsets.get(DEFAULT_DOMAIN, FIRST_CAST_TO_NUMBERS)
-        names = filter(None, (*node.node.inputs, *node.node.outputs))
-        if not self._narrowed.isdisjoint(map(node.scope.element_type, names)):
+        if not self._narrowed.isdisjoint(node.input_types | node.output_types):
             return True
-        types = map(node.scope.element_type, filter(None, node.node.inputs))
         return (
             opset >= FIRST_CAST_TO_NUMBERS
-            and not runtime.computes_in.keys().isdisjoint(types)
+            and not runtime.computes_in.keys().isdisjoint(node.input_types)
             and not self._uses_body(node)
             and self._has_cast(node)
         )

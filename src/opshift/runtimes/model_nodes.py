@@ -101,6 +101,16 @@ class ModelNode:
         return {name: value for value, name, _ in self.parameters()}
 
     @cached_property
+    def input_types(self) -> frozenset[str | None]:
+        """Element types of its inputs; `None` for unknown ones."""
+        return frozenset(map(self.scope.element_type, filter(None, self.node.inputs)))
+
+    @cached_property
+    def output_types(self) -> frozenset[str | None]:
+        """Element types of its outputs; `None` for unknown ones."""
+        return frozenset(map(self.scope.element_type, filter(None, self.node.outputs)))
+
+    @cached_property
     def has_usable_body(self) -> bool:
         """Whether its operator has a function body that newer releases of onnxruntime use.
 
