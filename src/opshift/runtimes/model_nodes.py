@@ -26,6 +26,7 @@ from opshift.model.graphs import (
 )
 from opshift.model.messages import ModelProto, NodeProto, TensorProto, TypeProto
 from opshift.model.node import Node, Tensor
+from opshift.model.node_key import require_utf8_names
 from opshift.model.operator_ids import (
     DEFAULT_DOMAIN,
     canonical_domain,
@@ -72,6 +73,7 @@ class ModelNode:
     body: ModelNodes | CannotConvert | None = None
 
     def __init__(self, place: str, node: Node, scope: Scope, constants: ConstantValues) -> None:
+        require_utf8_names(node.attributes)
         self.place = place
         self.constants = constants
         self.node = node
