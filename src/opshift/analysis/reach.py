@@ -103,6 +103,7 @@ def reach(
     source, _ = with_declared_shapes(source, read_shapes(shapes), registry)
     newest = registry.newest_opset(domain)
     options = Options.of({domain: opset}, allow=allow, infer_shapes=infer_shapes, registry=registry)
+    source, _ = plan_model(source, options)  # the plans of conversions need not sort the nodes
     below, above = (
         _LimitSearch(source, domain, targets, options).limits()
         for targets in (range(opset - 1, 0, -1), range(opset + 1, newest + 1))
@@ -129,7 +130,7 @@ class _LimitSearch:
     """
 
     def __init__(self, model: ModelProto, domain: str, targets: Sequence[int], options: Options) -> None:
-        """`targets` are opsets in the order of their distance; the target of `options` is the model's own."""
+        """`targets` are opsets in the order of their distance."""
         self._model = model
         self._domain = domain
         self._targets = targets
@@ -163,8 +164,6 @@ class _LimitSearch:
         """Return the refusals of nodes without a known limit at a target by place."""
         target, skipped = Target({self._domain: self._targets[position]}), frozenset(self._found)
         plan = plan_with(self._model, replace(self._options, target=target, skipped=skipped))
-        if plan.repairs:  # the next plans need not sort the nodes
-            self._model, _ = plan_model(self._model, self._options)
         found: dict[str, Refusal] = {}
         for each in plan.refusals:
             if each.place not in self._found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from itertools import chain, islice
@@ -264,24 +264,24 @@ class _Failures:
             found = OperatorId.parse(missing.operator)
             operator = registry.operator(found.op_type, found.domain)
             version = operator.at(found.since_version) if operator else None
-            if (
-                operator
-                and version
-                and costs.of_replacement(operator, version, missing.types) >= IMPOSSIBLE_COST
-            ):
+            if operator is None or version is None:  # a call of a function
+                continue
+            if costs.of_replacement(operator, version, missing.types) >= IMPOSSIBLE_COST:
                 self._missing.update((place, missing.operator) for place in missing.places)
 
     def prevent(self, target: TargetOpsets) -> bool:
         """Return whether a node has the version at some opsets with which it prevented the fit at others."""
-        opsets, registry = target.opsets, self._options.registry
-        places = {place for place, _ in self._missing}
-        nodes = [self._nodes[each] for each in places if each in self._nodes]
-        found = (
-            (each.place, registry.known_at(each.node.op_type, opsets.get(each.domain, 0), each.domain))
-            for each in nodes
+        return target.opsets in self._refused or any(
+            self._version(place, target.opsets) == operator for place, operator in self._missing
         )
-        failed = any(version and (place, str(version.id)) in self._missing for place, version in found)
-        return failed or opsets in self._refused
+
+    def _version(self, place: str, opsets: Mapping[str, int]) -> str | None:
+        """Return the operator version of the node at a place after a conversion without replacements."""
+        node = self._nodes.get(place)
+        if node is None:
+            return None
+        version = self._options.registry.known_at(node.node.op_type, opsets.get(node.domain, 0), node.domain)
+        return str(version.id) if version else None
 
 
 OTHER_RUNTIME = "choose another runtime: `opshift runs` lists those that run the model"
