@@ -20,7 +20,7 @@ from opshift.model.messages import ModelProto
 from opshift.model.node import Tensor, Value
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, canonical_domain
 from opshift.model.shared_data import FrozenRecord
-from opshift.model.tensors import Payload
+from opshift.model.tensors import Payload, payload_size
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.releases import Releases
 from opshift.registry.steps import Allow
@@ -143,10 +143,7 @@ class ContainerPlan:
     @property
     def constant_sizes(self) -> dict[str, int]:
         """Size of each constant in bytes."""
-        payloads = self.payloads.items()
-        return {
-            name: sum(map(len, each)) if isinstance(each, tuple) else len(each) for name, each in payloads
-        }
+        return {name: payload_size(each) for name, each in self.payloads.items()}
 
     @property
     def has_subgraphs(self) -> bool:

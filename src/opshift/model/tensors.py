@@ -116,6 +116,11 @@ Payload: TypeAlias = bytes | tuple[bytes, ...]
 """Elements of a TensorProto: `raw_data`, or `string_data` for strings."""
 
 
+def payload_size(payload: Payload) -> int:
+    """Return the size of a payload in bytes."""
+    return len(payload) if isinstance(payload, bytes) else sum(map(len, payload))
+
+
 def write_tensor(proto: TensorProto, tensor: Tensor, name: str = "", payload: Payload | None = None) -> None:
     """Fill an empty TensorProto; raise as `pack_tensor` does, which computes `payload` by default."""
     proto.data_type = BY_NAME[tensor.element_type].number

@@ -8,7 +8,7 @@ from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import ContainerProto, defined_values, mentioned_names, nested_containers
 from opshift.model.node import Graph, Node, Tensor, Value
-from opshift.model.tensors import Payload, pack_tensor
+from opshift.model.tensors import Payload, pack_tensor, payload_size
 from opshift.registry.steps import Allow
 from opshift.rewriting.allowances import Allowances
 from opshift.rewriting.constant_nodes import ANY_CONSTANT_SINCE, is_castable, needs_cast
@@ -109,7 +109,7 @@ class Workspace:
             found = self._constant_names[key] = self._names.fresh("const")
             self.scope.added_constants[found] = tensor
             payload = self._payloads[found] = key[2]
-            self.constant_bytes += len(payload) if isinstance(payload, bytes) else sum(map(len, payload))
+            self.constant_bytes += payload_size(payload)
         return found
 
     def keep_constants(self, names: Iterable[str]) -> None:
