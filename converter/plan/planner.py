@@ -35,6 +35,7 @@ from opshift.registry.errors import ResolveError
 from opshift.rewriting.allowances import Allowances
 from opshift.rewriting.result import values_read
 from opshift.rewriting.rewrite_cache import RewriteCache
+from opshift.rewriting.routes import Router
 from opshift.rewriting.workspace import FreshNames, Workspace
 
 if TYPE_CHECKING:
@@ -189,8 +190,26 @@ class Planner:
 
     def _container_plan(self, surveyed: ContainerSurvey) -> ContainerPlan:
         scope = surveyed.scope
-        router = self._node_analysis.router(scope.opsets)
         found = ContainerPlan(surveyed.path, len(scope.container.node))
+        router = self._node_analysis.router(scope.opsets)
+        if surveyed.candidates or self._history:
+            self._plan_nodes(found, surveyed, router)
+        # Steps queried facts here, so the survey of the next model from this opset keeps its node records.
+        if scope.has_node_records:
+            router.fact_querying_opsets.add(scope.opset_of(""))
+        found.calls = self._redirected_calls_of(scope)
+        found.has_constant_nodes = not CONSTANT.isdisjoint(self._node_analysis.operators)
+        found.subgraphs = [
+            (index, attribute, position, self._container_plan(inner))
+            for index, attribute, position, inner in surveyed.subgraphs
+            if index not in found.reversal.restored_positions
+        ]
+        found.unread_inputs.update(*(each[3].unread_inputs for each in found.subgraphs))
+        return found
+
+    def _plan_nodes(self, found: ContainerPlan, surveyed: ContainerSurvey, router: Router) -> None:
+        """Add the changes of the nodes of a graph or function to its plan."""
+        scope = surveyed.scope
         workspace = Workspace(scope, self._names, self._allowances, router.default_opset)
         cache = RewriteCache(workspace, router)
         candidates = surveyed.candidates
@@ -207,31 +226,20 @@ class Planner:
         for line in candidates:
             if change := self._node_change(line, surveyed, cache):
                 found.changes.append(change)
-        # Steps queried facts here, so the survey of the next model from this opset keeps its node records.
-        if scope.has_node_records:
-            router.fact_querying_opsets.add(scope.opset_of(""))
         found.constants = workspace.kept_constants()
         found.declarations = workspace.rank_declarations() if workspace.ranked and not self._history else []
         found.cast_sources = workspace.cast_sources()
         found.payloads = workspace.payloads_of(found.constants)
         if self._history:
             self._history.add_entries(found, surveyed, router)
-        found.calls = self._redirected_calls_of(scope)
         found.emits_graphs = workspace.emits_graphs
-        found.has_constant_nodes = not CONSTANT.isdisjoint(self._node_analysis.operators)
         # Most changes share few rewrites: comparing these takes less time than visiting all operators.
         rewrites = {id(each): each for _, _, _, result in found.changes for each in (result.operators,)}
         domains = {operator.domain for each in rewrites.values() for operator in each}
         found.new_imports = {
             domain: router.final_opset(domain) for domain in domains if domain not in scope.opsets
         }
-        found.subgraphs = [
-            (index, attribute, position, self._container_plan(inner))
-            for index, attribute, position, inner in surveyed.subgraphs
-            if index not in found.reversal.restored_positions
-        ]
-        found.unread_inputs = cache.unread_inputs.union(*(each[3].unread_inputs for each in found.subgraphs))
-        return found
+        found.unread_inputs = cache.unread_inputs
 
     def _node_change(
         self, line: NodeRecord, surveyed: ContainerSurvey, cache: RewriteCache

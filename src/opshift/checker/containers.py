@@ -19,7 +19,7 @@ from opshift.model.operator_ids import (
     function_id,
     function_label,
 )
-from opshift.model.types import Shape
+from opshift.model.types import Shape, has_shape
 from opshift.registry.errors import ResolveError
 from opshift.registry.models import OperatorVersion
 
@@ -163,6 +163,12 @@ class CheckedGraph(CheckedContainer):
         """The declared TypeProto of each input, output and `value_info` entry; an input's wins."""
         values = (*self.proto.value_info, *self.proto.output, *self.proto.input)
         return {value.name: value.type for value in values}
+
+    @cached_property
+    def input_variables(self) -> frozenset[str]:
+        """The dimension variables of its inputs."""
+        types = (value.type for value in self.proto.input if has_shape(value.type))
+        return frozenset(dim.dim_param for each in types for dim in each.tensor_type.shape.dim)
 
 
 class CheckedFunction(CheckedContainer):

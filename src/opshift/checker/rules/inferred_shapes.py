@@ -9,7 +9,7 @@ from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.rule_table import SIGNATURE, Problems, rule
 from opshift.checker.shape_requirements import REQUIREMENTS, Requirement
 from opshift.inference.symbols import symbol_named
-from opshift.model.types import SMALLEST_SYMBOL, Symbol, has_shape
+from opshift.model.types import SMALLEST_SYMBOL, Symbol
 from opshift.registry.requirements import requirement_problems
 from opshift.registry.shapes.shape_context import InvalidFlag
 
@@ -82,9 +82,8 @@ def variable_dimension(container: CheckedGraph | CheckedFunction) -> Problems:
         for axis, (size, found) in enumerate(zip(declared, inferred, strict=False)):
             if _is_number(size) and type(found) is Symbol and len(declared) == len(inferred):
                 yield f"dimension {axis} of {name!r} is declared as {size}, but varies with the inputs"
-    variables = _input_variables(container)
     for use in _variable_uses(container):
-        if use.variable in variables and type(use.found) is not Symbol:
+        if type(use.found) is not Symbol and _is_input_variable(use.variable, container):
             yield f"{use.place} is declared as {use.variable!r}, but is always {use.found}"
 
 
@@ -124,16 +123,16 @@ def _initializer_uses(container: CheckedGraph | CheckedFunction) -> Iterator[Var
                     yield VariableUse(place, dim.dim_param, symbol, found)
 
 
-def _input_variables(container: CheckedContainer) -> set[str]:
-    """Return the dimension variables of the inputs of the enclosing main and training graphs.
+def _is_input_variable(variable: str, container: CheckedContainer) -> bool:
+    """Whether an input of an enclosing main or training graph has a dimension variable.
 
     Inputs of subgraphs have sizes of values that nodes pass.
     """
-    graphs = (
-        each.proto for each in container.with_enclosing() if isinstance(each, CheckedGraph) and each.is_top
+    return any(
+        variable in each.input_variables
+        for each in container.with_enclosing()
+        if isinstance(each, CheckedGraph) and each.is_top
     )
-    types = (value.type for graph in graphs for value in graph.input if has_shape(value.type))
-    return {dim.dim_param for proto in types for dim in proto.tensor_type.shape.dim}
 
 
 def _is_number(size: int | None) -> bool:
