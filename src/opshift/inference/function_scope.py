@@ -143,7 +143,7 @@ class FunctionTable:
     def infer_outputs(
         self, proto: NodeProto, scope: InferenceScope, fact: Callable[[InferenceScope, str], FactT | None]
     ) -> list[FactT | None] | None:
-        """Return one fact per output of a call, specific to it; none beyond the limits for nested calls.
+        """Return one fact per output that a call names, specific to it; none beyond the limits for nested calls.
 
         The result is `None` if the node is not a call.
         """
@@ -155,7 +155,9 @@ class FunctionTable:
             if not is_shallow or self._inferences > self._max_inferences:
                 return []
             body = self.scope_of_call(index, CallSite(Node.from_proto(proto), proto, scope))
-            return [fact(body, name) for name in body.outputs]
+            # Only those that the call names: the function may have many more.
+            named = zip(proto.output, body.outputs, strict=False)
+            return [fact(body, inner) if outer else None for outer, inner in named]
 
     @contextmanager
     def nested_call(self) -> Iterator[bool]:
@@ -247,7 +249,7 @@ class CallScope(Scope):
     def infer_call(
         self, record: NodeRecord, fact: Callable[[InferenceScope, str], FactT | None]
     ) -> list[FactT | None] | None:
-        """Return one fact per output of a function call; `None` if the node is not a call."""
+        """Return one fact per output that a function call names; `None` if the node is not a call."""
         return self.functions.infer_outputs(self.proto_of(record), self, fact)
 
     def _find_producer(self, name: str) -> Producer | None:
