@@ -189,6 +189,69 @@ def _branches() -> ModelProto:
     return model
 
 
+def _branch_outputs() -> ModelProto:
+    """Return a model with an If that has 800 outputs."""
+    model, names = _model(), [f"y{index or ''}" for index in range(800)]
+    model.graph.input.add(name="c").type.tensor_type.elem_type = 9
+    node = model.graph.node.add(op_type="If", input=["c"], output=names)
+    for name in "then_branch", "else_branch":
+        branch = node.attribute.add(name=name, type=5).g
+        for each in names:
+            branch.node.add(op_type="Relu", input=["x"], output=[f"b{each}"])
+            branch.output.add(name=f"b{each}")
+    return model
+
+
+def _call_outputs() -> ModelProto:
+    """Return a model with calls of a function with 2,000 outputs, which name one of them or half of them."""
+    model = _model()
+    model.opset_import.add(domain="local", version=1)
+    names = [f"b{index}" for index in range(2_000)]
+    function = model.functions.add(name="f", domain="local", input=["a"], output=names)
+    function.opset_import.add(version=13)
+    for name in names:
+        function.node.add(op_type="Relu", input=["a"], output=[name])
+    for index in range(300):
+        model.graph.node.add(op_type="f", domain="local", input=["x"], output=[f"y{index or ''}"])
+    many = [f"o{index}" for index in range(1_000)]
+    model.graph.node.add(op_type="f", domain="local", input=["x"], output=many)
+    return model
+
+
+def _call_inputs() -> ModelProto:
+    """Return a model with a call of a function with 1,500 inputs that nodes compute."""
+    model, names = _model(), [f"i{index}" for index in range(1_500)]
+    model.opset_import.add(domain="local", version=1)
+    for name in names:
+        model.graph.node.add(op_type="Relu", input=["x"], output=[name])
+    model.graph.node.add(op_type="f", domain="local", input=names, output=["y"])
+    function = model.functions.add(name="f", domain="local", input=names, output=["b"])
+    function.opset_import.add(version=13)
+    function.node.add(op_type="Sum", input=names, output=["b"])
+    return model
+
+
+def _variables() -> ModelProto:
+    """Return a model with 1,500 inputs of variable sizes and 1,000 branches."""
+    model = _model()
+    for index in range(1_500):
+        value = model.graph.input.add(name=f"i{index}").type.tensor_type
+        value.elem_type = 1
+        value.shape.dim.add(dim_param=f"N{index}")
+    node = model.graph.node.add(op_type="If", input=["c"], output=["y"])
+    for index in range(1_000):
+        node.attribute.add(name=f"branch{index}", type=5).g.name = "b"
+    return model
+
+
+def _functions() -> ModelProto:
+    """Return a model with 4,000 functions without nodes."""
+    model = _model()
+    for index in range(4_000):
+        model.functions.add(name=f"f{index}", domain="local")
+    return model
+
+
 MODELS: dict[str, Callable[[], ModelProto]] = {
     "inputs": _inputs,
     "outputs": _outputs,
@@ -201,10 +264,17 @@ MODELS: dict[str, Callable[[], ModelProto]] = {
     "calls through many functions": _deep_calls,
     "branches": _branches,
     "declared rank": _declared_rank,
+    "outputs of branches": _branch_outputs,
+    "outputs of calls": _call_outputs,
+    "inputs of a call": _call_inputs,
+    "variables": _variables,
+    "functions": _functions,
 }
 
 
-@pytest.mark.parametrize("build", [_inputs, _training, _operands, _states, _deep_calls])
+@pytest.mark.parametrize(
+    "build", [_inputs, _training, _operands, _states, _deep_calls, _branch_outputs, _call_outputs]
+)
 def test_long_lists(build: Callable[[], ModelProto], worker: Worker) -> None:
     content = build().SerializeToString()
     require_limits(worker, *(Case(call, ".onnx", content, "0") for call in ("convert", "compare")))

@@ -10,7 +10,15 @@ True.
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from opshift.adapters import Node, Rewriter, Tensor, UnknownShape, adapter, require_supported_types
+from opshift.adapters import (
+    CannotConvert,
+    Node,
+    Rewriter,
+    Tensor,
+    UnknownShape,
+    adapter,
+    require_supported_types,
+)
 from opshift.adapters.emit.expression import ARITHMETIC_TYPES, cast, cast_between, cast_output, fold
 from opshift.adapters.emit.shapes import reshape
 from opshift.inference.facts import ListedSize
@@ -56,7 +64,11 @@ def append_trailing_dimensions(node: Node, out: Rewriter) -> None:
         return
     first, second = node.inputs
     rank, second_rank = out.rank(first), out.rank(second)
-    trailing = rank - (axis + rank if axis < 0 else axis) - second_rank
+    start = axis + rank if axis < 0 else axis
+    trailing = rank - start - second_rank
+    if start < 0:
+        reason = f"axis {axis} is out of range for {first!r}, which has {rank} dimensions"
+        raise CannotConvert(reason, "node.invalid")
     if trailing > 0:
         second = out.emit("Unsqueeze", [second], axes=range(second_rank, second_rank + trailing))
     out.replace(node, inputs=(first, second), attributes=attributes)

@@ -361,7 +361,7 @@ def _normalized_axes(node: Node, out: Rewriter) -> Sequence[int]:
     """Return the dimensions from `axis` onwards; negative axes if the rank is unknown."""
     axis, rank = node.attribute("axis", -1), out.known_rank(node.inputs[0])
     if axis < 0 and rank is None:
-        return range(axis, 0)
+        return range(-out.require_rank(-axis), 0)
     rank = out.rank(node.inputs[0])
     return range(axis % rank, rank)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -39,6 +40,31 @@ class Unanswered(Exception):
     def __init__(self, question: FactQuestion) -> None:
         super().__init__(question.name)
         self.question = question
+
+
+MANY_QUESTIONS = 16
+"""Number of questions of one rule after which the similar ones are asked without it."""
+
+
+def questions_after(
+    question: FactQuestion, count: int, scope: InferenceScope, inputs: Sequence[str], outputs: Sequence[str]
+) -> Iterator[FactQuestion]:
+    """Yield the question number `count` of the rule of a node, and from time to time all similar ones.
+
+    A rule is applied again after each question, which would take quadratic time for nodes with many inputs,
+    or with many outputs that a body computes. Similar questions are those about the other inputs, or about
+    the other outputs of the body: a subgraph of the node, or the function that it calls.
+    """
+    yield question
+    if count % MANY_QUESTIONS:
+        return
+    facts, _, asked = question
+    is_body = asked.parent is scope or (asked.parent is None and asked.is_function)
+    # A node may call for one output of many.
+    names = inputs if asked is scope else islice(asked.outputs, len(outputs) + 1) if is_body else ()
+    for name in names:
+        if name and not facts.is_known(name):
+            yield FactQuestion(facts, name, asked)
 
 
 MAX_EVALUATED_ELEMENTS = 1 << 20

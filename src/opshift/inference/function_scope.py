@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import count
+from itertools import count, islice
 from typing import Self
 
 from opshift.inference.call_facts import CallFacts, CallSite
@@ -16,7 +16,7 @@ from opshift.inference.symbols import merge_claim
 from opshift.model.errors import InvalidModel
 from opshift.model.graphs import ContainerProto, NodeRecord, node_label
 from opshift.model.messages import GraphProto, ModelProto, NodeProto
-from opshift.model.node import Node
+from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import (
     LocalFunction,
     called_function,
@@ -143,21 +143,40 @@ class FunctionTable:
     def infer_outputs(
         self, proto: NodeProto, scope: InferenceScope, fact: Callable[[InferenceScope, str], FactT | None]
     ) -> list[FactT | None] | None:
-        """Return one fact per output that a call names, specific to it; none beyond the limits for nested calls.
+        """Return one fact per output that a call names, specific to it; `None` if the node is not a call.
 
-        The result is `None` if the node is not a call.
+        Beyond the limits for nested calls, the result is empty.
         """
-        index = self.find(proto)
-        if index is None:
+        if self.find(proto) is None:
             return None
-        self._inferences += 1
-        with self.nested_call() as is_shallow:
-            if not is_shallow or self._inferences > self._max_inferences:
+        with self._body_of_call(proto, scope) as body:
+            if body is None:
                 return []
-            body = self.scope_of_call(index, CallSite(Node.from_proto(proto), proto, scope))
             # Only those that the call names: the function may have many more.
             named = zip(proto.output, body.outputs, strict=False)
             return [fact(body, inner) if outer else None for outer, inner in named]
+
+    def infer_output(
+        self,
+        proto: NodeProto,
+        position: int,
+        scope: InferenceScope,
+        fact: Callable[[InferenceScope, str], FactT | None],
+    ) -> FactT | None:
+        """Return a fact about one output of a call, specific to it; see `infer_outputs`."""
+        with self._body_of_call(proto, scope) as body:
+            name = next(islice(body.outputs, position, None), "") if body else ""
+            return fact(body, name) if body and name else None
+
+    @contextmanager
+    def _body_of_call(self, proto: NodeProto, scope: InferenceScope) -> Iterator[Scope | None]:
+        """Enter the scope of a called function, specific to the call; `None` beyond the limits."""
+        self._inferences += 1
+        with self.nested_call() as is_shallow:
+            if not is_shallow or self._inferences > self._max_inferences:
+                yield None
+            else:
+                yield self.scope_of_call(proto, scope)
 
     @contextmanager
     def nested_call(self) -> Iterator[bool]:
@@ -168,25 +187,28 @@ class FunctionTable:
         finally:
             self._depth -= 1
 
-    def scope_of_call(self, index: int, call: CallSite) -> Scope:
+    def scope_of_call(self, proto: NodeProto, scope: InferenceScope) -> Scope:
         """Return the scope of a function for one call; calls with equal facts share one scope."""
-        # Value names are unique in a graph, so the outputs identify the call.
-        site = (call.scope, *call.node.outputs)
-        if site in self._scopes_by_call:
-            return self._scopes_by_call[site]
+        # Value names are unique in a graph, so an output identifies the call.
+        name = next(filter(None, proto.output), "")
+        if name and (scope, name) in self._scopes_by_call:
+            return self._scopes_by_call[scope, name]
+        index = self.find(proto)
+        assert index is not None
+        call = CallSite(Node.from_proto(proto), proto, scope)
         callers = CallFacts(self, index, [call])
         # Calls with equal sizes may still differ in symbols.
-        shapes = tuple(map(call.scope.symbolic_shape, call.node.inputs))
+        shapes = tuple(map(scope.symbolic_shape, call.node.inputs))
         key = (index, callers.fact_key(call, callers.all_facts()), shapes)
         if key not in self._scopes_by_facts:
             function = self.protos[index]
-            found = self.scope(function, self.opsets(index), self._registry, {})
-            found.call_facts = callers
+            new = self.scope(function, self.opsets(index), self._registry, {})
+            new.call_facts = callers
             for node in function.node:
-                found.defined_names.update(node.output)
-            self._scopes_by_facts[key] = found
-        self._scopes_by_call[site] = self._scopes_by_facts[key]
-        return self._scopes_by_facts[key]
+                new.defined_names.update(node.output)
+            self._scopes_by_facts[key] = new
+        found = self._scopes_by_call[scope, name] = self._scopes_by_facts[key]
+        return found
 
 
 class CallScope(Scope):
@@ -257,9 +279,8 @@ class CallScope(Scope):
         if self.call_facts is not None and self.is_overridable(name):
             constant = self.call_facts.constant(name)
         elif record is not None and self.is_call(record):
-            constants = self.infer_call(record, lambda scope, name: scope.constant(name)) or ()
-            position = self._output_position(record, name)
-            constant = constants[position] if position < len(constants) else None
+            proto, position = self.proto_of(record), self._output_position(record, name)
+            constant = self.functions.infer_output(proto, position, self, _constant)
         else:
             return super()._find_producer(name)
         if constant is None:
@@ -267,6 +288,10 @@ class CallScope(Scope):
         # The value is constant in every call, as if a Constant produced it.
         node = Node("Constant", (), (name,), {"value": constant})
         return Producer(node, 0, self.registry.known_at("Constant", self.opset_of(""), ""))
+
+
+def _constant(scope: InferenceScope, name: str) -> Tensor | None:
+    return scope.constant(name)
 
 
 MIN_INFERENCES, INFERENCES_PER_NODE = 2_000, 4

@@ -1,10 +1,11 @@
 """Propagation of facts (element types, shapes or ranks) from the values that a question depends on."""
 
 from collections.abc import Container, Generator, Iterable, Iterator, Sequence
+from itertools import count
 from operator import itemgetter
 from typing import Any, Generic
 
-from opshift.inference.evaluation import FactQuestion, Unanswered
+from opshift.inference.evaluation import FactQuestion, Unanswered, questions_after
 from opshift.inference.fact_kinds import MAXIMUM, FactKind, InferenceCache, OperatorInfo, Shortcut
 from opshift.inference.facts import FactT, InferenceScope
 from opshift.model.graphs import NodeRecord
@@ -22,6 +23,9 @@ which share the fact about the start.
 """
 
 _position = itemgetter(0)
+
+_NO_PRODUCER = (Node("", (), (), {}), 0, 0)
+"""Producer of values that no emitted node produces."""
 
 
 class Propagation(Generic[FactT]):
@@ -64,7 +68,7 @@ class Propagation(Generic[FactT]):
         dependencies = yield from self._dependencies(name, scope)
         dependencies.sort(key=_position)
         for _, record, info, start, names in dependencies:
-            while True:  # a node is inferred again after a question
+            for number in count(1):  # a node is inferred again after a question
                 try:
                     if record is None or info is None:
                         self._record_linked(names, start, scope)
@@ -72,7 +76,8 @@ class Propagation(Generic[FactT]):
                         self._infer_record(record, info, names, scope)
                     break
                 except Unanswered as error:
-                    yield error.question
+                    inputs, outputs = ((), ()) if record is None else record[3:]
+                    yield from questions_after(error.question, number, scope, inputs, outputs)
 
     def _dependencies(
         self, name: str, scope: InferenceScope
@@ -177,22 +182,22 @@ class Propagation(Generic[FactT]):
         else:
             self._infer_node(scope.node_of(record), operator, scope)
 
-    def _find_source(self, name: str, scope: InferenceScope) -> Iterable[FactQuestion]:
-        """Find the fact about a value that no node of the scope's graph produces.
-
-        If another question has to be answered first, return it instead.
-        """
-        try:
-            if name in scope.emitted_producers:
-                node, _, opset = scope.emitted_producers[name]
-                self._infer_node(node, scope.registry.known_at(node.op_type, opset, node.domain), scope)
-            elif name in scope.defined_names or name in scope.added_constants:
-                self._known[name] = self._kind.declared(scope, name)
+    def _find_source(self, name: str, scope: InferenceScope) -> Iterator[FactQuestion]:
+        """Find the fact about a value that no node of the scope's graph produces."""
+        for number in count(1):
+            try:
+                if name in scope.emitted_producers:
+                    node, _, opset = scope.emitted_producers[name]
+                    self._infer_node(node, scope.registry.known_at(node.op_type, opset, node.domain), scope)
+                elif name in scope.defined_names or name in scope.added_constants:
+                    self._known[name] = self._kind.declared(scope, name)
+                else:
+                    self._known[name] = self._kind.query(scope.parent, name) if scope.parent else None
+            except Unanswered as error:
+                node, _, _ = scope.emitted_producers.get(name, _NO_PRODUCER)
+                yield from questions_after(error.question, number, scope, node.inputs, node.outputs)
             else:
-                self._known[name] = self._kind.query(scope.parent, name) if scope.parent else None
-        except Unanswered as error:
-            return (error.question,)
-        return ()
+                return
 
     def _operator_info(self, record: NodeRecord, scope: InferenceScope) -> OperatorInfo:
         _, domain, op_type, _, _ = record

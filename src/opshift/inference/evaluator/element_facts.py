@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
+from itertools import count
 from typing import Any, NamedTuple
 
 from opshift.inference.constants import FLOAT_INTEGER_RANGES, read_constant_node
-from opshift.inference.evaluation import FactQuestion, Unanswered
+from opshift.inference.evaluation import FactQuestion, Unanswered, questions_after
 from opshift.inference.evaluator.elements import Elements, is_constant
 from opshift.inference.evaluator.rule_table import (
     EVALUATED,
@@ -166,12 +167,13 @@ class ElementFacts:
             self._known[name] = _forwarded(producer.node, scope)
             return
         node = EvaluatedNode(producer.node, producer.operator, scope, inputs)
-        while True:
+        for number in count(1):
             try:
                 outputs = evaluate(node)
                 break
             except Unanswered as error:
-                yield error.question
+                names = producer.node.inputs, producer.node.outputs
+                yield from questions_after(error.question, number, scope, *names)
         self._record(name, producer, outputs, scope)
 
     def _inputs(
