@@ -10,7 +10,7 @@ from opshift.converter.options import ConvertArguments, Options, TargetLike
 from opshift.converter.plan.changes import Plan
 from opshift.converter.plan.planner import plan_model
 from opshift.converter.report import Report, conversion_report
-from opshift.model.errors import UsageError
+from opshift.model.errors import UsageError, reading_text
 from opshift.model.files import (
     BYTES_TYPES,
     BytesLike,
@@ -202,6 +202,7 @@ def plan_version(
 
 
 @gc_paused
+@reading_text()
 def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
     """Convert a model as `convert` does, and return it with the plan that was applied."""
     source, owned = model_of(model)
@@ -240,6 +241,7 @@ def _require_legal(model: ModelProto, registry: Registry, when: str) -> None:
 
 
 @gc_paused
+@reading_text()
 def plan_with(model: ModelProto, options: Options) -> Plan:
     """Plan a conversion as `plan_version` does."""
     result, plan = plan_model(model, options)

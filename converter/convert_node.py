@@ -5,7 +5,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from opshift.converter.convert import convert_with
 from opshift.converter.options import AllowLike, Options, TargetLike, read_target
-from opshift.model.errors import not_utf8_error
+from opshift.model.errors import reading_text
 from opshift.model.graphs import add_values
 from opshift.model.messages import IR_VERSION, ModelProto
 from opshift.model.operator_ids import canonical_domain, model_domain, opset_imports
@@ -102,13 +102,11 @@ def model_of_node(
     """Return a model of one node; the arguments and errors are those of `convert_node`."""
     require_node(node)
     model = ModelProto(ir_version=IR_VERSION)
-    try:
+    with reading_text():
         for domain, version in read_target(_of_domain(opset, node.domain), registry).opsets.items():
             model.opset_import.add(domain=model_domain(domain), version=version)
         model.graph.node.add().ParseFromString(node.SerializeToString())
         add_values(model.graph, inputs or {}, taken)
-    except UnicodeDecodeError as error:
-        raise not_utf8_error() from error
     return model
 
 

@@ -20,7 +20,7 @@ from opshift.converter.plan.node_analysis import NodeAnalysis
 from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope
 from opshift.inference.survey import ContainerSurvey, survey
-from opshift.model.errors import CannotConvert, InvalidModel, not_utf8_error
+from opshift.model.errors import CannotConvert, InvalidModel, reading_text
 from opshift.model.graphs import (
     ContainerProto,
     NodeRecord,
@@ -350,14 +350,12 @@ def _plan(model: ModelProto, options: Options) -> Plan:
 def _plan_as_declared(model: ModelProto, options: Options) -> Plan:
     """Plan a conversion with the declared shapes and those that inference finds."""
     history = None
-    try:
+    with reading_text():
         if options.reversible or any(each.key == METADATA_KEY for each in model.metadata_props):
             from opshift.converter.reversible.history import History  # most conversions do not need pydantic
 
             history = History(model, options.reversible)
         plan = Planner(model, options, history=history).plan()
-    except UnicodeDecodeError as error:
-        raise not_utf8_error() from error
     if options.without:
         from opshift.converter.functions.removal import plan_removal  # few conversions need it
 

@@ -142,7 +142,8 @@ def gather_values_by_match(node: Node, out: Rewriter) -> None:
         shape = out.emit("Concat", [out.emit("Shape", [indices]), out.int64([1])], axis=0)
         column, trailing = out.emit("Reshape", [numbers, shape]), 0
     else:
-        column, trailing = out.emit("Unsqueeze", [numbers], axes=[axis]), out.rank(indices) - axis
+        trailing = out.require_rank(out.rank(indices) - axis)
+        column = out.emit("Unsqueeze", [numbers], axes=[axis])
     matches = out.emit("Equal", [column, _classes(depth, trailing, out)])
     known = out.constant_value(values)
     if known is not None and _is_zero_and_one(known):

@@ -1,6 +1,8 @@
 """Errors with a reason, a place and a remedy."""
 
 import copyreg
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from opshift.model.locations import without_secrets
 from opshift.model.shared_data import FrozenRecord
@@ -66,6 +68,15 @@ class InvalidModel(OpshiftError):
 def not_utf8_error(place: Place | str = "") -> InvalidModel:
     """Return the error about a name that is not UTF-8 text."""
     return InvalidModel("a name in the model is not UTF-8 text", place=place, remedy="write names as UTF-8")
+
+
+@contextmanager
+def reading_text() -> Iterator[None]:
+    """Raise InvalidModel in place of UnicodeDecodeError: a string of the model that is read is not UTF-8."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise not_utf8_error() from error
 
 
 class UsageError(OpshiftError):

@@ -24,7 +24,7 @@ from opshift.model.binary_files import (
     path_to_write,
     read_blocks,
 )
-from opshift.model.errors import CannotWrite, InvalidModel, Place
+from opshift.model.errors import CannotWrite, InvalidModel, Place, reading_text
 from opshift.model.locations import is_url
 from opshift.model.messages import DecodeError, EncodeError, ModelProto
 from opshift.model.wire_format import ReadBytes, fields
@@ -69,11 +69,14 @@ def is_onnx_ir(model: object) -> TypeGuard[OnnxIrModel | OnnxProgram]:
 
 
 def reading_onnx_ir(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Decorate a function that reads models: it gets models of onnx_ir as messages with placeholders."""
+    """Decorate a function that reads models: it gets models of onnx_ir as messages with placeholders.
+
+    If a string of a model is not UTF-8, the function raises InvalidModel.
+    """
 
     @wraps(function)
     def wrapper(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        with ExitStack() as stack:
+        with ExitStack() as stack, reading_text():
             given = [message_of(each, stack) for each in args]
             named = {name: message_of(each, stack) for name, each in kwargs.items()}
             return function(*given, **named)  # type: ignore[arg-type]

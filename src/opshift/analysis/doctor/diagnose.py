@@ -16,7 +16,7 @@ from opshift.inference.scope import Scope
 from opshift.inference.survey import ContainerSurvey, survey
 from opshift.model.attributes import ATTRIBUTE_TYPES, INT, STRING
 from opshift.model.element_types import type_string
-from opshift.model.errors import CannotConvert, InvalidModel, not_utf8_error
+from opshift.model.errors import CannotConvert, InvalidModel
 from opshift.model.files import ModelLike, model_of, reading_onnx_ir
 from opshift.model.graphs import (
     ContainerProto,
@@ -280,13 +280,10 @@ def diagnose(model: ModelLike, *, registry: Registry | None = None) -> Diagnosis
     source, _ = model_of(model)
     definitions = registry or default_registry()
     try:
-        try:
-            return _Doctor(source, definitions).diagnosis()
-        except InvalidModel as error:
-            repaired, repairs = repaired_copy(source, error, definitions)
-        return replace(_Doctor(repaired, definitions).diagnosis(), repairs=repairs)
-    except UnicodeDecodeError as error:
-        raise not_utf8_error() from error
+        return _Doctor(source, definitions).diagnosis()
+    except InvalidModel as error:
+        repaired, repairs = repaired_copy(source, error, definitions)
+    return replace(_Doctor(repaired, definitions).diagnosis(), repairs=repairs)
 
 
 class _Doctor:

@@ -19,6 +19,7 @@ from opshift.converter.report import Report
 from opshift.inference.facts import InferenceScope
 from opshift.inference.root_scopes import graph_scopes
 from opshift.model.attributes import INTS, TENSOR
+from opshift.model.errors import reading_text
 from opshift.model.files import (
     BYTES_TYPES,
     BytesLike,
@@ -224,6 +225,7 @@ def fit_options(
     return Options(Target({}), registry, read_allow(allow), inplace=True, recognize=recognized, fold=fold)
 
 
+@reading_text()
 def fit_message(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelProto, FitReport]:
     """Fit a message like `fit`, see `fit_options`."""
     if options.fold:

@@ -16,7 +16,7 @@ from opshift.analysis.model_diff.match_nodes import NodeMatcher, Renames, operat
 from opshift.analysis.model_diff.properties import property_changes, tensor_text, with_renames
 from opshift.analysis.model_diff.result import Change, ContainerDiff, DiffNode, ModelDiff, NodeChange, Region
 from opshift.model.attributes import graphs_in
-from opshift.model.errors import CannotWrite, not_utf8_error
+from opshift.model.errors import CannotWrite, reading_text
 from opshift.model.files import ModelLike, serialize_model
 from opshift.model.graphs import (
     Container,
@@ -187,10 +187,8 @@ def diff_model(old: ModelLike, new: ModelLike) -> ModelDiff:
         InvalidModel: one of them is not a model.
     """
     before, after = model_with_graph(old), model_with_graph(new)
-    try:
+    with reading_text():
         containers, kept = _compare(before, after)
-    except UnicodeDecodeError as error:
-        raise not_utf8_error() from error
     if external_data_may_differ(before, after, (folder_of(old), folder_of(new))):
         change = Change("external data files", "", "differ, or were not compared")
         containers.append(ContainerDiff("model", (change,)))
