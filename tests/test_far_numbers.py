@@ -20,9 +20,7 @@ from opshift.registry.models import OperatorVersion
 if TYPE_CHECKING:
     from support.published import Case
 
-FAR = (-(2**63), -(2**31), -1_000_000, 1_000_000, 2**31 - 1, 2**62)
-SEEDS = 3
-"""Number of targets and options that are tried for each model, drawn from its name."""
+FAR = (-(2**63), -(2**31), -100_000, 100_000, 2**31 - 1, 2**62)
 
 
 @pytest.fixture(scope="module")
@@ -80,10 +78,8 @@ def _require_limits(worker: Worker, versions: list[OperatorVersion]) -> None:
     for version in versions:
         for case in _cases(version):
             for model in (*_with_attribute(case, version), *_with_constant(case)):
-                for seed in range(SEEDS):
-                    name = f"{version.id}:{seed}"
-                    found = worker.run(Call("convert", ".onnx", model.SerializeToString(), name))
-                    assert not is_finding(found), f"{name}: {found.outcome} {found.details}"
+                found = worker.run(Call("convert", ".onnx", model.SerializeToString(), str(version.id)))
+                assert not is_finding(found), f"{version.id}: {found.outcome} {found.details}"
 
 
 def test_sample(worker: Worker) -> None:

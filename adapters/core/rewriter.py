@@ -30,8 +30,8 @@ MAX_NODES = 2_000
 MAX_OUTPUTS = 1 << 14
 """Maximum number of outputs of an emitted node."""
 
-MAX_ELEMENTS = 1 << 21
-"""Maximum number of elements of a constant: 16 MiB of int64."""
+MAX_ELEMENTS = 1 << 20
+"""Maximum number of elements of a constant: 8 MiB of int64."""
 
 MAX_CONSTANT_BYTES = 16 << 20
 """Maximum number of bytes of the constants that replace one node."""

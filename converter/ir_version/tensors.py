@@ -26,19 +26,21 @@ from opshift.rewriting.constant_nodes import (
     add_input_of,
     is_castable,
 )
+from opshift.rewriting.workspace import FreshNames
 
 
 def add_initializers_as_inputs(contents: Contents) -> None:
     """Turn initializers into inputs in the main graph, and into Constant nodes in subgraphs."""
     _move_non_floats_to_main_graph(contents)
-    used = {name for _, graph in contents.graphs for name in _names(graph)}
+    names = FreshNames()
+    names.avoid(contents.model.graph, *contents.model.functions)
     for path, graph in contents.graphs:
         standalone = list(standalone_initializers(graph))
         if path == "graph":
             for initializer in standalone:
                 add_input_of(graph, initializer)
         elif standalone:
-            _add_constants(graph, standalone, contents, used)
+            _add_constants(graph, standalone, contents, names)
 
 
 def _default_opset(contents: Contents) -> int:
@@ -75,7 +77,7 @@ def _names(graph: GraphProto) -> Iterator[str]:
 
 
 def _add_constants(
-    graph: GraphProto, initializers: list[TensorProto], contents: Contents, used: set[str]
+    graph: GraphProto, initializers: list[TensorProto], contents: Contents, fresh_names: FreshNames
 ) -> None:
     count, opset = len(graph.node), _default_opset(contents)
     for initializer in initializers:
@@ -85,7 +87,7 @@ def _add_constants(
             attribute.t.ClearField("name")
             continue
         tensor = read_tensor(initializer)
-        name = _unused_name(f"{initializer.name}_value", used)
+        name = fresh_names.fresh(f"{initializer.name}_value")
         if tensor and is_castable(tensor):
             add_cast_constant(graph, initializer.name, tensor, name, opset)
         else:
@@ -99,13 +101,6 @@ def _add_constants(
     remove_messages(graph.initializer, [tensor.name in names for tensor in graph.initializer])
     # The new nodes have to precede the nodes that read them.
     sort_by_keys(graph.node, [*range(count), *(-1 for _ in range(len(graph.node) - count))])
-
-
-def _unused_name(name: str, used: set[str]) -> str:
-    while name in used:
-        name += "_"
-    used.add(name)
-    return name
 
 
 def densify_initializers(contents: Contents) -> None:

@@ -288,12 +288,12 @@ def compute_mel_weight_matrix(node: Node, out: Rewriter) -> None:
     out.require_elements(max(rows, 1), columns)
     edges = _edges(int(bins), int(length), int(rate), float(lower), float(upper))
     number_type = int if "int" in element_type else float
-    weights = tuple(
-        number_type(_triangle_weight(row, *edges[column : column + 3]))
-        for row in range(rows)
-        for column in range(columns)
-    )
-    value = Tensor(element_type, (rows, columns), weights)
+    weights = [number_type(0)] * max(rows * columns, 0)
+    for column in range(columns):
+        start, peak, end = edges[column : column + 3]
+        for row in range(max(min(start, peak), 0), min(max(peak, end) + 1, rows)):
+            weights[row * columns + column] = number_type(_triangle_weight(row, start, peak, end))
+    value = Tensor(element_type, (rows, columns), tuple(weights))
     out.replace(node, op_type="Identity", inputs=[out.tensor(value)], attributes={})
 
 

@@ -13,7 +13,6 @@ from opshift.adapters.emit.subgraphs import LoopBuilder
 OPSET = 13
 """Opset of the nodes emitted for computed sizes, unless stated at the node."""
 
-
 ZERO = Tensor("int64", (1,), (0,))
 
 
@@ -45,7 +44,7 @@ def expand_col2im(node: Node, out: Rewriter) -> None:
     # Every element of every block is an index, and so is every pixel.
     out.require_elements(*block, *block_counts)
     out.require_elements(*image)
-    lists, padding_index = _index_lists(image, block, node)
+    lists, padding_index = _index_lists(image, block, block_counts, node)
     out.require_elements(len(lists), len(lists[0]))
     flattened = reshape(columns, (0, -1, padding_index), out)
     # Every index list has an element for each pixel, so lists of the later terms point to an appended zero.
@@ -153,19 +152,20 @@ def _block(axis: Col2ImAxis, element: Expression, out: Rewriter) -> tuple[Expres
     return block, is_whole.apply("And", is_inside)
 
 
-def _index_lists(image: Sequence[int], block: Sequence[int], node: Node) -> tuple[list[list[int]], int]:
+def _index_lists(
+    image: Sequence[int], block: Sequence[int], block_counts: Sequence[int], node: Node
+) -> tuple[list[list[int]], int]:
     """Return the indices of the elements on each pixel, and the index that means no element.
 
     Each list has one index per pixel; there are as many lists as the largest number of elements on a pixel.
     """
-    axis_elements = [_axis_elements(axis, image, block, node) for axis in range(len(image))]
-    block_counts = [len(positions) // extent for positions, extent in zip(axis_elements, block, strict=True)]
+    pairs = [(0, 0)]
+    for axis in range(len(image)):
+        added = _axis_elements(axis, image, block, block_counts, node)
+        pairs = [(element + index, pixel + position) for element, pixel in pairs for index, position in added]
     elements_of_pixel: dict[int, list[int]] = {}
-    for positions in product(*axis_elements):
-        offsets, blocks, pixels = zip(*positions, strict=True)
-        if all(0 <= pixel < size for pixel, size in zip(pixels, image, strict=True)):
-            element = _flat_index((*offsets, *blocks), (*block, *block_counts))
-            elements_of_pixel.setdefault(_flat_index(pixels, image), []).append(element)
+    for element, pixel in pairs:
+        elements_of_pixel.setdefault(pixel, []).append(element)
     padding_index = prod(block) * prod(block_counts)
     list_count = max(map(len, elements_of_pixel.values()), default=1)
     by_pixel = [elements_of_pixel.get(pixel, []) for pixel in range(prod(image))]
@@ -176,12 +176,18 @@ def _index_lists(image: Sequence[int], block: Sequence[int], node: Node) -> tupl
 
 
 def _axis_elements(
-    axis: int, image: Sequence[int], block: Sequence[int], node: Node
-) -> list[tuple[int, int, int]]:
-    """Return, along an axis, (offset in the block, block, pixel) for every element of every block."""
+    axis: int, image: Sequence[int], block: Sequence[int], block_counts: Sequence[int], node: Node
+) -> list[tuple[int, int]]:
+    """Return what an axis adds to the row-major indices of an element and its pixel, inside of the image."""
     stride, dilation, before, _ = _geometry(axis, len(image), node)
-    pairs = product(range(block[axis]), range(_block_count(axis, image, block, node)))
-    return [(offset, index, index * stride + offset * dilation - before) for offset, index in pairs]
+    per_block = prod(block_counts[axis + 1 :])
+    per_offset = prod(block[axis + 1 :]) * prod(block_counts)
+    per_pixel = prod(image[axis + 1 :])
+    return [
+        (offset * per_offset + index * per_block, pixel * per_pixel)
+        for offset, index in product(range(block[axis]), range(block_counts[axis]))
+        if 0 <= (pixel := index * stride + offset * dilation - before) < image[axis]
+    ]
 
 
 def _block_count(axis: int, image: Sequence[int], block: Sequence[int], node: Node) -> int:
@@ -196,11 +202,3 @@ def _geometry(axis: int, rank: int, node: Node) -> tuple[int, int, int, int]:
     stride, dilation = ((node.attribute(name) or (1,) * rank)[axis] for name in ("strides", "dilations"))
     pads = node.attribute("pads") or (0,) * (2 * rank)
     return stride, dilation, pads[axis], pads[rank + axis]
-
-
-def _flat_index(position: Sequence[int], sizes: Sequence[int]) -> int:
-    """Return the row-major index of a position."""
-    flat = 0
-    for index, size in zip(position, sizes, strict=True):
-        flat = flat * size + index
-    return flat

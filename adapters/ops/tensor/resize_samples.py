@@ -12,11 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Self
 
 from opshift.adapters import CannotConvert, Rewriter, Tensor
+from opshift.adapters.core.rewriter import require_at_most
 from opshift.adapters.emit.expression import Arithmetic, Expression
 from opshift.adapters.emit.shapes import index_range, reshape
 
 OPSET = 9
 """Opset of the emitted nodes."""
+
+MAX_WEIGHTS = 1 << 17
+"""Maximum number of weights of a filter with antialiasing, each of which takes many steps to compute."""
 
 
 Contents = tuple[float, ...] | Expression
@@ -221,8 +225,11 @@ def sample_axis(axis: ResizeAxis, sampling: Sampling, out: Rewriter) -> Samples:
     """Return the input pixels and weights of every output pixel."""
     last = axis.size - 1
     if axis.length.numbers is not None:
+        length, taps = int(axis.length.numbers[0]), _tap_count(axis, sampling)
         # Each pixel that a filter reads has an index and a weight.
-        out.require_elements(2 * int(axis.length.numbers[0]), _tap_count(axis, sampling))
+        out.require_elements(2 * length, taps)
+        if sampling.antialias:
+            require_at_most(length * taps, MAX_WEIGHTS, "weights", out.workspace)
     index = axis.length.indices(out)
     coordinate = _COORDINATES[sampling.coordinates](axis, index)
     if coordinate.numbers is not None and index.numbers is not None:

@@ -123,7 +123,7 @@ def test_large_constants_need_an_allowance() -> None:
     model = _model("MelWeightMatrix", 17, {}, constants)
     refusal = refusal_of(model, 16)
     assert refusal.reason == (
-        "the conversion of this node would add 2,251,500 elements of a constant, more than 2,097,152"
+        "the conversion of this node would add 2,251,500 elements of a constant, more than 1,048,576"
     )
     assert (
         refusal.remedy

@@ -18,7 +18,7 @@ from opshift.model.attributes import INT
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import UsageError
 from opshift.model.files import ModelLike, model_of
-from opshift.model.graphs import defined_values, nested_nodes, node_label
+from opshift.model.graphs import nested_nodes, node_label
 from opshift.model.locations import folder_of
 from opshift.model.messages import ModelProto, ValueInfoProto
 from opshift.model.node import Node
@@ -26,6 +26,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.progress import Progress
 from opshift.model.types import element_type_of
 from opshift.registry.registry import Registry, default_registry
+from opshift.rewriting.workspace import FreshNames
 
 FLOATS, INTEGERS = re.compile("double|b?float.*"), re.compile(r"u?int\d+")
 
@@ -40,8 +41,9 @@ def with_types_of(original: ModelProto, converted: ModelProto) -> tuple[ModelPro
     if not inputs and not outputs:
         return converted, frozenset()
     model = deepcopy(converted)
-    taken = set(defined_values(model.graph))
-    names = {name: _unused(name, taken) for name in {**inputs, **outputs}}
+    fresh_names = FreshNames()
+    fresh_names.avoid(model.graph)
+    names = {name: fresh_names.fresh(f"{name}_cast") for name in {**inputs, **outputs}}
     for node in nested_nodes(model.graph):
         node.input[:] = [names.get(each, each) for each in node.input]
         node.output[:] = [names.get(each, each) for each in node.output]
@@ -77,13 +79,6 @@ def _differences(
 def _is_change(old: str, new: str) -> bool:
     """Return whether both types are floating-point types, or both integers: other changes are differences."""
     return any(all(kind.fullmatch(each) for each in (old, new)) for kind in (FLOATS, INTEGERS))
-
-
-def _unused(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_cast"
-    taken.add(name)
-    return name
 
 
 def _add_cast(model: ModelProto, source: str, result: str, element_type: str) -> None:
