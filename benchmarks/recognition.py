@@ -105,7 +105,7 @@ def main() -> None:
                 continue
             new = list(measured(name, architecture, exporter, path, expected))
             rows += new
-            print(*map(line, new), sep="\n", file=sys.stderr, flush=True)
+            print(*map(row_text, new), sep="\n", file=sys.stderr, flush=True)
     print_tables(rows)
 
 
@@ -244,7 +244,7 @@ def difference(before: list[Any], after: list[Any]) -> float:
     return max(float(np.abs(old - new).max() / np.abs(old).max()) for old, new in pairs)
 
 
-def line(row: Row) -> str:
+def row_text(row: Row) -> str:
     """Return a row as a line of text."""
     found = ", ".join(f"{count} {name}" for name, count in row.found.items() if count)
     figures = f"{row.nodes} nodes; difference {row.difference:.0e}; {row.seconds * 1e3:.0f} ms"

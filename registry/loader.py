@@ -57,7 +57,7 @@ def load_operator(
         identity = {"domain": domain or path.parent.name, "name": name or path.stem}
         return _operator(data, identity, types, DRAFT_RULES if draft else ())
     except _Mistakes as mistakes:
-        raise mistakes.error(Positions(path).place) from None
+        raise mistakes.error(Positions(path).locate) from None
 
 
 def require_known_opsets(operator: Operator, path: Path, releases: Releases) -> Operator:
@@ -70,7 +70,7 @@ def require_known_opsets(operator: Operator, path: Path, releases: Releases) -> 
             reason = f"no release of ONNX has opset {opset} of {operator.domain}; the newest is {newest}"
             problems.append(("version.opset", Problem(reason, ("versions", position))))
     if problems:
-        raise _Mistakes(problems).error(Positions(path).place)
+        raise _Mistakes(problems).error(Positions(path).locate)
     return operator
 
 

@@ -292,7 +292,7 @@ def error_at(path: Path, keys: Keys, reason: str, remedy: str = "") -> Definitio
 
 def place_of(path: Path, keys: Keys) -> Place:
     """Return the place of the key or item at the end of `keys`, or of the nearest existing parent."""
-    return Positions(path).place(keys)
+    return Positions(path).locate(keys)
 
 
 class Positions:
@@ -305,7 +305,7 @@ class Positions:
             _Builder().build(content)  # the composer needs the limits
             self._root = yaml.compose(content, Loader=_Parser)
 
-    def place(self, keys: Keys) -> Place:
+    def locate(self, keys: Keys) -> Place:
         """Return the place of the key or item at the end of `keys`, or of the nearest existing parent."""
         node, line, column = self._root, 1, 1
         for key in keys:

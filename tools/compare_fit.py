@@ -31,10 +31,10 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from comparison.chains import Chain, draw_chain
+from comparison.chains import Chain, sample_chain
 from comparison.fit_chains import FAULTS, FitOutcome, fit_chain
 from comparison.measure_nodes import MeasuredNode, wrong_text
-from comparison.recognizable_chains import draw_recognizable_chain
+from comparison.recognizable_chains import sample_recognizable_chain
 from measurement.run_models import Worker, loader_of
 from measurement.worker import without_objects
 from opshift.registry.runtimes.files import get_runtime
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     table: dict[str, Counter[str]] = defaultdict(Counter)
     nodes: dict[str, list[MeasuredNode]] = defaultdict(list)
     recognized: dict[str, Counter[str]] = defaultdict(Counter)
-    draw = draw_recognizable_chain if options.recognize else draw_chain
+    draw = sample_recognizable_chain if options.recognize else sample_chain
     last = options.first + options.cases
     for start in range(options.first, last, BATCH):
         indices = list(range(start, min(start + BATCH, last)))
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             nodes[name] += outcome.nodes
             if outcome.kind in printed:
                 details = " ".join(outcome.details.split())[:300]
-                print(f"{index} {name} {outcome.kind} {outcome.culprits}: {details}", flush=True)
+                print(f"{index} {name} {outcome.kind} {outcome.causes}: {details}", flush=True)
                 if options.save:
                     _save(options.save / f"{index}-{name}", chain, outcome)
     for name, measured in nodes.items():

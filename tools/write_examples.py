@@ -174,7 +174,7 @@ def _example(
     """
     try:
         feeds = {
-            name: _cut(value, size if position < count else SIZES[0])
+            name: _shortened(value, size if position < count else SIZES[0])
             for position, (name, value) in enumerate(case.feeds.items())
         }
         if _count(list(feeds.values())) > MAX_ELEMENTS:
@@ -213,14 +213,14 @@ def _distinct(values: Sequence[Any]) -> int:
     return len(set(re.findall(r"[^][, ]+", str(plain(values)))))
 
 
-def _cut(value: Any, size: Size) -> Any:
+def _shortened(value: Any, size: Size) -> Any:
     """Return an array with smaller dimensions and rounded numbers.
 
     Raises:
         ValueError: the text format of an example has no such type.
     """
     if isinstance(value, list):
-        return [_cut(each, size) for each in value]
+        return [_shortened(each, size) for each in value]
     if value is None or value.dtype.kind not in "fiubOU" or value.dtype.isbuiltin != 1:
         raise ValueError("a type without a text")
     last, leading = size

@@ -123,13 +123,13 @@ class SequencePass:
                 if isinstance(error, UnknownShape):
                     # without advice to infer shapes, which this pass does not use
                     error.remedy = UnknownShapes("").remedy(error, self.scope)
-                self.reasons.setdefault(self.place(proto), error)
+                self.reasons.setdefault(self.label_of(proto), error)
 
     def write_to(self, container: ContainerProto) -> None:
         """Move the new nodes to a copy of the graph or function; refuse sequences among the outputs."""
         for name in filter(self.is_sequence, Container(container).outputs):
             record = self.scope.producing_records.get(name)
-            place = self._path if record is None else self.place(self.scope.proto_of(record))
+            place = self._path if record is None else self.label_of(self.scope.proto_of(record))
             reason = f"the graph or function returns sequence {name!r}"
             self.reasons[place] = CannotConvert(reason, "sequence.visible", remedy=REMEDY)
         self._remove_unread_nodes(container)
@@ -286,6 +286,6 @@ class SequencePass:
             validate_axes(node, operator, self.scope)
             replace(proto, self)
 
-    def place(self, proto: NodeProto) -> str:
+    def label_of(self, proto: NodeProto) -> str:
         """Return the label of a node, with its graph or function."""
         return node_place(self._path, proto)

@@ -130,7 +130,7 @@ def _carry_tensors(proto: NodeProto, out: SequencePass, *, may_stack: bool) -> d
     expected = [None if tensors is None else len(tensors) for tensors in given[1:]]
     if lengths != expected + [None] * (len(lengths) - len(expected)):
         reason = "the iterations change the number of tensors in a sequence"
-        inner.reasons[out.place(proto)] = CannotConvert(reason, "sequence.dynamic", remedy=REMEDY)
+        inner.reasons[out.label_of(proto)] = CannotConvert(reason, "sequence.dynamic", remedy=REMEDY)
     if not inner.reasons:
         shapes = {}
         for each in stacked:

@@ -57,7 +57,7 @@ def _pattern(
     }
     numbers = _reachable(nodes, outputs)
     moved = [
-        each._replace(slots={slot: _moved(ref, numbers) for slot, ref in each.slots.items()})
+        each._replace(slots={slot: _renumbered(ref, numbers) for slot, ref in each.slots.items()})
         for index, each in enumerate(nodes)
         if index in numbers
     ]
@@ -66,14 +66,14 @@ def _pattern(
         for name, value in {**form.attributes, **parsed.implied}.items()
     }
     shapes = tuple(
-        (_moved(ref, numbers), dims)
+        (_renumbered(ref, numbers), dims)
         for name, dims in form.shapes.items()
         if isinstance(ref := names.get(name), InputRef | NodeRef)
         and (isinstance(ref, InputRef) or ref.node in numbers)
     )
     return Pattern(
         version.domain, version.name, position, True, form.rounding, attributes, tuple(moved),
-        {i: _moved(ref, numbers) for i, ref in outputs.items()}, shapes, form.types,
+        {i: _renumbered(ref, numbers) for i, ref in outputs.items()}, shapes, form.types,
         flattened=tuple(i for i, each in enumerate(version.inputs) if each.name in form.flattened),
     )  # fmt: skip
 
@@ -92,7 +92,7 @@ def _reachable(nodes: list[PatternNode], outputs: Mapping[int, NodeRef]) -> dict
 RefT = TypeVar("RefT", bound=Ref)
 
 
-def _moved(ref: RefT, numbers: Mapping[int, int]) -> RefT:
+def _renumbered(ref: RefT, numbers: Mapping[int, int]) -> RefT:
     return ref._replace(node=numbers[ref.node]) if isinstance(ref, NodeRef) else ref
 
 

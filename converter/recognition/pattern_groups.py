@@ -48,7 +48,7 @@ def grouped(patterns: Iterable[Pattern]) -> tuple[PatternGroup, ...]:
     groups: dict[tuple[frozenset[str], NodeTree], list[tuple[Pattern, NodeTree]]] = {}
     for pattern in patterns:
         tree = _tree_of(pattern)
-        key = frozenset(each.op_type for each in pattern.nodes), _cut(tree, NEAR_DEPTH)
+        key = frozenset(each.op_type for each in pattern.nodes), _pruned(tree, NEAR_DEPTH)
         groups.setdefault(key, []).append((pattern, tree))
     return tuple(PatternGroup(*key, tuple(group)) for key, group in groups.items())
 
@@ -73,10 +73,11 @@ def _tree_of(pattern: Pattern) -> NodeTree:
     return _interned(pattern.anchor, last.output, operands[last.node])
 
 
-def _cut(tree: NodeTree, depth: int) -> NodeTree:
+def _pruned(tree: NodeTree, depth: int) -> NodeTree:
     """Return a tree with at most a number of nodes on each path."""
     operands = tuple(
-        (slot, None if each is None or depth == 1 else _cut(each, depth - 1)) for slot, each in tree.operands
+        (slot, None if each is None or depth == 1 else _pruned(each, depth - 1))
+        for slot, each in tree.operands
     )
     return _interned(tree, tree.output, operands)
 

@@ -158,7 +158,7 @@ def runtime_findings(runtime: Runtime, path: Path, registry: Registry) -> list[D
     problems = list(islice(every, MAX_FINDINGS))
     if not problems:
         return []
-    place = Positions(path).place
+    place = Positions(path).locate
     return [
         DefinitionFinding.of_rule(rule, place(keys), reason, remedy)
         for rule, (reason, keys, remedy) in problems

@@ -107,7 +107,7 @@ class Runtime(Record):
     wrong: dict[str, str | tuple[Restriction, ...]] = field(default_factory=dict)
     """Wrong results by operator version, as `ai.onnx.Add:14`, in the form of restrictions."""
     slow_kernels: dict[str, str] = field(default_factory=dict)
-    """Operators whose kernels take longer than the nodes that express the operator, with the measurement.
+    """Operators with kernels that take longer than the nodes that express the operator, with the measurement.
 
     `fit` recognizes these operators only if they are named. An empty text removes an inherited one.
     """

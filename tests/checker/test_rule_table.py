@@ -105,7 +105,7 @@ def test_problem_becomes_finding(
     problem: str | Problem, expected: tuple[str, str, str], register: Callable[..., rules.Rule]
 ) -> None:
     class Thing:
-        place = "there"
+        location = "there"
 
     def check(node: CheckedNode) -> Problems:
         """Something holds."""

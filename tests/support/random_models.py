@@ -7,12 +7,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from random_graphs.models import MAX_OPSET, MIN_OPSET, Case, draw_case
+from random_graphs.models import MAX_OPSET, MIN_OPSET, Case, sample_case
 
 DrawStrategy = Callable[[st.SearchStrategy[Any]], Any]
 
 
-class HypothesisDraw:
+class HypothesisSampler:
     """Source of random choices that Hypothesis shrinks."""
 
     def __init__(self, draw: DrawStrategy) -> None:
@@ -47,4 +47,4 @@ def cases(
     empty: bool = False,
 ) -> Case:
     """Draw a model of a few nodes at an opset from a range."""
-    return draw_case(HypothesisDraw(draw), (oldest, newest), (1, most), empty=empty)
+    return sample_case(HypothesisSampler(draw), (oldest, newest), (1, most), empty=empty)

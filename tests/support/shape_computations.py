@@ -65,7 +65,7 @@ class RandomGraph:
     def data(self) -> str:
         return self.pick(lambda array: True)
 
-    def alike(self, name: str) -> str:
+    def of_equal_shape(self, name: str) -> str:
         first = self.values[name][0]
         return self.pick(lambda array: array.dtype == first.dtype)
 
@@ -115,7 +115,9 @@ def _add_moving(graph: RandomGraph, op_type: str) -> None:
         given = [graph.constant([graph.axis(data)])] if op_type == "Unsqueeze" or random.integers(2) else []
         graph.add(op_type, [data, *given])
     elif op_type == "Concat":
-        graph.add(op_type, [data, graph.alike(data), graph.alike(data)], axis=graph.axis(data))
+        graph.add(
+            op_type, [data, graph.of_equal_shape(data), graph.of_equal_shape(data)], axis=graph.axis(data)
+        )
     elif op_type == "Split":
         graph.add(op_type, [data], outputs=2, axis=graph.axis(data), num_outputs=2)
     elif op_type == "Tile":
@@ -141,7 +143,9 @@ def _add_elementwise(graph: RandomGraph, op_type: str) -> None:
         graph.add(op_type, operands)
     elif op_type == "Where":
         first = graph.data()
-        graph.add(op_type, [graph.pick(lambda array: array.dtype == bool), first, graph.alike(first)])
+        graph.add(
+            op_type, [graph.pick(lambda array: array.dtype == bool), first, graph.of_equal_shape(first)]
+        )
     elif op_type in ("Div", "Mod"):  # a division by zero would end the process
         data = graph.data()
         divisor = graph.constant(random.choice([1, 2, 3, 7]), graph.values[data][0].dtype)
@@ -159,7 +163,7 @@ def _add_elementwise(graph: RandomGraph, op_type: str) -> None:
         graph.add(op_type, [first, second])
     else:
         first = graph.integers() if random.integers(4) else graph.data()
-        graph.add(op_type, [first, graph.alike(first)])
+        graph.add(op_type, [first, graph.of_equal_shape(first)])
 
 
 def _add_creating(graph: RandomGraph, op_type: str) -> None:

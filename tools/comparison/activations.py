@@ -6,21 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from comparison.draw import FLOATS, Array, Draw, Sample, generates
+from comparison.sampler import FLOATS, Array, Sample, Sampler, generates
 
 f32 = np.float32
 
 
-def _float(draw: Draw) -> Any:
+def _float(draw: Sampler) -> Any:
     return FLOATS[draw.pick(["float", "float", "float16", "double"])]
 
 
-def _half(draw: Draw) -> Any:
+def _half(draw: Sampler) -> Any:
     return FLOATS[draw.pick(["float", "float16"])]
 
 
 @generates("Gelu", "FastGelu", "QuickGelu", "ScaledSiLU", "SampleOp")
-def function(draw: Draw, op_type: str) -> Sample:
+def function(draw: Sampler, op_type: str) -> Sample:
     """Return a function of each element, with an optional bias, factor or `alpha`."""
     dtype = f32 if op_type in ("QuickGelu", "SampleOp") else _half(draw)
     if op_type == "Gelu":
@@ -49,7 +49,7 @@ def _rounding_of_tanh(data: Array, bias: Array | None) -> float:
 
 
 @generates("BiasGelu", "BiasSplitGelu", "BiasAdd", "BiasSoftmax", "BiasDropout")
-def with_bias(draw: Draw, op_type: str) -> Sample:
+def with_bias(draw: Sampler, op_type: str) -> Sample:
     """Return data and a bias."""
     dtype = f32 if op_type in ("BiasGelu", "BiasSoftmax") else _half(draw)
     if op_type in ("BiasSplitGelu", "BiasAdd"):
@@ -80,7 +80,7 @@ def with_bias(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("GatedAdd", "GatedRMSNorm", "LinearAttentionGate")
-def gate(draw: Draw, op_type: str) -> Sample:
+def gate(draw: Sampler, op_type: str) -> Sample:
     """Return data and gates."""
     dtype = _half(draw)
     lead = draw.shape(1, 3)
@@ -112,7 +112,7 @@ def gate(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("LayerNormalization", "SimplifiedLayerNormalization")
-def layer_normalization(draw: Draw, op_type: str) -> Sample:
+def layer_normalization(draw: Sampler, op_type: str) -> Sample:
     """Return operators that onnxruntime writes to the default domain."""
     dtype = _float(draw)
     scale_type = dtype if draw.maybe(0.8) else f32
@@ -139,7 +139,7 @@ def layer_normalization(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")
-def skip_normalization(draw: Draw, op_type: str) -> Sample:
+def skip_normalization(draw: Sampler, op_type: str) -> Sample:
     """Return the normalization of a sum."""
     dtype = _float(draw)
     shape = (draw.size(1, 3), draw.size(1, 3), draw.integer(1, 6))
@@ -163,7 +163,7 @@ def skip_normalization(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("EmbedLayerNormalization")
-def embedding(draw: Draw, op_type: str) -> Sample:
+def embedding(draw: Sampler, op_type: str) -> Sample:
     """Return sums of rows of tables, normalized."""
     dtype, i32 = _half(draw), np.int32
     batch, length, width = draw.size(1, 3), draw.size(1, 4), draw.integer(1, 6)
@@ -187,7 +187,7 @@ def embedding(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("GroupNorm", "SkipGroupNorm")
-def group_normalization(draw: Draw, op_type: str) -> Sample:
+def group_normalization(draw: Sampler, op_type: str) -> Sample:
     """Return groups of channels, normalized."""
     dtype, groups = _half(draw), draw.integer(1, 3)
     channels, last = groups * draw.integer(1, 3), draw.integer(0, 1)

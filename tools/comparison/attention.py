@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from comparison.draw import FLOATS, Array, Draw, Sample, generates
+from comparison.sampler import FLOATS, Array, Sample, Sampler, generates
 
 LOWEST = float(np.finfo(np.float32).min)
 i32, f32 = np.int32, np.float32
 
 
-def _heads(draw: Draw) -> tuple[int, int, int, int]:
+def _heads(draw: Sampler) -> tuple[int, int, int, int]:
     """Return batch, sequence length, heads and head size."""
     return draw.size(1, 3), draw.size(1, 4), draw.integer(1, 3), draw.pick([1, 2, 4, 8])
 
 
-def _mask(draw: Draw, batch: int, queries: int, total: int, *, ends: bool = True) -> Array | None:
+def _mask(draw: Sampler, batch: int, queries: int, total: int, *, ends: bool = True) -> Array | None:
     """Return a mask of keys in one of its forms."""
     kinds = ["", "keys", "queries", "padding", "ones", "lengths", *(["ends"] if ends else [])]
     match draw.pick(kinds):
@@ -39,7 +39,7 @@ def _mask(draw: Draw, batch: int, queries: int, total: int, *, ends: bool = True
     return draw.integers((batch, total), i32, 0, 1)
 
 
-def _attributes(draw: Draw, heads: int) -> dict[str, Any]:
+def _attributes(draw: Sampler, heads: int) -> dict[str, Any]:
     values = [-10000.0, -1.0, -65504.0, LOWEST, -1e30, 0.0]
     return {
         "num_heads": heads,
@@ -60,14 +60,14 @@ def _tolerance(mask: Array | None, attributes: dict[str, Any]) -> float:
     return 0.0 if mask is None or step > 1 else 2 * step
 
 
-def _added(draw: Draw, batch: int, heads: int, queries: int, total: int, dtype: Any) -> Array | None:
+def _added(draw: Sampler, batch: int, heads: int, queries: int, total: int, dtype: Any) -> Array | None:
     if draw.maybe(0.7):
         return None
     return draw.floats((draw.pick([1, batch]), draw.pick([1, heads]), queries, total), dtype)
 
 
 @generates("MultiHeadAttention")
-def multi_head_attention(draw: Draw, op_type: str) -> Sample:
+def multi_head_attention(draw: Sampler, op_type: str) -> Sample:
     """Return queries, keys and values in several layouts."""
     dtype = FLOATS[draw.pick(["float", "float16"])]
     batch, queries, heads, size = _heads(draw)
@@ -101,7 +101,7 @@ def multi_head_attention(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("Attention")
-def attention(draw: Draw, op_type: str) -> Sample:
+def attention(draw: Sampler, op_type: str) -> Sample:
     """Return a projection to queries, keys and values."""
     dtype = FLOATS[draw.pick(["float", "float16"])]
     batch, queries, heads, size = _heads(draw)
@@ -127,7 +127,7 @@ def attention(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("QAttention")
-def quantized_attention(draw: Draw, op_type: str) -> Sample:
+def quantized_attention(draw: Sampler, op_type: str) -> Sample:
     """Return a quantized projection."""
     batch, queries, heads, size = _heads(draw)
     hidden, width, kind = draw.integer(1, 6), heads * size, draw.pick([np.uint8, np.int8])
@@ -152,7 +152,7 @@ def quantized_attention(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("GroupQueryAttention")
-def group_query_attention(draw: Draw, op_type: str) -> Sample:
+def group_query_attention(draw: Sampler, op_type: str) -> Sample:
     """Return groups of query heads, with a cache in most samples."""
     dtype = FLOATS[draw.pick(["float", "float16"])]
     batch, shared, size = draw.integer(1, 3), draw.integer(1, 2), draw.pick([8, 16])
@@ -228,7 +228,7 @@ def group_query_attention(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("RotaryEmbedding")
-def rotary_embedding(draw: Draw, op_type: str) -> Sample:
+def rotary_embedding(draw: Sampler, op_type: str) -> Sample:
     """Return data of rank 3 or 4, with one position or one for each token."""
     dtype = FLOATS[draw.pick(["float", "float16"])]
     batch, length, heads, size = draw.size(1, 3), draw.size(1, 4), draw.integer(1, 3), draw.pick([2, 4, 8])
@@ -250,7 +250,7 @@ def rotary_embedding(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("LinearAttention")
-def linear_attention(draw: Draw, op_type: str) -> Sample:
+def linear_attention(draw: Sampler, op_type: str) -> Sample:
     """Return a recurrence over the tokens."""
     batch, length, shared, size = draw.size(1, 2), draw.size(1, 4), draw.integer(1, 2), draw.pick([2, 4])
     heads, value_size = shared * draw.integer(1, 2), draw.pick([2, 3, 4])
@@ -272,7 +272,7 @@ def linear_attention(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("CausalConvWithState")
-def causal_convolution(draw: Draw, op_type: str) -> Sample:
+def causal_convolution(draw: Sampler, op_type: str) -> Sample:
     """Return a convolution of the past."""
     batch, channels, length, width = draw.size(1, 2), draw.integer(1, 4), draw.size(1, 5), draw.integer(1, 4)
     attributes = draw.some(activation=draw.pick(["none", "silu", "swish"]))
@@ -291,7 +291,7 @@ def causal_convolution(draw: Draw, op_type: str) -> Sample:
     return Sample(op_type, inputs, [f32, f32], attributes)
 
 
-def _expert_attributes(draw: Draw, experts: int) -> tuple[dict[str, Any], bool]:
+def _expert_attributes(draw: Sampler, experts: int) -> tuple[dict[str, Any], bool]:
     activation = draw.pick([None, "relu", "gelu", "silu", "identity", "swiglu"])
     attributes: dict[str, Any] = {"activation_type": activation} if activation else {}
     if activation == "swiglu":
@@ -302,7 +302,7 @@ def _expert_attributes(draw: Draw, experts: int) -> tuple[dict[str, Any], bool]:
 
 
 @generates("MoE")
-def experts(draw: Draw, op_type: str) -> Sample:
+def experts(draw: Sampler, op_type: str) -> Sample:
     """Return some networks and the scores of the router."""
     dtype, count = FLOATS[draw.pick(["float", "float16"])], draw.integer(1, 4)
     attributes, is_gated = _expert_attributes(draw, count)
@@ -322,7 +322,7 @@ def experts(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("QMoE")
-def quantized_experts(draw: Draw, op_type: str) -> Sample:
+def quantized_experts(draw: Sampler, op_type: str) -> Sample:
     """Return networks with packed weights."""
     dtype, count = FLOATS[draw.pick(["float", "float16"])], draw.integer(1, 3)
     attributes, is_gated = _expert_attributes(draw, count)

@@ -12,9 +12,9 @@ from onnx import helper
 from comparison import compare  # noqa: F401 - registers generators
 from comparison.compare import KERNELS
 from comparison.differences import difference
-from comparison.draw import GENERATORS, Draw
 from comparison.kernel_faults import fault_of
 from comparison.native_types import with_native_types
+from comparison.sampler import GENERATORS, Sampler
 from opshift.converter.options import AllowLike
 from random_graphs.assembly import model_of
 from random_graphs.execution import CannotRun, run_anywhere
@@ -51,9 +51,9 @@ class Chain(NamedTuple):
     allow: AllowLike = ()
 
 
-def draw_chain(seed: int, index: int) -> Chain | None:
+def sample_chain(seed: int, index: int) -> Chain | None:
     """Return the chain with a number; `None` without outputs that are tensors and equal in two runs."""
-    draw = Draw((seed, index))
+    draw = Sampler((seed, index))
     opset = draw.integer(*OPSETS)
     opsets = {"": opset, ML: draw.integer(1, 5), MICROSOFT: 1}
     is_empty = draw.integer(0, 99) < EMPTY_CHAINS
@@ -90,7 +90,7 @@ def _in_type(value: Any, other: Any) -> Any:
     return value if other.dtype.kind == "O" else value.astype(other.dtype)
 
 
-def _add_contrib(graph: Graph, draw: Draw) -> None:
+def _add_contrib(graph: Graph, draw: Sampler) -> None:
     """Add a node of com.microsoft with new inputs, or with existing values of their types and shapes."""
     op_type = draw.pick(CONTRIB)
     sample = GENERATORS[op_type](draw, op_type)

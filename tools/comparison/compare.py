@@ -11,8 +11,8 @@ import onnxruntime as ort
 from onnx import helper, numpy_helper
 
 from comparison import activations, attention, products, quantized, tensors  # noqa: F401 - register generators
-from comparison.draw import GENERATORS, Array, Draw, Sample
 from comparison.kernel_faults import fault_of
+from comparison.sampler import GENERATORS, Array, Sample, Sampler
 from opshift import ConversionRefused, convert_version
 
 SOURCES = (17, 18, 20, 21, 22, 23)
@@ -58,12 +58,12 @@ class Outcome(NamedTuple):
 def case_at(seed: int, index: int) -> Case:
     """Return the case with a number, the same one in every run."""
     op_type = OPERATORS[index % len(OPERATORS)]
-    draw = Draw((seed, index, zlib.crc32(op_type.encode())))
+    draw = Sampler((seed, index, zlib.crc32(op_type.encode())))
     sample = GENERATORS[op_type](draw, op_type)
     return _in_random_form(sample, draw)
 
 
-def _in_random_form(sample: Sample, draw: Draw) -> Case:
+def _in_random_form(sample: Sample, draw: Sampler) -> Case:
     """Return a model of the sample: inputs fed, constant or computed, with full, partial or no shapes."""
     form = draw.pick(["full", "full", "symbolic", "partial", "no shapes"])
     constant_share, computed_share = draw.pick([0.0, 0.0, 0.5, 1.0]), draw.pick([0.0, 0.0, 0.4])
@@ -101,7 +101,7 @@ def _in_random_form(sample: Sample, draw: Draw) -> Case:
     return Case(sample, model, feeds, draw.pick(TARGETS))
 
 
-def _declared(name: str, array: Array, form: str, draw: Draw) -> onnx.ValueInfoProto:
+def _declared(name: str, array: Array, form: str, draw: Sampler) -> onnx.ValueInfoProto:
     element_type = helper.np_dtype_to_tensor_dtype(array.dtype)
     sizes: list[Any] | None = list(array.shape)
     if form == "no shapes":
@@ -119,7 +119,7 @@ def run_case(case: Case) -> Outcome:
         expected = run_model(case.model, case.feeds)
     except Exception as error:  # onnxruntime has no common class of errors
         return Outcome(op_type, "no kernel", str(error)[:300])
-    return _judge(case, compare(case, expected))
+    return _evaluate(case, compare(case, expected))
 
 
 def compare(case: Case, expected: list[Array]) -> Outcome:
@@ -151,7 +151,7 @@ def compare(case: Case, expected: list[Array]) -> Outcome:
     return Outcome(op_type, "wrong" if problem else "same", problem)
 
 
-def _judge(case: Case, outcome: Outcome) -> Outcome:
+def _evaluate(case: Case, outcome: Outcome) -> Outcome:
     """Return the outcome, or `kernel fault` if the kernel is known to be wrong."""
     fault = fault_of(case.sample) if outcome.kind == "wrong" else None
     return outcome._replace(kind="kernel fault", details=fault.reason) if fault else outcome

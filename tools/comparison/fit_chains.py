@@ -49,7 +49,7 @@ class FitOutcome(NamedTuple):
     """The operators of recognized nodes."""
 
     @property
-    def culprits(self) -> list[str]:
+    def causes(self) -> list[str]:
         """The nodes with an outcome that differs from that of the reference."""
         return list(dict.fromkeys(str(each) for each in self.nodes if each.outcome.outcome != "equal"))
 

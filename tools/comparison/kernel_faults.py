@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from comparison.draw import Sample
+from comparison.sampler import Sample
 
 MAX_WEIGHT = 1e6
 """Weight that enlarges the error of the standard Sigmoid, about 1e-8, beyond the tolerance."""

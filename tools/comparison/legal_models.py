@@ -13,7 +13,7 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 
-from comparison.chains import draw_chain
+from comparison.chains import sample_chain
 from comparison.compare import case_at
 from opshift.checker.check import check
 from opshift.checker.findings import Level
@@ -79,7 +79,7 @@ def count_results(model: onnx.ModelProto) -> None:
 
 def chain_model(rng: random.Random) -> onnx.ModelProto | None:
     """Return a random chain of nodes; `None` if there is none or a runtime rejects it."""
-    chain = draw_chain(rng.randrange(2**32), rng.randrange(2**16))
+    chain = sample_chain(rng.randrange(2**32), rng.randrange(2**16))
     return chain.model if chain is not None and is_accepted(chain.model) else None
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from comparison.draw import FLOATS, Array, Draw, Sample, generates
+from comparison.sampler import FLOATS, Array, Sample, Sampler, generates
 
 f32 = np.float32
 ACTIVATIONS = {
@@ -22,7 +22,7 @@ ACTIVATIONS = {
 
 
 @generates("FusedMatMul", "TransposeMatMul", "FusedMatMulActivation")
-def matmul(draw: Draw, op_type: str) -> Sample:
+def matmul(draw: Sampler, op_type: str) -> Sample:
     """Return products of transposed operands."""
     dtype = f32 if op_type != "FusedMatMul" else FLOATS[draw.pick(["float", "float", "double", "float16"])]
     rows, inner, columns = draw.size(), draw.size(), draw.size()
@@ -53,7 +53,7 @@ def matmul(draw: Draw, op_type: str) -> Sample:
     return Sample(op_type, operands, [dtype], attributes)
 
 
-def _activation(draw: Draw, *, named: bool) -> dict[str, Any]:
+def _activation(draw: Sampler, *, named: bool) -> dict[str, Any]:
     """Return the attributes of a fused activation with numbered, or with named parameters."""
     kind = draw.pick(list(ACTIVATIONS))
     values = [[0.3, 0.5], [0.1, 0.9]][draw.integer(0, 1)][: ACTIVATIONS[kind]]
@@ -66,7 +66,7 @@ def _activation(draw: Draw, *, named: bool) -> dict[str, Any]:
 
 
 @generates("FusedGemm")
-def gemm(draw: Draw, op_type: str) -> Sample:
+def gemm(draw: Sampler, op_type: str) -> Sample:
     """Return Gemm and an activation."""
     rows, inner, columns = draw.size(), draw.size(), draw.size()
     attributes: dict[str, Any] = draw.flags("transA", "transB") | draw.some(
@@ -87,7 +87,7 @@ def gemm(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("GemmFastGelu")
-def gemm_gelu(draw: Draw, op_type: str) -> Sample:
+def gemm_gelu(draw: Sampler, op_type: str) -> Sample:
     """Return a product with an activation."""
     dtype, inner, columns = FLOATS[draw.pick(["float", "float16"])], draw.size(), draw.size()
     data = draw.floats((draw.size(), draw.size(), inner), dtype)
@@ -96,7 +96,7 @@ def gemm_gelu(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("FusedConv", "NhwcConv", "NhwcFusedConv", "QLinearConv")
-def convolution(draw: Draw, op_type: str) -> Sample:
+def convolution(draw: Sampler, op_type: str) -> Sample:
     """Return convolutions of one or two dimensions."""
     dimensions, group, batch = draw.pick([1, 2, 2]), draw.pick([1, 1, 2]), draw.size(1, 2)
     if op_type == "NhwcFusedConv":
@@ -145,7 +145,7 @@ def _windows(size: int, axis: int, kernel: int, attributes: dict[str, Any]) -> i
     return int((padded - reach) // stride) + 1
 
 
-def _quantized_convolution(draw: Draw, shape: Any, weights: Any, attributes: dict[str, Any]) -> Sample:
+def _quantized_convolution(draw: Sampler, shape: Any, weights: Any, attributes: dict[str, Any]) -> Sample:
     kind, other, filters = draw.pick([np.uint8, np.int8]), draw.pick([np.uint8, np.int8]), weights[0]
     other = np.int8 if kind is np.int8 else other
     by_filter = draw.maybe()
@@ -167,7 +167,7 @@ def _quantized_convolution(draw: Draw, shape: Any, weights: Any, attributes: dic
 
 
 @generates("MatMulNBits")
-def packed_matmul(draw: Draw, op_type: str) -> Sample:
+def packed_matmul(draw: Sampler, op_type: str) -> Sample:
     """Return products with weights of 2, 4 or 8 bits."""
     dtype, bits = FLOATS[draw.pick(["float", "float", "float16"])], draw.pick([4, 4, 8, 2])
     block, length, columns = draw.pick([16, 32, 64]), draw.pick([16, 32, 48, 64, 20, 33]), draw.integer(1, 5)
@@ -196,7 +196,7 @@ def packed_matmul(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("MatMulBnb4")
-def bnb_matmul(draw: Draw, op_type: str) -> Sample:
+def bnb_matmul(draw: Sampler, op_type: str) -> Sample:
     """Return products with weights of 4 bits in floating point."""
     block, length, columns = draw.pick([16, 32, 64]), draw.pick([16, 32, 48, 20]), draw.integer(1, 4)
     count = length * columns
@@ -216,7 +216,7 @@ def bnb_matmul(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("GatherBlockQuantized")
-def packed_gather(draw: Draw, op_type: str) -> Sample:
+def packed_gather(draw: Sampler, op_type: str) -> Sample:
     """Return rows of a packed table."""
     dtype, bits, block = (
         FLOATS[draw.pick(["float", "float16"])],

@@ -6,26 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from comparison.draw import FLOATS, Array, Draw, Sample, generates
+from comparison.sampler import FLOATS, Array, Sample, Sampler, generates
 
 f32 = np.float32
 KINDS: list[Any] = [np.uint8, np.int8]
 
 
-def _scale(draw: Draw, low: float = 0.002, high: float = 0.5) -> Array:
+def _scale(draw: Sampler, low: float = 0.002, high: float = 0.5) -> Array:
     return np.array(draw.pick([0.5, 0.25, 1 / 256]), f32) if draw.maybe(0.3) else draw.positive((), low, high)
 
 
-def _zero(draw: Draw, kind: Any, *, optional: bool = True) -> Array | None:
+def _zero(draw: Sampler, kind: Any, *, optional: bool = True) -> Array | None:
     return None if optional and draw.maybe(0.2) else draw.integers((), kind)
 
 
-def _constants(draw: Draw, *positions: int) -> frozenset[int]:
+def _constants(draw: Sampler, *positions: int) -> frozenset[int]:
     return frozenset(positions) if draw.maybe() else frozenset()
 
 
 @generates("QLinearAdd", "QLinearMul")
-def arithmetic(draw: Draw, op_type: str) -> Sample:
+def arithmetic(draw: Sampler, op_type: str) -> Sample:
     """Return two operands that broadcast."""
     kind, shape = draw.pick(KINDS), draw.shape(0, 4)
     other = tuple(1 if draw.maybe(0.3) else size for size in shape)[
@@ -43,7 +43,7 @@ def arithmetic(draw: Draw, op_type: str) -> Sample:
 @generates(
     "QLinearSigmoid", "QLinearLeakyRelu", "QLinearReduceMean", "QLinearSoftmax", "QLinearGlobalAveragePool"
 )
-def function(draw: Draw, op_type: str) -> Sample:
+def function(draw: Sampler, op_type: str) -> Sample:
     """Return functions of one operand; some kernels end the process without zero points."""
     kind, attributes = draw.pick(KINDS), dict[str, Any]()
     shape = draw.shape(3, 4) if op_type == "QLinearGlobalAveragePool" else draw.shape(1, 4)
@@ -71,7 +71,7 @@ def function(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("QLinearAveragePool", "NhwcMaxPool")
-def pooling(draw: Draw, op_type: str) -> Sample:
+def pooling(draw: Sampler, op_type: str) -> Sample:
     """Return pools of one or two dimensions."""
     kind, dimensions, is_max = draw.pick(KINDS), draw.pick([1, 2, 2, 3]), op_type == "NhwcMaxPool"
     kernel, sizes = (
@@ -104,7 +104,7 @@ def pooling(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("QLinearConcat")
-def concat(draw: Draw, op_type: str) -> Sample:
+def concat(draw: Sampler, op_type: str) -> Sample:
     """Return operands with separate scales."""
     kind, shape = draw.pick(KINDS), draw.shape(1, 3)
     axis = draw.integer(-len(shape), len(shape) - 1)
@@ -128,7 +128,7 @@ def concat(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("QLinearWhere")
-def where(draw: Draw, op_type: str) -> Sample:
+def where(draw: Sampler, op_type: str) -> Sample:
     """Return a choice between two operands."""
     kind, shape = draw.pick(KINDS), draw.shape(0, 3)
 
@@ -143,7 +143,7 @@ def where(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("QuantizeLinear", "DequantizeLinear")
-def quantize(draw: Draw, op_type: str) -> Sample:
+def quantize(draw: Sampler, op_type: str) -> Sample:
     """Return per-tensor and per-axis quantization of types that ONNX gained later."""
     kind, dtype = draw.pick([*KINDS, np.uint16, np.int16]), FLOATS[draw.pick(["float", "float", "float16"])]
     shape = draw.shape(1, 3)
@@ -167,7 +167,7 @@ def quantize(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("QGemm")
-def gemm(draw: Draw, op_type: str) -> Sample:
+def gemm(draw: Sampler, op_type: str) -> Sample:
     """Return a product with a result of floats or 8-bit integers."""
     kind, other = draw.pick(KINDS), draw.pick(KINDS)
     rows, inner, columns = draw.size(), draw.size(), draw.size()
@@ -196,7 +196,7 @@ def gemm(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("DynamicQuantizeMatMul")
-def dynamic_matmul(draw: Draw, op_type: str) -> Sample:
+def dynamic_matmul(draw: Sampler, op_type: str) -> Sample:
     """Return a product of data that the node quantizes."""
     inner, columns, kind = draw.size(), draw.size(), draw.pick(KINDS)
     size = draw.pick([(), (1,), (columns,)])
@@ -209,7 +209,7 @@ def dynamic_matmul(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("MatMulIntegerToFloat")
-def scaled_matmul(draw: Draw, op_type: str) -> Sample:
+def scaled_matmul(draw: Sampler, op_type: str) -> Sample:
     """Return a product of integers, scaled to floats."""
     inner, columns, kind, other = draw.size(), draw.size(), draw.pick(KINDS), draw.pick(KINDS)
     size = draw.pick([(), (1,), (columns,)])
@@ -223,7 +223,7 @@ def scaled_matmul(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("MatMulInteger16")
-def wide_matmul(draw: Draw, op_type: str) -> Sample:
+def wide_matmul(draw: Sampler, op_type: str) -> Sample:
     """Return a product of 16-bit integers."""
     inner = draw.size()
     batches = draw.shape(0, 1)
@@ -235,7 +235,7 @@ def wide_matmul(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("MulInteger")
-def product(draw: Draw, op_type: str) -> Sample:
+def product(draw: Sampler, op_type: str) -> Sample:
     """Return a product of each two elements."""
     kind, shape = draw.pick(KINDS), draw.shape(0, 3)
     inputs = [draw.integers(shape, kind), _zero(draw, kind), draw.integers(shape, kind), _zero(draw, kind)]
@@ -243,7 +243,7 @@ def product(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("ReduceSumInteger")
-def total(draw: Draw, op_type: str) -> Sample:
+def total(draw: Sampler, op_type: str) -> Sample:
     """Return a sum."""
     kind, shape = draw.pick(KINDS), draw.shape(1, 3)
     attributes = {"axes": [draw.integer(-len(shape), len(shape) - 1)], "keepdims": draw.integer(0, 1)}

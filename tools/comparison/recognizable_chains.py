@@ -16,8 +16,8 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from comparison.chains import Chain
 from comparison.differences import difference
-from comparison.draw import Draw
 from comparison.native_types import with_native_types
+from comparison.sampler import Sampler
 from opshift import convert_version
 from opshift.converter.recognition.load import operator_names
 from opshift.converter.recognition.matching import COMMUTATIVE
@@ -55,10 +55,10 @@ def _names() -> tuple[str, ...]:
     return tuple(each for each in operator_names(default_registry()) if each not in EXCLUDED)
 
 
-def draw_recognizable_chain(seed: int, index: int) -> Chain | None:
+def sample_recognizable_chain(seed: int, index: int) -> Chain | None:
     """Return the chain with a number; `None` without an expansion that runs, and is equal in two runs."""
-    draw = Draw((seed, index))
-    graph, names = _drawn(draw)
+    draw = Sampler((seed, index))
+    graph, names = _sampled(draw)
     model = model_of(graph)
     data = {each.name: each.data for each in graph.values}
     kept = [each for each in model.graph.output if isinstance(data.get(each.name), np.ndarray)]
@@ -81,7 +81,7 @@ def draw_recognizable_chain(seed: int, index: int) -> Chain | None:
     return None
 
 
-def _drawn(draw: Draw) -> tuple[Graph, list[str]]:
+def _sampled(draw: Sampler) -> tuple[Graph, list[str]]:
     """Return a graph, and the names of its recognizable operators."""
     opset = draw.integer(*OPSETS)
     opsets = {"": opset, ML: 3}
@@ -99,7 +99,7 @@ def _drawn(draw: Draw) -> tuple[Graph, list[str]]:
     return graph, names
 
 
-def _expanded(model: onnx.ModelProto, names: list[str], draw: Draw) -> onnx.ModelProto:
+def _expanded(model: onnx.ModelProto, names: list[str], draw: Sampler) -> onnx.ModelProto:
     """Return a model without operators: at an older opset, or with their function bodies."""
     result = model
     if draw.maybe(0.6):
@@ -112,7 +112,7 @@ def _expanded(model: onnx.ModelProto, names: list[str], draw: Draw) -> onnx.Mode
     return result
 
 
-def swap_operands(graph: onnx.GraphProto, draw: Draw) -> None:
+def swap_operands(graph: onnx.GraphProto, draw: Sampler) -> None:
     """Swap the operands of a commutative node."""
     nodes = [each for each in graph.node if each.op_type in COMMUTATIVE and len(each.input) == 2]
     if nodes:
@@ -120,7 +120,7 @@ def swap_operands(graph: onnx.GraphProto, draw: Draw) -> None:
         node.input[:] = [*reversed(node.input)]
 
 
-def read_elsewhere(graph: onnx.GraphProto, draw: Draw) -> None:
+def add_other_reader(graph: onnx.GraphProto, draw: Sampler) -> None:
     """Let another node, or a graph output, read a value inside of the graph."""
     names = [name for node in graph.node if node.op_type != "Constant" for name in node.output if name]
     outputs = {each.name for each in graph.output}
@@ -133,7 +133,7 @@ def read_elsewhere(graph: onnx.GraphProto, draw: Draw) -> None:
             graph.output.add(name=name)
 
 
-def insert_identity(graph: onnx.GraphProto, draw: Draw) -> None:
+def insert_identity(graph: onnx.GraphProto, draw: Sampler) -> None:
     """Insert an Identity before an operand of a node."""
     positions = [index for index, each in enumerate(graph.node) if any(each.input)]
     if positions:
@@ -148,7 +148,7 @@ def insert_identity(graph: onnx.GraphProto, draw: Draw) -> None:
         graph.node.extend([*others[:position], identity, *others[position:]])
 
 
-def change_constant(graph: onnx.GraphProto, draw: Draw) -> None:
+def change_constant(graph: onnx.GraphProto, draw: Sampler) -> None:
     """Change the elements of a constant a little, or to other ones, or its dimensions."""
     tensors = list(graph.initializer)
     tensors += [a.t for n in graph.node if n.op_type == "Constant" for a in n.attribute if a.name == "value"]
@@ -171,7 +171,7 @@ def change_constant(graph: onnx.GraphProto, draw: Draw) -> None:
         tensor.CopyFrom(numpy_helper.from_array(np.asarray(changed, dtype), name))
 
 
-def change_operand(graph: onnx.GraphProto, draw: Draw) -> None:
+def change_operand(graph: onnx.GraphProto, draw: Sampler) -> None:
     """Let a node read another value, one that is computed before it."""
     positions = [index for index, each in enumerate(graph.node) if any(each.input)]
     if positions:
@@ -193,7 +193,7 @@ OTHER_OPERATORS = {
 """Operators with the same inputs and attributes, which compute something else."""
 
 
-def change_operator(graph: onnx.GraphProto, draw: Draw) -> None:
+def change_operator(graph: onnx.GraphProto, draw: Sampler) -> None:
     """Replace the operator of a node by one with the same inputs and attributes."""
     nodes = [each for each in graph.node if each.op_type in OTHER_OPERATORS]
     if nodes:
@@ -201,7 +201,7 @@ def change_operator(graph: onnx.GraphProto, draw: Draw) -> None:
         node.op_type = OTHER_OPERATORS[node.op_type]
 
 
-def change_attribute(graph: onnx.GraphProto, draw: Draw) -> None:
+def change_attribute(graph: onnx.GraphProto, draw: Sampler) -> None:
     """Change an attribute that is a number or a list, such as an axis or a permutation."""
     found = [
         each
@@ -222,7 +222,7 @@ def change_attribute(graph: onnx.GraphProto, draw: Draw) -> None:
             attribute.CopyFrom(helper.make_attribute(attribute.name, changed))
 
 
-def write_square(graph: onnx.GraphProto, draw: Draw) -> None:
+def write_square(graph: onnx.GraphProto, draw: Sampler) -> None:
     """Write the square of a value in another way: Mul and Pow."""
     products = [each for each in graph.node if each.op_type == "Mul" and len(set(each.input)) == 1]
     if products:
@@ -232,7 +232,7 @@ def write_square(graph: onnx.GraphProto, draw: Draw) -> None:
         graph.initializer.append(numpy_helper.from_array(np.array(2, np.float32), name))
 
 
-def hide_sizes(graph: onnx.GraphProto, draw: Draw) -> None:
+def hide_sizes(graph: onnx.GraphProto, draw: Sampler) -> None:
     """Remove the declared sizes of an input: the rank, or with names."""
     if graph.input:
         value = draw.pick([*graph.input])
@@ -243,7 +243,7 @@ def hide_sizes(graph: onnx.GraphProto, draw: Draw) -> None:
 
 
 CHANGE_FUNCTIONS = (
-    swap_operands, read_elsewhere, insert_identity, change_constant, change_operand, change_operator,
+    swap_operands, add_other_reader, insert_identity, change_constant, change_operand, change_operator,
     change_attribute, write_square, hide_sizes,
 )  # fmt: skip
 """Changes of a graph."""

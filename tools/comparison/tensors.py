@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from comparison.draw import FLOATS, Array, Draw, Sample, generates
+from comparison.sampler import FLOATS, Array, Sample, Sampler, generates
 
 f32, i32, i64 = np.float32, np.int32, np.int64
 
 
-def _data(draw: Draw, shape: tuple[int, ...]) -> Array:
+def _data(draw: Sampler, shape: tuple[int, ...]) -> Array:
     """Return numbers of a random type."""
     kind = draw.pick([f32, np.float64, i64, i32])
     return draw.floats(shape, kind) if kind in (f32, np.float64) else draw.integers(shape, kind, -9, 9)
 
 
 @generates("ExpandDims")
-def expand_dims(draw: Draw, op_type: str) -> Sample:
+def expand_dims(draw: Sampler, op_type: str) -> Sample:
     """Return a new axis."""
     data = _data(draw, draw.shape(0, 3))
     axis = np.array(draw.integer(-data.ndim - 1, data.ndim), i32)
@@ -26,7 +26,7 @@ def expand_dims(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("Pad")
-def pad(draw: Draw, op_type: str) -> Sample:
+def pad(draw: Sampler, op_type: str) -> Sample:
     """Return padding as an input."""
     dtype = FLOATS[draw.pick(["float", "double"])]
     mode = draw.pick([None, "constant", "edge", "reflect"])
@@ -40,7 +40,7 @@ def pad(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("Range")
-def number_range(draw: Draw, op_type: str) -> Sample:
+def number_range(draw: Sampler, op_type: str) -> Sample:
     """Return numbers with a step."""
     kind = draw.pick([f32, np.float64, i64, i32, np.int16])
     size = draw.pick([(), (1,)])
@@ -50,7 +50,7 @@ def number_range(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("Rfft")
-def transform(draw: Draw, op_type: str) -> Sample:
+def transform(draw: Sampler, op_type: str) -> Sample:
     """Return Fourier transforms."""
     return Sample(
         op_type,
@@ -61,7 +61,7 @@ def transform(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("GatherND")
-def gather(draw: Draw, op_type: str) -> Sample:
+def gather(draw: Sampler, op_type: str) -> Sample:
     """Return elements at indices."""
     data = _data(draw, tuple(draw.integer(1, 4) for _ in range(draw.integer(1, 3))))
     depth = draw.integer(1, data.ndim)
@@ -72,7 +72,7 @@ def gather(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("GridSample")
-def grid_sample(draw: Draw, op_type: str) -> Sample:
+def grid_sample(draw: Sampler, op_type: str) -> Sample:
     """Return samples of images."""
     batch = draw.size(1, 2)
     attributes = draw.flags("align_corners")
@@ -84,7 +84,7 @@ def grid_sample(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("CropAndResize")
-def crop(draw: Draw, op_type: str) -> Sample:
+def crop(draw: Sampler, op_type: str) -> Sample:
     """Return boxes of images."""
     batch, count = draw.integer(1, 2), draw.size(1, 3)
     attributes: dict[str, Any] = draw.some(extrapolation_value=2.5, mode=draw.pick(["bilinear", "nearest"]))
@@ -97,7 +97,7 @@ def crop(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("TorchEmbedding")
-def rows(draw: Draw, op_type: str) -> Sample:
+def rows(draw: Sampler, op_type: str) -> Sample:
     """Return rows of a table."""
     inputs: list[Array | None] = [draw.floats((4, draw.size())), draw.integers(draw.shape(0, 2), i64, 0, 3)]
     inputs += [
@@ -108,7 +108,7 @@ def rows(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("Trilu")
-def triangle(draw: Draw, op_type: str) -> Sample:
+def triangle(draw: Sampler, op_type: str) -> Sample:
     """Return triangles of matrices."""
     kind = draw.pick([f32, np.float64, i64])
     shape = (*draw.shape(0, 1), draw.size(), draw.size())
@@ -118,14 +118,14 @@ def triangle(draw: Draw, op_type: str) -> Sample:
 
 
 @generates("Unique")
-def unique(draw: Draw, op_type: str) -> Sample:
+def unique(draw: Sampler, op_type: str) -> Sample:
     """Return distinct elements."""
     data = draw.integers((draw.size(1, 6),), i64, 0, 3).astype(f32)
     return Sample(op_type, [data], [f32, i64, i64], {})
 
 
 @generates("NGramRepeatBlock")
-def repeats(draw: Draw, op_type: str) -> Sample:
+def repeats(draw: Sampler, op_type: str) -> Sample:
     """Return scores of tokens, and the tokens so far."""
     batch, vocabulary = draw.size(1, 3), draw.integer(2, 5)
     ids = draw.integers((batch, draw.size(1, 7)), i64, 0, vocabulary - 1)

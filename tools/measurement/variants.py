@@ -112,7 +112,7 @@ def quantized(network: NetworkModel, random: Random) -> NetworkModel:
         samples = _Samples(network.feeds)
         quantize_static(network.model, str(path), samples, **settings, extra_options=extra)
 
-    return _written(network, write, ", ".join(map(str, [*settings.values(), *extra.values()])))
+    return _serialized(network, write, ", ".join(map(str, [*settings.values(), *extra.values()])))
 
 
 def dynamically_quantized(network: NetworkModel, random: Random) -> NetworkModel:
@@ -122,7 +122,7 @@ def dynamically_quantized(network: NetworkModel, random: Random) -> NetworkModel
     def write(path: Path) -> None:
         quantize_dynamic(network.model, str(path), weight_type=weight_type, per_channel=per_channel)
 
-    return _written(network, write, f"dynamic {weight_type}, {per_channel}")
+    return _serialized(network, write, f"dynamic {weight_type}, {per_channel}")
 
 
 def in_blocks(network: NetworkModel, random: Random) -> NetworkModel:
@@ -202,7 +202,7 @@ VARIANTS: tuple[Variant, ...] = (
 )  # fmt: skip
 
 
-def _written(network: NetworkModel, write: Callable[[Path], None], text: str) -> NetworkModel:
+def _serialized(network: NetworkModel, write: Callable[[Path], None], text: str) -> NetworkModel:
     with TemporaryDirectory() as folder:
         path = Path(folder, "model.onnx")
         write(path)

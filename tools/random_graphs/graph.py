@@ -16,7 +16,7 @@ MIN_OPSET_ANY_CONSTANT = 9
 """Before this opset, Constant supports floats only."""
 
 
-class Draw(Protocol):
+class Sampler(Protocol):
     """Source of random choices."""
 
     def integer(self, low: int, high: int) -> int:
@@ -37,7 +37,7 @@ class Graph:
 
     def __init__(
         self,
-        draw: Draw,
+        draw: Sampler,
         opsets: Mapping[str, int],
         ir_version: int,
         seed: int,

@@ -9,7 +9,7 @@ from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import default_registry
 from random_graphs.assembly import model_of
 from random_graphs.bodies import BUILDERS
-from random_graphs.graph import Draw, Graph
+from random_graphs.graph import Graph, Sampler
 from random_graphs.nodes import add_node
 
 if TYPE_CHECKING:
@@ -66,7 +66,9 @@ def ir_versions(opset: int) -> list[int]:
     return [10, 11] if opset >= 22 else [4, 6, 8, 9, 10] if opset > 8 else [3, 4, 8, 10]
 
 
-def draw_case(draw: Draw, opsets: tuple[int, int], nodes: tuple[int, int], *, empty: bool = False) -> Case:
+def sample_case(
+    draw: Sampler, opsets: tuple[int, int], nodes: tuple[int, int], *, empty: bool = False
+) -> Case:
     """Draw a model at an opset from a range, with a number of nodes from a range."""
     opset = draw.integer(*opsets)
     ir_version = draw.pick(ir_versions(opset))

@@ -144,7 +144,7 @@ class _LimitSearch:
             far = min(near + step, len(self._targets) - 1)
             refused = self._refusals(far)
             self._bisect(near, far, refused)
-            # a refused node takes longer to plan than the others, and should not be planned repeatedly
+            # planning a refused node is slow, and should not be repeated
             near, step = far, 1 if refused else step * 2
         return self._found
 

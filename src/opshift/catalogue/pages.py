@@ -43,7 +43,7 @@ ABOUT = (
 )
 
 
-def home_page(renderer: Renderer, operators: OperatorViews, opsets: OpsetViews, runtimes: Runtimes) -> Pages:
+def index_page(renderer: Renderer, operators: OperatorViews, opsets: OpsetViews, runtimes: Runtimes) -> Pages:
     """Yield the first page: an introduction, and all operators by category."""
     views = list(chain.from_iterable(operators.values()))
     categories: dict[str, list[OperatorView]] = {}

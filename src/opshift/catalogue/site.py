@@ -19,7 +19,7 @@ from opshift.catalogue.data_package import data_files
 from opshift.catalogue.documents import DocumentPage, heading_anchor, read_documents
 from opshift.catalogue.pages import (
     document_pages,
-    home_page,
+    index_page,
     missing_page,
     operator_pages,
     opset_pages,
@@ -188,7 +188,7 @@ def build_site(registry: Registry, package: str, *, url: str = "", converter: st
     documents = read_documents({str(each.id): paths.version_path(each) for each in versions})
     files = dict(
         chain(
-            home_page(renderer, operators, opsets, runtimes),
+            index_page(renderer, operators, opsets, runtimes),
             operator_pages(renderer, operators, registry, runtimes),
             opset_pages(renderer, opsets),
             release_page(renderer, opsets, registry),

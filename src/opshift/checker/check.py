@@ -191,7 +191,7 @@ class Walk:
         training = CheckedTraining(info, index, main, graphs)
         for part in ("initialization", "algorithm"):
             if info.HasField(part):
-                graph, place = getattr(info, part), f"{training.place}.{part}"
+                graph, place = getattr(info, part), f"{training.location}.{part}"
                 # The main graph is the parent: training graphs can read its values.
                 graphs[part] = CheckedGraph(graph, place, main.model, main.opsets, main, is_top=True)
                 self._graph(graphs[part])
@@ -232,7 +232,7 @@ class Walk:
         for sparse in sparse_tensors_in(attribute.proto):
             self._sparse(CheckedSparseTensor(sparse, attribute, "sparse tensor", outer.model))
         for proto in graphs_in(attribute.proto):
-            place = f"{outer.place} / {node.name or node.op_type}.{attribute.proto.name}"
+            place = f"{outer.location} / {node.name or node.op_type}.{attribute.proto.name}"
             graph = CheckedGraph(proto, place, outer.model, outer.opsets, outer, owner=node)
             self._graph(graph)
             outer.read_names |= graph.read_names

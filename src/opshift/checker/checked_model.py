@@ -24,7 +24,7 @@ from opshift.registry.registry import Registry
 class ModelSource(NamedTuple):
     """Model that could not be read, or only in part."""
 
-    place: str
+    location: str
     error: str = ""
     remedy: str = ""
     is_text: bool = True
@@ -45,7 +45,7 @@ class CheckedModel:
         passed_keys: cache keys of nodes, attributes and typed nodes that break no rule.
     """
 
-    place = "model"
+    location = "model"
 
     def __init__(self, proto: ModelProto, registry: Registry, folder: Path | None = None) -> None:
         self.proto = proto

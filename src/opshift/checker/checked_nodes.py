@@ -38,10 +38,10 @@ class CheckedNode:
         self.outputs: list[str] = proto.output[:]
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The graph or function, and the node in it."""
         labelled = node_label(self.proto.name, self.proto.op_type, self.outputs)
-        return f"{self.container.place}, node {labelled}"
+        return f"{self.container.location}, node {labelled}"
 
 
 class CheckedCall(CheckedNode):
@@ -104,9 +104,9 @@ class CheckedAttribute:
         return not self.fields or (len(self.fields) == 1 and TYPE_BY_FIELD[self.fields[0]].is_plain)
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The node, and the attribute in it."""
-        return f"{self.node.place}, attribute {self.proto.name!r}"
+        return f"{self.node.location}, attribute {self.proto.name!r}"
 
 
 class CheckedValue(NamedTuple):
@@ -117,9 +117,9 @@ class CheckedValue(NamedTuple):
     role: str
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The graph or function, and the value in it."""
-        return f"{self.container.place}, {self.role} {self.proto.name!r}"
+        return f"{self.container.location}, {self.role} {self.proto.name!r}"
 
 
 class CheckedSparseTensor(NamedTuple):
@@ -131,9 +131,9 @@ class CheckedSparseTensor(NamedTuple):
     model: CheckedModel
 
     @property
-    def place(self) -> str:
-        """The place of the owner, and the tensor in it."""
-        return f"{self.owner.place}, {self.role}{_quoted(self.proto.values.name)}"
+    def location(self) -> str:
+        """The location of the owner, and the tensor in it."""
+        return f"{self.owner.location}, {self.role}{_quoted(self.proto.values.name)}"
 
 
 class CheckedTensor(NamedTuple):
@@ -145,9 +145,9 @@ class CheckedTensor(NamedTuple):
     model: CheckedModel
 
     @property
-    def place(self) -> str:
-        """The place of the owner, and the tensor in it."""
-        return f"{self.owner.place}, {self.role}{_quoted(self.proto.name)}"
+    def location(self) -> str:
+        """The location of the owner, and the tensor in it."""
+        return f"{self.owner.location}, {self.role}{_quoted(self.proto.name)}"
 
     @property
     def kind(self) -> ElementType | None:
@@ -188,7 +188,7 @@ class CheckedTraining(NamedTuple):
     graphs: Mapping[str, CheckedGraph]
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The entry of `training_info`."""
         return f"training_info[{self.position}]"
 

@@ -18,7 +18,7 @@ from opshift.registry.models import OperatorVersion, Parameter
 class NewerFeatures:
     """Uses of features and element types that are newer than a model's IR version."""
 
-    place = "model"
+    location = "model"
 
     def __init__(self, model: CheckedModel) -> None:
         self.ir_version = model.ir_version
@@ -53,9 +53,9 @@ class ShapedNode:
         self.view = node.container.scope.node(node.proto)
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The graph or function, and the node in it."""
-        return self.node.place
+        return self.node.location
 
     @cached_property
     def context(self) -> KnownShapes:
@@ -100,9 +100,9 @@ class TypedNode:
         self.outputs = [element_type(name) if name else None for name in node.outputs]
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The graph or function, and the node in it."""
-        return self.node.place
+        return self.node.location
 
     @property
     def cache_key(self) -> Hashable:

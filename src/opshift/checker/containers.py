@@ -44,7 +44,7 @@ class CheckedContainer:
     """A graph or function.
 
     Attributes:
-        place: its name in messages.
+        location: its name in messages.
         imports: its opset imports as part of cache keys.
         is_top: whether it is the main graph or a training graph, not an attribute of a node.
         scope: its values; `defined_names` has the outputs of the nodes before the current one.
@@ -58,7 +58,7 @@ class CheckedContainer:
     def __init__(
         self,
         proto: ContainerProto,
-        place: str,
+        location: str,
         model: CheckedModel,
         opsets: Mapping[str, int],
         parent: CheckedContainer | None = None,
@@ -67,7 +67,7 @@ class CheckedContainer:
         is_top: bool = False,
     ) -> None:
         self.proto = proto
-        self.place = place
+        self.location = location
         self.model = model
         self.opsets = opsets
         self.imports = frozenset(opsets.items())

@@ -22,8 +22,8 @@ class CheckTarget(Protocol):
     """Object that a rule checks."""
 
     @property
-    def place(self) -> str:
-        """Place of the object, for findings."""
+    def location(self) -> str:
+        """Location of the object, for findings."""
         ...
 
 
@@ -45,7 +45,7 @@ class Rule:
     def to_finding(self, target: CheckTarget, problem: str | Problem) -> Finding:
         """Return the finding for a problem of an object."""
         reason, remedy, place = problem if isinstance(problem, Problem) else (problem, "", "")
-        return Finding(self.id, self.level, place or target.place, reason, remedy or self.remedy)
+        return Finding(self.id, self.level, place or target.location, reason, remedy or self.remedy)
 
 
 _TABLE: RuleTable[Rule] = RuleTable("opshift.checker.rules")

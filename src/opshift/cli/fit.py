@@ -60,8 +60,8 @@ def fit(
             rich_help_panel=options.TARGET,
             metavar="OPERATOR",
             help="First, replace nodes that compute the same as an operator of which the runtime has a "
-            "kernel, such as Gelu, by a node of it; `all` for every such operator, except for those whose "
-            "kernels are slow. May be repeated. "
+            "kernel, such as Gelu, by a node of it; `all` for every such operator, except for those with "
+            "slow kernels. May be repeated. "
             "--allow approximate accepts those that round differently, too.",
         ),
     ] = None,

@@ -43,7 +43,7 @@ class Unanswered(Exception):
 
 
 MANY_QUESTIONS = 16
-"""Number of questions of one rule after which the similar ones are asked without it."""
+"""Number of questions of one rule after which `questions_after` yields the similar ones, too."""
 
 
 def questions_after(

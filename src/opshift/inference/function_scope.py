@@ -152,7 +152,7 @@ class FunctionTable:
         with self._body_of_call(proto, scope) as body:
             if body is None:
                 return []
-            # Only those that the call names: the function may have many more.
+            # The function may have many more outputs than the call names.
             named = zip(proto.output, body.outputs, strict=False)
             return [fact(body, inner) if outer else None for outer, inner in named]
 

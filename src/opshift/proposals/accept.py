@@ -242,7 +242,7 @@ def _definition_text(draft: DefinedDraft, tree: Path) -> str:
 def _not_appendable(draft: DefinedDraft, problem: str) -> DefinitionError:
     return DefinitionError(
         f"the tree's {draft.operator.name} with the new version appended{problem}",
-        place=draft.folder.place(OPERATOR),
+        place=draft.folder.locate(OPERATOR),
         remedy="copy the tree's definition to operator.yaml and only append to it",
     )
 

@@ -196,7 +196,7 @@ class Candidates(Generic[Content]):
             self._count += 1
 
     def find(self, names: ValueNames, facts: Facts) -> Content | None:
-        """Return the outcome for a node with these names; `None` if none has its answers."""
+        """Return the outcome for a node with these names; `None` without one that has its answers."""
         found = self._outcomes.get(None)
         while type(found) is _Branch:
             # Inlines `answer_to`: the calls would take longer than the rest of most searches.

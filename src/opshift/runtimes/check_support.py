@@ -109,7 +109,7 @@ class _Notes(FrozenRecord):
     doubtful: dict[str, None] = field(default_factory=dict)
 
 
-class _Asked(NamedTuple):
+class _QueriedFacts(NamedTuple):
     """Facts that determine the answers of a runtime for nodes with equal types."""
 
     restrictions: tuple[Restriction, ...]
@@ -254,7 +254,7 @@ class RuntimeCheck:
         checks: list[RuntimeCheck] = [self]
         while checks[-1]._fallback is not None:
             checks.append(checks[-1]._fallback)
-        asked = tuple(each._asked(first) for each in checks)
+        asked = tuple(each._queried_facts(first) for each in checks)
         if first.operator is not None and not any(map(any, asked)):
             return [group.nodes]
 
@@ -264,16 +264,16 @@ class RuntimeCheck:
 
         return group.kinds(asked, kind)
 
-    def _asked(self, node: ModelNode) -> _Asked:
+    def _queried_facts(self, node: ModelNode) -> _QueriedFacts:
         """Return what the answers for nodes with the operator and the types of a node depend on."""
         identity, has_kernel = self._identity(node), bool(self._kernel(node))
         errors = self._runtime.errors_of(identity) if has_kernel or self._refuses_wrong else ()
         reads_bodies = not has_kernel and self._runtime.expands_functions
         reads_outdated = reads_bodies and self._runtime.expands_outdated_bodies
         restrictions = (*self._runtime.restrictions_of(identity), *errors)
-        return _Asked(restrictions, reads_bodies, reads_outdated, self._schemas is not None)
+        return _QueriedFacts(restrictions, reads_bodies, reads_outdated, self._schemas is not None)
 
-    def _facts(self, node: ModelNode, model: ModelNodes, asked: _Asked) -> Hashable:
+    def _facts(self, node: ModelNode, model: ModelNodes, asked: _QueriedFacts) -> Hashable:
         body = asked.bodies and self._uses_body(node) and model.body(node)
         return body, tuple(concerns(each, node) for each in asked.restrictions)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from comparison.compare import KERNELS, OPERATORS, case_at, run_case
-from comparison.draw import GENERATORS, Draw, Sample
 from comparison.kernel_faults import KERNEL_FAULTS
+from comparison.sampler import GENERATORS, Sample, Sampler
 from opshift import default_registry
 from opshift.registry.models import OperatorVersion
 
@@ -57,7 +57,7 @@ def _convertible() -> list[OperatorVersion]:
 
 
 def _samples(op_type: str) -> list[Sample]:
-    return [GENERATORS[op_type](Draw((1, index)), op_type) for index in range(SAMPLES)]
+    return [GENERATORS[op_type](Sampler((1, index)), op_type) for index in range(SAMPLES)]
 
 
 def test_every_convertible_operator_has_a_generator() -> None:

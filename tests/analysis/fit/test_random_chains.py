@@ -14,10 +14,10 @@ from support.execution import build, run
 from support.runtimes import fictional_runtime, needs_newest_onnx
 
 from compare_fit import worker_of
-from comparison.chains import Chain, draw_chain
+from comparison.chains import Chain, sample_chain
 from comparison.fit_chains import FAULTS, FitOutcome, fit_chain
 from comparison.measure_nodes import conflicting_node, wrong_text
-from comparison.recognizable_chains import draw_recognizable_chain
+from comparison.recognizable_chains import sample_recognizable_chain
 from measurement.run_models import Worker
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.restrictions import Restriction
@@ -63,7 +63,7 @@ def faulty_worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
 
 
 def _faults(first: int, count: int, worker: Worker) -> dict[int, FitOutcome]:
-    chains = {index: draw_chain(0, index) for index in range(first, first + count)}
+    chains = {index: sample_chain(0, index) for index in range(first, first + count)}
     runtime = get_runtime(RUNTIME)
     found = {index: fit_chain(each, runtime, worker) for index, each in chains.items() if each}
     return {index: each for index, each in found.items() if each.kind in FAULTS}
@@ -82,7 +82,7 @@ def test_many_fitted_chains_keep_their_outputs(worker: Worker) -> None:
 
 def _recognized(indices: range, worker: Worker) -> dict[int, FitOutcome]:
     """Return the outcomes of chains that contain the nodes that express operators, and variants of them."""
-    chains = {index: draw_recognizable_chain(0, index) for index in indices}
+    chains = {index: sample_recognizable_chain(0, index) for index in indices}
     return {i: fit_chain(each, get_runtime(RUNTIME), worker) for i, each in chains.items() if each}
 
 
@@ -102,11 +102,11 @@ def test_many_recognized_chains_keep_their_outputs(worker: Worker) -> None:
 
 
 def test_a_chain_depends_on_its_number_only() -> None:
-    one, other = draw_chain(0, 3), draw_chain(0, 3)
+    one, other = sample_chain(0, 3), sample_chain(0, 3)
     assert one is not None
     assert other is not None
     assert one.model == other.model
-    assert draw_chain(0, 3).model != draw_chain(1, 3).model  # type: ignore[union-attr]
+    assert sample_chain(0, 3).model != sample_chain(1, 3).model  # type: ignore[union-attr]
 
 
 def _runtime(wrong: Wrong) -> Runtime:
@@ -115,7 +115,7 @@ def _runtime(wrong: Wrong) -> Runtime:
 
 
 @pytest.mark.parametrize(
-    ("op_type", "wrong", "kind", "culprits"),
+    ("op_type", "wrong", "kind", "causes"),
     [
         ("Celu", {}, "kernel", ["ai.onnx.Celu:12(T: float) differs"]),
         ("Celu", {"ai.onnx.Celu:12": "alpha"}, "recorded", ["ai.onnx.Celu:12(T: float) differs, recorded"]),
@@ -126,14 +126,14 @@ def _runtime(wrong: Wrong) -> Runtime:
     ],
 )
 def test_names_the_node_that_causes_a_fault(
-    op_type: str, wrong: Wrong, kind: str, culprits: list[str], faulty_worker: Worker
+    op_type: str, wrong: Wrong, kind: str, causes: list[str], faulty_worker: Worker
 ) -> None:
     attributes = {"alpha": 2.0} if op_type in ("Celu", "Elu") else {}
     nodes = [helper.make_node("Neg", ["x"], ["h"]), helper.make_node(op_type, ["h"], ["y"], **attributes)]
     model = build(nodes, {"x": X}, ["y"], 13)
     chain = Chain(model, {"x": X}, run(model, {"x": X}), 1e-4)
     outcome = fit_chain(chain, _runtime(wrong), faulty_worker)
-    assert (outcome.kind, outcome.culprits) == (kind, culprits)
+    assert (outcome.kind, outcome.causes) == (kind, causes)
     text = wrong_text("acme-1", outcome.nodes)
     assert ("ai.onnx.Celu:12" in text) == (kind == "kernel")
 

@@ -9,9 +9,9 @@ import onnx
 import pytest
 
 import opshift
-from comparison.draw import Draw
+from comparison.sampler import Sampler
 from random_graphs.execution import CannotRun, run_in_onnxruntime
-from random_graphs.models import draw_case
+from random_graphs.models import sample_case
 from random_graphs.sameness import assert_same
 from random_graphs.values import dtype_of, type_of
 
@@ -44,7 +44,7 @@ def is_large(value: Any) -> bool:
 
 def compare(seed: int, types: dict[str, str], *, keep_interface: bool) -> bool:
     """Compare a model before and after a conversion, and return whether onnxruntime runs it."""
-    case = draw_case(Draw([seed]), (11, 21), (1, 6))
+    case = sample_case(Sampler([seed]), (11, 21), (1, 6))
     if UNLIKE & {each.op_type for each in case.model.graph.node} or case.model.functions:
         return False
     if "float16" in types.values() and any(map(is_large, (*case.feeds.values(), *case.values.values()))):

@@ -171,7 +171,7 @@ class SignatureValue:
     """Serialized initializer of an input; `None` if it has no default."""
 
     @property
-    def place(self) -> str:
+    def label(self) -> str:
         """Name of the value in messages."""
         return f"{self.role.lower()} {self.name!r}"
 
@@ -353,7 +353,7 @@ def _take_constants(
         if value.default is not None and name in constants and name not in inputs:
             del values[name]
             if value.default != constants[name]:
-                yield ModelChange("INPUT_DEFAULT_CHANGED", value.place)
+                yield ModelChange("INPUT_DEFAULT_CHANGED", value.label)
 
 
 def _name_changes(role: Role, old: ValuesByName, new: ValuesByName) -> Iterator[ModelChange]:
@@ -368,16 +368,16 @@ def _name_changes(role: Role, old: ValuesByName, new: ValuesByName) -> Iterator[
     }
     for value in removed:
         if value.name in renamed:
-            yield ModelChange(f"{role}_RENAMED", value.place, value.name, renamed[value.name])
+            yield ModelChange(f"{role}_RENAMED", value.label, value.name, renamed[value.name])
     for value in removed:
         if value.name not in renamed:
-            yield ModelChange(f"{role}_REMOVED", value.place, value.type)
+            yield ModelChange(f"{role}_REMOVED", value.label, value.type)
     new_names = {*renamed.values()}
     for value in added:
         if value.name in new_names:
             continue
         suffix = "_WITH_DEFAULT" if value.default is not None else ""
-        yield ModelChange(f"{role}_ADDED{suffix}", value.place, "", value.type)
+        yield ModelChange(f"{role}_ADDED{suffix}", value.label, "", value.type)
     # values that both models have are in a new order, or a new value precedes some of them
     before = [renamed.get(name, name) for name in old]
     remaining = [name for name in before if name in new]
@@ -400,7 +400,7 @@ def _value_changes(old: SignatureValue, new: SignatureValue) -> Iterator[ModelCh
     # different ranks are reported as a change of the shape
     for before, after in zip(old.denotations, new.denotations, strict=False):
         if before and after and before != after:
-            yield ModelChange("MEANING_CHANGED", old.place, before, after)
+            yield ModelChange("MEANING_CHANGED", old.label, before, after)
 
 
 def _type_changes(old: SignatureValue, new: SignatureValue) -> Iterator[ModelChange]:
@@ -408,19 +408,19 @@ def _type_changes(old: SignatureValue, new: SignatureValue) -> Iterator[ModelCha
         element = short_type(old.type)
         wider = [f"tensor({each})" for each in WIDER_TYPES.get(element, ())]
         kind = "WIDENED" if new.type in wider else "CHANGED"
-        yield ModelChange(f"{old.role}_TYPE_{kind}", old.place, old.type, new.type)
+        yield ModelChange(f"{old.role}_TYPE_{kind}", old.label, old.type, new.type)
 
 
 def _default_changes(old: SignatureValue, new: SignatureValue) -> Iterator[ModelChange]:
     if old.default != new.default:
         kind = "ADDED" if old.default is None else "REMOVED" if new.default is None else "CHANGED"
-        yield ModelChange(f"INPUT_DEFAULT_{kind}", old.place)
+        yield ModelChange(f"INPUT_DEFAULT_{kind}", old.label)
 
 
 def _shape_changes(old: SignatureValue, new: SignatureValue) -> Iterator[ModelChange]:
     before, after = ("any rank" if each.dims is None else dims_text(each.dims) for each in (old, new))
     for kind in dict.fromkeys(_shape_kinds(old.dims, new.dims)):
-        yield ModelChange(f"{old.role}_SHAPE_{kind}", old.place, before, after)
+        yield ModelChange(f"{old.role}_SHAPE_{kind}", old.label, before, after)
 
 
 def _shape_kinds(old: tuple[Dim, ...] | None, new: tuple[Dim, ...] | None) -> Iterator[str]:

@@ -183,7 +183,7 @@ class PlacedNode(NamedTuple):
     opsets: Opsets
 
     @property
-    def place(self) -> str:
+    def label(self) -> str:
         """Label of the node in plans; nodes with the same name may share it."""
         return node_place(self.path, self.proto)
 
@@ -291,8 +291,8 @@ def _meaning_changes(
         if key not in changed_places:
             steps = ((old, node.opsets), (new, original.opsets))
             changed_places[key] = tuple(_changed_places(model, opsets, registry) for model, opsets in steps)
-        if all(changed is None or node.place in changed for changed in changed_places[key]):
-            places[source.id, target.id].append(node.place)
+        if all(changed is None or node.label in changed for changed in changed_places[key]):
+            places[source.id, target.id].append(node.label)
     for ids, found in places.items():
         more = f" and {len(found) - 1} more" if len(found) > 1 else ""
         yield ModelChange("OPERATOR_MEANING_CHANGED", found[0] + more, *map(str, ids))
@@ -305,7 +305,7 @@ def _changed_places(model: ModelProto, opsets: Opsets, registry: Registry) -> se
     except OpshiftError:
         return None
     changes = [change for container in plan.containers() for change in container.changes]
-    nodes = {node.place: node for node in _placed_nodes(model)}
+    nodes = {node.label: node for node in _placed_nodes(model)}
     places = [
         change.place for change in changes if not _keeps(change.result, nodes.get(_place_of(change.place)))
     ]

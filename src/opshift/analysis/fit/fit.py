@@ -190,8 +190,8 @@ def fit(
         provider_only: for an execution provider such as `"onnxruntime-coreml"`: the provider itself has to
             implement all nodes, and none may fall back to the CPU. Other runtimes run all nodes anyway.
         recognize: operators to recognize first, as for `convert_version`; only those of which the runtime
-            has a kernel, at the opset with most of them. `True` leaves out those whose kernels are known to
-            be slow.
+            has a kernel, at the opset with most of them. `True` leaves out those with kernels known to be
+            slow.
         fold: first replace values that are the same in every run by constants, as `simplify` does.
         registry: operator definitions; by default the project's own.
 

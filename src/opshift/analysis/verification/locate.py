@@ -65,7 +65,7 @@ class GraphPair(NamedTuple):
         for name in names:
             yield name, original[name], converted[name]
 
-    def place(self, position: int) -> str:
+    def label_of(self, position: int) -> str:
         """Return the label of a node of the original."""
         return node_place(self.path, self.original.nodes[position])
 
@@ -86,9 +86,9 @@ class DifferentNode(NamedTuple):
     smaller: tuple[OutputCompared, ...] = ()
 
     @property
-    def place(self) -> str:
+    def label(self) -> str:
         """Label of the node."""
-        return self.pair.place(self.position)
+        return self.pair.label_of(self.position)
 
 
 def compare_values(
@@ -232,13 +232,13 @@ def describe(found: DifferentNode, tolerance: float | None) -> DifferenceLocatio
     version = runtime.registry.known_at(node.op_type, opsets.get(domain, 0), domain)
     change = changes.get((source.pair.path, source.value.name))
     return DifferenceLocation(
-        source.place,
+        source.label,
         str(version.id) if version else f"{domain}.{node.op_type}",
         change.becomes if change else (),
         change.steps if change else (),
         source.value,
         source.pair.enclosing,
-        "" if source is found else found.place,
+        "" if source is found else found.label,
     )
 
 
@@ -406,7 +406,7 @@ def _search_body(found: DifferentNode, tolerance: float | None) -> DifferentNode
         if inputs[0] is None or inputs[1] is None:
             return None
         feeds = {**one.captured, **inputs[0]}, {**other.captured, **inputs[1]}
-        place = found.place + (f" in iteration {number}" if one.is_repeated else "")
+        place = found.label + (f" in iteration {number}" if one.is_repeated else "")
         inner = GraphPair(
             one.graph, other.graph, feeds, one.path, pair.progress, (*pair.enclosing, place), found
         )

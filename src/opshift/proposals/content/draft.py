@@ -77,11 +77,11 @@ class Draft:
 
     def at_file(self, reason: str, name: str, remedy: str = "") -> ProposalProblem:
         """Return a problem with a whole file."""
-        return ProposalProblem(reason, self.folder.place(name), remedy)
+        return ProposalProblem(reason, self.folder.locate(name), remedy)
 
     def at_answer(self, reason: str, *keys: int | str) -> ProposalProblem:
         """Return a problem at the path `keys` in `proposal.yaml`."""
-        return ProposalProblem(reason, self.folder.place(PROPOSAL, *keys))
+        return ProposalProblem(reason, self.folder.locate(PROPOSAL, *keys))
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class DefinedDraft(Draft):
 
     def at_definition(self, reason: str, *keys: int | str) -> ProposalProblem:
         """Return a problem at the path `keys` in `operator.yaml`."""
-        return ProposalProblem(reason, self.folder.place(OPERATOR, *keys))
+        return ProposalProblem(reason, self.folder.locate(OPERATOR, *keys))
 
     def at_version(self, reason: str, *keys: int | str) -> ProposalProblem:
         """Return a problem at the path `keys` in the proposed version."""

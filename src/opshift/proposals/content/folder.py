@@ -40,7 +40,7 @@ class ProposalFolder:
         """Return the path of a file of the proposal, whether or not it exists."""
         return self.path / name
 
-    def place(self, name: str, *keys: int | str) -> Place:
+    def locate(self, name: str, *keys: int | str) -> Place:
         """Return the place of the item at the path `keys` in a YAML file.
 
         The line is that of the innermost existing item on the path, and 1 for other and unreadable files.

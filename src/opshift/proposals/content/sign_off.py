@@ -85,7 +85,7 @@ def _append_sign_off(text: str, proposal: Proposal, signed: SignOff, folder: Pro
     item = f"- {{{fields}}}"
     if "sign_offs" not in proposal.model_fields_set:
         return "\n".join([*lines, "sign_offs:", item, ""])
-    start_line = folder.place(PROPOSAL, "sign_offs").line
+    start_line = folder.locate(PROPOSAL, "sign_offs").line
     lines[start_line - 1] = "sign_offs:"  # an empty list may be written as `[]` on this line
     rest = range(start_line, len(lines))
     end = next((i for i in rest if not lines[i].startswith((" ", "-"))), len(lines))

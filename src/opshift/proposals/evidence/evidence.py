@@ -306,7 +306,7 @@ class Evaluated(DefinedDraft):
 
     def at_examples(self, reason: str, *position: int) -> ProposalProblem:
         """Return a problem of the example at a position, or of all examples."""
-        return ProposalProblem(reason, self.folder.place(EXAMPLES, "examples", *position))
+        return ProposalProblem(reason, self.folder.locate(EXAMPLES, "examples", *position))
 
     def at_case(self, case: Case, reason: str) -> ProposalProblem:
         """Return a problem of a case."""

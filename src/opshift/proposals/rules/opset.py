@@ -77,11 +77,11 @@ def check_opset_version(draft: DefinedDraft) -> Problems:
     expected = 0 if kind == "removal" or is_open else 1
     if is_open and kind != "update":
         reason = f"{last.id} is not released, so there is no need for a {kind}"
-        yield ProposalProblem(reason, draft.folder.place(PROPOSAL, "kind"), UNRELEASED_REMEDY)
+        yield ProposalProblem(reason, draft.folder.locate(PROPOSAL, "kind"), UNRELEASED_REMEDY)
     elif added != expected:
         remedy = f"edit {last.id}, which is not released" if is_open else ""
         reason = f"expected {expected} new versions, got {added}"
-        yield ProposalProblem(reason, draft.folder.place(OPERATOR, "versions"), remedy)
+        yield ProposalProblem(reason, draft.folder.locate(OPERATOR, "versions"), remedy)
 
 
 @rule("preview.version", ERROR, PREVIEW, "use version 1 and status EXPERIMENTAL")

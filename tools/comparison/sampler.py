@@ -37,7 +37,7 @@ class Sample(NamedTuple):
     tolerance: float = 0.0
 
 
-class Draw:
+class Sampler:
     """Random source of one sample."""
 
     def __init__(self, seed: Sequence[int]) -> None:
@@ -113,7 +113,7 @@ class Draw:
         return self.some(epsilon=self.pick([1e-12, 1e-6, 1e-5, 1e-3, 0.5]))
 
 
-Generator = Callable[[Draw, str], Sample]
+Generator = Callable[[Sampler, str], Sample]
 
 GENERATORS: dict[str, Generator] = {}
 """Generators by the operator that they generate nodes of."""
