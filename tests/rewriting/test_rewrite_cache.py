@@ -10,6 +10,7 @@ import pytest
 from onnx import ModelProto, NodeProto, helper, numpy_helper, parser
 from support.execution import build
 
+from opshift import plan_version
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
@@ -165,6 +166,15 @@ def test_conversions_with_the_same_allowances_share_a_rewrite(
         for rewrite in attempts(router, model, allowed):
             rewrite()
     assert computed == expected
+
+
+def test_nodes_that_share_a_rewrite_record_each_use_of_an_allowance(computed: list[str]) -> None:
+    nodes = [helper.make_node("Asinh", ["x"], [name]) for name in ("a", "b")]
+    model = build(nodes, {"x": np.ones((2, 3), np.float32)}, [], {"": 9})
+    plan = plan_version(model, 8, allow="approximate")
+    assert len(computed) <= 1  # 0 if another test converted these nodes
+    assert [kind for kind, _ in plan.concessions] == ["approximate"] * 2
+    assert len({reason for _, reason in plan.concessions}) == 1
 
 
 def test_nodes_that_exceed_a_limit_share_the_refusal(router: Router, computed: list[str]) -> None:

@@ -10,6 +10,7 @@ from opshift.inference.facts import Facts
 from opshift.model.messages import NodeProto
 from opshift.model.node import Node, Tensor, serialized_attributes
 from opshift.registry.models import OperatorVersion
+from opshift.registry.steps import Allow
 from opshift.rewriting.result import ComputedRewrite, Emission, fill_node, update_node
 from opshift.rewriting.version_steps import VersionStep
 from opshift.rewriting.workspace import constant_key
@@ -215,12 +216,15 @@ class CachedRewrite:
         asked: Mapping[Question, object],
         fresh: Mapping[str, str],
         constants: Mapping[str, Tensor],
+        *,
         ranked: Sequence[str] = (),
+        allowed: Sequence[tuple[Allow, str]] = (),
     ) -> None:
         node = result.original
         self.questions, self.answers = questions_and_answers(asked)
         self._answered_tensors = [each for each in asked.values() if isinstance(each, Tensor)]
         self.name_hints = tuple(fresh.values())
+        self.allowed = tuple(allowed)
         self.constants = tuple((constant_key(each), each) for each in constants.values())
         # Nodes with emitted graphs are not cached, so new nodes read their inputs only.
         read = {name for each in result.nodes for name in each.node.inputs}

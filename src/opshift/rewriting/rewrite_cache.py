@@ -200,6 +200,8 @@ class RewriteCache:
     def _hit(self, cached: CachedRewrite, names: ValueNames, constants: ValueNames) -> CacheHit:
         """Return a cached rewrite for a node with these names and names of constants."""
         fresh = tuple(map(self._workspace.fresh, cached.name_hints)) if cached.name_hints else ()
+        for kind, reason in cached.allowed:
+            self._workspace.allow(kind, reason)
         if cached.ranked:
             self._workspace.ranked.update(cached.ranked(names))
         if cached.unread_inputs:
@@ -228,7 +230,12 @@ class RewriteCache:
         if not (recorder.is_complete and recorder.is_reusable) or len(rewrites) >= MAX_REWRITES_PER_KEY:
             return result
         cached = CachedRewrite(
-            result, recorder.answers, recorder.fresh_names, recorder.constants, recorder.ranked
+            result,
+            recorder.answers,
+            recorder.fresh_names,
+            recorder.constants,
+            ranked=recorder.ranked,
+            allowed=recorder.allowed,
         )
         rewrites.add(cached.questions, cached.answers, cached)
         self._constant_names[cached] = (*recorder.constants, "")
@@ -282,6 +289,8 @@ class _FactRecorder:
         self.fresh_names: dict[str, str] = {}
         self.constants: dict[str, Tensor] = {}
         self.ranked: list[str] = []
+        self.allowed: list[tuple[Allow, str]] = []
+        """Inexact conversions that the steps used, each with its reason."""
         self.additions: Counter[str] = Counter()
         """Number of times that the steps added each constant."""
         self.inspected: set[str] = set()
@@ -359,9 +368,12 @@ class _FactRecorder:
             self._workspace.declare_rank(name)
 
     def allow(self, kind: Allow, reason: str) -> bool:
-        """Return whether an inexact conversion is allowed; if so, not cached: uses are recorded per node."""
+        """Return whether an inexact conversion is allowed; if so, cached unless the reason names a value."""
         is_allowed = self._workspace.allow(kind, reason)
-        self.is_reusable &= not is_allowed
+        if is_allowed:
+            self.allowed.append((kind, reason))
+            names = (*self._positions, *self.fresh_names, *self.constants)
+            self.is_reusable &= not any(name in reason for name in names)
         return is_allowed
 
     def is_allowed(self, kind: Allow) -> bool:
