@@ -169,7 +169,7 @@ def test_conversions_with_the_same_allowances_share_a_rewrite(
 
 
 def test_nodes_that_share_a_rewrite_record_each_use_of_an_allowance(computed: list[str]) -> None:
-    nodes = [helper.make_node("Asinh", ["x"], [name]) for name in ("a", "b")]
+    nodes = [helper.make_node("Asinh", ["x"], [name]) for name in ("first", "second")]
     model = build(nodes, {"x": np.ones((2, 3), np.float32)}, [], {"": 9})
     plan = plan_version(model, 8, allow="approximate")
     assert len(computed) <= 1  # 0 if another test converted these nodes

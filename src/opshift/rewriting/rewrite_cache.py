@@ -5,6 +5,7 @@ node with the same node key and the same answers, with other value names: in the
 models that are converted to the same opsets.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from copy import copy
@@ -373,7 +374,7 @@ class _FactRecorder:
         if is_allowed:
             self.allowed.append((kind, reason))
             names = (*self._positions, *self.fresh_names, *self.constants)
-            self.is_reusable &= not any(name in reason for name in names)
+            self.is_reusable &= not any(_mentions(reason, name) for name in names)
         return is_allowed
 
     def is_allowed(self, kind: Allow) -> bool:
@@ -414,3 +415,8 @@ class _FactRecorder:
         else:
             self.is_complete = False
         return answer
+
+
+def _mentions(reason: str, name: str) -> bool:
+    """Return whether a reason contains a name as a word of its own, which may also be an ordinary word."""
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", reason) is not None
