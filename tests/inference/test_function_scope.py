@@ -9,10 +9,11 @@ from typing import Any
 
 import onnx
 import pytest
-from onnx import NodeProto, helper
+from onnx import NodeProto, helper, parser
 from support.calls import FEEDS, calling_model, function, model, node
 from support.execution import assert_equal, build, op_types, run
 
+from opshift.analysis.infer import infer
 from opshift.checker.check import check
 from opshift.converter.convert import convert_version
 from opshift.converter.errors import ConversionRefused
@@ -178,3 +179,27 @@ def test_compares_each_call_once(op_type: str, monkeypatch: pytest.MonkeyPatch) 
     check(model(chain, [body]))
     assert compared
     assert sum(compared.values()) < 4 * len(compared)
+
+
+def test_many_questions_about_outer_values_do_not_end_at_the_node_that_asks() -> None:
+    """A branch in a function reads values of callers, whose outputs depend on the branch."""
+    count = 40
+    names = [f"n{index}" for index in range(count)]
+    inputs = ", ".join(names)
+    before = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 18, "local": 1]>
+        g (bool c, {", ".join(f"int64[1] {name}" for name in names)}) => (float[a] y) {{
+            list = local.join(c, {inputs})
+            y = ConstantOfShape(list)
+        }}
+        <domain: "local", opset_import: ["": 18]>
+        join (c, {inputs}) => (r) {{
+            r = If(c) <
+                then_branch = t() => (u) {{ u = Concat <axis = 0> ({inputs}) }},
+                else_branch = e() => (v) {{ v = Concat <axis = 0> ({inputs}) }}
+            >
+        }}"""
+    )
+    found = infer(before).values
+    assert found["list"].shape == (count,)
+    assert len(found["y"].shape) == count

@@ -59,10 +59,9 @@ def questions_after(
     if count % MANY_QUESTIONS:
         return
     facts, _, asked = question
-    is_body = asked.parent is scope or (asked.parent is None and asked.is_function)
-    # A node may call for one output of many.
-    names = inputs if asked is scope else islice(asked.outputs, len(outputs) + 1) if is_body else ()
-    for name in names:
+    # A call may name one output of many.
+    body_outputs = islice(asked.outputs, len(outputs) + 1) if asked.is_body_in(scope) else ()
+    for name in inputs if asked is scope else body_outputs:
         if name and not facts.is_known(name):
             yield FactQuestion(facts, name, asked)
 

@@ -186,6 +186,10 @@ class InferenceScope(Container, Facts):
             self._children[key] = type(self)(graph, self.opsets, self.registry, statuses, self)
         return self._children[key]
 
+    def is_body_in(self, scope: InferenceScope) -> bool:
+        """Return whether a node of a scope computes its outputs by this graph or function."""
+        return self.parent is scope
+
     def is_local(self, name: str) -> bool:
         """Return whether the value is defined in this graph, not in an enclosing one."""
         return name in self.defined_names or name in self.emitted_producers or name in self.added_constants

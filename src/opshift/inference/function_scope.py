@@ -224,6 +224,11 @@ class CallScope(Scope):
         found.functions = self.functions
         return found
 
+    def is_body_in(self, scope: InferenceScope) -> bool:
+        """Return whether this is a subgraph of a node of another scope, or a function that a node calls."""
+        calls = self.call_facts.calls if self.call_facts else ()
+        return super().is_body_in(scope) or any(each.scope is scope for each in calls)
+
     def declared_type(self, name: str) -> str | None:
         """Return the declared element type of a value, or the type that calls pass to a function input."""
         found = super().declared_type(name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from itertools import count
 from typing import Any, NamedTuple
 
 from opshift.inference.constants import FLOAT_INTEGER_RANGES, read_constant_node
@@ -167,7 +166,9 @@ class ElementFacts:
             self._known[name] = _forwarded(producer.node, scope)
             return
         node = EvaluatedNode(producer.node, producer.operator, scope, inputs)
-        for number in count(1):
+        number = 0
+        while True:
+            number += 1
             try:
                 outputs = evaluate(node)
                 break
