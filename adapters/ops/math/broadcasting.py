@@ -68,7 +68,7 @@ def append_trailing_dimensions(node: Node, out: Rewriter) -> None:
     trailing = rank - start - second_rank
     if start < 0:
         reason = f"axis {axis} is out of range for {first!r}, which has {rank} dimensions"
-        raise CannotConvert(reason, "node.invalid")
+        raise CannotConvert(reason, "node.invalid", remedy=f"set axis to a number from 0 to {rank - 1}")
     if trailing > 0:
         second = out.emit("Unsqueeze", [second], axes=range(second_rank, second_rank + trailing))
     out.replace(node, inputs=(first, second), attributes=attributes)

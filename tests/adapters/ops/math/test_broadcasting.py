@@ -134,6 +134,13 @@ def test_refuses_axis_without_both_ranks(op: str, cleared: int, name: str) -> No
     assert refused.remedy.startswith(f"declare the shape of {name} with --shape ")
 
 
+@pytest.mark.parametrize("axis", [-3, -(2**31)])
+def test_refuses_axis_out_of_range(axis: int) -> None:
+    refused = refusal_of(_model("Add", ONES[0], ONES[0, 0], ONES[0], broadcast=1, axis=axis), 7)
+    assert refused.reason == f"axis {axis} is out of range for 'a', which has 2 dimensions"
+    assert refused.remedy == "set axis to a number from 0 to 1"
+
+
 class SlopeCase(NamedTuple):
     """Shapes of the data, the slope and the slope as NumPy broadcasts it."""
 
