@@ -19,7 +19,7 @@ from opshift.inference.evaluator.rule_table import (
 from opshift.inference.facts import InferenceScope, ListedSize, Producer
 from opshift.inference.symbols import is_symbol
 from opshift.model.element_types import BY_NAME
-from opshift.model.graphs import is_graph
+from opshift.model.graphs import NodeRecord, is_graph
 from opshift.model.messages import TensorProto
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
@@ -28,6 +28,9 @@ from opshift.model.types import shape_of
 
 FLOAT_NUMBERS = tuple(BY_NAME[name].number for name in FLOAT_INTEGER_RANGES)
 """Numbers of the floating-point types that Cast converts to."""
+
+_NO_RECORD: NodeRecord = (0, "", "", (), ())
+"""Record of the producer of a value that no node of the model produces."""
 
 MAX_WALK = 64
 """Maximum number of values to visit in search of a shape: each Cast starts its own search."""
@@ -147,12 +150,15 @@ class ElementFacts:
 
     def visit(self, name: str, scope: InferenceScope) -> Iterator[FactQuestion]:
         """Evaluate the producer of a value; yield each question to answer first."""
+        number = 0
         while True:  # the node is evaluated again after a question
+            number += 1
             try:
                 producer = scope.producer(name)
                 break
             except Unanswered as error:
-                yield error.question
+                _, _, _, *names = scope.producing_records.get(name, _NO_RECORD)
+                yield from questions_after(error.question, number, scope, *names)
         if producer is None or producer.operator is None or not _has_rule(producer.node):
             is_constant_node = producer is not None and _is_standard(producer.node, "Constant")
             self._known[name] = (
@@ -173,8 +179,8 @@ class ElementFacts:
                 outputs = evaluate(node)
                 break
             except Unanswered as error:
-                names = producer.node.inputs, producer.node.outputs
-                yield from questions_after(error.question, number, scope, *names)
+                read, computed = producer.node.inputs, producer.node.outputs
+                yield from questions_after(error.question, number, scope, read, computed)
         self._record(name, producer, outputs, scope)
 
     def _inputs(
