@@ -39,7 +39,6 @@ REVIEWED = {
     "ops/nn/attention.py full_mask": IS_RANK,
     "ops/nn/col2im.py _index_lists": "the caller requires the product of all sizes",
     "ops/nn/normalization.py _neutral_bias": IS_COMPARED,
-    "ops/nn/normalization.py _normalized_axes": IS_RANK,
     "ops/nn/tf_idf_vectorizer.py _select": IS_LISTED,
     "ops/nn/tf_idf_vectorizer.py terms": IS_LISTED,
     "ops/tensor/gather_scatter.py _constant_sources": IS_COMPARED,
