@@ -14,7 +14,7 @@ from support.round_trips import newest_opset_of
 
 import opshift
 from fuzzing.calls import Case as Call
-from fuzzing.worker import LARGE, Worker, is_finding
+from fuzzing.worker import Worker, is_finding
 from opshift.registry.models import OperatorVersion
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ FAR = (-(2**63), -(2**31), -100_000, 100_000, 2**31 - 1, 2**62)
 
 @pytest.fixture(scope="module")
 def worker() -> Iterator[Worker]:
-    found = Worker(LARGE)
+    found = Worker()
     yield found
     found.close()
 
