@@ -9,8 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
-from support.cases import own_cases, published_cases
-from support.round_trips import newest_opset_of
+from support.round_trips import cases_of
 
 import opshift
 from fuzzing.calls import Case as Call
@@ -35,17 +34,18 @@ def _versions() -> list[OperatorVersion]:
     return [version for operator in operators for version in operator.versions]
 
 
-def _cases(version: OperatorVersion) -> Iterator[Case]:
-    """Yield a case with one node for each set of attributes, inputs and constants."""
-    opset = newest_opset_of(version)
-    seen: set[object] = set()
-    for case in (*own_cases(version, opset, -1), *published_cases(version, opset)):
-        graph = case.model.graph
-        for node in graph.node[: len(graph.node) == 1]:
-            form = sorted(each.name for each in node.attribute), len(node.input), len(graph.initializer)
-            if repr(form) not in seen:
-                seen.add(repr(form))
-                yield case
+def _cases(version: OperatorVersion) -> list[Case]:
+    """Return a case with one node for each set of attributes, inputs and constants."""
+    found: dict[str, Case] = {}
+    for case in cases_of(version):
+        node = case.model.graph.node[0]
+        form = (
+            sorted(each.name for each in node.attribute),
+            len(node.input),
+            len(case.model.graph.initializer),
+        )
+        found.setdefault(repr(form), case)
+    return list(found.values())
 
 
 def _with_attribute(case: Case, version: OperatorVersion) -> Iterator[onnx.ModelProto]:

@@ -281,6 +281,7 @@ class Planner:
         return [(position, calls[id(proto)]) for position, proto in nodes if id(proto) in calls]
 
 
+@reading_text()
 def plan_model(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[ModelProto, Plan]:
     """Plan the conversion of a model, or of a prepared copy or one without types the target lacks."""
     require_graph(model)
@@ -350,12 +351,11 @@ def _plan(model: ModelProto, options: Options) -> Plan:
 def _plan_as_declared(model: ModelProto, options: Options) -> Plan:
     """Plan a conversion with the declared shapes and those that inference finds."""
     history = None
-    with reading_text():
-        if options.reversible or any(each.key == METADATA_KEY for each in model.metadata_props):
-            from opshift.converter.reversible.history import History  # most conversions do not need pydantic
+    if options.reversible or any(each.key == METADATA_KEY for each in model.metadata_props):
+        from opshift.converter.reversible.history import History  # most conversions do not need pydantic
 
-            history = History(model, options.reversible)
-        plan = Planner(model, options, history=history).plan()
+        history = History(model, options.reversible)
+    plan = Planner(model, options, history=history).plan()
     if options.without:
         from opshift.converter.functions.removal import plan_removal  # few conversions need it
 

@@ -288,7 +288,7 @@ def compute_mel_weight_matrix(node: Node, out: Rewriter) -> None:
     out.require_elements(max(rows, 1), columns)
     edges = _edges(int(bins), int(length), int(rate), float(lower), float(upper))
     number_type = int if "int" in element_type else float
-    weights = [number_type(0)] * max(rows * columns, 0)
+    weights = [number_type(0)] * (rows * columns)
     for column in range(columns):
         start, peak, end = edges[column : column + 3]
         for row in range(max(min(start, peak), 0), min(max(peak, end) + 1, rows)):

@@ -226,10 +226,10 @@ def sample_axis(axis: ResizeAxis, sampling: Sampling, out: Rewriter) -> Samples:
     last = axis.size - 1
     if axis.length.numbers is not None:
         length, taps = int(axis.length.numbers[0]), _tap_count(axis, sampling)
-        # Each pixel that a filter reads has an index and a weight.
-        out.require_elements(2 * length, taps)
         if sampling.antialias:
             require_at_most(length * taps, MAX_WEIGHTS, "weights", out.workspace)
+        else:  # each pixel that a filter reads has an index and a weight
+            out.require_elements(2 * length, taps)
     index = axis.length.indices(out)
     coordinate = _COORDINATES[sampling.coordinates](axis, index)
     if coordinate.numbers is not None and index.numbers is not None:

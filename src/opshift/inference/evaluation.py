@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from opshift.inference.facts import InferenceScope
@@ -42,8 +42,23 @@ class Unanswered(Exception):
         self.question = question
 
 
+ResultT = TypeVar("ResultT")
+
 MANY_QUESTIONS = 16
 """Number of questions of one rule after which `questions_after` yields the similar ones, too."""
+
+
+def answered(
+    rule: Callable[[], ResultT], scope: InferenceScope, inputs: Sequence[str], outputs: Sequence[str]
+) -> Generator[FactQuestion, None, ResultT]:
+    """Apply the rule of a node, again after each question that it asks, and return its result."""
+    number = 0
+    while True:
+        try:
+            return rule()
+        except Unanswered as error:
+            number += 1
+            yield from questions_after(error.question, number, scope, inputs, outputs)
 
 
 def questions_after(

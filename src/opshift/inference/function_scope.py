@@ -147,9 +147,10 @@ class FunctionTable:
 
         Beyond the limits for nested calls, the result is empty.
         """
-        if self.find(proto) is None:
+        index = self.find(proto)
+        if index is None:
             return None
-        with self._body_of_call(proto, scope) as body:
+        with self._body_of_call(index, proto, scope) as body:
             if body is None:
                 return []
             # The function may have many more outputs than the call names.
@@ -164,19 +165,22 @@ class FunctionTable:
         fact: Callable[[InferenceScope, str], FactT | None],
     ) -> FactT | None:
         """Return a fact about one output of a call, specific to it; see `infer_outputs`."""
-        with self._body_of_call(proto, scope) as body:
+        index = self.find(proto)
+        if index is None:
+            return None
+        with self._body_of_call(index, proto, scope) as body:
             name = next(islice(body.outputs, position, None), "") if body else ""
             return fact(body, name) if body and name else None
 
     @contextmanager
-    def _body_of_call(self, proto: NodeProto, scope: InferenceScope) -> Iterator[Scope | None]:
+    def _body_of_call(self, index: int, proto: NodeProto, scope: InferenceScope) -> Iterator[Scope | None]:
         """Enter the scope of a called function, specific to the call; `None` beyond the limits."""
         self._inferences += 1
         with self.nested_call() as is_shallow:
             if not is_shallow or self._inferences > self._max_inferences:
                 yield None
             else:
-                yield self.scope_of_call(proto, scope)
+                yield self.scope_of_call(index, proto, scope)
 
     @contextmanager
     def nested_call(self) -> Iterator[bool]:
@@ -187,14 +191,12 @@ class FunctionTable:
         finally:
             self._depth -= 1
 
-    def scope_of_call(self, proto: NodeProto, scope: InferenceScope) -> Scope:
+    def scope_of_call(self, index: int, proto: NodeProto, scope: InferenceScope) -> Scope:
         """Return the scope of a function for one call; calls with equal facts share one scope."""
         # Value names are unique in a graph, so an output identifies the call.
         name = next(filter(None, proto.output), "")
         if name and (scope, name) in self._scopes_by_call:
             return self._scopes_by_call[scope, name]
-        index = self.find(proto)
-        assert index is not None
         call = CallSite(Node.from_proto(proto), proto, scope)
         callers = CallFacts(self, index, [call])
         # Calls with equal sizes may still differ in symbols.

@@ -1,11 +1,11 @@
 """Propagation of facts (element types, shapes or ranks) from the values that a question depends on."""
 
 from collections.abc import Container, Generator, Iterable, Iterator, Sequence
-from itertools import count
+from functools import partial
 from operator import itemgetter
 from typing import Any, Generic
 
-from opshift.inference.evaluation import FactQuestion, Unanswered, questions_after
+from opshift.inference.evaluation import FactQuestion, Unanswered, answered, questions_after
 from opshift.inference.fact_kinds import MAXIMUM, FactKind, InferenceCache, OperatorInfo, Shortcut
 from opshift.inference.facts import FactT, InferenceScope
 from opshift.model.graphs import NodeRecord
@@ -23,9 +23,6 @@ which share the fact about the start.
 """
 
 _position = itemgetter(0)
-
-_NO_PRODUCER = (Node("", (), (), {}), 0, 0)
-"""Producer of values that no emitted node produces."""
 
 
 class Propagation(Generic[FactT]):
@@ -68,7 +65,8 @@ class Propagation(Generic[FactT]):
         dependencies = yield from self._dependencies(name, scope)
         dependencies.sort(key=_position)
         for _, record, info, start, names in dependencies:
-            for number in count(1):  # a node is inferred again after a question
+            number = 0
+            while True:  # inlines `answered`, because calls for each node take time
                 try:
                     if record is None or info is None:
                         self._record_linked(names, start, scope)
@@ -76,6 +74,7 @@ class Propagation(Generic[FactT]):
                         self._infer_record(record, info, names, scope)
                     break
                 except Unanswered as error:
+                    number += 1
                     inputs, outputs = ((), ()) if record is None else record[3:]
                     yield from questions_after(error.question, number, scope, inputs, outputs)
 
@@ -135,15 +134,10 @@ class Propagation(Generic[FactT]):
         self, shortcut: Shortcut[FactT], name: str, scope: InferenceScope
     ) -> Generator[FactQuestion, None, bool]:
         """Return whether a shortcut finds the fact about a value; if so, record it."""
-        while True:
-            try:
-                fact = shortcut(scope, name)
-            except Unanswered as error:
-                yield error.question
-                continue
-            if fact is not None:
-                self._known[name] = fact
-            return fact is not None
+        fact = yield from answered(partial(shortcut, scope, name), scope, (), ())
+        if fact is not None:
+            self._known[name] = fact
+        return fact is not None
 
     def _record_linked(self, linked: Sequence[str], start: str, scope: InferenceScope) -> None:
         """Record the fact about the value at the start of a chain for its linked values."""
@@ -182,22 +176,28 @@ class Propagation(Generic[FactT]):
         else:
             self._infer_node(scope.node_of(record), operator, scope)
 
-    def _find_source(self, name: str, scope: InferenceScope) -> Iterator[FactQuestion]:
-        """Find the fact about a value that no node of the scope's graph produces."""
-        for number in count(1):
-            try:
-                if name in scope.emitted_producers:
-                    node, _, opset = scope.emitted_producers[name]
-                    self._infer_node(node, scope.registry.known_at(node.op_type, opset, node.domain), scope)
-                elif name in scope.defined_names or name in scope.added_constants:
-                    self._known[name] = self._kind.declared(scope, name)
-                else:
-                    self._known[name] = self._kind.query(scope.parent, name) if scope.parent else None
-            except Unanswered as error:
-                node, _, _ = scope.emitted_producers.get(name, _NO_PRODUCER)
-                yield from questions_after(error.question, number, scope, node.inputs, node.outputs)
-            else:
-                return
+    def _find_source(self, name: str, scope: InferenceScope) -> Iterable[FactQuestion]:
+        """Find the fact about a value that no node of the scope's graph produces.
+
+        If other questions have to be answered first, return them instead.
+        """
+        rule = partial(self._record_source, name, scope)
+        try:
+            rule()
+        except Unanswered:  # few rules ask, so that most sources need no generator
+            emitted = scope.emitted_producers.get(name)
+            names = ((), ()) if emitted is None else (emitted[0].inputs, emitted[0].outputs)
+            return answered(rule, scope, *names)
+        return ()
+
+    def _record_source(self, name: str, scope: InferenceScope) -> None:
+        if name in scope.emitted_producers:
+            node, _, opset = scope.emitted_producers[name]
+            self._infer_node(node, scope.registry.known_at(node.op_type, opset, node.domain), scope)
+        elif name in scope.defined_names or name in scope.added_constants:
+            self._known[name] = self._kind.declared(scope, name)
+        else:
+            self._known[name] = self._kind.query(scope.parent, name) if scope.parent else None
 
     def _operator_info(self, record: NodeRecord, scope: InferenceScope) -> OperatorInfo:
         _, domain, op_type, _, _ = record

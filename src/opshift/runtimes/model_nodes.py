@@ -362,11 +362,8 @@ class ModelNodes:
                 elif (call := self._functions.find_call(proto, each.scope)) is not None:
                     label = function_label(self._functions.protos[call[0]])
                     self.calls[label].append(place)
-                    self._add(
-                        self._functions.scope_of_call(proto, each.scope),
-                        f"{place}, function {label}",
-                        depth + 1,
-                    )
+                    body = self._functions.scope_of_call(call[0], proto, each.scope)
+                    self._add(body, f"{place}, function {label}", depth + 1)
 
 
 def ordered(model: ModelProto, registry: Registry) -> tuple[ModelProto, ModelNodes]:

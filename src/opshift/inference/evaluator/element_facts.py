@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from opshift.inference.constants import FLOAT_INTEGER_RANGES, read_constant_node
-from opshift.inference.evaluation import FactQuestion, Unanswered, questions_after
+from opshift.inference.evaluation import FactQuestion, Unanswered, answered
 from opshift.inference.evaluator.elements import Elements, is_constant
 from opshift.inference.evaluator.rule_table import (
     EVALUATED,
@@ -19,7 +19,7 @@ from opshift.inference.evaluator.rule_table import (
 from opshift.inference.facts import InferenceScope, ListedSize, Producer
 from opshift.inference.symbols import is_symbol
 from opshift.model.element_types import BY_NAME
-from opshift.model.graphs import NodeRecord, is_graph
+from opshift.model.graphs import is_graph
 from opshift.model.messages import TensorProto
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
@@ -28,9 +28,6 @@ from opshift.model.types import shape_of
 
 FLOAT_NUMBERS = tuple(BY_NAME[name].number for name in FLOAT_INTEGER_RANGES)
 """Numbers of the floating-point types that Cast converts to."""
-
-_NO_RECORD: NodeRecord = (0, "", "", (), ())
-"""Record of the producer of a value that no node of the model produces."""
 
 MAX_WALK = 64
 """Maximum number of values to visit in search of a shape: each Cast starts its own search."""
@@ -150,15 +147,9 @@ class ElementFacts:
 
     def visit(self, name: str, scope: InferenceScope) -> Iterator[FactQuestion]:
         """Evaluate the producer of a value; yield each question to answer first."""
-        number = 0
-        while True:  # the node is evaluated again after a question
-            number += 1
-            try:
-                producer = scope.producer(name)
-                break
-            except Unanswered as error:
-                _, _, _, *names = scope.producing_records.get(name, _NO_RECORD)
-                yield from questions_after(error.question, number, scope, *names)
+        record = scope.producing_records.get(name)
+        names = ((), ()) if record is None else record[3:]
+        producer = yield from answered(lambda: scope.producer(name), scope, *names)
         if producer is None or producer.operator is None or not _has_rule(producer.node):
             is_constant_node = producer is not None and _is_standard(producer.node, "Constant")
             self._known[name] = (
@@ -172,15 +163,9 @@ class ElementFacts:
             self._known[name] = _forwarded(producer.node, scope)
             return
         node = EvaluatedNode(producer.node, producer.operator, scope, inputs)
-        number = 0
-        while True:
-            number += 1
-            try:
-                outputs = evaluate(node)
-                break
-            except Unanswered as error:
-                read, computed = producer.node.inputs, producer.node.outputs
-                yield from questions_after(error.question, number, scope, read, computed)
+        outputs = yield from answered(
+            lambda: evaluate(node), scope, producer.node.inputs, producer.node.outputs
+        )
         self._record(name, producer, outputs, scope)
 
     def _inputs(
