@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from copy import deepcopy
+from graphlib import CycleError, TopologicalSorter
 from itertools import compress
 from typing import NamedTuple
 
@@ -254,20 +256,27 @@ class _PureNodes:
     def __init__(self, model: ModelProto, registry: Registry) -> None:
         self._registry = registry
         self._pure: set[LocalFunction] = set()
-        pending = list(model.functions)
-        while found := [each for each in pending if self._is_pure_body(each)]:  # calls may be nested
-            self._pure.update(map(function_id, found))
-            pending = [each for each in pending if function_id(each) not in self._pure]
+        called = {function_id(each): self._called(each) for each in model.functions}
+        order = TopologicalSorter(called)
+        with suppress(CycleError):  # functions that call themselves, and their callers, are not pure
+            order.prepare()
+        while found := order.get_ready():
+            self._pure.update(each for each in found if each in called and called[each] <= self._pure)
+            order.done(*found)
 
     def is_pure(self, node: NodeProto) -> bool:
         """Return whether a node can be removed if nothing reads its outputs."""
         return any(node.output) and all(map(self._has_no_effect, (node, *nested_nodes(*graphs_of(node)))))
 
-    def _is_pure_body(self, function: FunctionProto) -> bool:
-        return all(map(self._has_no_effect, nested_nodes(function)))
+    def _called(self, function: FunctionProto) -> set[LocalFunction]:
+        """Return the functions that nodes of other domains than the known ones have to call."""
+        return {called_function(node) for node in nested_nodes(function) if not self._has_known_domain(node)}
+
+    def _has_known_domain(self, node: NodeProto) -> bool:
+        return self._registry.has_domain(canonical_domain(node.domain))
 
     def _has_no_effect(self, node: NodeProto) -> bool:
-        return self._registry.has_domain(canonical_domain(node.domain)) or called_function(node) in self._pure
+        return self._has_known_domain(node) or called_function(node) in self._pure
 
 
 def _node_count(model: ModelProto) -> int:

@@ -49,10 +49,12 @@ class ExpandedCall:
             self.value_info.append(deepcopy(value))
             self.value_info[-1].name = names[value.name]
         for node in pattern.nodes:
-            self.nodes.append(deepcopy(node))
-            _rename(self.nodes[-1], names)
+            copy = type(node)()
+            copy.CopyFrom(node)  # in half of the time that `deepcopy` takes
+            _rename(copy, names)
             if call.name and node.name:  # which the pattern of a named call has marked
-                self.nodes[-1].name = call.name + node.name.removeprefix(MARK)
+                copy.name = call.name + node.name.removeprefix(MARK)
+            self.nodes.append(copy)
 
 
 class CallPattern(ExpandedCall):

@@ -103,11 +103,6 @@ def growth_obstacle(model: ModelProto) -> Iterator[tuple[FunctionProto, str]]:
         yield model.functions[0], f"inlining would produce {total:,} nodes, more than {limit:,}"
 
 
-def _add_import(imports: Repeated[OperatorSetIdProto], domain: str, version: int) -> None:
-    if all(canonical_domain(each.domain) != canonical_domain(domain) for each in imports):
-        imports.add(domain=domain, version=version)
-
-
 def _are_equivalent(
     function: FunctionProto, domain: str, opset: int, graph_opset: int, registry: Registry
 ) -> bool:
@@ -149,11 +144,12 @@ class _Inliner:
 
     def add_imports(self, imports: Repeated[OperatorSetIdProto], functions: Iterable[FunctionProto]) -> None:
         """Add the opset imports that the nodes of inlined functions need."""
-        for function in functions:
-            for each in function.opset_import:
-                _add_import(imports, each.domain, each.version)
-        if self._needs_identity:
-            _add_import(imports, "", 1)
+        known = {canonical_domain(each.domain) for each in imports}
+        needed = [(each.domain, each.version) for function in functions for each in function.opset_import]
+        for domain, version in (*needed, *[("", 1)] * self._needs_identity):
+            if canonical_domain(domain) not in known:
+                known.add(canonical_domain(domain))
+                imports.add(domain=domain, version=version)
 
     def inline(self, top: ContainerProto) -> None:
         waiting: list[ContainerProto] = [top]

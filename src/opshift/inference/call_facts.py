@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from opshift.inference.facts import InferenceScope
@@ -81,12 +82,17 @@ class CallFacts:
         """The shapes that the first calls pass to an input."""
         self._functions = functions
         self._positions = {name: position for position, name in enumerate(function.input)}
-        self._defaults = {each.name: each for each in getattr(function, "attribute_proto", ())}
-        self._attribute_names = (*function.attribute, *self._defaults)
         self._attributes: dict[str, AttributeProto | None] = {}
         # Computed eagerly, so that outer calls come first: the argument of a call may itself be an optional
         # input of the function that contains the call.
         self._presence = {name: self._is_provided(name) for name in self._positions}
+
+    @cached_property
+    def _defaults(self) -> dict[str, AttributeProto]:
+        """Attributes of the function that have a default."""
+        return {
+            each.name: each for each in getattr(self._functions.protos[self.index], "attribute_proto", ())
+        }
 
     def element_type(self, name: str) -> str | None:
         """Return the element type of an input if all calls that provide it agree."""
@@ -160,11 +166,11 @@ class CallFacts:
         """Return the facts of one call; calls with equal keys agree."""
         return tuple(self._fact_of(call, each) for each in asked)
 
-    def all_facts(self) -> list[Fact]:
-        """Return every kind of fact about every input and attribute."""
+    def all_facts(self, call: CallSite) -> tuple[Fact, ...]:
+        """Return every kind of fact about every input, and about each attribute that a call sets."""
         kinds: tuple[CallFactKind, ...] = ("presence", "element_type", "shape", "constant")
         inputs = [Fact(kind, name) for name in self._positions for kind in kinds]
-        return [*inputs, *(Fact("attribute", name) for name in self._attribute_names)]
+        return (*inputs, *(Fact("attribute", name) for name in call.node.attributes))
 
     def _agreed_fact(self, asked: Fact) -> Any:
         """Return a fact on which all calls agree; `None`, with a recorded disagreement, if they do not."""

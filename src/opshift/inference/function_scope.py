@@ -201,7 +201,8 @@ class FunctionTable:
         callers = CallFacts(self, index, [call])
         # Calls with equal sizes may still differ in symbols.
         shapes = tuple(map(scope.symbolic_shape, call.node.inputs))
-        key = (index, callers.fact_key(call, callers.all_facts()), shapes)
+        facts = callers.all_facts(call)
+        key = (index, facts, callers.fact_key(call, facts), shapes)
         if key not in self._scopes_by_facts:
             function = self.protos[index]
             new = self.scope(function, self.opsets(index), self._registry, {})

@@ -267,6 +267,11 @@ class Scope(InferenceScope):
         scope = defining_scope(self, name)
         return None if scope is None else scope.element_facts.elements(name, scope)
 
+    def decoded_elements(self, name: str) -> Elements | int | None:
+        """Return the elements of a value like `elements`, but for a large tensor of the model its `id`."""
+        scope = defining_scope(self, name)
+        return None if scope is None else scope.element_facts.decoded(name, scope)
+
     def declared_type(self, name: str) -> str | None:
         """Return the element type of a value without inference over nodes.
 

@@ -3,6 +3,7 @@
 import copyreg
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 from opshift.model.locations import without_secrets
 from opshift.model.shared_data import FrozenRecord
@@ -136,13 +137,20 @@ class UnknownElementType(CannotConvert):
         )
 
 
+UnknownFactKind = Literal["rank", "shape", "elements"]
+"""Unknown fact about a value. Elements matter for values that determine shapes, such as that of Reshape."""
+
+
 class UnknownShape(CannotConvert):
     """A node cannot be converted because the rank or a size of some values is unknown.
 
     Attributes:
         values: names of the values, as the step knows them.
         otherwise: another remedy than to declare their shapes; may be empty.
+        causes: the unknown facts about inputs of the node that the values depend on, if they are determined.
     """
+
+    causes: tuple[tuple[str, UnknownFactKind], ...] | None = None
 
     def __init__(self, reason: str, *values: str, otherwise: str = "") -> None:
         self.values = values

@@ -11,7 +11,7 @@ from opshift.model.messages import NodeProto
 from opshift.model.node import Node, Tensor, serialized_attributes
 from opshift.registry.models import OperatorVersion
 from opshift.registry.steps import Allow
-from opshift.rewriting.result import ComputedRewrite, Emission, fill_node, update_node
+from opshift.rewriting.result import ComputedRewrite, Emission, fill_node, update_node, values_read
 from opshift.rewriting.version_steps import VersionStep
 from opshift.rewriting.workspace import constant_key
 
@@ -221,20 +221,21 @@ class CachedRewrite:
         allowed: Sequence[tuple[Allow, str]] = (),
     ) -> None:
         node = result.original
+        self.with_graphs = result if result.has_graphs else None
+        """The rewrite if it emits graphs: it has no templates, and `rename` copies it."""
         self.questions, self.answers = questions_and_answers(asked)
         self._answered_tensors = [each for each in asked.values() if isinstance(each, Tensor)]
         self.name_hints = tuple(fresh.values())
         self.allowed = tuple(allowed)
         self.constants = tuple((constant_key(each), each) for each in constants.values())
-        # Nodes with emitted graphs are not cached, so new nodes read their inputs only.
-        read = {name for each in result.nodes for name in each.node.inputs}
+        read = set(values_read(result.nodes))
         self.read_constants = tuple(name in read for name in constants)
         self.operator = result.operator
         self.steps = result.steps
         self.operators = result.operators
         self.replacement_index = result.replacement_index
         self.is_unchanged = result.is_unchanged
-        names = (*node.inputs, *node.outputs, *fresh, *constants, "")
+        names = self._names = (*node.inputs, *node.outputs, *fresh, *constants, "")
         positions = {name: position for position, name in enumerate(names)}
         self.unread_inputs = _selector(
             tuple(each for each in node.inputs if each and each not in read), positions
@@ -242,8 +243,13 @@ class CachedRewrite:
         self.ranked = _selector(tuple(ranked), positions)
         self.templates = tuple(
             _NodeTemplate.of(each, node, position == self.replacement_index, positions)
-            for position, each in enumerate(result.nodes)
+            for position, each in enumerate(() if self.with_graphs else result.nodes)
         )
+
+    def rename(self, node: Node, names: ValueNames) -> ComputedRewrite:
+        """Return the rewrite, which emits graphs, of a node; `names` are all names, as for a CacheHit."""
+        assert self.with_graphs is not None
+        return self.with_graphs.with_names(node, dict(zip(self._names, names, strict=True)))
 
     @property
     def is_small(self) -> bool:
@@ -291,7 +297,7 @@ class CacheHit:
 
     @property
     def node_count(self) -> int:
-        """Number of nodes that replace it; nodes with graphs are not cached."""
+        """Number of nodes that replace it, none of which has a graph."""
         return len(self.operators)
 
     @property

@@ -1,5 +1,7 @@
 """Rewrite of a node: the nodes that replace it, and their NodeProtos."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -109,6 +111,18 @@ class ComputedRewrite(NamedTuple):
         """Inputs of the original that no new node reads."""
         return set(self.original.inputs).difference(values_read(self.nodes))
 
+    @property
+    def has_graphs(self) -> bool:
+        """Whether a new node has an emitted graph."""
+        return any(emitted_graphs(each.node) for each in self.nodes)
+
+    def with_names(self, original: Node, names: Mapping[str, str]) -> ComputedRewrite:
+        """Return the rewrite of a node with equal attributes; `names` has the new name of each value."""
+        old = self.original.attributes
+        copied = {id(old[name]): value for name, value in original.attributes.items()}
+        nodes = tuple(_with_names(each, names, copied) for each in self.nodes)
+        return self._replace(original=original, nodes=nodes)
+
     def write(self, protos: Sequence[NodeProto]) -> None:
         """Write the nodes that replace it."""
         main = self.replacement_index
@@ -117,6 +131,45 @@ class ComputedRewrite(NamedTuple):
                 fill_node(proto, written, protos[main])
         # Last: the other nodes copy subgraphs from it.
         update_node(protos[main], self.nodes[main], self.original)
+
+
+def _with_names(written: Emission, names: Mapping[str, str], copied: Mapping[int, Any]) -> Emission:
+    """Return an emitted node with other names; `copied` has new attributes by the `id` of old ones."""
+    node = written.node
+    attributes = {
+        name: _graph_with_names(value, names, copied)
+        if isinstance(value, EmittedGraph)
+        else copied.get(id(value), value)
+        for name, value in node.attributes.items()
+    }
+    inputs, outputs = ([names[name] for name in each] for each in (node.inputs, node.outputs))
+    return written._replace(node=Node(node.op_type, tuple(inputs), tuple(outputs), attributes, node.domain))
+
+
+def _graph_with_names(
+    written: EmittedGraph, names: Mapping[str, str], copied: Mapping[int, Any]
+) -> EmittedGraph:
+    graph = written.graph
+    inputs, outputs = (
+        tuple(each._replace(name=names[each.name]) for each in values)
+        for values in (graph.inputs, graph.outputs)
+    )
+    nodes, after = (
+        tuple(_with_names(each, names, copied) for each in emissions)
+        for emissions in (written.nodes, written.after)
+    )
+    return EmittedGraph(Graph(names[graph.name], inputs, outputs, ()), nodes, after)
+
+
+def names_in(emissions: Iterable[Emission]) -> Iterator[str]:
+    """Yield the names of all values that nodes read or produce, and those of graphs and of their values."""
+    for emission in emissions:
+        yield from emission.node.inputs
+        yield from emission.node.outputs
+        for written in emitted_graphs(emission.node):
+            graph = written.graph
+            yield from (graph.name, *(each.name for each in (*graph.inputs, *graph.outputs)))
+            yield from names_in((*written.nodes, *written.after))
 
 
 def count_nodes(emissions: Sequence[Emission]) -> int:

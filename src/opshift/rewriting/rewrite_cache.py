@@ -7,14 +7,14 @@ models that are converted to the same opsets.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from functools import lru_cache
 from itertools import compress, starmap
 from typing import Any
 
 from opshift.inference.facts import ListedSize
-from opshift.model.errors import CannotConvert
+from opshift.model.errors import CannotConvert, UnknownShape
 from opshift.model.graphs import NodeRecord
 from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import AttributeTrace, Graph, Node, Tensor, TracedNode
@@ -44,7 +44,7 @@ from opshift.rewriting.cached_rewrite import (
     ValueNames,
     questions_and_answers,
 )
-from opshift.rewriting.result import ComputedRewrite, values_read
+from opshift.rewriting.result import ComputedRewrite, names_in, values_read
 from opshift.rewriting.rewrite_node import rewrite_node
 from opshift.rewriting.routes import Router
 from opshift.rewriting.workspace import ConstantKey, Workspace
@@ -111,8 +111,8 @@ class RewriteCache:
         """Numbers of nodes with a cached rewrite, and of stored rewrites, by domain and op_type."""
         self._moved: dict[object, tuple[CachedRewrite, ValueNames]] = {}
         """Rewrites of nodes with other attribute values, by node, without names; see `_with_moved_values`."""
-        self._too_large: dict[NodeKey, Candidates[CannotConvert]] = {}
-        """Refusals of rewrites that exceed a limit, which take long, with the answers that they depend on."""
+        self._refusals: dict[NodeKey, Candidates[CachedRefusal]] = {}
+        """Refusals of nodes, with the answers that they depend on."""
         self._has_plain_nodes = workspace.scope.has_plain_nodes
         self._node_keys = workspace.scope.node_keys
         self.unread_inputs: set[str] = set()
@@ -156,7 +156,8 @@ class RewriteCache:
         counts = self._counts.setdefault((domain, op_type), [0, 0])
         if cached := rewrites.find(names, self._scope):
             counts[0] += 1
-            return self._hit(cached, names, self._constant_names.get(cached) or self._name_constants(cached))
+            return self._hit(line, cached, names, self._constants_of(cached))
+        self._raise_known_refusal(key, names)
         hits, stored = counts
         if stored > MIN_STORED and hits < stored:
             # Nodes that rarely repeat: recording and storing a rewrite take as long as the rewrite itself.
@@ -168,7 +169,7 @@ class RewriteCache:
 
     def _with_moved_values(
         self, line: NodeRecord, proto: NodeProto, source: int, remainder: bytes | None
-    ) -> CacheHit | None:
+    ) -> NodeRewrite | None:
         """Return the rewrite of a node with other attribute values, which its steps do not read."""
         _, _, _, inputs, outputs = line
         names = inputs + outputs
@@ -181,7 +182,7 @@ class RewriteCache:
             if remainder:  # otherwise the key does not identify the node
                 self._moved[key] = found
         cached, constants = found
-        return self._hit(cached, names, constants)
+        return self._hit(line, cached, names, constants)
 
     def _find_moved_values(
         self, line: NodeRecord, proto: NodeProto, source: int, names: ValueNames
@@ -198,7 +199,9 @@ class RewriteCache:
                 return found.rewrite, self._add_constants(found.rewrite, constants)
         return None
 
-    def _hit(self, cached: CachedRewrite, names: ValueNames, constants: ValueNames) -> CacheHit:
+    def _hit(
+        self, line: NodeRecord, cached: CachedRewrite, names: ValueNames, constants: ValueNames
+    ) -> NodeRewrite:
         """Return a cached rewrite for a node with these names and names of constants."""
         fresh = tuple(map(self._workspace.fresh, cached.name_hints)) if cached.name_hints else ()
         for kind, reason in cached.allowed:
@@ -207,28 +210,41 @@ class RewriteCache:
             self._workspace.ranked.update(cached.ranked(names))
         if cached.unread_inputs:
             self.unread_inputs.update(cached.unread_inputs(names))
-        return CacheHit(cached, names + fresh + constants)
+        names += fresh + constants
+        return (
+            cached.rename(self._scope.node_of(line), names) if cached.with_graphs else CacheHit(cached, names)
+        )
+
+    def _raise_known_refusal(self, key: NodeKey, names: ValueNames) -> None:
+        refusals = self._refusals.get(key)
+        refusal = refusals.find(names, self._scope) if refusals else None
+        if refusal:
+            raise refusal.for_names(names)
 
     def _rewrite_and_store(self, line: NodeRecord, node: Node, key: NodeKey, source: int) -> NodeRewrite:
         """Rewrite an uncached node and cache the result."""
         names = node.inputs + node.outputs
-        recorder = _FactRecorder(self._workspace, names)
+        recorder = _FactRecorder(self._workspace, names, len(node.inputs))
         trace = AttributeTrace()
         is_traced = self._has_plain_nodes and bool(node.attributes)
         view = TracedNode(node, node.attributes, trace) if is_traced else node
-        refused = self._too_large.get(key)
-        if refused and (known := refused.find(names, self._scope)):
-            raise copy(known)
         try:
             result = rewrite_node(node, source, recorder, recorder, self._router, view)
         except CannotConvert as error:
-            if error.code == "limit.exceeded" and recorder.is_complete:
-                refused = self._too_large.setdefault(key, Candidates())
-                refused.add(*questions_and_answers(recorder.answers), error)
+            if isinstance(error, UnknownShape) and not recorder.fresh_names.keys().isdisjoint(error.values):
+                from opshift.inference.unknown_facts import causes_among  # few nodes are refused
+
+                error.causes = causes_among(error, self._scope, node.inputs)
+            refusal = CachedRefusal(error, names)
+            if recorder.is_complete and refusal.is_reusable:
+                refusals = self._refusals.setdefault(key, Candidates())
+                refusals.add(*questions_and_answers(recorder.answers), refusal)
             raise
         result = self._with_values_kept(result._replace(original=node))
         rewrites = self._rewrites[key]
         if not (recorder.is_complete and recorder.is_reusable) or len(rewrites) >= MAX_REWRITES_PER_KEY:
+            return result
+        if result.has_graphs and not recorder.names.issuperset(names_in(result.nodes)):
             return result
         cached = CachedRewrite(
             result,
@@ -240,11 +256,14 @@ class RewriteCache:
         )
         rewrites.add(cached.questions, cached.answers, cached)
         self._constant_names[cached] = (*recorder.constants, "")
-        self._shared.add(key, source, cached)
-        if trace.moves:
+        if recorder.is_shared:
+            self._shared.add(key, source, cached)
+        if trace.moves and recorder.is_shared:
             found, open_names = with_moved_values(cached, node, trace, recorder)
             if open_names:
                 self._shared.add_moved_values(line, self._scope.nodes[line[0]], source, found, open_names)
+        if cached.with_graphs:
+            return result
         return CacheHit(cached, (*names, *recorder.fresh_names, *recorder.constants, ""))
 
     def _with_values_kept(self, result: ComputedRewrite) -> ComputedRewrite:
@@ -258,10 +277,12 @@ class RewriteCache:
         self._shared.has_plain_attributes[domain, op_type, source] = found
         return found
 
-    def _name_constants(self, cached: CachedRewrite) -> ValueNames:
-        """Add the constants of a cached rewrite to this scope; return their names, then the empty name."""
-        constants = self._constant_names[cached] = self._add_constants(cached, cached.constants)
-        return constants
+    def _constants_of(self, cached: CachedRewrite) -> ValueNames:
+        """Return the names of the constants of a cached rewrite in this scope, then the empty name."""
+        found = self._constant_names.get(cached)
+        if found is None:
+            found = self._constant_names[cached] = self._add_constants(cached, cached.constants)
+        return found
 
     def _add_constants(
         self, cached: CachedRewrite, constants: Iterable[tuple[ConstantKey, Tensor]]
@@ -273,6 +294,13 @@ class RewriteCache:
         return (*names, "")
 
 
+PREMISES = ("element_type", "rank", "symbolic_shape", "decoded_elements")
+"""Questions about the inputs of a node whose answers determine the facts about emitted values."""
+
+QUESTIONS_OF_PRODUCERS = ("is_nonnegative", "uniform_element")
+"""Questions whose answers follow from the producers of a value: they are premises, too."""
+
+
 class _FactRecorder:
     """Facts of a scope for the steps of one node, with a record of all queries.
 
@@ -281,7 +309,8 @@ class _FactRecorder:
     outputs. A rewrite can be cached if it also `is_reusable`: no part of it is specific to the node.
     """
 
-    def __init__(self, workspace: Workspace, names: tuple[str, ...]) -> None:
+    def __init__(self, workspace: Workspace, names: tuple[str, ...], input_count: int) -> None:
+        self._input_count = input_count
         self._scope = workspace.scope
         self._workspace = workspace
         self._names = names
@@ -298,6 +327,12 @@ class _FactRecorder:
         """Constants that the steps add and about whose values they ask."""
         self.is_complete = True
         self.is_reusable = True
+        self.is_shared = True
+        """Whether a cached rewrite holds in other models, too."""
+        self._premises: set[str] = set()
+        """Questions about the node that emitted values needed."""
+        self._reads_outputs = False
+        """Whether an emitted node reads an output of the node."""
 
     def element_type(self, name: str) -> str | None:
         if name not in self.fresh_names:
@@ -306,8 +341,7 @@ class _FactRecorder:
                 return constant.element_type  # type: ignore[no-any-return]
             return self._query("element_type", name)  # type: ignore[no-any-return]
         # Inference over the emitted nodes derives it from the element types of the node's values.
-        for each in self._positions:
-            self._query("element_type", each)
+        self._ask("element_type", self._positions)
         return self._scope.element_type(name)
 
     def shape(self, name: str) -> Shape | None:
@@ -351,10 +385,10 @@ class _FactRecorder:
         return self._scope.is_visible(name)
 
     def fresh(self, hint: str) -> str:
-        # A hint that contains a name of the node differs for other nodes, so the rewrite cannot be cached.
+        # A hint that starts with a name of the node differs for other nodes, so the rewrite cannot be cached.
         found = self._workspace.fresh(hint)
         self.fresh_names[found] = hint
-        self.is_reusable &= not any(name in hint for name in self._positions)
+        self.is_reusable &= self._positions.keys().isdisjoint(_starts_of(hint))
         return found
 
     def add_constant(self, tensor: Tensor) -> str:
@@ -389,12 +423,25 @@ class _FactRecorder:
 
     def add_emitted(self, node: Node, opset: int) -> None:
         # Not recorded: only queries about the new values matter.
+        self._watch(node)
         self._workspace.add_emitted(node, opset)
 
     def add_graph(self, graph: Graph) -> None:
-        """Make the values of an emitted graph available to inference; nodes with graphs are not cached."""
-        self.is_reusable = False
+        """Make the values of an emitted graph available to inference."""
+        for each in (*graph.nodes, *graph.nodes_after):
+            self._watch(each.node)
+        # A subgraph of the model is specific to its node, and emitted attributes may hold parts of the model.
+        self.is_reusable &= graph.embedded is None
+        self.is_shared = False
         self._workspace.add_graph(graph)
+
+    def _watch(self, node: Node) -> None:
+        self._reads_outputs |= any(self._positions.get(name, -1) >= self._input_count for name in node.inputs)
+
+    @property
+    def names(self) -> set[str]:
+        """All names that a rewrite can have in place of those of another node."""
+        return {*self._names, *self.fresh_names, *self.constants, ""}
 
     def _query(self, question: str, name: str) -> Any:
         answer = getattr(self._scope, question)(name)
@@ -402,10 +449,26 @@ class _FactRecorder:
         if position is not None:
             self.answers[Question(question, position)] = answer
         elif name not in self.constants:
-            self.is_complete = False
+            self._query_premises(question)
         elif question not in ("element_type", "rank"):  # those do not depend on the values
             self.inspected.add(name)
         return answer
+
+    def _query_premises(self, question: str) -> None:
+        """Record the facts about the inputs from which inference derives the facts about emitted values."""
+        self.is_complete &= not self._reads_outputs
+        inputs = [name for name in self._names[: self._input_count] if name]
+        for each in (*PREMISES, question) if question in QUESTIONS_OF_PRODUCERS else PREMISES:
+            self._ask(each, self._positions if each == "element_type" else inputs)
+
+    def _ask(self, question: str, names: Iterable[str]) -> None:
+        """Ask a question about values of the node, unless emitted values needed it before."""
+        if question not in self._premises:
+            self._premises.add(question)
+            for name in names:
+                answer = self._query(question, name)
+                # The `id` of a large tensor, which means nothing in another model.
+                self.is_shared &= question != "decoded_elements" or not isinstance(answer, int)
 
     def _query_jointly(self, question: str, names: Sequence[str]) -> Any:
         answer = getattr(self._scope, question)(names)
@@ -413,8 +476,50 @@ class _FactRecorder:
         if start is not None and self._names[start : start + len(names)] == tuple(names):
             self.answers[Question(question, start, start + len(names))] = answer
         else:
-            self.is_complete = False
+            self._query_premises(question)
         return answer
+
+
+def _starts_of(hint: str) -> Iterator[str]:
+    """Yield the starts of a hint before characters other than letters, and the hint."""
+    return (hint[:end] for end in range(1, len(hint) + 1) if not hint[end : end + 1].isalpha())
+
+
+QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+"""Quoted text in a message, such as the name of a value."""
+
+
+class CachedRefusal:
+    """Refusal of a node, with the names of its values left open."""
+
+    def __init__(self, error: CannotConvert, names: ValueNames) -> None:
+        self._error, self._names = error, names
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether messages name values of the node in quotes only."""
+        error = self._error
+        text = QUOTED.sub("", " ".join((error.reason, error.subject, error.remedy)))
+        words = set(re.findall(r"\w+", text))
+        # Single letters are words of the message, too.
+        long_names = {name for name in self._names if len(name) > 1}
+        return words.isdisjoint(long_names) and not any(
+            name in text for name in long_names if not name.isidentifier()
+        )
+
+    def for_names(self, names: ValueNames) -> CannotConvert:
+        """Return the refusal of a node with other names."""
+        found = copy(self._error)
+        new = {repr(old): repr(name) for old, name in zip(self._names, names, strict=True)}
+        for field in ("reason", "subject", "remedy"):
+            text = QUOTED.sub(lambda quoted: new.get(quoted[0], quoted[0]), getattr(found, field))
+            setattr(found, field, text)
+        if isinstance(found, UnknownShape):
+            given = dict(zip(self._names, names, strict=True))
+            found.values = tuple(given.get(name, name) for name in found.values)
+            if found.causes is not None:
+                found.causes = tuple((given[name], fact) for name, fact in found.causes)
+        return found
 
 
 def _mentions(reason: str, name: str) -> bool:

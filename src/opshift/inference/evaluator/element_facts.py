@@ -116,6 +116,14 @@ class ElementFacts:
         Raises:
             Unanswered: a rule asks, and the question has to be answered first.
         """
+        return _opened(self._evaluated(name, scope))
+
+    def decoded(self, name: str, scope: InferenceScope) -> Elements | int | None:
+        """Return the elements of a value like `elements`, but for a large tensor of the model its `id`."""
+        found = self._evaluated(name, scope)
+        return id(found.proto) if isinstance(found, LargeTensor) else found
+
+    def _evaluated(self, name: str, scope: InferenceScope) -> Known:
         added = scope.added_constants.get(name)
         if added is not None:
             return added
@@ -126,7 +134,7 @@ class ElementFacts:
             scope.evaluation.answer(self, name, scope)
             found = self._known[name]
         known: Known = found
-        return _opened(known)
+        return known
 
     def known(self, name: str, scope: InferenceScope) -> Any:
         """Return the elements if no node has to be evaluated; `_MISSING` otherwise."""

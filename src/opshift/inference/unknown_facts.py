@@ -1,0 +1,102 @@
+"""Facts about values that are unknown, and the unknown facts that determine them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from opshift.inference.facts import InferenceScope, Producer
+from opshift.inference.infer_types import body_output
+from opshift.model.errors import UnknownFactKind, UnknownShape
+from opshift.registry.shapes.all_rules import SHAPE_RULES
+
+BRANCHES = ("then_branch", "else_branch")
+"""Subgraphs of If, whose outputs correspond to those of the node."""
+
+SIZE_TYPES = ("int32", "int64")
+"""Element types of computed sizes and shapes."""
+
+
+class UnknownFact(NamedTuple):
+    """Value with an unknown fact, and the scope that defines it."""
+
+    scope: InferenceScope
+    name: str
+    fact: UnknownFactKind
+
+
+def unknown_facts_of(error: UnknownShape, scope: InferenceScope) -> list[UnknownFact]:
+    """Return the unknown facts about the values that an error names."""
+    has_ranks = None not in map(scope.rank, filter(None, error.values))
+    return list(unknown_facts(scope, error.values, "shape" if has_ranks else "rank"))
+
+
+def owner_of(name: str, scope: InferenceScope) -> InferenceScope:
+    """Return the scope that defines a value: this one or an enclosing one."""
+    while scope.parent is not None and not scope.is_local(name):
+        scope = scope.parent
+    return scope
+
+
+def unknown_facts(
+    scope: InferenceScope, names: Iterable[str], fact: UnknownFactKind
+) -> Iterator[UnknownFact]:
+    """Yield the values that a scope sees and of which it does not know a fact."""
+    for name in filter(None, names):
+        owner = owner_of(name, scope)
+        if fact == "elements":
+            # Constants are not read: they may be large.
+            is_unknown = owner.producer(name) is not None and owner.element_type(name) in SIZE_TYPES
+        else:
+            sizes = (owner.rank(name),) if fact == "rank" else owner.shape(name)
+            is_unknown = sizes is None or None in sizes
+        if is_unknown:
+            yield UnknownFact(owner, name, fact)
+
+
+def dependencies_of(value: UnknownFact) -> Iterator[UnknownFact]:
+    """Yield the unknown facts that determine an unknown fact."""
+    scope, name, fact = value
+    producer, record = scope.producer(name), scope.producing_records.get(name)
+    if record is not None and producer is None:  # a call of a function
+        yield from unknown_facts(scope, record[3], fact)
+    elif producer is not None and is_unregistered(producer):
+        return
+    elif producer is not None:
+        inputs = producer.node.inputs
+        if fact == "elements" and producer.node.op_type in ("Shape", "Size"):
+            fact = "shape"
+        found = list(unknown_facts(scope, inputs, fact))
+        yield from found or unknown_facts(scope, inputs, "elements")
+        for branch in BRANCHES if producer.node.op_type == "If" else ():
+            _, output, body = body_output(producer.node, branch, producer.position, scope)
+            yield from unknown_facts(body, [output], fact) if body else ()
+    elif scope.owner is not None and scope.parent is not None:
+        yield from unknown_facts(scope.parent, scope.owner.input, fact)
+    else:
+        for caller, argument in scope.arguments(name):
+            yield from unknown_facts(caller, [argument], fact)
+
+
+def is_unregistered(producer: Producer) -> bool:
+    """Return whether the shape rule of a node's operator is not registered: its inputs do not matter then."""
+    operator = producer.operator
+    return operator is not None and bool(operator.shape) and operator.shape not in SHAPE_RULES
+
+
+def causes_among(
+    error: UnknownShape, scope: InferenceScope, inputs: Iterable[str]
+) -> tuple[tuple[str, UnknownFactKind], ...]:
+    """Return the unknown facts about inputs of a node that cause those about values that its steps emit."""
+    found: dict[tuple[str, UnknownFactKind], None] = {}
+    waiting, given = unknown_facts_of(error, scope)[::-1], set(inputs)
+    seen = set(waiting)
+    while waiting:
+        each = waiting.pop()
+        if each.name in given:
+            found[each.name, each.fact] = None
+            continue
+        new = [other for other in dependencies_of(each) if other not in seen]
+        seen.update(new)
+        waiting += reversed(new)
+    return tuple(found)
