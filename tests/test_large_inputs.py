@@ -252,6 +252,61 @@ def _functions() -> ModelProto:
     return model
 
 
+def _computed_pads() -> ModelProto:
+    """Return a model with 300 nodes that other operators express, in part in subgraphs."""
+    model = _model(19)
+    model.graph.input.add(name="pads").type.tensor_type.elem_type = 7
+    for name, rank in ("x", 4), ("pads", 1):
+        value = next(each for each in model.graph.input if each.name == name)
+        for axis in range(rank):
+            value.type.tensor_type.shape.dim.add(dim_param=f"{name}{axis}")
+    for index in range(300):
+        model.graph.node.add(op_type="Pad", input=["x", "pads"], output=[f"y{index or ''}"])
+    return model
+
+
+def _default_attributes() -> ModelProto:
+    """Return a model with 1,000 calls of a function with 100 attributes that have defaults."""
+    model = _model()
+    model.ir_version = 9
+    model.opset_import.add(domain="local", version=1)
+    function = model.functions.add(name="f", domain="local", input=["a"], output=["b"])
+    function.opset_import.add(version=13)
+    function.node.add(op_type="Softmax", input=["a"], output=["b"])
+    for index in range(100):
+        function.attribute_proto.add(name=f"alpha{index}", type=1, f=1.0)
+    for index in range(1_000):
+        model.graph.node.add(op_type="f", domain="local", input=["x"], output=[f"y{index or ''}"])
+    return model
+
+
+def _chained_functions() -> ModelProto:
+    """Return a model with 1,000 functions, each of which calls the next one."""
+    model = _model()
+    model.opset_import.add(domain="local", version=1)
+    model.graph.node.add(op_type="f0", domain="local", input=["x"], output=["y"])
+    for index in range(1_000):
+        function = model.functions.add(name=f"f{index}", domain="local", input=["a"], output=["b"])
+        function.opset_import.add(domain="local", version=1)
+        function.opset_import.add(version=13)
+        called, domain = (f"f{index + 1}", "local") if index < 999 else ("Relu", "")
+        function.node.add(op_type=called, domain=domain, input=["a"], output=["b"])
+    return model
+
+
+def _imports() -> ModelProto:
+    """Return a model with a function that imports 4,000 domains."""
+    model = _model()
+    model.opset_import.add(domain="local", version=1)
+    model.graph.node.add(op_type="f", domain="local", input=["x"], output=["y"])
+    function = model.functions.add(name="f", domain="local", input=["a"], output=["b"])
+    function.opset_import.add(version=13)
+    function.node.add(op_type="Relu", input=["a"], output=["b"])
+    for index in range(4_000):
+        function.opset_import.add(domain=f"local.{index}", version=1)
+    return model
+
+
 MODELS: dict[str, Callable[[], ModelProto]] = {
     "inputs": _inputs,
     "outputs": _outputs,
@@ -269,6 +324,10 @@ MODELS: dict[str, Callable[[], ModelProto]] = {
     "inputs of a call": _call_inputs,
     "variables": _variables,
     "functions": _functions,
+    "computed pads": _computed_pads,
+    "default attributes": _default_attributes,
+    "chained functions": _chained_functions,
+    "imports": _imports,
 }
 
 
