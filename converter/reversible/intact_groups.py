@@ -46,6 +46,8 @@ def intact_groups(
     `outside` are the names of values that other graphs use.
     """
     constants = frozenset(part.constants)
+    # value names are unique across a graph and its subgraphs (IR specification, "Names Within a Graph")
+    defined = set[str]().union(*(each.scope.defined_names for each in surveyed.walk()))
     groups: list[Group] = []
     claimed: set[int] = set()
     for entry in part.entries:
@@ -53,7 +55,9 @@ def intact_groups(
         # a node belongs to one group only; the first entry wins
         if group is None or not claimed.isdisjoint(group.positions):
             continue
-        if _is_isolated(group, value_index, outside) and _can_restore(group, surveyed, value_index):
+        if not _is_isolated(group, value_index, outside):
+            continue
+        if _can_restore(group, surveyed.scope, defined, value_index):
             claimed.update(group.positions)
             groups.append(group)
     return list(_compatible(groups))
@@ -98,9 +102,12 @@ def _is_isolated(group: Group, value_index: ValueIndex, outside: Set[str]) -> bo
     return group.inner.isdisjoint(outside) and all(map(own_positions.issuperset, reader_positions))
 
 
-def _can_restore(group: Group, surveyed: ContainerSurvey, value_index: ValueIndex) -> bool:
-    """Return whether the original's inputs are available and unchanged, and its output names are free."""
-    scope, original = surveyed.scope, group.original
+def _can_restore(group: Group, scope: Scope, defined: Set[str], value_index: ValueIndex) -> bool:
+    """Return whether the original's inputs are available and unchanged, and its output names are free.
+
+    `defined` are the names of values that the graph and its subgraphs define.
+    """
+    original = group.original
     if not all(each.domain in scope.opsets for each in group.entry.opsets):
         return False
     # the original needs its inputs before the position at which it is restored
@@ -111,10 +118,7 @@ def _can_restore(group: Group, surveyed: ContainerSurvey, value_index: ValueInde
         if producer is not None and producer >= group.place:
             return False
     new_outputs = [name for name in original.output if name and name not in value_index.producers]
-    # value names are unique across a graph and its subgraphs (IR specification, "Names Within a Graph")
-    if any(map(scope.is_visible, new_outputs)):
-        return False
-    if not all(each.scope.defined_names.isdisjoint(new_outputs) for each in surveyed.walk()):
+    if any(map(scope.is_visible, new_outputs)) or not defined.isdisjoint(new_outputs):
         return False
     read = frozenset[str]().union(*map(value_index.reads, group.positions))
     return preconditions_hold(group.entry.inputs, tuple(preconditions_of(original, read, scope)))
