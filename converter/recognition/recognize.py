@@ -6,7 +6,7 @@ graph inputs and outputs do not change.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
@@ -55,27 +55,29 @@ def recognize(model: ModelProto, options: Options) -> Recognition:
     A model in which several values have the same name stays unchanged.
     """
     roots: list[ContainerProto] = [*root_graphs(model), *model.functions]
-    before = sum(1 for _ in nested_nodes(*roots))
-    if not all(map(has_distinct_names, roots)):
+    counts = Counter(node.op_type for node in nested_nodes(*roots))
+    before, op_types = counts.total(), frozenset(counts)
+    one_pass = _Pass(model, options, None)
+    if not one_pass.anchors(op_types) or not all(map(has_distinct_names, roots)):
         return Recognition(node_counts=(before, before))
     found: list[RecognizedNode] = []
     misses: dict[tuple[str, str], NearMiss] = {}
-    wanted: Set[str] | None = None
     for _ in range(MAX_PASSES):
-        one_pass = _Pass(model, options, wanted)
-        one_pass.run()
+        one_pass.run(op_types)
         found += one_pass.found
         for miss in one_pass.misses:
             misses.setdefault((miss.place, miss.operator), miss)
         wanted = {each.operator.name for each in one_pass.replacements}
         if not wanted:
             break
+        op_types |= wanted
+        one_pass = _Pass(model, options, wanted)
     recognized = {each.place for each in found}
     is_recorded = bool(found) and any(each.key == METADATA_KEY for each in model.metadata_props)
     if is_recorded:
         remove_messages(model.metadata_props, [each.key == METADATA_KEY for each in model.metadata_props])
     kept = tuple(each for each in misses.values() if each.place not in recognized)
-    after = sum(1 for _ in nested_nodes(*roots))
+    after = sum(1 for _ in nested_nodes(*roots)) if found else before
     return Recognition(tuple(found), kept, (before, after), is_recorded)
 
 
@@ -100,10 +102,9 @@ class _Pass:
         self.misses: list[NearMiss] = []
         self.replacements: list[Replacement] = []
 
-    def run(self) -> None:
-        """Find and write all replacements."""
-        op_types = {node.op_type for node in nested_nodes(self._model.graph, *self._model.functions)}
-        anchors = self._anchors(op_types)
+    def run(self, op_types: Set[str]) -> None:
+        """Find and write all replacements; other operators than `op_types` do not occur."""
+        anchors = self.anchors(op_types)
         if not anchors:
             return
         located: list[tuple[ContainerProto, list[_Located]]] = []
@@ -124,7 +125,7 @@ class _Pass:
         for root, graphs in located:
             _write(root, graphs, names, self._fixed)
 
-    def _anchors(self, op_types: Set[str]) -> Mapping[str, Sequence[PatternGroup]]:
+    def anchors(self, op_types: Set[str]) -> Mapping[str, Sequence[PatternGroup]]:
         """Return the patterns whose operators all occur, by the operator of the last node."""
         found: defaultdict[str, list[PatternGroup]] = defaultdict(list)
         for group in self._groups():

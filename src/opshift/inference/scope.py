@@ -21,11 +21,18 @@ from opshift.inference.infer_shapes import (
 from opshift.inference.infer_types import infer_types, type_inputs, type_link, type_shortcut
 from opshift.inference.partial_elements import is_nonnegative, uniform_element
 from opshift.inference.propagation import Propagation
-from opshift.inference.symbols import merge_claim, numbered_symbols, symbol_of, symbolic_dims, without_symbols
+from opshift.inference.symbols import (
+    is_named,
+    merge_claim,
+    numbered_symbols,
+    symbol_of,
+    symbolic_dims,
+    without_symbols,
+)
 from opshift.model.graphs import NodeRecord, captured_names, graphs_of, is_graph, mentioned_names
 from opshift.model.messages import GraphProto, NodeProto, TensorShapeProto
 from opshift.model.node import Node, Tensor, Value
-from opshift.model.types import MAX_RANK, Shape, has_shape
+from opshift.model.types import MAX_RANK, Shape, Symbol, has_shape
 
 BATCHED_SCAN_OPSET = 8
 """Opset of the only version of Scan with a leading `sequence_lens` input and a batch dimension."""
@@ -271,6 +278,36 @@ class Scope(InferenceScope):
         """Return the elements of a value like `elements`, but for a large tensor of the model its `id`."""
         scope = defining_scope(self, name)
         return None if scope is None else scope.element_facts.decoded(name, scope)
+
+    def premises(self, names: Sequence[str]) -> tuple[object, ...]:
+        """Return the shapes and elements of values as a key, with equal numbers in place of equal symbols.
+
+        What inference derives from named sizes holds for all values with the same key.
+        """
+        numbers: dict[int, str] = {}
+
+        def numbered(element: object) -> object:
+            if type(element) is Symbol:
+                return numbers.setdefault(element, f"N{len(numbers)}")
+            return repr(element) if type(element) is float else element
+
+        found: list[object] = []
+        for name in names:
+            shape, elements = self.symbolic_shape(name), self.decoded_elements(name)
+            if isinstance(elements, Tensor):
+                values = tuple(map(numbered, elements.values))
+                found.append((elements.element_type, elements.dims, values))
+            else:
+                found.append(elements)
+            found.append(shape and tuple(map(numbered, shape)))
+        return tuple(found)
+
+    def has_computed_sizes(self, name: str) -> bool:
+        """Return whether a size or an element of a value is known to be computed from named sizes."""
+        elements = self.decoded_elements(name)
+        values = elements.values if isinstance(elements, Tensor) else ()
+        sizes = (*(self.symbolic_shape(name) or ()), *values)
+        return any(type(each) is Symbol and not is_named(each) for each in sizes)
 
     def declared_type(self, name: str) -> str | None:
         """Return the element type of a value without inference over nodes.

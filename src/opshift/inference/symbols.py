@@ -39,6 +39,11 @@ def exact_symbol_quotient(size: int, by: int) -> Symbol | None:
     return Symbol(quotient) if is_named else None
 
 
+def is_named(symbol: int) -> bool:
+    """Return whether a symbol is the size of a dimension, not a number that is computed from such sizes."""
+    return exact_symbol_quotient(symbol, 1) is not None
+
+
 def _check_bits(number: int) -> int:
     # The hash of a text mixes all bits, that of a number or tuple does not: sums and quotients of symbols
     # then lack these bits, except by a coincidence.

@@ -294,9 +294,6 @@ class RewriteCache:
         return (*names, "")
 
 
-PREMISES = ("element_type", "rank", "symbolic_shape", "decoded_elements")
-"""Questions about the inputs of a node whose answers determine the facts about emitted values."""
-
 QUESTIONS_OF_PRODUCERS = ("is_nonnegative", "uniform_element")
 """Questions whose answers follow from the producers of a value: they are premises, too."""
 
@@ -329,8 +326,9 @@ class _FactRecorder:
         self.is_reusable = True
         self.is_shared = True
         """Whether a cached rewrite holds in other models, too."""
-        self._premises: set[str] = set()
-        """Questions about the node that emitted values needed."""
+        self._asked: set[str] = set()
+        """Questions about all inputs that emitted values needed."""
+        self._has_premises = False
         self._reads_outputs = False
         """Whether an emitted node reads an output of the node."""
 
@@ -457,18 +455,26 @@ class _FactRecorder:
     def _query_premises(self, question: str) -> None:
         """Record the facts about the inputs from which inference derives the facts about emitted values."""
         self.is_complete &= not self._reads_outputs
-        inputs = [name for name in self._names[: self._input_count] if name]
-        for each in (*PREMISES, question) if question in QUESTIONS_OF_PRODUCERS else PREMISES:
-            self._ask(each, self._positions if each == "element_type" else inputs)
+        names = self._names[: self._input_count]
+        self._ask("element_type", self._positions)
+        self._ask("rank", names)
+        if not self._has_premises:
+            self._has_premises = True
+            self.answers[Question("premises", 0, self._input_count)] = self._scope.premises(names)
+            # The `id` of a large tensor means nothing in another model.
+            self.is_shared &= not any(isinstance(self._scope.decoded_elements(name), int) for name in names)
+            if any(map(self._scope.has_computed_sizes, names)):
+                self._ask("symbolic_shape", names)
+                self._ask("decoded_elements", names)
+        if question in QUESTIONS_OF_PRODUCERS:
+            self._ask(question, names)
 
     def _ask(self, question: str, names: Iterable[str]) -> None:
         """Ask a question about values of the node, unless emitted values needed it before."""
-        if question not in self._premises:
-            self._premises.add(question)
-            for name in names:
-                answer = self._query(question, name)
-                # The `id` of a large tensor, which means nothing in another model.
-                self.is_shared &= question != "decoded_elements" or not isinstance(answer, int)
+        if question not in self._asked:
+            self._asked.add(question)
+            for name in filter(None, names):
+                self._query(question, name)
 
     def _query_jointly(self, question: str, names: Sequence[str]) -> Any:
         answer = getattr(self._scope, question)(names)
