@@ -170,11 +170,12 @@ def _agree(then: Precondition, now: Precondition) -> bool:
 
 def _precondition_of(name: str, with_value: bool, scope: Scope) -> Precondition:
     try:
-        shape = scope.shape(name)
+        rank = scope.rank(name)
         value = scope.constant(name) if with_value else None
-        rank = -1 if shape is None else len(shape)
         digest = _digest(repr(value)) if value else ""
-        return Precondition(type=scope.element_type(name) or "", rank=rank, value=digest)
+        return Precondition(
+            type=scope.element_type(name) or "", rank=-1 if rank is None else rank, value=digest
+        )
     except (CannotConvert, *INVALID_NODE_ERRORS):
         # inference failed because the model is invalid, so there are no facts about this value
         return UNKNOWN_PRECONDITION
