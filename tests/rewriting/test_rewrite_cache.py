@@ -253,3 +253,67 @@ def test_cached_rewrites_write_the_same_nodes(router: Router) -> None:
 def test_unchanged_nodes_are_marked(router: Router) -> None:
     (found,) = rewrites(router, helper.make_node("Tanh", ["x"], ["a"]))
     assert found.is_unchanged
+
+
+@pytest.mark.parametrize(
+    ("target", "text", "expected"),
+    [
+        pytest.param(
+            8,
+            """<ir_version: 8, opset_import: ["": 19]>
+            g (float[n, c, h, w] x, int64[8] pads) => (float[i, j, k, l] z) {
+                y = Pad (x, pads)
+                z = Pad (y, pads)
+            }""",
+            ["y"],
+            id="emitted graphs",
+        ),
+        pytest.param(
+            7,
+            """<ir_version: 7, opset_import: ["": 12]>
+            g (float[1, 3, h, w] x) => (float[i, j, k, l] z) <float[4] s = {1.0, 1.0, 2.0, 2.0}> {
+                y = Resize <mode = "linear"> (x, , s)
+                z = Resize <mode = "linear"> (y, , s)
+            }""",
+            ["y"],
+            id="computed sizes",
+        ),
+        pytest.param(
+            7,
+            """<ir_version: 7, opset_import: ["": 12]>
+            g (float[1, 3, h, w] x) => (float[i, j, k, l] b)
+            <float[4] s = {1.0, 1.0, 2.0, 2.0}, float[4] t = {1.0, 1.0, 2.0, 3.0}> {
+                a = Resize <mode = "linear"> (x, , s)
+                b = Resize <mode = "linear"> (x, , t)
+            }""",
+            ["a", "b"],
+            id="other constants",
+        ),
+    ],
+)
+def test_nodes_share_a_rewrite_that_queries_emitted_values(
+    target: int, text: str, expected: list[str], computed: list[str]
+) -> None:
+    router = Router(default_registry(), LazyAdapterTable(), {DEFAULT_DOMAIN: target})
+    for rewrite in attempts(router, parser.parse_model(text)):
+        rewrite()
+    assert computed == expected
+
+
+@pytest.mark.parametrize("element_type", ["float", "uint64"], ids=["values of the model", "emitted values"])
+def test_nodes_share_a_refusal_with_their_own_names(element_type: str, computed: list[str]) -> None:
+    """The remedy names the values of the main graph that have unknown sizes, whatever the steps ask about."""
+    model = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 16]>
+        g ({element_type}[n, c] first, {element_type}[n, c] second, {element_type}[m, k] third) => (bool[i] z)
+        {{
+            x = Identity (first)
+            y = Greater (x, third)
+            z = Greater (second, third)
+        }}"""
+    )
+    refused = {each.place: each for each in plan_version(model, 6).refusals}
+    assert computed.count("y") + computed.count("z") == 1
+    remedies = [refused[f"graph, node Greater -> {name}"].remedy for name in "yz"]
+    assert ["'first'" in each for each in remedies] == [True, False]
+    assert ["'second'" in each for each in remedies] == [False, True]
