@@ -1,4 +1,4 @@
-"""Cached rewrites give the same models and refusals as rewriting each node."""
+"""Converted models and refusals do not depend on the rewrite cache."""
 
 from __future__ import annotations
 

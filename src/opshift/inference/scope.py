@@ -282,7 +282,7 @@ class Scope(InferenceScope):
     def premises(self, names: Sequence[str]) -> tuple[object, ...]:
         """Return the shapes and elements of values as a key, with equal numbers in place of equal symbols.
 
-        What inference derives from named sizes holds for all values with the same key.
+        All values with the same key allow the same conclusions, if the symbols are named sizes.
         """
         numbers: dict[int, str] = {}
 

@@ -1,12 +1,15 @@
-"""Cached rewrite of a node: serialized nodes with their value names left open."""
+"""Cached rewrite or refusal of a node, with the names of its values left open."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from operator import itemgetter
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from opshift.inference.facts import Facts
+from opshift.model.errors import CannotConvert, UnknownShape
 from opshift.model.messages import NodeProto
 from opshift.model.node import Node, Tensor, serialized_attributes
 from opshift.registry.models import OperatorVersion
@@ -313,3 +316,40 @@ class CacheHit:
 
 
 NodeRewrite = ComputedRewrite | CacheHit
+
+
+QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+"""Quoted text in a message, such as the name of a value."""
+
+
+class CachedRefusal:
+    """Refusal of a node, with the names of its values left open."""
+
+    def __init__(self, error: CannotConvert, names: ValueNames) -> None:
+        self._error, self._names = error, names
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether messages name values of the node in quotes only."""
+        error = self._error
+        text = QUOTED.sub("", " ".join((error.reason, error.subject, error.remedy)))
+        words = set(re.findall(r"\w+", text))
+        # Single letters are words of the message, too.
+        long_names = {name for name in self._names if len(name) > 1}
+        return words.isdisjoint(long_names) and not any(
+            name in text for name in long_names if not name.isidentifier()
+        )
+
+    def for_names(self, names: ValueNames) -> CannotConvert:
+        """Return the refusal of a node with other names."""
+        found = copy(self._error)
+        new = {repr(old): repr(name) for old, name in zip(self._names, names, strict=True)}
+        for field in ("reason", "subject", "remedy"):
+            text = QUOTED.sub(lambda quoted: new.get(quoted[0], quoted[0]), getattr(found, field))
+            setattr(found, field, text)
+        if isinstance(found, UnknownShape):
+            given = dict(zip(self._names, names, strict=True))
+            found.values = tuple(given.get(name, name) for name in found.values)
+            if found.causes is not None:
+                found.causes = tuple((given[name], fact) for name, fact in found.causes)
+        return found

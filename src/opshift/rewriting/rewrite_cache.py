@@ -8,7 +8,6 @@ models that are converted to the same opsets.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
 from functools import lru_cache
 from itertools import compress, starmap
 from typing import Any
@@ -36,6 +35,7 @@ from opshift.rewriting.attribute_moves import (
     with_moved_values,
 )
 from opshift.rewriting.cached_rewrite import (
+    CachedRefusal,
     CachedRewrite,
     CacheHit,
     Candidates,
@@ -489,43 +489,6 @@ class _FactRecorder:
 def _starts_of(hint: str) -> Iterator[str]:
     """Yield the starts of a hint before characters other than letters, and the hint."""
     return (hint[:end] for end in range(1, len(hint) + 1) if not hint[end : end + 1].isalpha())
-
-
-QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
-"""Quoted text in a message, such as the name of a value."""
-
-
-class CachedRefusal:
-    """Refusal of a node, with the names of its values left open."""
-
-    def __init__(self, error: CannotConvert, names: ValueNames) -> None:
-        self._error, self._names = error, names
-
-    @property
-    def is_reusable(self) -> bool:
-        """Whether messages name values of the node in quotes only."""
-        error = self._error
-        text = QUOTED.sub("", " ".join((error.reason, error.subject, error.remedy)))
-        words = set(re.findall(r"\w+", text))
-        # Single letters are words of the message, too.
-        long_names = {name for name in self._names if len(name) > 1}
-        return words.isdisjoint(long_names) and not any(
-            name in text for name in long_names if not name.isidentifier()
-        )
-
-    def for_names(self, names: ValueNames) -> CannotConvert:
-        """Return the refusal of a node with other names."""
-        found = copy(self._error)
-        new = {repr(old): repr(name) for old, name in zip(self._names, names, strict=True)}
-        for field in ("reason", "subject", "remedy"):
-            text = QUOTED.sub(lambda quoted: new.get(quoted[0], quoted[0]), getattr(found, field))
-            setattr(found, field, text)
-        if isinstance(found, UnknownShape):
-            given = dict(zip(self._names, names, strict=True))
-            found.values = tuple(given.get(name, name) for name in found.values)
-            if found.causes is not None:
-                found.causes = tuple((given[name], fact) for name, fact in found.causes)
-        return found
 
 
 def _mentions(reason: str, name: str) -> bool:
