@@ -274,10 +274,10 @@ class Scope(InferenceScope):
         scope = defining_scope(self, name)
         return None if scope is None else scope.element_facts.elements(name, scope)
 
-    def decoded_elements(self, name: str) -> Elements | int | None:
-        """Return the elements of a value like `elements`, but for a large tensor of the model its `id`."""
+    def elements_or_id(self, name: str) -> Elements | int | None:
+        """Return the elements of a value like `elements`, but the `id` of a tensor with many elements."""
         scope = defining_scope(self, name)
-        return None if scope is None else scope.element_facts.decoded(name, scope)
+        return None if scope is None else scope.element_facts.elements_or_id(name, scope)
 
     def premises(self, names: Sequence[str]) -> tuple[object, ...]:
         """Return the shapes and elements of values as a key, with equal numbers in place of equal symbols.
@@ -293,7 +293,7 @@ class Scope(InferenceScope):
 
         found: list[object] = []
         for name in names:
-            shape, elements = self.symbolic_shape(name), self.decoded_elements(name)
+            shape, elements = self.symbolic_shape(name), self.elements_or_id(name)
             if isinstance(elements, Tensor):
                 values = tuple(map(numbered, elements.values))
                 found.append((elements.element_type, elements.dims, values))
@@ -304,7 +304,7 @@ class Scope(InferenceScope):
 
     def has_computed_sizes(self, name: str) -> bool:
         """Return whether a size or an element of a value is known to be computed from named sizes."""
-        elements = self.decoded_elements(name)
+        elements = self.elements_or_id(name)
         values = elements.values if isinstance(elements, Tensor) else ()
         sizes = (*(self.symbolic_shape(name) or ()), *values)
         return any(type(each) is Symbol and not is_named(each) for each in sizes)

@@ -134,7 +134,7 @@ class ComputedRewrite(NamedTuple):
 
 
 def _with_names(written: Emission, names: Mapping[str, str], copied: Mapping[int, Any]) -> Emission:
-    """Return an emitted node with other names; `copied` has the new attribute for the `id` of each old one."""
+    """Return an emitted node with other names; `copied` maps the `id` of old attributes to new ones."""
     node = written.node
     attributes = {
         name: _graph_with_names(value, names, copied)

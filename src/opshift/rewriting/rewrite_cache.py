@@ -461,11 +461,11 @@ class _FactRecorder:
         if not self._has_premises:
             self._has_premises = True
             self.answers[Question("premises", 0, self._input_count)] = self._scope.premises(names)
-            # The `id` of a large tensor means nothing in another model.
-            self.is_shared &= not any(isinstance(self._scope.decoded_elements(name), int) for name in names)
+            # The `id` of a tensor means nothing in another model.
+            self.is_shared &= not any(isinstance(self._scope.elements_or_id(name), int) for name in names)
             if any(map(self._scope.has_computed_sizes, names)):
                 self._ask("symbolic_shape", names)
-                self._ask("decoded_elements", names)
+                self._ask("elements_or_id", names)
         if question in QUESTIONS_OF_PRODUCERS:
             self._ask(question, names)
 

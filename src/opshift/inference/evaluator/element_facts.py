@@ -29,6 +29,9 @@ from opshift.model.types import shape_of
 FLOAT_NUMBERS = tuple(BY_NAME[name].number for name in FLOAT_INTEGER_RANGES)
 """Numbers of the floating-point types that Cast converts to."""
 
+MAX_COMPARED_ELEMENTS = 1024
+"""Maximum number of elements that are compared for each node that reads a tensor."""
+
 MAX_WALK = 64
 """Maximum number of values to visit in search of a shape: each Cast starts its own search."""
 
@@ -118,10 +121,12 @@ class ElementFacts:
         """
         return _opened(self._evaluated(name, scope))
 
-    def decoded(self, name: str, scope: InferenceScope) -> Elements | int | None:
-        """Return the elements of a value like `elements`, but for a large tensor of the model its `id`."""
+    def elements_or_id(self, name: str, scope: InferenceScope) -> Elements | int | None:
+        """Return the elements of a value like `elements`, but the `id` of a tensor with many elements."""
         found = self._evaluated(name, scope)
-        return id(found.proto) if isinstance(found, LargeTensor) else found
+        if isinstance(found, LargeTensor):
+            return id(found.proto)
+        return id(found) if found is not None and len(found.values) > MAX_COMPARED_ELEMENTS else found
 
     def _evaluated(self, name: str, scope: InferenceScope) -> Known:
         added = scope.added_constants.get(name)
