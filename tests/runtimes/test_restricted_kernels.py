@@ -15,10 +15,12 @@ from opshift.runtimes.check_support import RuntimeCheck
 from opshift.runtimes.model_nodes import ModelNodes
 from random_graphs.execution import run_in_onnxruntime
 
-LATEST, OLD = "onnxruntime-1.31.1", "onnxruntime-1.23.2"
+LATEST, OLD, BEFORE_SOFTCAP = "onnxruntime-1.31.1", "onnxruntime-1.23.2", "onnxruntime-1.26.0"
 OPENVINO, TRACT = "openvino-2026.4.1", "tract-0.23.9"
 TABLES = "int32[2, 4] i, int32[2, 4] s, float[6, {0}] w, float[5, 3] p, float[2, 3] g, float[3] a, float[3] b"
 EMBED = "y, m = com.microsoft.EmbedLayerNormalization (i, s, w, p, g, a, b)"
+HEADS = "float[1, 2, 4, 8] q, float[1, 2, 6, 8] k"
+SOFTCAP = "y = Attention <softcap = 0.5> (q, k, k)"
 AXES = "float[2, 3] x, int64[{}] axes"
 SUM = "y = ReduceSum (x, axes)"
 NORMALIZED = """
@@ -66,6 +68,10 @@ def _verdict(model: onnx.ModelProto, runtime: str) -> str:
         (OLD, "float[2] x", STRINGS, 20, "may run"),
         (LATEST, "float[2] x", STRINGS, 20, "runs"),
         (OLD, "float[1, 1, 2, 2] x, int64 i", "y = MaxUnpool <kernel_shape = [2, 2]> (x, i)", 11, "runs"),
+        (BEFORE_SOFTCAP, HEADS, SOFTCAP, 24, "wrong"),
+        (BEFORE_SOFTCAP, HEADS, SOFTCAP, 25, "wrong"),  # the function body that it uses is wrong, too
+        (LATEST, HEADS, SOFTCAP, 24, "runs"),
+        (LATEST, HEADS, SOFTCAP, 25, "runs"),
         (OPENVINO, AXES.format(1), SUM, 13, "runs"),
         (OPENVINO, AXES.format("N"), SUM, 13, "does not run"),
         (OPENVINO, "float[2, 3, 4] x", "y = Softmax <axis = 1> (x)", 12, "wrong"),

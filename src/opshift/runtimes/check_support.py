@@ -267,8 +267,9 @@ class RuntimeCheck:
     def _queried_facts(self, node: ModelNode) -> _QueriedFacts:
         """Return what the answers for nodes with the operator and the types of a node depend on."""
         identity, has_kernel = self._identity(node), bool(self._kernel(node))
-        errors = self._runtime.errors_of(identity) if has_kernel or self._refuses_wrong else ()
         reads_bodies = not has_kernel and self._runtime.expands_functions
+        is_computed = has_kernel or reads_bodies or self._refuses_wrong
+        errors = self._runtime.errors_of(identity) if is_computed else ()
         reads_outdated = reads_bodies and self._runtime.expands_outdated_bodies
         restrictions = (*self._runtime.restrictions_of(identity), *errors)
         return _QueriedFacts(restrictions, reads_bodies, reads_outdated, self._schemas is not None)
@@ -326,16 +327,23 @@ class RuntimeCheck:
         is_known = identity.since_version <= runtime.opsets.get(node.domain, 0)
         if not (is_known and self._uses_body(node)):
             return own.reason
+        return self._reason_in_body(node, own, model)
+
+    def _reason_in_body(self, node: ModelNode, own: Support, model: ModelNodes) -> str:
+        """Return why the runtime does not implement the function body of a node; empty if it does."""
         body = model.body(node)
         if isinstance(body, CannotConvert):
             if body.code in INVALID_BODIES:
                 return f"{own.reason}{IN_BODY}{body.reason}"
-            self._notes.uncertain[f"{identity}: its function body is unknown: {body.reason}"] = None
+            unknown = f"{self._identity(node)}: its function body is unknown"
+            self._notes.uncertain[f"{unknown}: {body.reason}"] = None
             return ""
         if body not in self._bodies:
             self._bodies[body] = next(filter(None, (self._reason(each, body) for each in body.nodes)), "")
-        inner = self._bodies[body]
-        return inner and f"{own.reason}{IN_BODY}{inner.rpartition(IN_BODY)[2]}"
+        if inner := self._bodies[body]:
+            return f"{own.reason}{IN_BODY}{inner.rpartition(IN_BODY)[2]}"
+        self._add_errors(node)
+        return ""
 
     def _kernel(self, node: ModelNode) -> Support:
         identity, casts = self._identity(node), self._inserts_casts(node)
@@ -374,22 +382,27 @@ class RuntimeCheck:
         return self._runtime.expands_functions and (node.has_usable_body or is_outdated)
 
     def _add_notes(self, node: ModelNode, kernel: Kernel, model: ModelNodes) -> None:
-        identity = str(self._identity(node))
-        for each in self._runtime.errors_of(self._identity(node)):
-            if concerns(each, node) is not False:
-                self._notes.warnings[f"{identity}: {each.reason}"] = None
-                self._notes.doubtful[identity] = None
-                if not each.sometimes:
-                    self._notes.wrong[identity] = None
+        self._add_errors(node)
         if any(each is None and name in kernel.types for name, each in node.types):
-            self._notes.uncertain[f"{identity}: an element type is unknown"] = None
+            self._notes.uncertain[f"{self._identity(node)}: an element type is unknown"] = None
         is_documented = bool(kernel.types) or self._runtime.evidence.kind != "documentation"
         allowed = node.operator.type_constraints if node.operator else {}
         types = {each for name, each in node.types if len(allowed.get(name, ())) > 1}
         if is_documented or types <= ASSUMED_TYPES:
             return
         if self._fallback is None or self._fallback._reason(node, model):
-            self._notes.uncertain[f"{identity}: the types of its kernels are not documented"] = None
+            reason = "the types of its kernels are not documented"
+            self._notes.uncertain[f"{self._identity(node)}: {reason}"] = None
+
+    def _add_errors(self, node: ModelNode) -> None:
+        """Add notes about known wrong results of a node."""
+        operator = self._identity(node)
+        for each in self._runtime.errors_of(operator):
+            if concerns(each, node) is not False:
+                self._notes.warnings[f"{operator}: {each.reason}"] = None
+                self._notes.doubtful[str(operator)] = None
+                if not each.sometimes:
+                    self._notes.wrong[str(operator)] = None
 
     def _identity(self, node: ModelNode) -> OperatorId:
         """Return the operator version of a node; for an operator of the runtime, that of its kernel."""
