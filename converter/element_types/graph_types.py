@@ -141,6 +141,8 @@ def bounds_of_output(
     known = scope.constant(name) or scope.uniform_element(name)
     if known is not None:
         return _bounds_of(known.values)
+    if not operator.min_input <= len(node.inputs) <= operator.max_input:
+        return None  # the plan reports the invalid node
     if operator.name == "Cast":
         source = scope.element_type(node.inputs[0])
         if source == "bool":

@@ -350,3 +350,13 @@ def test_reports_casts_and_kept_nodes() -> None:
     )
     assert (report.requested, report.warnings) == (report.repairs, ())
     assert (report.nodes, report.kept) == ((2, 4), 2)
+
+
+@pytest.mark.parametrize("text", ["y = Add (x, x, x)", "y = Mul (x)", "y = Sub ()", "y = Cast <to = 7> ()"])
+def test_nodes_with_a_wrong_number_of_inputs_stay_invalid(text: str) -> None:
+    """Bounds of integers are not computed for them."""
+    model = parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": 17]> g (int64[2] x) => (int64[2] y) {{ {text} }}'
+    )
+    result = convert_types(model, "int64=int32")
+    assert text.split()[2] in [node.op_type for node in result.graph.node]
