@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Final
 
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
@@ -56,10 +56,6 @@ TYPE_ATTRIBUTES: Final = ("to", "dtype", "output_dtype")
 
 MAX_NODES = 1_000_000
 """Maximum number of nodes after inlining; functions that call each other twice grow exponentially."""
-
-
-MAX_CACHED_VALUES = 64
-"""Maximum number of inputs and outputs of nodes whose types are cached; bounds the memory."""
 
 
 class ModelNode:
@@ -149,12 +145,12 @@ class ModelNode:
     @cached_property
     def types(self) -> tuple[tuple[str, str | None], ...]:
         """Types such as `tensor(float)` by type variable and by parameter; `None` for unknown ones."""
-        if self.operator is None:
-            return ()
-        node, ask = self.node, self.scope.element_type
-        elements = tuple([name and ask(name) for name in (*node.inputs, *node.outputs)])
-        find = _types if len(elements) <= MAX_CACHED_VALUES else _types.__wrapped__
-        return find(self.operator, len(node.inputs), elements)
+        found: dict[str, str | None] = {}
+        for value, name, variable in self.parameters():
+            element = self.scope.element_type(value)
+            for each in (variable, name):
+                found[each] = found.get(each) or (type_string(element) if element else None)
+        return tuple(found.items())
 
     @cached_property
     def key(self) -> Hashable:
@@ -221,24 +217,6 @@ class ModelNode:
             return proto
         element = self.scope.element_type(name)
         return (element, self.scope.shape(name)) if element else None
-
-
-@lru_cache(maxsize=4096)
-def _types(
-    operator: OperatorVersion, input_count: int, elements: tuple[str | None, ...]
-) -> tuple[tuple[str, str | None], ...]:
-    """Return the types of a node; `elements` has an empty string for each value that it omits."""
-    found: dict[str, str | None] = {}
-    for formals, part in (
-        (operator.inputs, elements[:input_count]),
-        (operator.outputs, elements[input_count:]),
-    ):
-        for position, element in enumerate(part):
-            formal = parameter_at(formals, position)
-            if element != "" and formal is not None:
-                for each in (formal.type, formal.name):
-                    found[each] = found.get(each) or (type_string(element) if element else None)
-    return tuple(found.items())
 
 
 def _body_opset(version: OperatorVersion) -> int:
