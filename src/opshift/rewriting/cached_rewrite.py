@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from operator import itemgetter
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -318,6 +318,17 @@ class CacheHit:
 NodeRewrite = ComputedRewrite | CacheHit
 
 
+def mentions_any(text: str, names: Iterable[str]) -> bool:
+    """Return whether a text contains a name as a word of its own, which may also be an ordinary word."""
+    words = set(re.findall(r"\w+", text))
+    return any(
+        name in words
+        if name.isidentifier()
+        else name in text and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+        for name in names
+    )
+
+
 QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 """Quoted text in a message, such as the name of a value."""
 
@@ -333,12 +344,8 @@ class CachedRefusal:
         """Whether messages name values of the node in quotes only."""
         error = self._error
         text = QUOTED.sub("", " ".join((error.reason, error.subject, error.remedy)))
-        words = set(re.findall(r"\w+", text))
         # Single letters are words of the message, too.
-        long_names = {name for name in self._names if len(name) > 1}
-        return words.isdisjoint(long_names) and not any(
-            name in text for name in long_names if not name.isidentifier()
-        )
+        return not mentions_any(text, [name for name in self._names if len(name) > 1])
 
     def for_names(self, names: ValueNames) -> CannotConvert:
         """Return the refusal of a node with other names."""

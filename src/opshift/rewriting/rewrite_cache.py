@@ -5,7 +5,6 @@ node with the same node key and the same answers, with other value names: in the
 models that are converted to the same opsets.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -42,6 +41,7 @@ from opshift.rewriting.cached_rewrite import (
     NodeRewrite,
     Question,
     ValueNames,
+    mentions_any,
     questions_and_answers,
 )
 from opshift.rewriting.result import ComputedRewrite, names_in, values_read
@@ -328,7 +328,6 @@ class _FactRecorder:
         """Whether a cached rewrite holds in other models, too."""
         self._asked: set[str] = set()
         """Questions about all inputs that emitted values needed."""
-        self._has_premises = False
         self._reads_outputs = False
         """Whether an emitted node reads an output of the node."""
 
@@ -406,7 +405,7 @@ class _FactRecorder:
         if is_allowed:
             self.allowed.append((kind, reason))
             names = (*self._positions, *self.fresh_names, *self.constants)
-            self.is_reusable &= not any(_mentions(reason, name) for name in names)
+            self.is_reusable &= not mentions_any(reason, names)
         return is_allowed
 
     def is_allowed(self, kind: Allow) -> bool:
@@ -458,9 +457,9 @@ class _FactRecorder:
         names = self._names[: self._input_count]
         self._ask("element_type", self._positions)
         self._ask("rank", names)
-        if not self._has_premises:
-            self._has_premises = True
-            self.answers[Question("premises", 0, self._input_count)] = self._scope.premises(names)
+        premises = Question("premises", 0, self._input_count)
+        if premises not in self.answers:
+            self.answers[premises] = self._scope.premises(names)
             # The `id` of a tensor means nothing in another model.
             self.is_shared &= not any(isinstance(self._scope.elements_or_id(name), int) for name in names)
             if any(map(self._scope.has_computed_sizes, names)):
@@ -489,8 +488,3 @@ class _FactRecorder:
 def _starts_of(hint: str) -> Iterator[str]:
     """Yield the starts of a hint before characters other than letters, and the hint."""
     return (hint[:end] for end in range(1, len(hint) + 1) if not hint[end : end + 1].isalpha())
-
-
-def _mentions(reason: str, name: str) -> bool:
-    """Return whether a reason contains a name as a word of its own, which may also be an ordinary word."""
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", reason) is not None
