@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.converter.ir_version.choose_version import freed_initializers, plan_ir_change
 from opshift.converter.options import Options
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from opshift.converter.functions.specialization import FunctionVersion, Specializations
     from opshift.converter.plan.refused_nodes import RefusedNodes
     from opshift.converter.reversible.history import History
+    from opshift.inference.function_scope import FunctionTable
 
 
 CONSTANT = frozenset({("", "Constant"), (DEFAULT_DOMAIN, "Constant")})
@@ -50,6 +51,19 @@ CONSTANT = frozenset({("", "Constant"), (DEFAULT_DOMAIN, "Constant")})
 
 MAX_ROUNDS = 4
 """Maximum number of plans of a model with functions; a round specializes the callers of the previous one."""
+
+
+class _ContainerPlans(NamedTuple):
+    """Plans of the graphs and functions of a model, and of the copies of functions."""
+
+    graph: ContainerPlan
+    training: tuple[ContainerPlan, ...]
+    functions: tuple[ContainerPlan, ...]
+    copies: tuple[FunctionCopy, ...]
+
+    def all(self) -> Iterator[ContainerPlan]:
+        """Yield all plans."""
+        yield from (self.graph, *self.training, *self.functions, *(each.container for each in self.copies))
 
 
 class Planner:
@@ -62,6 +76,7 @@ class Planner:
         specializations: Specializations | None = None,
         history: History | None = None,
         rounds: int = MAX_ROUNDS,
+        functions: FunctionTable | None = None,
     ) -> None:
         self._model = model
         self._options = options
@@ -69,8 +84,8 @@ class Planner:
         self._names = FreshNames()
         self._history = history
         self._allowances = Allowances(options.allow)
-        self._functions = None
-        if model.functions:
+        self._functions = functions
+        if model.functions and functions is None:
             from opshift.inference.function_scope import FunctionTable
 
             self._functions = FunctionTable(model, registry)
@@ -95,33 +110,29 @@ class Planner:
         if self._history:
             # Before the first fresh name, which must differ from the names that the history restores.
             self._history.reserve_names(self._names)
-        plan = self._build_plan(imports, graph, training, versions)
+        graph_plan = self._container_plan(graph)
+        training_plans = tuple(map(self._container_plan, training))
+        plans = [self._container_plan(each.surveyed) for each in versions]
         if self._functions and self._refused and self._rounds > 1:
             from opshift.converter.functions.specialization import refine_specializations
 
             refined = refine_specializations(self._functions, self._refused.scopes, self._specializations)
             # Plan again with the refused functions specialized. This ends, because specializations only grow.
             if refined != self._specializations:
-                return Planner(model, self._options, refined, self._history, self._rounds - 1).plan()
-        return plan
-
-    def _build_plan(
-        self,
-        imports: Mapping[str, int],
-        graph: ContainerSurvey,
-        training: list[ContainerSurvey],
-        versions: list[FunctionVersion],
-    ) -> Plan:
-        graph_plan = self._container_plan(graph)
-        training_plans = tuple(map(self._container_plan, training))
-        plans = [self._container_plan(each.surveyed) for each in versions]
-        count = len(self._model.functions)
+                functions, rounds = self._functions, self._rounds - 1
+                functions.start_round()
+                return Planner(model, self._options, refined, self._history, rounds, functions).plan()
+        count = len(model.functions)
         copies = tuple(
-            FunctionCopy(each.index, function_label(self._model.functions[each.index]), each.name, plan)
+            FunctionCopy(each.index, function_label(model.functions[each.index]), each.name, plan)
             for each, plan in zip(versions[count:], plans[count:], strict=True)
         )
+        containers = _ContainerPlans(graph_plan, training_plans, tuple(plans[:count]), copies)
+        return self._build_plan(imports, containers, graph.scope.constant_inputs)
+
+    def _build_plan(self, imports: Mapping[str, int], found: _ContainerPlans, freed: frozenset[str]) -> Plan:
         operators, target = self._node_analysis.operators, self._options.target
-        containers = [graph_plan, *training_plans, *plans]
+        containers = list(found.all())
         changes = plan_imports(
             self._model,
             imports,
@@ -132,21 +143,20 @@ class Planner:
             fold=self._options.fold,
         )
         imports = {domain: opset for domain, opset in imports.items() if domain not in changes.removed}
-        cleaned = None if self._history else graph_plan  # the originals of a record read all initializers
-        freed = graph.scope.constant_inputs
+        cleaned = None if self._history else found.graph  # the originals of a record read all initializers
         ir = plan_ir_change(self._model, imports, self._options, self._allowances, operators, cleaned, freed)
         if self._history:
             ir = self._history.plan_ir_change(ir, imports, self._options)
         return Plan(
             changes.opsets,
             ir,
-            graph_plan,
-            training_plans,
-            tuple(plans[:count]),
+            found.graph,
+            found.training,
+            found.functions,
             target.opsets,
-            (*(self._refused.refusals if self._refused else ()), *ir.refusals),
+            (*(self._refused.refusals() if self._refused else ()), *ir.refusals),
             tuple(self._allowances.used),
-            copies,
+            found.copies,
             self._history.updated_record(imports, ir) if self._history else None,
             (*changes.sentences, *(loss for each in containers for loss in each.losses())),
             tuple(self._registry.releases.unreleased(target.opsets)),

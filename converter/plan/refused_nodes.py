@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from typing import TYPE_CHECKING
 
 from opshift.converter.options import Options
@@ -30,7 +30,7 @@ OTHER_TARGET = "choose another target"
 
 
 class RefusedNodes:
-    """Refusals of the nodes of one model, and the scopes of these nodes."""
+    """Nodes of one model that cannot be converted, and the scopes of these nodes."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class RefusedNodes:
         node_analysis: NodeAnalysis,
         functions: FunctionTable | None,
     ) -> None:
-        self.refusals: list[Refusal] = []
+        self._nodes: list[tuple[NodeError, NodeProto, ContainerSurvey]] = []
         self.scopes: list[Scope] = []
         self._options = options
         self._names = names
@@ -48,7 +48,16 @@ class RefusedNodes:
         self._unknown_shapes = UnknownShapes(inference_advice(infers_shapes=options.infer_shapes))
 
     def add(self, error: NodeError, proto: NodeProto, surveyed: ContainerSurvey) -> None:
-        """Add the refusal of a node for an error of its rewrite."""
+        """Add a node with the error of its rewrite."""
+        self._nodes.append((error.with_traceback(None), proto, surveyed))
+        self.scopes.append(surveyed.scope)
+
+    def refusals(self) -> Iterator[Refusal]:
+        """Yield the refusals of the nodes."""
+        for each in self._nodes:
+            yield self._refusal(*each)
+
+    def _refusal(self, error: NodeError, proto: NodeProto, surveyed: ContainerSurvey) -> Refusal:
         scope = surveyed.scope
         created = self._names.created
         reason = _replace_names(error.reason, created, INTERMEDIATE)
@@ -69,8 +78,7 @@ class RefusedNodes:
         target = self._options.target.opsets.get(domain) or scope.opsets.get(domain, 0)
         subject = error.subject or _replace_names(reason, {*proto.input, *proto.output}, "'...'")
         place, nearest = node_place(surveyed.path, proto), error.nearest
-        self.refusals.append(Refusal(place, operator, reason, remedy, code, subject, target, nearest))
-        self.scopes.append(scope)
+        return Refusal(place, operator, reason, remedy, code, subject, target, nearest)
 
     def _operator_name(self, proto: NodeProto, scope: Scope) -> str:
         """Return the identity of a node's operator version, or its domain and name if it is unknown."""

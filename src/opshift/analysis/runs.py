@@ -8,9 +8,11 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict
+from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple, Protocol, TypeVar
 
+from opshift.analysis.distinct_nodes import with_distinct_nodes
 from opshift.analysis.refused_opsets import RefusedOpsets
 from opshift.converter.convert import try_convert
 from opshift.converter.options import Options
@@ -311,24 +313,37 @@ class _Candidates:
             for each in nodes
         )
 
+    @cached_property
+    def _distinct(self) -> ModelProto | None:
+        return with_distinct_nodes(self._model, self._registry)
+
     def _attempt(self, search: _Search, opsets: Mapping[str, int]) -> ConversionAttempt:
+        if self._distinct is not None and not search.reports_failure:
+            attempt = self._attempt_with(self._distinct, search, opsets)
+            if not attempt.succeeds:
+                return attempt
+        return self._attempt_with(self._model, search, opsets)
+
+    def _attempt_with(
+        self, model: ModelProto, search: _Search, opsets: Mapping[str, int]
+    ) -> ConversionAttempt:
         newest_ir = search.runtime.ir_version
-        ir_version, found = None, self._convert(opsets, None)
+        ir_version, found = None, self._convert(model, opsets, None)
         if found.nodes is None:
             self._refused.add(opsets)
         elif newest_ir and found.nodes.ir_version > newest_ir:
-            ir_version, found = newest_ir, self._convert(opsets, newest_ir)
+            ir_version, found = newest_ir, self._convert(model, opsets, newest_ir)
         support = None
         if found.nodes is not None:
             support = search.check.check(found.nodes, lists_all=search.reports_failure)
         changed = {domain: opset for domain, opset in opsets.items() if opset != self._opsets[domain]}
         return ConversionAttempt(changed, ir_version, found.added_nodes, found.refusals, support)
 
-    def _convert(self, opsets: Mapping[str, int], ir_version: int | None) -> _Candidate:
-        key = tuple(opsets.items()), ir_version
+    def _convert(self, model: ModelProto, opsets: Mapping[str, int], ir_version: int | None) -> _Candidate:
+        key = id(model), tuple(opsets.items()), ir_version
         if key not in self._converted:
             options = Options.of(opsets, ir_version=ir_version, registry=self._registry)
-            result, plan = try_convert(deepcopy(self._model), options)
+            result, plan = try_convert(deepcopy(model), options)
             nodes = None if result is None else ModelNodes(result, self._registry)
             causes = tuple(each.summary for each in group_refusals(plan.refusals))
             self._converted[key] = _Candidate(nodes, causes, Report.of(plan, result).added_nodes)

@@ -57,6 +57,7 @@ class FunctionTable:
         self._max_inferences = MIN_INFERENCES + INFERENCES_PER_NODE * nodes
         self.evaluation = Evaluation()
         self.undefined_operators: dict[str, set[str]] = {}
+        self._copies: set[tuple[str, str]] = set()
         for index, each in enumerate(self.protos):
             if self._index.setdefault(function_id(each), index) != index:
                 reason = f"function {function_label(each)} is defined twice"
@@ -112,9 +113,21 @@ class FunctionTable:
         used = {each.name for each in self._index if each.domain == domain}
         used |= self.undefined_operators.get(domain, set())
         names = (f"{function.name}_{number}" for number in count(2))
-        name = next(each for each in names if each not in used and not self._registry.operator(each, domain))
-        self.undefined_operators.setdefault(domain, set()).add(name)
+        name = next(
+            each
+            for each in names
+            if each not in used
+            and (domain, each) not in self._copies
+            and not self._registry.operator(each, domain)
+        )
+        self._copies.add((domain, name))
         return name
+
+    def start_round(self) -> None:
+        """Forget the copies and the calls of a plan, to plan again; the facts about bodies remain."""
+        self._copies.clear()
+        self._scopes_by_call.clear()
+        self._inferences = 0
 
     def scope(
         self,

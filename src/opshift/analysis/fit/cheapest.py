@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain, islice
 
 from opshift.adapters.core.equivalents import Equivalent, TypeBridge, Unwanted
+from opshift.analysis.distinct_nodes import with_distinct_nodes
 from opshift.analysis.fit.bridges import Bridges
 from opshift.analysis.fit.empty_constants import compute_empty_constants
 from opshift.analysis.fit.find_equivalents import find_equivalents, replacements_of_unknown
@@ -295,17 +297,17 @@ def cheapest(
     Raises:
         DoesNotFit: no conversion fits the model.
     """
+    trials = _Trials(model, nodes, runtime, options)
     ranked = rank_targets(nodes, runtime, options.registry, options.allow)
-    check = RuntimeCheck(runtime)
-    fitting, failed = _compare(model, nodes, ranked, check, runtime, options)
+    fitting, failed = _compare(trials, ranked)
     if not fitting:
-        raise _nearest(runtime, failed)
+        fitting = [trials.nearest(failed)]
     best = min(fitting, key=lambda each: each.cost)
     if best.wrong:
         strict = RuntimeCheck(runtime, refuses_wrong=True)
         others = _with_other_versions(ranked, best, options.registry)
         for target in islice((best.target, *others), MAX_AVOIDING):
-            attempt = Attempt(model, nodes, target, runtime, check, options, strict)
+            attempt = trials.attempt(target, strict)
             if not attempt.missing and len(attempt.wrong) < len(best.wrong):
                 best = attempt
             if not best.wrong:
@@ -313,45 +315,81 @@ def cheapest(
     return best.model, best.report(len(fitting) + len(failed))
 
 
-def _compare(
-    model: ModelProto,
-    nodes: ModelNodes,
-    ranked: Sequence[TargetOpsets],
-    check: RuntimeCheck,
-    runtime: Runtime,
-    options: Options,
-) -> tuple[list[Attempt], list[Attempt]]:
+class _Trials:
+    """Attempts to convert a model; those that fail for a copy with one node of each kind end there."""
+
+    def __init__(self, model: ModelProto, nodes: ModelNodes, runtime: Runtime, options: Options) -> None:
+        self._model = model
+        self._nodes = nodes
+        self._runtime = runtime
+        self._options = options
+        self._check = RuntimeCheck(runtime)
+        self._has_failed = False
+        self.failures = _Failures(nodes, runtime, options)
+
+    @cached_property
+    def _distinct(self) -> ModelProto | None:
+        return with_distinct_nodes(self._model, self._options.registry)
+
+    def attempt(self, target: TargetOpsets, strict: RuntimeCheck | None = None) -> Attempt:
+        """Return the attempt to convert the model to some opsets; it may be that of the copy if it fails."""
+        if not self._has_failed:  # most models fit at the first opset, which needs no copy
+            attempt = self._attempt(self._model, target, strict)
+            if not attempt.missing:
+                return attempt
+            self._has_failed = True
+        if self._distinct is not None:
+            attempt = self._attempt(self._distinct, target, strict)
+            if attempt.missing:
+                return attempt
+        return self._attempt(self._model, target, strict)
+
+    def _attempt(self, model: ModelProto, target: TargetOpsets, strict: RuntimeCheck | None) -> Attempt:
+        return Attempt(model, self._nodes, target, self._runtime, self._check, self._options, strict)
+
+    def nearest(self, failed: Sequence[Attempt]) -> Attempt:
+        """Return an attempt for the model that fits after all.
+
+        Raises:
+            DoesNotFit: there is none; the error is about the opset with the fewest nodes that prevent it.
+        """
+        nearest = sorted(failed, key=lambda each: _count_nodes(each.missing))[:MAX_COMPLETED]
+        if self._distinct is not None:
+            nearest = [self._attempt(self._model, each.target, None) for each in nearest]
+        found: list[tuple[int, Sequence[MissingKernel]]] = []
+        for each in nearest:
+            if not each.missing:
+                return each
+            found.append((each.opset, each.missing_with_others()))
+        opset, missing = min(found, key=lambda each: _count_nodes(each[1]))
+        raise DoesNotFit(
+            self._runtime.name,
+            opset,
+            [replace(each, remedy=each.remedy or OTHER_RUNTIME) for each in missing],
+        )
+
+
+def _compare(trials: _Trials, ranked: Sequence[TargetOpsets]) -> tuple[list[Attempt], list[Attempt]]:
     """Return the attempts that fit, of which the cheapest is chosen, and those that fail."""
     fitting: list[Attempt] = []
     failed: list[Attempt] = []
-    failures = _Failures(nodes, runtime, options)
     for target in ranked:
         least = min((each.cost for each in fitting), default=IMPOSSIBLE_COST)
         # Estimates decide about missing kernels, but not about restrictions of kernels, and emitted nodes.
         is_impossible = target.cost >= least and (fitting or failed)
         if is_impossible and (fitting or not _may_be_nearer(target.cost, ranked[0].cost, len(failed))):
             break
-        if len(failed) >= MAX_FAILED and failures.prevent(target):
+        if len(failed) >= MAX_FAILED and trials.failures.prevent(target):
             continue
-        attempt = Attempt(model, nodes, target, runtime, check, options)
+        attempt = trials.attempt(target)
         if attempt.missing:
             failed.append(attempt)
-            failures.add(attempt)
+            trials.failures.add(attempt)
         else:
             fitting.append(attempt)
         if len(fitting) == MAX_COMPARED:
             break
     return fitting, failed
-
-
-def _nearest(runtime: Runtime, failed: Sequence[Attempt]) -> DoesNotFit:
-    """Return the error of the opset at which the fewest nodes prevent the model from running."""
-    nearest = sorted(failed, key=lambda each: _count_nodes(each.missing))[:MAX_COMPLETED]
-    found = [(each.opset, each.missing_with_others()) for each in nearest]
-    opset, missing = min(found, key=lambda each: _count_nodes(each[1]))
-    return DoesNotFit(
-        runtime.name, opset, [replace(each, remedy=each.remedy or OTHER_RUNTIME) for each in missing]
-    )
 
 
 def _count_nodes(missing: Iterable[MissingKernel]) -> int:
