@@ -32,6 +32,12 @@ def pattern_nodes(text: str) -> tuple[Node, ...]:
     return tuple(map(Node.from_proto, graph.node))
 
 
+@cache
+def pattern_operators(text: str) -> frozenset[str]:
+    """Return the operator types of the nodes of a pattern in ONNX's syntax."""
+    return frozenset(each.op_type for each in pattern_nodes(text))
+
+
 def _nodes_text(text: object) -> object:
     if isinstance(text, str):
         try:

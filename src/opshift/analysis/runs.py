@@ -267,6 +267,7 @@ class _Candidates:
         self._registry = registry
         self._converted: dict[Hashable, _Candidate] = {}
         self._refused = RefusedOpsets(self._opsets)
+        self._has_failed = False
 
     def results(self, runtimes: Iterable[Runtime]) -> Iterator[RuntimeResult]:
         """Yield whether each runtime runs the model, as it is or after a conversion to the nearest opset."""
@@ -318,11 +319,14 @@ class _Candidates:
         return with_distinct_nodes(self._model, self._registry)
 
     def _attempt(self, search: _Search, opsets: Mapping[str, int]) -> ConversionAttempt:
-        if self._distinct is not None and not search.reports_failure:
+        # Most conversions help, and need no copy.
+        if self._has_failed and not search.reports_failure and self._distinct is not None:
             attempt = self._attempt_with(self._distinct, search, opsets)
             if not attempt.succeeds:
                 return attempt
-        return self._attempt_with(self._model, search, opsets)
+        attempt = self._attempt_with(self._model, search, opsets)
+        self._has_failed |= not attempt.succeeds
+        return attempt
 
     def _attempt_with(
         self, model: ModelProto, search: _Search, opsets: Mapping[str, int]

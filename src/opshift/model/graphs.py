@@ -189,6 +189,11 @@ class Container:
         return {name: record for record in self.node_records for name in record[4]}
 
     @cached_property
+    def op_types(self) -> frozenset[str]:
+        """Operator types of the nodes, of all domains."""
+        return frozenset(record[2] for record in self.node_records)
+
+    @cached_property
     def declared_positions(self) -> Mapping[str, int]:
         """Positions of the values with declared types, by name, counted over the concatenated `_values`."""
         names = map(_get_name, chain.from_iterable(self._declaring_fields()))

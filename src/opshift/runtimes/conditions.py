@@ -2,128 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from opshift.inference.facts import InferenceScope, Producer
-from opshift.inference.scope import Scope
+from opshift.inference.facts import InferenceScope
 from opshift.model.element_types import type_string
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import captured_names
 from opshift.model.messages import GraphProto
-from opshift.model.node import Node
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.tensors import read_tensor
 from opshift.model.types import Shape, element_type_of
-from opshift.registry.models import OperatorVersion
-from opshift.registry.runtimes.restrictions import Condition, Pattern, Restriction, pattern_nodes
-from opshift.runtimes.constant_values import ConstantValues, has_known_sizes, is_stored
+from opshift.registry.runtimes.restrictions import Condition, Restriction, pattern_operators
+from opshift.runtimes.constant_values import has_known_sizes, is_stored
 from opshift.runtimes.model_nodes import ModelNode
-
-COMMUTATIVE: Final = ("Add", "Mul")
-"""Operators with two inputs that optimizers accept in any order."""
-
-Bound = Mapping[str, str]
-"""Values of the model by name in the pattern."""
-
-
-class PatternSearch:
-    """Search for nodes of a graph that form a pattern."""
-
-    def __init__(self, pattern: Pattern, scope: Scope, constants: ConstantValues) -> None:
-        """`constants` are the values of the model that are the same in every run."""
-        *inner, self._last = pattern_nodes(pattern.nodes)
-        self._producers = {name: each for each in inner for name in each.outputs}
-        self._reads = Counter(name for each in (*inner, self._last) for name in each.inputs)
-        self._node = pattern.node
-        self._ranks = pattern.ranks
-        self._types = pattern.types
-        self._shared = pattern.shared
-        self._attributes = pattern.attributes
-        self._scalars = pattern.scalars
-        self._skipped = (*pattern.skips, "Identity")  # optimizers remove Identity first
-        self._scope = scope
-        self._constants = constants
-
-    def finds(self, node: Node, operator: OperatorVersion | None) -> bool:
-        """Return whether a node with this operator version is the one with the condition."""
-        if not self._node:
-            return any(True for _ in self._match(self._last, node, operator, {}))
-        for output, record in ((name, each) for name in node.outputs for each in self._scope.readers(name)):
-            reader = self._scope.node_of(record)
-            known = self._scope.operator(reader.op_type, reader.domain)
-            if any(each[self._node] == output for each in self._match(self._last, reader, known, {})):
-                return True
-        return False
-
-    def _match(
-        self, pattern: Node, node: Node, operator: OperatorVersion | None, bound: Bound
-    ) -> Iterator[Bound]:
-        """Yield the values of the names for each way in which a node and its producers match."""
-        domains = canonical_domain(pattern.domain), canonical_domain(node.domain)
-        if pattern.op_type != node.op_type or domains[0] != domains[1]:
-            return
-        known = operator.attributes if operator is not None else {}
-        if any(node.attribute(name) not in each for name, each in self._attributes.items() if name in known):
-            return
-        names, count = pattern.inputs, len(pattern.inputs)
-        is_variadic = operator is not None and operator.inputs and operator.inputs[-1].option == "variadic"
-        further = node.inputs[count:] if is_variadic else ()
-        if not all(any(True for _ in self._bind([(names[-1], each)], {})) for each in further):
-            return
-        given = [node.input(position) for position in range(count)]
-        for values in (given, given[::-1]) if node.op_type in COMMUTATIVE else (given,):
-            yield from self._bind([*zip(names, values, strict=True)], bound)
-
-    def _bind(self, pairs: Sequence[tuple[str, str]], bound: Bound) -> Iterator[Bound]:
-        """Yield the values of the names for each way in which names stand for given values."""
-        if not pairs:
-            yield bound
-            return
-        (name, value), *others = pairs
-        if name in bound:
-            if bound[name] == value:
-                yield from self._bind(others, bound)
-            return
-        known, pattern = {**bound, name: value}, self._producers.get(name)
-        if pattern is None:
-            if self._is_allowed(name, value):
-                yield from self._bind(others, known)
-            return
-        found = self._producer(value, name)
-        if found is not None and found.position == pattern.outputs.index(name):
-            for each in self._match(pattern, found.node, found.operator, known):
-                yield from self._bind(others, each)
-
-    def _is_allowed(self, name: str, value: str) -> bool:
-        """Return whether a value fulfils the conditions on an input of the nodes."""
-        constant = self._scope.constant(value) if name in self._scalars else None
-        if name in self._scalars and (constant is None or len(constant.values) != 1):
-            return False
-        if name in self._types:
-            element = self._scope.element_type(value)
-            if element is None or type_string(element) not in self._types[name]:
-                return False
-        return name not in self._ranks or self._scope.rank(value) in self._ranks[name]
-
-    def _producer(self, value: str, name: str) -> Producer | None:
-        """Return the node that computes a value, unless an optimizer keeps or folds the value."""
-        scope, reads = self._scope, self._reads[name]
-        while (found := scope.producer(value)) is not None:
-            has_other_readers = scope.is_captured(value) or len(scope.readers(value)) > reads
-            if value in scope.outputs or (has_other_readers and name not in self._shared):
-                return None
-            if self._constants.contain(scope, value):
-                return None
-            if found.node.op_type not in self._skipped or found.node.domain:
-                return found
-            value = found.node.input(0)
-        return None
-
-
-NEWEST: Final = 2**31 - 1
-"""Opset that is newer than all published ones."""
+from opshift.runtimes.pattern_search import PatternSearch
 
 
 def concerns(restriction: Restriction, node: ModelNode) -> bool | None:
@@ -148,67 +41,195 @@ def _all(answers: Iterable[bool | None]) -> bool | None:
 
 
 def _holds(condition: Condition, node: ModelNode) -> bool | None:
-    return _all(_parts(condition, node))
+    content = vars(condition)
+    stated = [name for name in PARTS if content[name]]
+    if node.operator is None and any(name != "attributes" for name in stated):
+        known = _all(PARTS[name](condition, node) for name in stated if name in WITHOUT_OPERATOR)
+        return False if known is False else None
+    return _all(PARTS[name](condition, node) for name in stated)
 
 
-def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
-    """Yield whether each part of a condition holds; `None` for unknown facts."""
-    for name, allowed in condition.attributes.items():
-        yield _attribute_is(node, name, allowed)
-    yield all(name in node.node.attributes for name in condition.stated)
-    first, last = condition.opsets or (0, NEWEST)
-    yield first <= node.scope.opset_of(DEFAULT_DOMAIN) <= last
+def _attributes(condition: Condition, node: ModelNode) -> bool | None:
+    return _all(_attribute_is(node, name, allowed) for name, allowed in condition.attributes.items())
+
+
+def _stated(condition: Condition, node: ModelNode) -> bool:
+    return all(name in node.node.attributes for name in condition.stated)
+
+
+def _opsets(condition: Condition, node: ModelNode) -> bool:
+    assert condition.opsets is not None
+    first, last = condition.opsets
+    return first <= node.scope.opset_of(DEFAULT_DOMAIN) <= last
+
+
+def _present(condition: Condition, node: ModelNode) -> bool:
+    return all(name in node.values for name in condition.present)
+
+
+def _absent(condition: Condition, node: ModelNode) -> bool:
+    return all(name not in node.values for name in condition.absent)
+
+
+def _constant(condition: Condition, node: ModelNode) -> bool:
+    return all(_is_constant(name, node) is True for name in condition.constant)
+
+
+def _computed(condition: Condition, node: ModelNode) -> bool:
+    return all(_is_constant(name, node) is False for name in condition.computed)
+
+
+def _fed(condition: Condition, node: ModelNode) -> bool:
+    return all(_is_constant(name, node, knows_sizes=True) is False for name in condition.fed)
+
+
+def _is_constant(name: str, node: ModelNode, *, knows_sizes: bool = False) -> bool | None:
+    """Return whether an input is the same in every run; `None` if the node omits it."""
+    value = node.values.get(name)
+    return None if value is None else node.constants.contain(node.scope, value, knows_sizes=knows_sizes)
+
+
+def _captures(condition: Condition, node: ModelNode) -> bool:
+    return all(_captures_values(name, node) for name in condition.captures)
+
+
+def _untyped(condition: Condition, node: ModelNode) -> bool:
+    return all(_has_untyped_inputs(node.node.attribute(name)) for name in condition.untyped)
+
+
+def _ranks(condition: Condition, node: ModelNode) -> bool | None:
+    return _all(
+        name in node.values and _is_one_of(node.scope.rank(node.values[name]), ranks)
+        for name, ranks in condition.ranks.items()
+    )
+
+
+def _dimensions(condition: Condition, node: ModelNode) -> bool | None:
+    return _all(
+        name in node.values and _is_one_of(_size(node.scope, node.values[name], int(axis)), sizes)
+        for name, sizes_of in condition.dimensions.items()
+        for axis, sizes in sizes_of.items()
+    )
+
+
+def _equal_sizes(condition: Condition, node: ModelNode) -> bool | None:
     values = node.values
-    if node.operator is None and (condition != Condition(attributes=condition.attributes)):
-        yield None
-        return
-    scope, constants = node.scope, node.constants
-    yield all(name in values for name in condition.present)
-    yield all(name not in values for name in condition.absent)
-    yield all(name in values and constants.contain(scope, values[name]) for name in condition.constant)
-    yield all(name in values and not constants.contain(scope, values[name]) for name in condition.computed)
-    for name in condition.fed:
-        yield name in values and not constants.contain(scope, values[name], knows_sizes=True)
-    yield all(_captures_values(name, node) for name in condition.captures)
-    yield all(_has_untyped_inputs(node.node.attribute(name)) for name in condition.untyped)
-    yield from _shape_parts(condition, values, scope)
-    yield from _constant_parts(condition, values, scope)
+    axes_of = {values[name]: axis for name, axis in condition.equal_sizes.items() if name in values}
+    return _are_equal(node.scope.comparable_shapes(list(axes_of)), list(axes_of.values()))
+
+
+def _sized(condition: Condition, node: ModelNode) -> bool:
+    values = node.values
+    return all(name in values and has_known_sizes(node.scope, values[name]) for name in condition.sized)
+
+
+def _sized_axes(condition: Condition, node: ModelNode) -> bool:
+    return all(
+        name in node.values and _size(node.scope, node.values[name], axis) is not None
+        for name, axes in condition.sized_axes.items()
+        for axis in axes
+    )
+
+
+def _ranked(condition: Condition, node: ModelNode) -> bool:
+    values = node.values
+    return all(name in values and node.scope.rank(values[name]) is not None for name in condition.ranked)
+
+
+def _empty(condition: Condition, node: ModelNode) -> bool:
+    return all(
+        any(0 in (node.scope.shape(value) or ()) for value in node.values_of(name))
+        for name in condition.empty
+    )
+
+
+def _single(condition: Condition, node: ModelNode) -> bool:
+    return all(len(node.values_of(name)) == 1 for name in condition.single)
+
+
+def _odd_sizes(condition: Condition, node: ModelNode) -> bool | None:
+    return _all(_is_odd(name, axis, node) for name, axis in condition.odd_sizes.items())
+
+
+def _is_odd(name: str, axis: int, node: ModelNode) -> bool | None:
+    size = _size(node.scope, node.values[name], axis) if name in node.values else 0
+    return None if size is None else size % 2 == 1
+
+
+def _values(condition: Condition, node: ModelNode) -> bool | None:
+    return _all(_elements_are(name, elements, node) for name, elements in condition.values.items())
+
+
+def _elements_are(name: str, elements: Collection[object], node: ModelNode) -> bool | None:
+    if name not in node.values:
+        return False
+    constant = node.scope.constant(node.values[name])
+    return None if constant is None else set(constant.values) <= set(elements)
+
+
+def _differing(condition: Condition, node: ModelNode) -> bool | None:
+    values = node.values
+    return _all(name in values and _differ(values[name], node.scope) for name in condition.differing)
+
+
+def _patterns(condition: Condition, node: ModelNode) -> bool:
+    op_types = node.scope.op_types
+    return any(
+        PatternSearch(each, node.scope, node.constants).finds(node.node, node.operator)
+        for each in condition.patterns
+        if pattern_operators(each.nodes) <= op_types  # few graphs have all of them
+    )
+
+
+def _types(condition: Condition, node: ModelNode) -> bool | None:
     types = dict(node.types)
-    for name, accepted in condition.types.items():
-        yield name in types and _is_one_of(types[name], accepted)
-    for name in condition.single:
-        yield sum(each == name for _, each, _ in node.parameters()) == 1
-    for name in condition.empty:
-        yield any(each == name and 0 in (scope.shape(value) or ()) for value, each, _ in node.parameters())
-    for name, accepted in condition.some_types.items():
-        found = (scope.element_type(value) for value, each, _ in node.parameters() if each == name)
-        yield any(each is not None and type_string(each) in accepted for each in found)
-    if condition.patterns:
-        yield any(
-            PatternSearch(each, scope, constants).finds(node.node, node.operator)
-            for each in condition.patterns
-        )
+    return _all(
+        name in types and _is_one_of(types[name], accepted) for name, accepted in condition.types.items()
+    )
 
 
-def _shape_parts(
-    condition: Condition, values: Mapping[str, str], scope: InferenceScope
-) -> Iterator[bool | None]:
-    for name, ranks in condition.ranks.items():
-        yield name in values and _is_one_of(scope.rank(values[name]), ranks)
-    for name, sizes_of in condition.dimensions.items():
-        for axis, sizes in sizes_of.items():
-            yield name in values and _is_one_of(_size(scope, values[name], int(axis)), sizes)
-    if condition.equal_sizes:
-        axes_of = {values[name]: axis for name, axis in condition.equal_sizes.items() if name in values}
-        yield _are_equal(scope.comparable_shapes(list(axes_of)), list(axes_of.values()))
-    for name in condition.sized:
-        yield name in values and has_known_sizes(scope, values[name])
-    for name, axes in condition.sized_axes.items():
-        yield name in values and all(_size(scope, values[name], each) is not None for each in axes)
-    yield all(name in values and scope.rank(values[name]) is not None for name in condition.ranked)
-    for name, odd_axis in condition.odd_sizes.items():
-        size = _size(scope, values[name], odd_axis) if name in values else 0
-        yield None if size is None else size % 2 == 1
+def _some_types(condition: Condition, node: ModelNode) -> bool:
+    return all(_has_type(name, accepted, node) for name, accepted in condition.some_types.items())
+
+
+def _has_type(name: str, accepted: Collection[str], node: ModelNode) -> bool:
+    found = map(node.scope.element_type, node.values_of(name))
+    return any(each is not None and type_string(each) in accepted for each in found)
+
+
+PARTS: Mapping[str, Callable[[Condition, ModelNode], bool | None]] = {
+    "attributes": _attributes,
+    "stated": _stated,
+    "present": _present,
+    "absent": _absent,
+    "opsets": _opsets,
+    "constant": _constant,
+    "computed": _computed,
+    "fed": _fed,
+    "captures": _captures,
+    "untyped": _untyped,
+    "ranks": _ranks,
+    "dimensions": _dimensions,
+    "equal_sizes": _equal_sizes,
+    "sized": _sized,
+    "sized_axes": _sized_axes,
+    "ranked": _ranked,
+    "empty": _empty,
+    "single": _single,
+    "odd_sizes": _odd_sizes,
+    "values": _values,
+    "differing": _differing,
+    "types": _types,
+    "some_types": _some_types,
+    "patterns": _patterns,
+}
+"""For each part of a condition, the function that returns whether it holds; `None` for unknown facts.
+
+Parts that take little time come first.
+"""
+
+WITHOUT_OPERATOR: Final = frozenset({"attributes", "stated", "opsets"})
+"""Parts that hold for nodes of operators without a definition, whose inputs have no names."""
 
 
 def _size(scope: InferenceScope, name: str, axis: int) -> int | None:
@@ -228,17 +249,6 @@ def _are_equal(shapes: Sequence[Shape | None], axes: Sequence[int]) -> bool | No
     if len(sizes) == 1 and None not in sizes:
         return True
     return None if any(size is None or size < 0 for size in sizes) else False
-
-
-def _constant_parts(
-    condition: Condition, values: Mapping[str, str], scope: InferenceScope
-) -> Iterator[bool | None]:
-    """Yield whether each part about elements of constant inputs holds."""
-    for name, elements in condition.values.items():
-        constant = scope.constant(values[name]) if name in values else None
-        yield name in values and (None if constant is None else set(constant.values) <= set(elements))
-    for name in condition.differing:
-        yield name in values and _differ(values[name], scope)
 
 
 def _differ(value: str, scope: InferenceScope) -> bool | None:

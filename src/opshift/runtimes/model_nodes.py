@@ -102,6 +102,10 @@ class ModelNode:
         """The last value of each parameter, by its name."""
         return {name: value for value, name, _ in self.parameters()}
 
+    def values_of(self, parameter: str) -> list[str]:
+        """Return the values of an input or output by its name: several if it is variadic."""
+        return [value for value, name, _ in self.parameters() if name == parameter]
+
     @cached_property
     def input_types(self) -> frozenset[str | None]:
         """Element types of its inputs; `None` for unknown ones."""

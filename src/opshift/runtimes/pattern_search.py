@@ -1,0 +1,116 @@
+"""Search for the patterns of nodes that optimizers of runtimes replace."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from opshift.inference.facts import Producer
+from opshift.inference.scope import Scope
+from opshift.model.element_types import type_string
+from opshift.model.node import Node
+from opshift.model.operator_ids import canonical_domain
+from opshift.registry.models import OperatorVersion
+from opshift.registry.runtimes.restrictions import Pattern, pattern_nodes
+from opshift.runtimes.constant_values import ConstantValues
+
+COMMUTATIVE: Final = ("Add", "Mul")
+"""Operators with two inputs that optimizers accept in any order."""
+
+Bound = Mapping[str, str]
+"""Values of the model by name in the pattern."""
+
+
+class PatternSearch:
+    """Search for nodes of a graph that form a pattern."""
+
+    def __init__(self, pattern: Pattern, scope: Scope, constants: ConstantValues) -> None:
+        """`constants` are the values of the model that are the same in every run."""
+        *inner, self._last = pattern_nodes(pattern.nodes)
+        self._producers = {name: each for each in inner for name in each.outputs}
+        self._reads = Counter(name for each in (*inner, self._last) for name in each.inputs)
+        self._node = pattern.node
+        self._ranks = pattern.ranks
+        self._types = pattern.types
+        self._shared = pattern.shared
+        self._attributes = pattern.attributes
+        self._scalars = pattern.scalars
+        self._skipped = (*pattern.skips, "Identity")  # optimizers remove Identity first
+        self._scope = scope
+        self._constants = constants
+
+    def finds(self, node: Node, operator: OperatorVersion | None) -> bool:
+        """Return whether a node with this operator version is the one with the condition."""
+        if not self._node:
+            return any(True for _ in self._match(self._last, node, operator, {}))
+        for output, record in ((name, each) for name in node.outputs for each in self._scope.readers(name)):
+            reader = self._scope.node_of(record)
+            known = self._scope.operator(reader.op_type, reader.domain)
+            if any(each[self._node] == output for each in self._match(self._last, reader, known, {})):
+                return True
+        return False
+
+    def _match(
+        self, pattern: Node, node: Node, operator: OperatorVersion | None, bound: Bound
+    ) -> Iterator[Bound]:
+        """Yield the values of the names for each way in which a node and its producers match."""
+        domains = canonical_domain(pattern.domain), canonical_domain(node.domain)
+        if pattern.op_type != node.op_type or domains[0] != domains[1]:
+            return
+        known = operator.attributes if operator is not None else {}
+        if any(node.attribute(name) not in each for name, each in self._attributes.items() if name in known):
+            return
+        names, count = pattern.inputs, len(pattern.inputs)
+        is_variadic = operator is not None and operator.inputs and operator.inputs[-1].option == "variadic"
+        further = node.inputs[count:] if is_variadic else ()
+        if not all(any(True for _ in self._bind([(names[-1], each)], {})) for each in further):
+            return
+        given = [node.input(position) for position in range(count)]
+        for values in (given, given[::-1]) if node.op_type in COMMUTATIVE else (given,):
+            yield from self._bind([*zip(names, values, strict=True)], bound)
+
+    def _bind(self, pairs: Sequence[tuple[str, str]], bound: Bound) -> Iterator[Bound]:
+        """Yield the values of the names for each way in which names stand for given values."""
+        if not pairs:
+            yield bound
+            return
+        (name, value), *others = pairs
+        if name in bound:
+            if bound[name] == value:
+                yield from self._bind(others, bound)
+            return
+        known, pattern = {**bound, name: value}, self._producers.get(name)
+        if pattern is None:
+            if self._is_allowed(name, value):
+                yield from self._bind(others, known)
+            return
+        found = self._producer(value, name)
+        if found is not None and found.position == pattern.outputs.index(name):
+            for each in self._match(pattern, found.node, found.operator, known):
+                yield from self._bind(others, each)
+
+    def _is_allowed(self, name: str, value: str) -> bool:
+        """Return whether a value fulfils the conditions on an input of the nodes."""
+        constant = self._scope.constant(value) if name in self._scalars else None
+        if name in self._scalars and (constant is None or len(constant.values) != 1):
+            return False
+        if name in self._types:
+            element = self._scope.element_type(value)
+            if element is None or type_string(element) not in self._types[name]:
+                return False
+        return name not in self._ranks or self._scope.rank(value) in self._ranks[name]
+
+    def _producer(self, value: str, name: str) -> Producer | None:
+        """Return the node that computes a value, unless an optimizer keeps or folds the value."""
+        scope, reads = self._scope, self._reads[name]
+        while (found := scope.producer(value)) is not None:
+            has_other_readers = scope.is_captured(value) or len(scope.readers(value)) > reads
+            if value in scope.outputs or (has_other_readers and name not in self._shared):
+                return None
+            if self._constants.contain(scope, value):
+                return None
+            if found.node.op_type not in self._skipped or found.node.domain:
+                return found
+            value = found.node.input(0)
+        return None
