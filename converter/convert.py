@@ -135,18 +135,11 @@ def convert_version(
         IllegalModel: with `check`, the model violates the specification; the error lists all violations.
         UsageError, UnknownOpset, UnknownDomain: the target is invalid, or there is no higher `model_version`.
     """
-    given = [each for each in (target, target_version) if each is not None]
-    is_optional = (
-        any(map(arguments.get, ("without", "fold", "types", "recognize")))
-        or arguments.get("ir_version") is not None
-    )
-    if len(given) > 1 or not (given or is_optional):
-        raise UsageError(
-            f"expected exactly one target, got {len(given)}",
-            remedy="pass target or ir_version, such as convert_version(model, target=17)",
-        )
-    options = Options.of(given[0] if given else None, **arguments)
-    return convert_and_plan(model, options)[0]
+    if target is None:
+        target = target_version
+    elif target_version is not None:
+        raise UsageError("two targets are given", remedy="pass only one of target and target_version")
+    return convert_and_plan(model, Options.of(target, **arguments))[0]
 
 
 def convert_and_plan(model: ModelLike, options: Options) -> tuple[ModelObject | bytes, ModelProto, Plan]:

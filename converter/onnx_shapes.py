@@ -44,7 +44,8 @@ def plan_with_onnx_shapes(model: ModelProto, plan: Plan, options: Options, new_p
     """Return a plan with the shapes that onnx infers if it refuses fewer nodes than the given plan."""
     copy = with_onnx_shapes(model, options.registry)
     new = plan if copy is None else new_plan(copy, options)
-    # only positions of nodes connect a plan to its model, so it applies to the model without the claims
+    # A plan refers to nodes by position only, so the plan of the copy also applies to the model without the
+    # inferred shapes.
     return replace(new, repairs=(USED,)) if len(new.refusals) < len(plan.refusals) else plan
 
 

@@ -140,6 +140,13 @@ class Flags(StoredFlags, total=False):
     exact: bool
 
 
+def names_on(flags: Flags) -> tuple[str, ...]:
+    """Return the names of the flags that are on, or raise TypeError for an unknown one."""
+    if unknown := flags.keys() - Flags.__annotations__.keys():
+        raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+    return tuple(sorted(name for name, is_on in flags.items() if is_on))
+
+
 class ConvertArguments(Flags, total=False):
     """Keyword arguments of `convert_version`, and of functions that convert or plan as it does."""
 

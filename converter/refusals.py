@@ -73,7 +73,7 @@ class RefusalGroup(FrozenRecord):
         return f"{self.summary}{advice}; first at {first.place}" if others else str(first)
 
     def as_dict(self) -> dict[str, Json]:
-        """Return plain data for JSON: the places represent the refusals."""
+        """Return plain data for JSON, with only the place of each refusal."""
         places: list[Json] = [each.place for each in self.refusals]
         fields = {"code": self.code, "title": self.title, "summary": self.summary, "remedy": self.remedy}
         return {**fields, "count": len(places), "places": places}

@@ -140,7 +140,7 @@ def parse_form(text: str, attributes: Mapping[str, object]) -> list[ParsedForm]:
 
 
 def _alternatives(value: ast.expr) -> list[ast.expr]:
-    """Return the expressions that `|` separates, for each combination within an expression."""
+    """Return the alternatives of an expression with `|`: `f(a)` and `f(b)` for `f(a | b)`."""
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitOr):
         return [*_alternatives(value.left), *_alternatives(value.right)]
     if not isinstance(value, ast.Call):

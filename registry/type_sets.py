@@ -104,7 +104,11 @@ def is_type(text: str) -> bool:
 
 
 def similar_types(text: str) -> Iterator[str]:
-    """Yield the types that differ from a text only in its last element type."""
+    """Yield candidates for the spelling of a type.
+
+    Each is the text with its last word replaced by an element type, or `tensor(<element type>)` if that is
+    not a type.
+    """
     start, _, end = re.split(r"(\w+)(?=\W*$)", text, maxsplit=1) if re.search(r"\w", text) else ("", "", "")
     for name in BY_NAME:
         changed = f"{start}{name}{end}"

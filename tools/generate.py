@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from generated import changes, commands, downgrades, refusals, rules, runtimes, schema, tool_errors
+from generated import changes, commands, downgrades, options, refusals, rules, runtimes, schema, tool_errors
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-GENERATORS = (schema, changes, commands, downgrades, refusals, rules, runtimes, tool_errors)
+GENERATORS = (schema, changes, commands, downgrades, options, refusals, rules, runtimes, tool_errors)
 
 
 def stale(root: Path) -> Mapping[Path, str]:

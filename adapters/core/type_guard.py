@@ -37,7 +37,7 @@ def type_guard(source: OperatorVersion, target: OperatorVersion) -> TypeGuard | 
     return partial(_cast_to_wider_types, lost=lost, refuses=True) if lost else None
 
 
-def type_bridge(source: OperatorVersion, target: OperatorVersion) -> TypeGuard | None:
+def lenient_type_guard(source: OperatorVersion, target: OperatorVersion) -> TypeGuard | None:
     """Return a guard like `type_guard` for a step with an adapter: it leaves refusals to the adapter."""
     lost = lost_input_types(source, target)
     return partial(_cast_to_wider_types, lost=lost, refuses=False) if lost and source.bridge else None

@@ -31,7 +31,7 @@ BRANCHES = ("then_branch", "else_branch")
 
 Shape = tuple[int, ...]
 
-Merged = dict[int, tuple[Shape, Shape]]
+DifferingShapes = dict[int, tuple[Shape, Shape]]
 """Shapes of the outputs that differ between the branches, by position."""
 
 
@@ -43,48 +43,52 @@ def flatten_different_shapes(node: Node, out: Rewriter) -> None:
     """
     require_supported_types(node, out)
     then_shapes, else_shapes = (_shapes(node.attribute(name), out) for name in BRANCHES)
-    merged: Merged = {}
+    differing: DifferingShapes = {}
     for position, (then_dims, else_dims) in enumerate(zip(then_shapes, else_shapes, strict=False)):
         if _differ(then_dims, else_dims):
             shapes = _known(then_dims), _known(else_dims)
             if shapes[0] is None or shapes[1] is None or not _are_emitted_by_model(node):
                 _emit_loops(node, out)
                 return
-            merged[position] = (shapes[0], shapes[1])
-    if merged:
-        _merge(node, merged, out)
+            differing[position] = (shapes[0], shapes[1])
+    if differing:
+        _emit_padded_if(node, differing, out)
     else:
         out.replace(node)
 
 
-def _merge(node: Node, merged: Merged, out: Rewriter) -> None:
-    """Emit an If with two values for each merged output: padded elements, and their layout."""
+def _emit_padded_if(node: Node, differing: DifferingShapes, out: Rewriter) -> None:
+    """Emit an If with two values for each output that differs: padded elements, and their layout."""
     outputs: list[str] = []
     for position, name in enumerate(node.outputs):
-        outputs += [out.fresh("flat"), out.fresh("layout")] if position in merged else [name]
+        outputs += [out.fresh("flat"), out.fresh("layout")] if position in differing else [name]
     branches = {
-        name: _branch(node, name, {position: pair[number] for position, pair in merged.items()}, merged, out)
+        name: _padded_branch(
+            node, name, {position: pair[number] for position, pair in differing.items()}, differing, out
+        )
         for number, name in enumerate(BRANCHES)
     }
     out.replace(node, outputs=outputs, attributes=branches)
     names = iter(outputs)
     for position, name in enumerate(node.outputs):
         first = next(names)
-        if position in merged:
-            _restore(first, next(names), name, merged[position], out)
+        if position in differing:
+            _restore(first, next(names), name, differing[position], out)
 
 
-def _branch(node: Node, attribute: str, shapes: dict[int, Shape], merged: Merged, out: Rewriter) -> Graph:
+def _padded_branch(
+    node: Node, attribute: str, own_shapes: dict[int, Shape], differing: DifferingShapes, out: Rewriter
+) -> Graph:
     graph = node.attribute(attribute)
     body = SubgraphBuilder(out.for_opset(EMIT_OPSET))
     body.embed(node.attributes[attribute])
     for position, (name, value) in enumerate(zip(node.outputs, graph.output, strict=False)):
         element_type = body_output_type(name, value, out)
-        if position not in shapes:
+        if position not in own_shapes:
             dims = out.facts.nested_shape(graph, value.name)
             body.output(body.emit("Identity", [value.name]), element_type, dims)
             continue
-        shape, pair = shapes[position], merged[position]
+        shape, pair = own_shapes[position], differing[position]
         size, rank = max(map(prod, pair)), max(map(len, pair))
         flat = reshape(value.name, (-1,), body)
         if prod(shape) < size:
@@ -239,12 +243,12 @@ def replace_scan_by_loop(node: Node, out: Rewriter) -> None:
     body = _body(node, scanned, reshape(last, (), out), out)
     stacked = [out.fresh("stacked") for _ in built]
     body.emit_loop(length, states, out, [*node.outputs[: len(states)], *stacked])
-    for name, lane in zip(stacked, built, strict=True):
-        if lane.is_reversed:
+    for name, output in zip(stacked, built, strict=True):
+        if output.is_reversed:
             backward = out.emit("Sub", [last, index_range(length, out)])
             name = out.emit("Gather", [name, backward], axis=0)
-        if lane.name:
-            _move_scan_axis(name, lane, out)
+        if output.name:
+            _move_scan_axis(name, output, out)
 
 
 @adapter("Scan", 8, 9)
@@ -299,9 +303,9 @@ def _body(node: Node, scanned: Sequence[ScannedValue], last: str, out: Rewriter)
     states = len(inputs) - len(scanned)
     for name, inner in zip(node.inputs, inputs[:states], strict=False):
         body.input(out.element_type(name), name=body.provide(inner.name))
-    for lane, inner in zip(scanned, inputs[states:], strict=True):
-        index = body.emit("Sub", [last, body.iteration]) if lane.is_reversed else body.iteration
-        body.emit("Gather", [lane.name, index], [body.provide(inner.name)], axis=lane.axis)
+    for scanned_input, inner in zip(scanned, inputs[states:], strict=True):
+        index = body.emit("Sub", [last, body.iteration]) if scanned_input.is_reversed else body.iteration
+        body.emit("Gather", [scanned_input.name, index], [body.provide(inner.name)], axis=scanned_input.axis)
     body.embed(node.attributes["body"])
     for position, value in enumerate(outputs):
         result = body.emit("Identity", [body.embedded_name(value.name)])
@@ -309,10 +313,11 @@ def _body(node: Node, scanned: Sequence[ScannedValue], last: str, out: Rewriter)
     return body
 
 
-def _move_scan_axis(stacked: str, lane: ScannedValue, out: Rewriter) -> None:
+def _move_scan_axis(stacked: str, scanned: ScannedValue, out: Rewriter) -> None:
     """Move the first dimension of a stacked output to the scan axis."""
-    if not lane.axis:
-        out.emit("Identity", [stacked], [lane.name])
+    if not scanned.axis:
+        out.emit("Identity", [stacked], [scanned.name])
         return
-    remaining = list(range(1, out.rank(lane.name)))
-    out.emit("Transpose", [stacked], [lane.name], perm=[*remaining[: lane.axis], 0, *remaining[lane.axis :]])
+    order = list(range(1, out.rank(scanned.name)))
+    order.insert(scanned.axis, 0)
+    out.emit("Transpose", [stacked], [scanned.name], perm=order)

@@ -80,7 +80,10 @@ class GraphTypes:
     """Values that depend on sizes of dimensions and on constants alone."""
 
     def find(self, name: str) -> TypedValue | None:
-        """Return a value of this graph or of an enclosing one; `None` if its type does not change."""
+        """Return the entry of a value in this graph or an enclosing one.
+
+        It is `None` if no requested change applies to the type of the value.
+        """
         graph: GraphTypes | None = self
         while graph is not None:
             if name in graph.values or graph.scope.is_local(name):

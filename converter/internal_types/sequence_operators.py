@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from opshift.converter.internal_types.sequence_pass import SequencePass, Tensors
 from opshift.converter.internal_types.stacked_sequences import (
     concatenate_stack,
-    count_stack,
+    rewrite_sequence_length,
     select_from_stack,
 )
 from opshift.model.errors import CannotConvert, UnknownShape
@@ -67,7 +67,7 @@ def count(proto: NodeProto, out: SequencePass) -> None:
     """Replace SequenceLength by a constant, or by the size of a stack."""
     node = Node.from_proto(proto)
     if node.inputs[0] in out.stacks:
-        count_stack(proto, out.stacks[node.inputs[0]], out)
+        rewrite_sequence_length(proto, out.stacks[node.inputs[0]], out)
         return
     out.constant(Tensor("int64", (), (len(out.tensors(node.inputs[0])),)), node.output(0))
 

@@ -57,9 +57,10 @@ def rewrite_if(proto: NodeProto, out: SequencePass) -> None:
 
 
 def rewrite_loop(proto: NodeProto, out: SequencePass) -> None:
-    """Carry the tensors of sequences; unroll the loop if its iterations change their numbers.
+    """Replace each loop-carried sequence by its tensors.
 
-    If the number of iterations is unknown, a sequence that grows from nothing becomes a scan output.
+    If that fails and the iteration count is constant, unroll the loop. If the count is unknown, a sequence
+    that starts empty and gets one tensor per iteration becomes a scan output.
     """
     inputs = max(len(proto.input), 2)
     _require_graphs(proto, 1, inputs, max(inputs - 1, len(proto.output) + 1))

@@ -101,7 +101,7 @@ def concatenate_stack(proto: NodeProto, stack: Stack, out: SequencePass) -> None
     out.emit("Reshape", [moved, out.constant(Tensor("int64", (rank,), sizes))], node.outputs, origin=proto)
 
 
-def count_stack(proto: NodeProto, stack: Stack, out: SequencePass) -> None:
+def rewrite_sequence_length(proto: NodeProto, stack: Stack, out: SequencePass) -> None:
     """Replace SequenceLength by the size of the first dimension."""
     sizes = out.emit("Shape", [stack.tensor])
     out.emit("Gather", [sizes, out.constant(Tensor("int64", (), (0,)))], proto.output, origin=proto, axis=0)

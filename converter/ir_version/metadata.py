@@ -13,17 +13,17 @@ from opshift.model.messages import ModelProto, StringStringEntryProto
 
 def move_to_model(contents: Contents) -> None:
     """Move every entry to the model's metadata, with a key such as `graph, node 'conv1': namespace`."""
-    _copy_to_model(contents.model, _cleared_metadata(contents))
+    _copy_to_model(contents.model, _take_metadata(contents))
 
 
 def drop(contents: Contents) -> None:
     """Remove all metadata except the model's own."""
-    for _ in _cleared_metadata(contents):
+    for _ in _take_metadata(contents):
         pass
 
 
-def _cleared_metadata(contents: Contents) -> Iterator[tuple[str, Sequence[StringStringEntryProto]]]:
-    """Yield the place and the metadata of each message, and clear them when the next one is requested."""
+def _take_metadata(contents: Contents) -> Iterator[tuple[str, Sequence[StringStringEntryProto]]]:
+    """Yield each message's place and metadata; its metadata is cleared when the caller continues."""
     for place, message in described_messages(contents):
         yield place, message.metadata_props
         message.ClearField("metadata_props")

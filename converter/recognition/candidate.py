@@ -333,7 +333,7 @@ class Candidate:
     ) -> Iterator[str]:
         """Yield the values of matched nodes that others read, other than sizes for the nodes themselves."""
         inner = {record[0] for record in nodes.values()}
-        own: set[int] | None = None
+        private: set[int] | None = None
         for record in nodes.values():
             for name in record[4]:
                 if not name or name == self._anchor:
@@ -344,19 +344,21 @@ class Candidate:
                     if any(position < self._record[0] for position in readers):
                         yield name
                     continue
-                if readers and own is None:
-                    own = self._own_sizes(nodes, inner, fixed)
-                if any(each not in (own or ()) for each in readers) or self._is_kept(name, fixed):
+                if readers and private is None:
+                    private = self._private_nodes(nodes, inner, fixed)
+                if any(each not in (private or ()) for each in readers) or self._is_kept(name, fixed):
                     yield name
 
-    def _own_sizes(self, nodes: Mapping[int, NodeRecord], inner: set[int], fixed: frozenset[str]) -> set[int]:
-        """Return the positions of the nodes with results that only matched nodes read, such as sizes."""
+    def _private_nodes(
+        self, nodes: Mapping[int, NodeRecord], inner: set[int], fixed: frozenset[str]
+    ) -> set[int]:
+        """Return the positions of the matched nodes, and of the constants and sizes that only they read."""
         found = set(inner)
         for record in sorted(self._auxiliary(nodes.values()), reverse=True):
-            is_own = all(
+            is_private = all(
                 each[0] in found for name in record[4] if name for each in self._scope.readers(name)
             ) and not any(self._is_kept(name, fixed) for name in record[4])
-            if is_own:
+            if is_private:
                 found.add(record[0])
         return found
 
@@ -397,7 +399,8 @@ class Candidate:
         if actual is not None and None not in actual and found == actual:
             return
         if len(values) == 1 and actual is not None and found is not None and 0 < len(found) == len(actual):
-            return  # constants of one element cannot change other sizes
+            # Broadcasting with one-element constants changes no dimension if the rank stays the same.
+            return
         if _keeps_first_shape(call, found, actual):
             return
         if found is None or actual is None or None in actual or None in found:

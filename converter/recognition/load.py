@@ -62,7 +62,10 @@ def patterns_text(op_type: str) -> str:
 
 
 def patterns_of(op_type: str, domain: str, registry: Registry) -> list[Pattern]:
-    """Return the patterns of an operator: its forms, and the patterns of expansions of its newest version."""
+    """Return the patterns of an operator: those of its forms and, for a function, those of its expansions.
+
+    The newest version decides whether it is a function. The expansions include those of older versions.
+    """
     operator = registry.operator(op_type, domain)
     if operator is None:
         return []

@@ -68,14 +68,16 @@ def convert_file(
     """
     options = Options.of(target, **(arguments | {"inplace": True}))
 
-    def change(model: ModelProto) -> Report:
+    def convert_in_place(model: ModelProto) -> Report:
         result, plan = convert_with(model, options)
         return conversion_report(plan, result, options)
 
     with path_to_write(out) as path:
         handling = external if path is out else "keep"
         rewrites_data = bool(options.types)
-        with converting(source, path, change, handling, force, rewrites_data=rewrites_data) as written:
+        with converting(
+            source, path, convert_in_place, handling, force, rewrites_data=rewrites_data
+        ) as written:
             return written.report
 
 
@@ -83,7 +85,7 @@ def convert_file(
 def converting(
     source: FileLike,
     out: str | os.PathLike[str],
-    change: Callable[[ModelProto], Report],
+    convert_in_place: Callable[[ModelProto], Report],
     external: ExternalHandling = "copy",
     force: bool = False,
     progress: Progress | None = None,
@@ -93,7 +95,7 @@ def converting(
 ) -> Iterator[OutputFile]:
     """Convert a file like `convert_file`, and move the result to `out` when the block ends without an error.
 
-    `change` converts a model in place. Large tensors of this model contain placeholders, see
+    `convert_in_place` converts a model in place. Large tensors of this model contain placeholders, see
     `opshift.model.offloaded_tensors`. `progress` counts the bytes of weights that are copied. `metadata` is
     stored with an object of S3. With `needs_file`, the converted model is in a local file even if `out` is a
     URL. With `rewrites_data`, external data may be converted: a new file `<out>.data` replaces the others.
@@ -105,7 +107,7 @@ def converting(
         with converting_object(
             source,
             str(out),
-            change,
+            convert_in_place,
             external,
             force,
             progress,
@@ -142,7 +144,7 @@ def converting(
                 external, transferred = "keep", list[str]()
             else:
                 transferred = files_to_transfer(located, *folders, destination, external, force)
-            report = change(model)
+            report = convert_in_place(model)
             data_path = destination.with_name(f"{destination.name}.data")
             data_pieces = new_data.give_back(model, data_path.name) if new_data else []
             pieces = output_pieces(report, message, model, weights, file)

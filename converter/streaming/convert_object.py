@@ -44,7 +44,7 @@ SOURCE_STATE = "opshift-source-state"
 def converting_object(
     source: FileLike,
     out: str,
-    change: Callable[[ModelProto], Report],
+    convert_in_place: Callable[[ModelProto], Report],
     external: ExternalHandling,
     force: bool,
     progress: Progress,
@@ -73,7 +73,7 @@ def converting_object(
                 )
                 raise UsageError(reason, place=file.place, remedy="copy the model to a local folder first")
             copies = _data_to_copy(located, source, file, out, external, force)
-            report = change(model)
+            report = convert_in_place(model)
             pieces = output_pieces(report, message, model, weights, file)
             del message, model  # not needed while weights are copied
         size = new_files.write(place, pieces, file, metadata, needs_file=needs_file)

@@ -213,7 +213,7 @@ def _at_least(count: int) -> str:
 
 
 def _output_type(version: OperatorVersion) -> str:
-    """Return the type of the names of outputs; a single name needs no tuple."""
+    """Return the annotation of `outputs`: `str` for one name, a tuple for several, else a sequence."""
     least = max(version.min_output, 1)
     if version.outputs and version.outputs[-1].option == "variadic":
         return "str | Sequence[str]" if least == 1 else "Sequence[str]"

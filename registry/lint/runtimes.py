@@ -100,7 +100,10 @@ def runtime_condition(subject: TreeRuntime) -> Iterator[Problem]:
 def _unknown_names(
     key: str, restriction: Restriction, versions: Iterable[OperatorVersion]
 ) -> Iterator[tuple[str, str]]:
-    """Yield each name in the conditions of a restriction that no version has, as a reason and a remedy."""
+    """Yield a reason and a remedy for each problem in the conditions of a restriction.
+
+    Problems are names that no operator version defines, and invalid patterns.
+    """
     attributes = {name for each in versions for name in each.attributes}
     parameters = {name for each in versions for name in _variables(each)}
     for condition in filter(None, (restriction.when, restriction.unless)):

@@ -278,6 +278,8 @@ def test_conflicts_beyond_the_first_models_fail_alone(zoo: Path, monkeypatch: py
     save(Path("copy/0/0.onnx"), fill=55)
     with pytest.raises(UsageError, match="have the same output file"):
         opshift.convert_many(["in", "copy"], 17, "out")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'fould'"):
+        statuses(fould=False)
     assert not Path("out").exists()
     monkeypatch.setattr("opshift.batch.convert_many.MODELS_BEFORE_START", 3)
     found = list(opshift.convert_many(["in", "copy"], 17, "out", jobs=2, force=True))
@@ -339,6 +341,11 @@ def test_broken_executor_is_an_error(zoo: Path) -> None:
         statuses(executor=BrokenPool(1), jobs=1)
     assert statuses()["skipped"] > 0
     assert Counter(each["status"] for each in records()) == EXPECTED
+
+
+@pytest.mark.parametrize("types", [{"float": "double"}, "float=double", ["float=double"]])
+def test_types_have_the_forms_of_single_models(zoo: Path, types: Any) -> None:
+    assert statuses(types=types)["converted"] == statuses(types={"float": "double"}, force=True)["skipped"]
 
 
 def test_wrong_and_wrong_arguments(zoo: Path) -> None:

@@ -11,7 +11,7 @@ from multiprocessing import active_children
 
 import pytest
 
-from opshift.batch.run_chunks import Done, Lost, run_chunks
+from opshift.batch.run_chunks import Done, LostTask, run_chunks
 from opshift.model.errors import OpshiftError
 
 
@@ -36,7 +36,7 @@ def test_dead_worker_costs_one_task(jobs: int) -> None:
     chunks = run_chunks(convert_or_die, tasks, jobs=jobs, on_error=lambda chunk, _: errors.append(chunk))
     found = flat(chunks)
     assert found.keys() == set(tasks)
-    lost = {task for task, result in found.items() if isinstance(result, Lost)}
+    lost = {task for task, result in found.items() if isinstance(result, LostTask)}
     assert lost == {"kill 1", "kill 2", "exit 1"}
     assert {found[name] for name in "abcdef"} == set("ABCDEF")
     assert (found["kill 1"], found["exit 1"]) == ("Killed", "exit code 3")
@@ -103,7 +103,7 @@ def fail_in_chunk(task: int) -> int:
 def test_chunk_that_an_executor_loses_is_repeated_one_by_one() -> None:
     found = flat(run_chunks(fail_in_chunk, range(6), executor=Recorder(), jobs=1))
     expected: dict[object, object] = {task: task for task in range(6)}
-    assert found == expected | {3: Lost("worker was evicted")}
+    assert found == expected | {3: LostTask("worker was evicted")}
 
 
 def test_tasks_are_read_as_they_are_needed() -> None:

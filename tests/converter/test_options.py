@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import FrozenInstanceError
 from pathlib import Path
@@ -14,11 +15,18 @@ from onnx import helper
 from support.execution import build
 
 from opshift.converter.convert import convert, convert_version, plan_version
-from opshift.converter.options import ALLOW_VALUES, Options, TargetLike, read_allow, read_target
+from opshift.converter.options import ALLOW_VALUES, Options, StoredFlags, TargetLike, read_allow, read_target
 from opshift.converter.streaming.convert_file import convert_file
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.registry.errors import UnknownDomain, UnknownOpset
 from opshift.registry.registry import default_registry
+
+
+def test_flags_are_the_options_that_are_on_or_off() -> None:
+    fields = {each.name: each.type for each in dataclasses.fields(Options)}
+    assert StoredFlags.__annotations__.keys() == {name for name, kind in fields.items() if kind == "bool"} - {
+        "inplace"
+    }
 
 
 def test_reads_one_value_and_several() -> None:

@@ -56,7 +56,7 @@ def test_target_is_optional() -> None:
     result = convert_version(model, without=["ai.onnx.Mish", "com.absent"])
     assert (result.opset_import[0].version, result.ir_version) == (22, 10)
     assert_equal(run(result, FEEDS), run(model, FEEDS))
-    with pytest.raises(UsageError, match="expected exactly one target, got 0"):
+    with pytest.raises(UsageError, match="no target is given"):
         convert_version(model)
 
 

@@ -156,7 +156,7 @@ def expand_multi_head_attention(node: Node, out: Rewriter) -> None:
     out = out.for_opset(OPSET, "")
     for position, name in ((8, "past_sequence_length"), (9, "cache_indirection")):
         if node.input(position):
-            reason = f"{name} selects parts of a cache that is larger than the past"
+            reason = f"input {name} is not supported: it selects parts of caches longer than the past"
             raise CannotConvert(reason, "input.unsupported", subject=name)
     data = node.inputs[0]
     _require_present(node, None, node.input(6), out)

@@ -1,6 +1,6 @@
-"""MatMul, Gemm and Conv of onnxruntime with transpositions, factors, residuals and activations.
+"""Fused MatMul, Gemm and Conv of onnxruntime, and its Gelu and Dropout with a bias.
 
-Gelu and Dropout with a bias share the activations.
+The products are fused with a transposition, a scale, a residual and an activation.
 """
 
 from collections.abc import Mapping, Sequence

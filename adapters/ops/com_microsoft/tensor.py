@@ -187,7 +187,7 @@ def _neighbors(
 ) -> tuple[tuple[Expression, Expression], Expression]:
     """Return the pixels before and after each point, and the weight of the pixel after it.
 
-    Both are the same pixel if the point is one.
+    If a point is exactly on a pixel, both are that pixel.
     """
     before, after = points.apply("Floor"), points.apply("Ceil")
     weight = _unsqueeze((points - before).name, (3,), out)

@@ -1,1 +1,5 @@
-"""Adapters of the operators in ONNX's `math` folder."""
+"""Adapters of mathematical operators: those of ONNX's `math` folder, and a few of other folders.
+
+ConvInteger, QLinearConv and Shrink are in ONNX's `nn` folder. The operators that share their broadcasting
+with Add, such as And and Equal, are in its `logical` folder.
+"""

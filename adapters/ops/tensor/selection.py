@@ -117,7 +117,7 @@ def _output_positions(node: Node, out: Rewriter) -> tuple[Shape | str, str, str]
         mixed = out.emit("Add", [mixed, name])
     sizes, total = out.emit("Shape", [mixed]), out.emit("Size", [mixed])
     positions = index_range(reshape(total, (1,), out), out)
-    # The sizes may contain 0, which Reshape copies by default.
+    # The sizes may contain 0, which by default makes Reshape copy the dimension of its input.
     allowzero = int(not all(is_nonempty(name, out) for name in node.inputs))
     return sizes, total, out.emit("Reshape", [positions, sizes], opset=ALLOWZERO_OPSET, allowzero=allowzero)
 

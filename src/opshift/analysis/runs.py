@@ -201,8 +201,8 @@ class _Search:
     ) -> None:
         """Prepare the search.
 
-        `missing` are the operators that prevent that the unchanged model runs, see `missing_operators`. With
-        `keeps_failure`, the first conversion is part of the answer even if it does not help.
+        `missing` are the operators that prevent the unchanged model from running, see `missing_operators`.
+        With `keeps_failure`, the first conversion is part of the answer even if it does not help.
         """
         self.runtime = runtime
         self.check = check
@@ -238,7 +238,7 @@ class _Search:
         self._failed.update((each.operator, *each.types.items()) for each in found)
 
     def fails_again(self, node: ModelNode, version: OperatorVersion | None) -> bool:
-        """Return whether a node lacks a kernel that it lacked after another conversion to the same version.
+        """Return whether a node will lack a kernel: the same operator version did not help earlier.
 
         Args:
             node: node of the unchanged model.
@@ -253,7 +253,7 @@ class _Search:
 
 
 def missing_operators(support: ModelSupport) -> set[object]:
-    """Return the names of the operators that prevent that a model runs, each with the types of its nodes."""
+    """Return the operators that prevent a model from running, each with the types of its nodes."""
     return {(without_version(each.operator), *each.types.items()) for each in support.missing}
 
 

@@ -23,8 +23,9 @@ from opshift.batch.outputs import (
     require_no_link,
     without_links,
 )
-from opshift.batch.run_chunks import WORKER_LOST, Lost, run_chunks
+from opshift.batch.run_chunks import WORKER_LOST, LostTask, run_chunks
 from opshift.batch.settings import Settings
+from opshift.converter.element_types.requested_types import TypesLike
 from opshift.converter.options import (
     EVERY_OPERATOR,
     AllowLike,
@@ -34,6 +35,7 @@ from opshift.converter.options import (
     RecognizeLike,
     TargetLike,
     WithoutLike,
+    names_on,
     split_target,
 )
 from opshift.converter.streaming.external_data import ExternalHandling, external_locations
@@ -60,6 +62,7 @@ def convert_many(
     ir_version: IrVersionLike = None,
     shapes: Iterable[str] = (),
     without: WithoutLike = (),
+    types: TypesLike = (),
     recognize: RecognizeLike = (),
     external: ExternalHandling = "copy",
     force: bool = False,
@@ -90,14 +93,14 @@ def convert_many(
         ir_version: as for `convert_version`.
         shapes: texts such as `"x=2,3,H,?"`.
         without: as for `convert_version`.
+        types: as for `convert_version`.
         recognize: as for `convert_version`.
         external: as for `convert_file`.
         force: replace files that no earlier run with the ledger wrote.
         opsets: definitions of private domains, as for `--opsets`.
         adapters: Python files with adapters, as for `--adapters`.
         verify: run both models on the same inputs, and write nothing unless the outputs agree.
-        flags: `check`, `reversible`, `bump`, `infer_shapes`, `keep_initializer_inputs`, `fold` and `exact`
-            as for `convert_version`.
+        flags: all arguments of `convert_version` that are on or off, except `inplace`.
 
     Raises:
         UsageError: an argument is invalid, a source is missing, or two of the first models have the same
@@ -112,13 +115,14 @@ def convert_many(
         allow=tuple([allow] if isinstance(allow, str) else allow),
         shapes=tuple(shapes),
         without=tuple([without] if isinstance(without, str) else without),
+        types=tuple(_changed_types(types)),
         recognize=tuple(_recognized(recognize)),
         external=external,
         force=force,
         opsets=tuple(map(Path, opsets)),
         adapters=tuple(map(Path, adapters)),
         verify=verify,
-        **flags,
+        flags=names_on(flags),
     )
     names = [sources] if isinstance(sources, str | os.PathLike) else sources
     batch = Batch(
@@ -135,6 +139,12 @@ def _recognized(recognize: RecognizeLike) -> Iterable[str]:
     if isinstance(recognize, bool):
         return [EVERY_OPERATOR] if recognize else []
     return [recognize] if isinstance(recognize, str) else recognize
+
+
+def _changed_types(types: TypesLike) -> Iterable[str]:
+    if isinstance(types, Mapping):
+        return [f"{old}={new}" for old, new in types.items()]
+    return [types] if isinstance(types, str) else types
 
 
 def _texts(target: PlainTarget | None) -> Iterator[str]:
@@ -262,8 +272,8 @@ def _remove_unfinished_of(tasks: Sequence[Task], _: BaseException) -> None:
         remove_unfinished(task.output)
 
 
-def _outcome(task: Task, result: ModelOutcome | Lost) -> ModelOutcome:
-    if not isinstance(result, Lost):
+def _outcome(task: Task, result: ModelOutcome | LostTask) -> ModelOutcome:
+    if not isinstance(result, LostTask):
         return result
     reason = f"the worker that converted the model ended: {result}"
     return failure(task, OpshiftError(reason, place=task.source, remedy="use fewer workers"), WORKER_LOST)

@@ -137,7 +137,7 @@ def _convert_or_refuse(settings: Settings, digest: str, task: Task) -> ModelOutc
 def _convert(
     settings: Settings, options: Options, digest: str, task: Task, states: FileStates
 ) -> ModelOutcome:
-    def change(model: ModelProto) -> Report:
+    def convert_in_place(model: ModelProto) -> Report:
         result, plan = convert_with(model, options)
         return conversion_report(plan, result, options)
 
@@ -149,7 +149,7 @@ def _convert(
     conversion = converting(
         task.source,
         task.output,
-        change,
+        convert_in_place,
         settings.external,
         may_replace_data,
         metadata={OPTIONS_KEY: digest, SOURCE_KEY: states[full_name(task.source)].digest},

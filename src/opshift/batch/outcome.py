@@ -124,9 +124,9 @@ class Entry(FrozenRecord):
 
     Attributes:
         status: the status of the outcome, or `started` while the model is converted.
-        options: digest of the options; empty if the line proves nothing to this version of opshift.
+        options: digest of the options; empty for `started`, and if another version of opshift wrote the line.
         files: the states of all files that were read and written.
-        owns_output: whether an existing output is one that a run with this ledger wrote.
+        owns_output: whether a run with this ledger wrote, or may have written, the existing output.
         error: the error, if there was one.
     """
 

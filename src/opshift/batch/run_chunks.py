@@ -31,11 +31,11 @@ WORKER_LOST = "WorkerLost"
 """Name of the error of a task that is lost."""
 
 
-class Lost(str):
+class LostTask(str):
     """Result of a task that ended its worker each time: the reason."""
 
 
-Done = list[tuple[Task, Result | Lost]]
+Done = list[tuple[Task, Result | LostTask]]
 """Tasks of a chunk with their results."""
 
 
@@ -159,6 +159,6 @@ class _Chunks(Generic[Task]):
     def lose(self, chunk: Sequence[Task], problem: BaseException) -> Done[Task, Result]:
         """Return the task of a chunk as lost, or keep several as separate chunks."""
         if len(chunk) == 1:
-            return [(chunk[0], Lost(problem))]
+            return [(chunk[0], LostTask(problem))]
         self._alone += chunk
         return []

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from opshift.model.shared_data import share_results
 
 if TYPE_CHECKING:
-    from opshift.converter.options import Options
+    from opshift.converter.options import Flags, Options
     from opshift.converter.streaming.external_data import ExternalHandling
 
 
@@ -16,20 +16,14 @@ class Settings(NamedTuple):
     """Options of conversions: texts as on the command line, and paths that each worker reads."""
 
     target: tuple[str, ...] = ()
-    exact: bool = False
     ir_version: str | None = None
     allow: tuple[str, ...] = ()
-    check: bool = False
-    reversible: bool = False
-    bump: bool = False
     shapes: tuple[str, ...] = ()
-    infer_shapes: bool = False
-    keep_initializer_inputs: bool = False
     without: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
-    keep_interface: bool = False
-    fold: bool = False
     recognize: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    """Names of the options of `opshift.converter.options.Flags` that are on."""
     external: ExternalHandling = "copy"
     force: bool = False
     opsets: tuple[Path, ...] = ()
@@ -46,7 +40,7 @@ class Settings(NamedTuple):
 
         Raises the errors of `convert_version` about options, and those of definitions and of executed files.
         """
-        from opshift.converter.options import Flags, Options
+        from opshift.converter.options import Options
         from opshift.registry.registry import load_registry
 
         self.load_references()
@@ -55,7 +49,6 @@ class Settings(NamedTuple):
 
             for path in self.adapters:
                 load_adapters(path)
-        flags = {each: getattr(self, each) for each in Flags.__annotations__}
         return Options.of(
             self.target or None,
             allow=self.allow,
@@ -66,7 +59,7 @@ class Settings(NamedTuple):
             types=self.types,
             registry=load_registry(self.opsets),
             inplace=True,
-            **flags,
+            **cast("Flags", dict.fromkeys(self.flags, True)),
         )
 
     def load_references(self) -> None:

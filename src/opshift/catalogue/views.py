@@ -363,7 +363,9 @@ def _value(value: object) -> str:
     match value:
         case "single":
             return "required"
-        case ((_, *_), _) | ((), _):  # the source of an output's type, which only its description explains
+        # Attributes that determine a parameter's type: no short text describes them, so only the description
+        # of the change mentions them.
+        case ((_, *_), _) | ((), _):
             return ""
         case (("single" | "optional" | "variadic") as option, int(least), bool(homogeneous)):
             parameter = Parameter(name="", type="", option=option, min_arity=least, homogeneous=homogeneous)

@@ -122,23 +122,23 @@ class Walk:
         """Check everything in a model."""
         main = CheckedGraph(model.proto.graph, "graph", model, model.opsets, is_top=True)
         if model.proto.HasField("graph"):
-            self._graph(main)
+            self._check_graph(main)
         for index, info in enumerate(model.proto.training_info):
-            self._training(info, index, main)
-        self._functions(model)
+            self._check_training(info, index, main)
+        self._check_functions(model)
         self.check(model)
         if not any(finding.rule in UNREADABLE_RULES for finding in self.findings):
             self.check(NewerFeatures(model))
 
-    def _functions(self, model: CheckedModel) -> None:
+    def _check_functions(self, model: CheckedModel) -> None:
         """Check functions in the order of calls, which determine their facts; keep the order of findings."""
         start, parts = len(self.findings), dict[int, list[Finding]]()
         for position in model.function_order:
             first = len(self.findings)
             proto = model.proto.functions[position]
             function = CheckedFunction(proto, position, model)
-            self._values(proto.value_info, function, "value")
-            self._nodes(function)
+            self._check_values(proto.value_info, function, "value")
+            self._check_nodes(function)
             self.check(function)
             parts[position] = self.findings[first:]
         self.findings[start:] = [found for position in sorted(parts) for found in parts[position]]
@@ -173,20 +173,20 @@ class Walk:
         if key is not None and len(self.findings) == count and shaped.context.is_cacheable:
             model.passed_keys.add(key)
 
-    def _graph(self, graph: CheckedGraph) -> None:
+    def _check_graph(self, graph: CheckedGraph) -> None:
         proto = graph.proto
         graph.model.graph_names.append(proto.name)
         for role, values in (("input", proto.input), ("value", proto.value_info), ("output", proto.output)):
-            self._values(values, graph, role)
+            self._check_values(values, graph, role)
         for tensor in proto.initializer:
-            self._tensor(CheckedTensor(tensor, graph, "initializer", graph.model))
+            self._check_tensor(CheckedTensor(tensor, graph, "initializer", graph.model))
         for sparse in proto.sparse_initializer:
-            self._sparse(CheckedSparseTensor(sparse, graph, "sparse initializer", graph.model))
+            self._check_sparse_tensor(CheckedSparseTensor(sparse, graph, "sparse initializer", graph.model))
         if graph.depth <= MAX_SUBGRAPH_DEPTH:
-            self._nodes(graph)
+            self._check_nodes(graph)
         self.check(graph)
 
-    def _training(self, info: TrainingInfoProto, index: int, main: CheckedGraph) -> None:
+    def _check_training(self, info: TrainingInfoProto, index: int, main: CheckedGraph) -> None:
         graphs: dict[str, CheckedGraph] = {}
         training = CheckedTraining(info, index, main, graphs)
         for part in ("initialization", "algorithm"):
@@ -194,14 +194,14 @@ class Walk:
                 graph, place = getattr(info, part), f"{training.location}.{part}"
                 # The main graph is the parent: training graphs can read its values.
                 graphs[part] = CheckedGraph(graph, place, main.model, main.opsets, main, is_top=True)
-                self._graph(graphs[part])
+                self._check_graph(graphs[part])
         self.check(training)
 
-    def _values(self, values: Iterable[ValueInfoProto], container: CheckedContainer, role: str) -> None:
+    def _check_values(self, values: Iterable[ValueInfoProto], container: CheckedContainer, role: str) -> None:
         for value in values:
             self.check(CheckedValue(value, container, role))
 
-    def _nodes(self, container: CheckedContainer) -> None:
+    def _check_nodes(self, container: CheckedContainer) -> None:
         model = container.model
         for proto in container.proto.node:
             node = CheckedCall(proto, container)
@@ -209,7 +209,7 @@ class Walk:
             if not (self.check(node, CheckedNode) & self._check_cached(node, model)):
                 container.mark_invalid()
             for attribute in proto.attribute:
-                self._attribute(CheckedAttribute(attribute, node))
+                self._check_attribute(CheckedAttribute(attribute, node))
             # After the checks and the subgraphs: none of them may see the node's own outputs.
             _pass_node(container, node)
             if proto.device_configurations:
@@ -221,34 +221,34 @@ class Walk:
                 if node.operator.axes or node.operator.requires or node.operator.shape in REQUIREMENTS:
                     self._check_shapes(ShapedNode(node, node.operator), model)
 
-    def _attribute(self, attribute: CheckedAttribute) -> None:
+    def _check_attribute(self, attribute: CheckedAttribute) -> None:
         node, outer = attribute.node.proto, attribute.node.container
         if not self._check_cached(attribute, outer.model):
             outer.mark_invalid()
         if attribute.is_plain:
             return
         for tensor in dense_tensors_in(attribute.proto):
-            self._tensor(CheckedTensor(tensor, attribute, "tensor", outer.model))
+            self._check_tensor(CheckedTensor(tensor, attribute, "tensor", outer.model))
         for sparse in sparse_tensors_in(attribute.proto):
-            self._sparse(CheckedSparseTensor(sparse, attribute, "sparse tensor", outer.model))
+            self._check_sparse_tensor(CheckedSparseTensor(sparse, attribute, "sparse tensor", outer.model))
         for proto in graphs_in(attribute.proto):
             place = f"{outer.location} / {node.name or node.op_type}.{attribute.proto.name}"
             graph = CheckedGraph(proto, place, outer.model, outer.opsets, outer, owner=node)
-            self._graph(graph)
+            self._check_graph(graph)
             outer.read_names |= graph.read_names
 
-    def _tensor(self, tensor: CheckedTensor) -> None:
+    def _check_tensor(self, tensor: CheckedTensor) -> None:
         self.check(tensor)
         located = ExternalTensor if tensor.proto.data_location == EXTERNAL else InternalTensor
         # the size of `raw_data` is known without reading it
         proto = tensor.proto if raw_size(tensor.proto) is not None else with_payload(tensor.proto)
         self.check(located(proto, tensor.owner, tensor.role, tensor.model))
 
-    def _sparse(self, sparse: CheckedSparseTensor) -> None:
+    def _check_sparse_tensor(self, sparse: CheckedSparseTensor) -> None:
         self.check(sparse)
         for part in ("values", "indices"):
             if sparse.proto.HasField(part):
-                self._tensor(CheckedTensor(getattr(sparse.proto, part), sparse, part, sparse.model))
+                self._check_tensor(CheckedTensor(getattr(sparse.proto, part), sparse, part, sparse.model))
 
 
 def _count_undefined(node: CheckedNode) -> None:

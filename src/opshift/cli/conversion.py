@@ -86,7 +86,7 @@ def convert_file(
     imports: dict[str, int] = {}
     reports: list[Report] = []
 
-    def change(model: ModelProto) -> Report:
+    def convert_in_place(model: ModelProto) -> Report:
         with add_file_to_errors(source):
             imports.update(opset_imports(model.opset_import, model.ir_version))
             try:
@@ -109,7 +109,7 @@ def convert_file(
             conversion = converting(
                 model_input(source),
                 path,
-                change,
+                convert_in_place,
                 external,
                 settings.force,
                 progress,

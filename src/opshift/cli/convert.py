@@ -13,7 +13,7 @@ from opshift.cli.conversion import convert_file, read_settings
 from opshift.cli.conversion_text import write_conversion
 from opshift.cli.gate import several
 from opshift.cli.gate.several import GateOptions
-from opshift.cli.options import ConversionOptions, Format, expand_records
+from opshift.cli.options import ConversionOptions, Format, ResultOptions, expand_records, settings_of
 from opshift.cli.output import print_result
 from opshift.cli.paths import STDOUT, output_file, require_file
 from opshift.cli.verification import ComparisonOptions, VerifyOption
@@ -47,23 +47,7 @@ def convert(
     ] = None,
     in_place: options.InPlaceOption = False,
     force: options.ForceOption = False,
-    reversible: Annotated[
-        bool,
-        typer.Option(
-            "--reversible",
-            rich_help_panel=options.OUTPUT,
-            help="Record replaced nodes in the model, so that converting back restores them.",
-        ),
-    ] = False,
-    bump: Annotated[
-        bool,
-        typer.Option(
-            "--bump",
-            rich_help_panel=options.OUTPUT,
-            help="Raise model_version: MINOR if an opset or the IR version rises, else PATCH.",
-        ),
-    ] = False,
-    check: options.CheckOption = False,
+    result: ResultOptions,
     comparison: ComparisonOptions,
     jobs: several.JobsOption = 1,
     dask: Annotated[
@@ -118,10 +102,7 @@ def convert(
     """
     if form not in options.PLAIN_FORMATS and not dry_run:
         raise UsageError("requires --dry-run", place=f"--format {form}", remedy="add --dry-run")
-    settings = comparison.settings(conversion.settings())._replace(
-        check=check,
-        reversible=reversible,
-        bump=bump,
+    settings = comparison.settings(settings_of(conversion, result))._replace(
         external=external,
         force=force,
         opsets=tuple(folders or ()),
@@ -211,11 +192,10 @@ def simplify(
     the same as an earlier one, and unread values are removed. Outputs stay equal, bit by bit.
     Nothing is folded that callers can override.
     """
+    flags = {"check": check, "fold": True, "keep_initializer_inputs": keep_initializer_inputs}
     settings = Settings(
-        check=check,
         shapes=tuple(shape or ()),
-        keep_initializer_inputs=keep_initializer_inputs,
-        fold=True,
+        flags=tuple(name for name, is_on in flags.items() if is_on),
         external=external,
         force=force,
         opsets=tuple(folders or ()),

@@ -97,7 +97,7 @@ def fit(
     reports: list[FitReport] = []
     imports: dict[str, int] = {}
 
-    def change(model: ModelProto) -> Report:
+    def fit_in_place(model: ModelProto) -> Report:
         with add_file_to_errors(source):
             imports.update(opset_imports(model.opset_import, model.ir_version))
             result, report = fit_message(model, found, settings)
@@ -112,7 +112,7 @@ def fit(
         show_progress(f"Fitting {source}", quiet=is_quiet, unit=BYTES) as progress,
         model_output(written) as path,
         converting(
-            model_input(source), path, change, handling, force, progress, needs_file=compared.verify
+            model_input(source), path, fit_in_place, handling, force, progress, needs_file=compared.verify
         ) as conversion,
     ):
         if compared.verify and conversion.path:

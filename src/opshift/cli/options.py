@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, alone or in records."""
+"""Options and arguments that several commands share, alone or as the fields of a NamedTuple."""
 
 from __future__ import annotations
 
@@ -144,16 +144,6 @@ TargetOption = Annotated[
     ),
 ]
 
-ExactOption = Annotated[
-    bool,
-    typer.Option(
-        "--exact",
-        rich_help_panel=TARGET,
-        help="Convert to the newest opset that the program in --target supports, even if the model has an "
-        "older one.",
-    ),
-]
-
 IrVersionOption = Annotated[
     str | None,
     typer.Option(
@@ -225,26 +215,6 @@ WithoutOption = Annotated[
     ),
 ]
 
-TypesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--types",
-        rich_help_panel=TARGET,
-        metavar="OLD=NEW",
-        help="First convert an element type of the whole model, such as bfloat16=float, or float=float16, "
-        "which requires --allow approximate. May be repeated; --target is then optional.",
-    ),
-]
-
-KeepInterfaceOption = Annotated[
-    bool,
-    typer.Option(
-        "--keep-interface",
-        rich_help_panel=TARGET,
-        help="With --types: inputs and outputs keep their element types.",
-    ),
-]
-
 FoldOption = Annotated[
     bool,
     typer.Option(
@@ -252,18 +222,6 @@ FoldOption = Annotated[
         rich_help_panel=TARGET,
         help="First replace values that are the same in every run by constants, and remove nodes without an "
         "effect, as `opshift simplify` does. convert and plan then need no --target.",
-    ),
-]
-
-RecognizeOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--recognize",
-        rich_help_panel=TARGET,
-        metavar="OPERATOR",
-        help="Afterwards, replace nodes that compute the same as an operator of the result's opsets, such as "
-        "Gelu, by a node of it; `all` for every operator with a function body. May be repeated; --target is "
-        "then optional. --allow approximate accepts those that round differently, too.",
     ),
 ]
 
@@ -369,28 +327,88 @@ LevelOption = Annotated[
 
 
 class ConversionOptions(NamedTuple):
-    """Options of a conversion, in the order of the help; those of `opshift.batch.settings.Settings`."""
+    """Options of a conversion and of its plan, in the order of the help; fields as of `convert_version`."""
 
     target: TargetOption = None
-    exact: ExactOption = False
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact",
+            rich_help_panel=TARGET,
+            help="Convert to the newest opset that the program in --target supports, even if the model has "
+            "an older one.",
+        ),
+    ] = False
     ir_version: IrVersionOption = None
     allow: AllowOption = None
     shapes: ShapeOption = None
     infer_shapes: InferShapesOption = False
     keep_initializer_inputs: KeepInitializerInputsOption = False
     without: WithoutOption = None
-    types: TypesOption = None
-    keep_interface: KeepInterfaceOption = False
+    types: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--types",
+            rich_help_panel=TARGET,
+            metavar="OLD=NEW",
+            help="First convert an element type of the whole model, such as bfloat16=float, or "
+            "float=float16, which requires --allow approximate. May be repeated; --target is then optional.",
+        ),
+    ] = None
+    keep_interface: Annotated[
+        bool,
+        typer.Option(
+            "--keep-interface",
+            rich_help_panel=TARGET,
+            help="With --types: inputs and outputs keep their element types.",
+        ),
+    ] = False
     fold: FoldOption = False
-    recognize: RecognizeOption = None
+    recognize: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--recognize",
+            rich_help_panel=TARGET,
+            metavar="OPERATOR",
+            help="Afterwards, replace nodes that compute the same as an operator of the result's opsets, "
+            "such as Gelu, by a node of it; `all` for every operator with a function body. May be repeated; "
+            "--target is then optional. --allow approximate accepts those that round differently, too.",
+        ),
+    ] = None
 
-    def settings(self) -> Settings:
-        """Return the options as settings."""
-        given: dict[str, Any] = {name: value for name, value in self._asdict().items() if value is not None}
-        lists: dict[str, Any] = {
-            name: tuple(value) for name, value in given.items() if isinstance(value, list)
-        }
-        return Settings(**given | lists)
+
+class ResultOptions(NamedTuple):
+    """Options of a conversion that its plan does not have; fields as of `convert_version`."""
+
+    reversible: Annotated[
+        bool,
+        typer.Option(
+            "--reversible",
+            rich_help_panel=OUTPUT,
+            help="Record replaced nodes in the model, so that converting back restores them.",
+        ),
+    ] = False
+    bump: Annotated[
+        bool,
+        typer.Option(
+            "--bump",
+            rich_help_panel=OUTPUT,
+            help="Raise model_version: MINOR if an opset or the IR version rises, else PATCH.",
+        ),
+    ] = False
+    check: CheckOption = False
+
+
+def settings_of(*records: NamedTuple) -> Settings:
+    """Return the options in records as settings."""
+    given: dict[str, Any] = {name: value for each in records for name, value in each._asdict().items()}
+    flags = tuple(sorted(name for name, value in given.items() if value is True))
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in given.items()
+        if value is not None and not isinstance(value, bool)
+    }
+    return Settings(**values, flags=flags)
 
 
 def registry_with(folders: list[Path] | None) -> Registry:

@@ -48,7 +48,7 @@ def plan(
     Lists every node that cannot be converted, and writes nothing. Exits with 1 if there are such nodes.
     Operators without a domain are those of ai.onnx. Several models get a row each, and a summary.
     """
-    settings = conversion.settings()._replace(
+    settings = options.settings_of(conversion)._replace(
         opsets=tuple(gate.folders or ()), adapters=tuple(gate.adapters or ())
     )
     show_plans(sources or [], settings, gate, report, explain=explain)

@@ -30,7 +30,7 @@ SECONDS_TO_CONNECT = 10
 
 
 class BatchOptions(NamedTuple):
-    """Options of a batch that other commands do not have; `dask` is the address of a scheduler."""
+    """Options of `convert --out`, which converts several models; `dask` is the address of a scheduler."""
 
     out: str
     skip_existing: bool = False

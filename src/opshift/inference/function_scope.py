@@ -257,7 +257,7 @@ class CallScope(Scope):
         return merge_claim(self.call_facts.shape(name), self.claimed_shape(name))
 
     def declared_rank(self, name: str) -> int | None:
-        """Return the declared rank of a value, or the rank that the calls pass to a function input."""
+        """Return the rank of a function input on which all calls agree, otherwise the declared rank."""
         found = self.call_facts.rank(name) if self.call_facts else None
         return super().declared_rank(name) if found is None else found
 

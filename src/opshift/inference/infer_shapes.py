@@ -235,14 +235,14 @@ def _rank_from_list(scope: InferenceScope, name: str, position: int) -> int | No
     _, _, _, inputs, _ = scope.producing_records[name]
     if position >= len(inputs):
         return None
-    length = _joined_length(scope, inputs[position])
+    length = _concat_length(scope, inputs[position])
     if length is None:
         length = list_length(scope.shape(inputs[position]))
     return None if length is None or length > MAX_RANK else length
 
 
 # Exporters write such lists for most Reshapes; inferring the parts takes a quarter of a conversion's time.
-def _joined_length(scope: InferenceScope, name: str) -> int | None:
+def _concat_length(scope: InferenceScope, name: str) -> int | None:
     """Return the number of elements of a 1-D value if Concat joins it from single sizes and constants."""
     record = scope.producing_records.get(name)
     if record is None or _shape_rule(scope, record) != "concat":

@@ -182,9 +182,10 @@ class Propagation(Generic[FactT]):
         If other questions have to be answered first, return them instead.
         """
         rule = partial(self._record_source, name, scope)
+        # Few rules query other facts: try without a generator first, because creating one takes time.
         try:
             rule()
-        except Unanswered:  # few rules ask, so that most sources need no generator
+        except Unanswered:
             emitted = scope.emitted_producers.get(name)
             names = ((), ()) if emitted is None else (emitted[0].inputs, emitted[0].outputs)
             return answered(rule, scope, *names)

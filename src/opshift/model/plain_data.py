@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
@@ -39,7 +39,10 @@ def parse_json(content: bytes) -> Json:
         raise PlainDataError(f"has more than {MAX_FILE_BYTES:,} bytes")
     try:
         data: Json = json.loads(
-            content, parse_int=parse_integer, parse_constant=_refuse_constant, object_pairs_hook=_mapping
+            content,
+            parse_int=parse_integer,
+            parse_constant=_refuse_nan_or_infinity,
+            object_pairs_hook=_mapping,
         )
     except RecursionError as error:
         raise _too_deep() from error
@@ -60,7 +63,7 @@ def parse_integer(text: str) -> int:
     return number
 
 
-def _refuse_constant(text: str) -> float:
+def _refuse_nan_or_infinity(text: str) -> NoReturn:
     raise PlainDataError(f"is not JSON: {text} is not a number")
 
 

@@ -110,7 +110,7 @@ class RewriteCache:
         self._counts: dict[tuple[str, str], list[int]] = {}
         """Numbers of nodes with a cached rewrite, and of stored rewrites, by domain and op_type."""
         self._moved: dict[object, tuple[CachedRewrite, ValueNames]] = {}
-        """Rewrites of nodes with other attribute values, by node, without names; see `_with_moved_values`."""
+        """Results of `_find_with_moved_values`, by node without names."""
         self._refusals: dict[NodeKey, Candidates[CachedRefusal]] = {}
         """Refusals of nodes, with the answers that they depend on."""
         self._has_plain_nodes = workspace.scope.has_plain_nodes
@@ -142,7 +142,7 @@ class RewriteCache:
                 (domain, op_type, source) in self._shared.moves_values
                 and self._has_plain_nodes
                 and not is_known(remainder)
-                and (moved := self._with_moved_values(line, proto, source, remainder)) is not None
+                and (moved := self._find_with_moved_values(line, proto, source, remainder)) is not None
             ):
                 return moved
             key = key_of_serialized(line, proto, remainder)
@@ -167,16 +167,19 @@ class RewriteCache:
         counts[1] += 1
         return self._rewrite_and_store(line, node or self._scope.node_of(line), key, source)
 
-    def _with_moved_values(
+    def _find_with_moved_values(
         self, line: NodeRecord, proto: NodeProto, source: int, remainder: bytes | None
     ) -> NodeRewrite | None:
-        """Return the rewrite of a node with other attribute values, which its steps do not read."""
+        """Return the cached rewrite of a node that differs only in attribute values; `None` if there is none.
+
+        The steps do not read these values, but move them to constants.
+        """
         _, _, _, inputs, outputs = line
         names = inputs + outputs
         key = remainder, arity_of(inputs, outputs)
         found = self._moved.get(key)
         if found is None or not found[0].matches(names, self._scope):
-            found = self._find_moved_values(line, proto, source, names)
+            found = self._find_shared_rewrite(line, proto, source, names)
             if found is None:
                 return None
             if remainder:  # otherwise the key does not identify the node
@@ -184,10 +187,10 @@ class RewriteCache:
         cached, constants = found
         return self._hit(line, cached, names, constants)
 
-    def _find_moved_values(
+    def _find_shared_rewrite(
         self, line: NodeRecord, proto: NodeProto, source: int, names: ValueNames
     ) -> tuple[CachedRewrite, ValueNames] | None:
-        """Return a rewrite that serves a node, with the names of its constants, then the empty name."""
+        """Return a shared rewrite for a node, with the names of its constants, then the empty name."""
         attributes = proto.attribute[:]
         table = self._shared.moved_values.get(signature(line, source, attributes))
         for found in table.find(attributes) if table else ():

@@ -174,8 +174,8 @@ def rewrite_node(
 ) -> ComputedRewrite:
     """Rewrite a node for the target opsets.
 
-    `source` is the opset of its domain that it is written for; `output` receives what the steps add to the
-    graph. `view` is the node as the steps see it, if it differs from that for the validation.
+    `source` is the opset of the node's domain before the rewrite; `output` receives what the steps add to the
+    graph. The steps get `view`, by default `node`; validation always uses `node`.
 
     Raises:
         CannotConvert: the node is invalid, or a step refuses it.

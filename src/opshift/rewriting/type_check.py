@@ -51,7 +51,7 @@ def require_supported_types(result: ComputedRewrite, facts: Facts, constants: _C
     asked = [name for name, types in declared.items() if len(types) > 1]
     known = {name: facts.element_type(name) for name in asked}
     exact = declared | {name: _type_set(found) for name, found in known.items() if found}
-    problem = _find_problem(result.nodes, exact, constants, is_exact=True)
+    problem = _find_problem(result.nodes, exact, constants, any_suffices=True)
     if problem is not None:
         types = ", ".join(map(short_type, sorted(problem.types)))
         reason = f"the operator has no equivalent for {types} at the target"
@@ -105,16 +105,18 @@ def _find_problem(
     outer: Mapping[str, Types],
     constants: _Constants,
     *,
-    is_exact: bool = False,
+    any_suffices: bool = False,
 ) -> _UnsupportedType | None:
-    """Return the first operator that does not support the types of its inputs.
+    """Return the first operator that does not support an input, with the types of that input.
+
+    It is `None` if all inputs are supported.
 
     Args:
         emissions: the nodes, in order.
         outer: types of the values that they read; no types for a value that may have any type.
         constants: types of constants.
-        is_exact: whether one supported type is sufficient, which must be the same for all values of a type
-            variable; otherwise all types have to be supported.
+        any_suffices: whether an input is supported if one of its types is, where all values of a type
+            variable share that type; by default, all its types must be supported.
     """
     known = dict(outer)
     for node, operator, _ in emissions:
@@ -123,12 +125,12 @@ def _find_problem(
             if name not in known:
                 constant = constants.constant_type(name)
                 known[name] = _type_set(constant) if constant else UNKNOWN
-            if known[name] and not _choose(known[name], formal, operator, chosen, is_exact=is_exact):
+            if known[name] and not _choose(known[name], formal, operator, chosen, any_suffices=any_suffices):
                 return _UnsupportedType(operator, known[name])
         for graph in emitted_graphs(node):
             inner = {**known, **{each.name: _type_set(each.type) for each in graph.graph.inputs}}
             for nodes in (graph.nodes, graph.after):
-                problem = _find_problem(nodes, inner, constants, is_exact=is_exact)
+                problem = _find_problem(nodes, inner, constants, any_suffices=any_suffices)
                 if problem is not None:
                     return problem
         for name, formal in _present(node.outputs, operator.outputs):
@@ -137,16 +139,21 @@ def _find_problem(
 
 
 def _choose(
-    types: Types, formal: Parameter, operator: OperatorVersion, chosen: dict[str, Types], *, is_exact: bool
+    types: Types,
+    formal: Parameter,
+    operator: OperatorVersion,
+    chosen: dict[str, Types],
+    *,
+    any_suffices: bool,
 ) -> bool:
     """Record the types of an input for its type variable, and return whether they are supported."""
     variable, supported = formal.type, _supported(operator, formal.type)
-    if is_exact and formal.homogeneous:
+    if any_suffices and formal.homogeneous:
         supported = chosen.get(variable, supported)
     common = types & supported
     if formal.homogeneous:
         chosen[variable] = common & chosen.get(variable, common) or common
-    return bool(common) if is_exact else common == types
+    return bool(common) if any_suffices else common == types
 
 
 def _output_types(

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from opshift.adapters.core.adapter_table import Adapter, StepKey
 from opshift.adapters.core.function_body import make_body_step
 from opshift.adapters.core.rewriter import Rewriter, StepFunction
-from opshift.adapters.core.type_guard import TypeGuard, type_bridge, type_guard
+from opshift.adapters.core.type_guard import TypeGuard, lenient_type_guard, type_guard
 from opshift.adapters.core.verbs import make_verbs_step
 from opshift.model.errors import CannotConvert
 from opshift.model.extensions import is_external
@@ -130,7 +130,7 @@ def _build_step(ends: _StepEnds, table: Mapping[StepKey, Adapter]) -> VersionSte
             reason = f"{pair}: the definition declares an adapter, but no adapter is registered"
             raise DefinitionError(reason, remedy=UNREGISTERED_REMEDY)
         # an adapter handles all types itself, except the types that the bridge casts
-        function = _guard_then(type_bridge(source, target) if target else None, adapter)
+        function = _guard_then(lenient_type_guard(source, target) if target else None, adapter)
         return step("adapter", function, private_adapter=adapter if is_external(adapter) else None)
     if pair in table:
         raise DefinitionError(f"{pair}: an adapter is registered, but the definition does not declare it")

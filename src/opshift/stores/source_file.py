@@ -67,7 +67,7 @@ class SourceFile:
         return self
 
     def __exit__(self, *error: object) -> None:
-        # a file object that shares the position must not notice
+        # The caller's file object, which was at its start, may share the offset of the descriptor.
         os.lseek(self.file, 0, os.SEEK_SET)
         os.close(self.file)
 

@@ -218,7 +218,7 @@ def test_projection_without_bias_equals_one_of_zeros() -> None:
 
 LENGTHS = np.array([2], np.int32)
 REFUSED = {
-    "past_sequence_length selects": case(
+    "input past_sequence_length is not supported": case(
         "MultiHeadAttention", *_multi_head(past=2).inputs, LENGTHS, outputs=[f] * 3, num_heads=HEADS
     ),
     "the layout of a bias": case(

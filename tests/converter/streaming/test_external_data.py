@@ -294,9 +294,11 @@ def test_progress_counts_the_bytes_of_all_weights(folder: Path) -> None:
     (folder / "in" / "w.bin").write_bytes(DATA[:256])
     progress = Progress()
 
-    def change(loaded: ModelProto) -> Report:
+    def convert_in_place(loaded: ModelProto) -> Report:
         return Report.of(convert_with(loaded, Options.of(17, inplace=True))[1])
 
-    with converting(folder / "in" / "model.onnx", folder / "out" / "model.onnx", change, progress=progress):
+    with converting(
+        folder / "in" / "model.onnx", folder / "out" / "model.onnx", convert_in_place, progress=progress
+    ):
         pass
     assert progress.done == progress.total == 256 + 256 + len(DATA)

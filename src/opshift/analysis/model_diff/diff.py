@@ -160,8 +160,8 @@ def _neighbours(
     return found
 
 
-class Pair(NamedTuple):
-    """Graph or function of both models, and the names of its values that differ."""
+class ContainerPair(NamedTuple):
+    """Graph or function in both models, and its renamed values: new name to old name."""
 
     place: str
     old: ContainerProto
@@ -213,26 +213,26 @@ def _compare(old: ModelProto, new: ModelProto) -> tuple[list[ContainerDiff], int
     return [each for each in found if each.properties or each.regions or each.renamed], kept
 
 
-def _roots(old: ModelProto, new: ModelProto) -> list[Pair]:
+def _roots(old: ModelProto, new: ModelProto) -> list[ContainerPair]:
     """Return the main graph, and the functions and training graphs that both models have."""
     functions = [{function_id(each): each for each in model.functions} for model in (old, new)]
     training = [{each.path: each.graph for each in training_graphs(model)} for model in (old, new)]
     return [
-        Pair("graph", old.graph, new.graph, {}),
+        ContainerPair("graph", old.graph, new.graph, {}),
         *(
-            Pair(f"function {function_label(each)}", each, functions[1][name], {})
+            ContainerPair(f"function {function_label(each)}", each, functions[1][name], {})
             for name, each in functions[0].items()
             if name in functions[1]
         ),
         *(
-            Pair(path, each, training[1][path], {})
+            ContainerPair(path, each, training[1][path], {})
             for path, each in training[0].items()
             if path in training[1]
         ),
     ]
 
 
-def _compare_containers(pair: Pair) -> tuple[ContainerDiff, int, list[Pair]]:
+def _compare_containers(pair: ContainerPair) -> tuple[ContainerDiff, int, list[ContainerPair]]:
     """Return the differences of a graph, its number of equal nodes, and its subgraphs to compare."""
     old, new = Container(pair.old), Container(pair.new)
     for container in (old, new):
@@ -242,7 +242,7 @@ def _compare_containers(pair: Pair) -> tuple[ContainerDiff, int, list[Pair]]:
     positions = NodeMatcher(old, new, pair.renames).positions
     changes: list[NodeChange] = []
     kept: dict[int, int] = {}
-    subgraphs: list[Pair] = []
+    subgraphs: list[ContainerPair] = []
     count = 0
     for after, proto in enumerate(pair.new.node):
         before = positions.get(after)
@@ -269,7 +269,7 @@ def _compare_containers(pair: Pair) -> tuple[ContainerDiff, int, list[Pair]]:
     return ContainerDiff(pair.place, tuple(properties), tuple(regions), renamed), count, subgraphs
 
 
-def _subgraphs(pair: Pair, old: NodeProto, new: NodeProto) -> Iterator[Pair]:
+def _subgraphs(pair: ContainerPair, old: NodeProto, new: NodeProto) -> Iterator[ContainerPair]:
     attributes = {each.name: each for each in old.attribute}
     label = node_label(new.name, new.op_type, new.output)
     for each in new.attribute:
@@ -277,4 +277,4 @@ def _subgraphs(pair: Pair, old: NodeProto, new: NodeProto) -> Iterator[Pair]:
             graphs = zip(graphs_in(attributes[each.name]), graphs_in(each), strict=False)
             for position, (before, after) in enumerate(graphs):
                 place = f"{pair.place}, {label} {each.name}{f'[{position}]' if each.graphs else ''}"
-                yield Pair(place, before, after, ChainMap({}, pair.renames))
+                yield ContainerPair(place, before, after, ChainMap({}, pair.renames))

@@ -10,7 +10,7 @@ from itertools import chain
 
 import typer
 
-from opshift.batch.run_chunks import WORKER_LOST, Lost, run_chunks
+from opshift.batch.run_chunks import WORKER_LOST, LostTask, run_chunks
 from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.findings.formats import findings_writer, open_sarif
 from opshift.cli.gate.inspect_file import GateResult, Inspect, failure, inspect_file
@@ -134,7 +134,7 @@ def _results(models: Iterator[FoundModel], options: GateOptions, inspect: Inspec
         return
     with closing(run_chunks(function, locations, jobs=options.jobs)) as chunks:
         for file, result in chain.from_iterable(chunks):
-            yield _lost(file, result) if isinstance(result, Lost) else result
+            yield _lost(file, result) if isinstance(result, LostTask) else result
 
 
 def _recorded_results(
@@ -150,9 +150,9 @@ def _recorded_results(
         closing(run_chunks(function, record.tasks(files), jobs=options.jobs)) as chunks,
     ):
         for task, found in chain.from_iterable(chunks):
-            yield _lost(task.file, found) if isinstance(found, Lost) else record.result(task, found)
+            yield _lost(task.file, found) if isinstance(found, LostTask) else record.result(task, found)
 
 
-def _lost(file: str, reason: Lost) -> GateResult:
+def _lost(file: str, reason: LostTask) -> GateResult:
     error = OpshiftError(f"the process that read the file ended: {reason}", remedy="use fewer --jobs")
     return failure(file, error, WORKER_LOST)

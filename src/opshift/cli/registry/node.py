@@ -59,7 +59,7 @@ def node(
             target=tuple(target or ()),
             allow=tuple(allow or ()),
             shapes=tuple(shape or ()),
-            infer_shapes=infer_shapes,
+            flags=("infer_shapes",) if infer_shapes else (),
             without=tuple(without or ()),
             opsets=tuple(folders or ()),
             adapters=tuple(adapters or ()),

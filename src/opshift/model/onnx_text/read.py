@@ -40,7 +40,7 @@ class Graphs(Values):
         """Read a model into an empty message: properties, a graph and functions."""
         self._read_properties(model)
         self.read_graph(model.graph)
-        while self.next.kind != "end":
+        while self.current.kind != "end":
             self._read_function(model.functions.add())
 
     def read_graph(self, graph: GraphProto) -> None:
@@ -51,7 +51,7 @@ class Graphs(Values):
         self.require("=>")
         for _ in self.elements("(", ")"):
             graph.output.append(self._read_value(graph))
-        if self.next.text == "<":
+        if self.current.text == "<":
             for _ in self.elements("<", ">"):
                 count = len(graph.initializer)
                 value = self._read_value(graph)
@@ -60,10 +60,10 @@ class Graphs(Values):
         self._read_nodes(graph)
 
     def _read_function(self, function: FunctionProto) -> None:
-        if self.next.text == "<":
+        if self.current.text == "<":
             self._read_properties(function)
         function.name = self.name("the name of a function")
-        if self.next.text == "<":
+        if self.current.text == "<":
             for _ in self.elements("<", ">"):
                 if self.peek().text in (":", "="):
                     self.read_attribute(function.attribute_proto.add())
@@ -74,14 +74,14 @@ class Graphs(Values):
         self.require("=>")
         for _ in self.elements("(", ")"):
             function.output.append(self._read_name(function))
-        if self.next.text == "<":
+        if self.current.text == "<":
             for _ in self.elements("<", ">"):
                 self._read_name(function)
         self._read_nodes(function)
 
     def _read_properties(self, proto: ModelProto | FunctionProto) -> None:
         for _ in self.elements("<", ">"):
-            start = self.next
+            start = self.current
             key = self.name("a property, such as opset_import")
             self.require(":")
             if key == "opset_import":
@@ -110,8 +110,8 @@ class Graphs(Values):
 
     def _read_name(self, parent: GraphProto | FunctionProto) -> str:
         """Read the name of a value; its type, if it is declared, is recorded."""
-        if self.next.kind == "number":
-            remedy = f"compute it: c = Constant <value_float = {self.next.text}> ()"
+        if self.current.kind == "number":
+            remedy = f"compute it: c = Constant <value_float = {self.current.text}> ()"
             raise self.error("an input is the name of a value, not a number", remedy)
         if not self.is_type():
             return self.name("the name of a value")
@@ -122,7 +122,7 @@ class Graphs(Values):
 
     def _read_nodes(self, parent: GraphProto | FunctionProto) -> None:
         with self.brackets("{", "}"):
-            while self.next.text != "}":
+            while self.current.text != "}":
                 self.read_node(parent)
 
     def read_node(self, parent: GraphProto | FunctionProto, *, may_omit_outputs: bool = False) -> None:
@@ -144,12 +144,12 @@ class Graphs(Values):
             node.domain = domain
         if self.accept(":"):
             node.overload = self.name("the name of an overload")
-        closing = {"<": ">", "[": "]"}.get(self.next.text)
+        closing = {"<": ">", "[": "]"}.get(self.current.text)
         if closing:
             self._read_attributes(node, closing)
         for _ in self.elements("(", ")"):
             self._read_argument(node, parent)
-        if self.next.text == "<":
+        if self.current.text == "<":
             self._read_attributes(node, ">")
 
     def _read_names(self) -> list[str]:
@@ -159,7 +159,7 @@ class Graphs(Values):
         return names
 
     def _read_argument(self, node: NodeProto, parent: GraphProto | FunctionProto) -> None:
-        if self.next.text in (",", ")"):
+        if self.current.text in (",", ")"):
             node.input.append("")
         elif self.is_name() and self.peek().text in ("=", ":"):
             self.read_attribute(node.attribute.add())
@@ -167,16 +167,16 @@ class Graphs(Values):
             node.input.append(self._read_name(parent))
 
     def _read_attributes(self, node: NodeProto, closing: str) -> None:
-        for _ in self.elements(self.next.text, closing):
+        for _ in self.elements(self.current.text, closing):
             self.read_attribute(node.attribute.add())
 
     def read_attribute(self, attribute: AttributeProto) -> None:
         """Read an attribute; a list of integers and floats is one of floats."""
-        start = self.next
+        start = self.current
         attribute.name = self.name("an attribute")
         declared = None
         if self.accept(":"):
-            declared = ATTRIBUTE_TYPES.get(self.next.text.upper())
+            declared = ATTRIBUTE_TYPES.get(self.current.text.upper())
             if declared is None:
                 raise self.expected("a type of attributes, such as int or floats")
             self.take()
@@ -185,9 +185,9 @@ class Graphs(Values):
             attribute.ref_attr_name = self.name("an attribute of the function")
             attribute.type = declared.number if declared else 0
             return
-        closing = {"[": "]", "(": ")"}.get(self.next.text)
+        closing = {"[": "]", "(": ")"}.get(self.current.text)
         if closing:
-            found = [self._read_attribute_value() for _ in self.elements(self.next.text, closing)]
+            found = [self._read_attribute_value() for _ in self.elements(self.current.text, closing)]
         else:
             found = [self._read_attribute_value()]
         kinds = {kind for kind, _ in found}
@@ -212,12 +212,12 @@ class Graphs(Values):
 
     def _read_attribute_value(self) -> tuple[str, AttributeValue]:
         """Return the name of a type of attributes, and a value of it."""
-        text = self.next.text
-        if self.next.kind == "string":
+        text = self.current.text
+        if self.current.kind == "string":
             return "STRING", self.string().encode()
-        if self.next.kind == "number" and text.lstrip("+-").isdecimal():
+        if self.current.kind == "number" and text.lstrip("+-").isdecimal():
             return "INT", self.integer("an integer")
-        if self.next.kind == "number" or text in SPECIAL_NUMBERS:
+        if self.current.kind == "number" or text in SPECIAL_NUMBERS:
             return "FLOAT", self.number("a number")
         if text in PYTHON_CONSTANTS:
             self.take()
@@ -225,7 +225,7 @@ class Graphs(Values):
         if text in BY_NAME or text in CONSTRUCTORS:
             type_proto = TypeProto()
             self.read_type(type_proto)
-            if self.is_name() or self.next.text in ("{", "="):
+            if self.is_name() or self.current.text in ("{", "="):
                 return "TENSOR", self._read_tensor(type_proto)
             return "TYPE_PROTO", type_proto
         if not self.is_name():
@@ -284,14 +284,14 @@ def read_text(text: str) -> ModelProto | GraphProto:
 def _read_syntax(text: str) -> ModelProto | GraphProto:
     """Read a model, a graph or nodes in ONNX's syntax, or nodes as calls of Python."""
     reader = _Pasted(text)
-    found = ModelProto() if reader.next.text == "<" else GraphProto()
+    found = ModelProto() if reader.current.text == "<" else GraphProto()
     if isinstance(found, ModelProto):
         reader.read_model(found)
     elif reader.is_graph():
         reader.read_graph(found)
     else:
         reader.read_nodes(found)
-    if reader.next.kind != "end":
+    if reader.current.kind != "end":
         raise reader.expected("the end of the text")
     return found
 
@@ -324,11 +324,11 @@ class _Pasted(Graphs):
 
     def read_nodes(self, graph: GraphProto) -> None:
         """Read at least one node."""
-        while self.next.kind != "end" or not graph.node:
+        while self.current.kind != "end" or not graph.node:
             start = self.position
             if self.is_name() and self.peek().text == "=":
                 self.position += 2
-            if self.next.text.rpartition(".")[2] == MAKE_NODE:
+            if self.current.text.rpartition(".")[2] == MAKE_NODE:
                 self._read_make_node(graph.node.add())
                 continue
             self.position = start
@@ -342,10 +342,10 @@ class _Pasted(Graphs):
         positional = iter(ARGUMENTS.values())
         for _ in self.elements("(", ")"):
             is_keyword = self.peek().text == "="
-            if is_keyword and self.next.text not in ARGUMENTS:
+            if is_keyword and self.current.text not in ARGUMENTS:
                 self.read_attribute(node.attribute.add())
                 continue
-            field = ARGUMENTS[self.next.text] if is_keyword else next(positional, None)
+            field = ARGUMENTS[self.current.text] if is_keyword else next(positional, None)
             if field is None:
                 raise self.expected("an attribute")
             self.position += 2 * is_keyword

@@ -57,42 +57,42 @@ class TokenReader:
         self._depth = 0
 
     @property
-    def next(self) -> Token:
+    def current(self) -> Token:
         """The token at the position."""
         return self._tokens[self.position]
 
     def peek(self, distance: int = 1) -> Token:
-        """Return a token after the next one."""
+        """Return a token after the current one."""
         return self._tokens[min(self.position + distance, len(self._tokens) - 1)]
 
     def error(self, reason: str, remedy: str = "", token: Token | None = None) -> InvalidModel:
-        """Return an error at the next token, or at an earlier one."""
-        start = (token or self.next).start
+        """Return an error at the current token, or at an earlier one."""
+        start = (token or self.current).start
         line, column = self._text.count("\n", 0, start) + 1, start - self._text.rfind("\n", 0, start)
         return InvalidModel(
             reason, place=Place(node=f"line {line}, column {column}", line=line, column=column), remedy=remedy
         )
 
     def expected(self, what: str) -> InvalidModel:
-        """Return the error that the next token is something else."""
-        text = self.next.text
+        """Return the error that the current token is something else."""
+        text = self.current.text
         quoted = f"{text[:MAX_QUOTED]}..." if len(text) > MAX_QUOTED else text
         return self.error(f"expected {what}, got {repr(quoted) if text else 'the end of the text'}")
 
     def take(self) -> Token:
-        """Return the next token, and move on."""
-        found = self.next
+        """Return the current token, and move on."""
+        found = self.current
         self.position += found.kind != "end"
         return found
 
     def accept(self, symbol: str) -> bool:
-        """Move on and return True if the next token is this symbol."""
-        is_next = self.next.kind == "symbol" and self.next.text == symbol
+        """Move on and return True if the current token is this symbol."""
+        is_next = self.current.kind == "symbol" and self.current.text == symbol
         self.position += is_next
         return is_next
 
     def require(self, symbol: str) -> None:
-        """Move on, or raise an error if the next token is not this symbol."""
+        """Move on, or raise an error if the current token is not this symbol."""
         if not self.accept(symbol):
             raise self.expected(repr(symbol))
 
@@ -110,31 +110,31 @@ class TokenReader:
     def elements(self, opening: str, closing: str) -> Iterator[None]:
         """Yield before each element of a list in brackets."""
         with self.brackets(opening, closing):
-            while self.next.text != closing:
+            while self.current.text != closing:
                 yield
                 if not self.accept(","):
                     break
 
     def is_name(self, token: Token | None = None) -> bool:
         """Return whether a token may be a name: a word, or a string."""
-        return (token or self.next).kind in ("name", "string")
+        return (token or self.current).kind in ("name", "string")
 
     def name(self, what: str) -> str:
         """Return the next name, without quotes and without the `%` that other printers put before it."""
         if not self.is_name():
             raise self.expected(what)
-        return self.string() if self.next.kind == "string" else self.take().text.removeprefix("%")
+        return self.string() if self.current.kind == "string" else self.take().text.removeprefix("%")
 
     def string(self) -> str:
         """Return the content of the next string."""
-        if self.next.kind != "string":
+        if self.current.kind != "string":
             raise self.expected("a string")
         return re.sub(r"\\(.)", r"\1", self.take().text[1:-1], flags=re.DOTALL)
 
     def integer(self, what: str, allowed: range = INT64) -> int:
         """Return the next integer, which must be in a range."""
-        text = self.next.text
-        if self.next.kind != "number" or not text.lstrip("+-").isdecimal():
+        text = self.current.text
+        if self.current.kind != "number" or not text.lstrip("+-").isdecimal():
             raise self.expected(what)
         # the conversion of a long text to an integer takes quadratic time
         if len(text) > MAX_DIGITS or int(text) not in allowed:
@@ -154,12 +154,12 @@ class Values(TokenReader):
     def is_type(self) -> bool:
         """Return whether a type comes next, and not a value with the name of a type."""
         after = self.peek()
-        is_type_name = self.next.text in BY_NAME or self.next.text in CONSTRUCTORS
+        is_type_name = self.current.text in BY_NAME or self.current.text in CONSTRUCTORS
         return is_type_name and (after.text in ("[", "(", "{") or self.is_name(after))
 
     def read_type(self, proto: TypeProto) -> None:
         """Read a type into an empty message."""
-        constructor = self.next.text
+        constructor = self.current.text
         if constructor not in CONSTRUCTORS:
             self._read_tensor_type(proto.tensor_type)
             return
@@ -177,19 +177,19 @@ class Values(TokenReader):
                 self.read_type(proto.map_type.value_type)
 
     def _element_type(self) -> int:
-        if self.next.text not in BY_NAME:
+        if self.current.text not in BY_NAME:
             raise self.expected("a type, such as float or int64")
         return BY_NAME[self.take().text].number
 
     def _read_tensor_type(self, proto: TypeProto.Tensor | TypeProto.SparseTensor) -> None:
         """Read a type: `float` is a scalar, and `float[]` has an unknown rank."""
         proto.elem_type = self._element_type()
-        if self.next.text != "[":
+        if self.current.text != "[":
             proto.shape.SetInParent()
             return
         for _ in self.elements("[", "]"):
             dim = proto.shape.dim.add()
-            if self.next.kind == "number":
+            if self.current.kind == "number":
                 dim.dim_value = self.integer("a dimension")
             elif not self.accept("?"):
                 dim.dim_param = self.name("a dimension: a number, a name or ?")
@@ -201,11 +201,11 @@ class Values(TokenReader):
             raise self.error("a tensor with elements needs an element type and numbers as dimensions")
         tensor.data_type = kind.elem_type
         tensor.dims.extend(dim.dim_value for dim in dims)
-        if self.next.text == "[":
+        if self.current.text == "[":
             tensor.data_location = EXTERNAL
             tensor.external_data.extend(self.read_entries())
             return
-        start = self.next
+        start = self.current
         values = [self._read_element(BY_NUMBER[tensor.data_type]) for _ in self.elements("{", "}")]
         count = count_elements(tensor.dims)
         if len(values) != count:
@@ -237,7 +237,7 @@ class Values(TokenReader):
 
     def number(self, what: str) -> float:
         """Return the next number, which may be infinite."""
-        token = self.next
+        token = self.current
         if token.kind != "number" and token.text not in SPECIAL_NUMBERS:
             raise self.expected(what)
         return float(self.take().text)
