@@ -65,7 +65,7 @@ def _fields(message: Message, indent: str, omitted: Collection[str]) -> Iterator
 
 
 def _sorted_attributes(attributes: Iterable[AttributeProto]) -> list[AttributeProto]:
-    return sorted(attributes, key=lambda each: each.name)
+    return sorted(attributes, key=lambda each: _name(each.name))
 
 
 def _message(name: str, message: Message, indent: str) -> Iterator[str]:

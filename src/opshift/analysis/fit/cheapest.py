@@ -253,12 +253,18 @@ class _Failures:
         self._refused = RefusedOpsets(nodes.opsets)
         self._missing: set[tuple[str, str]] = set()
         """Places and operator versions of nodes without a replacement."""
+        self._failed: set[tuple[int, str, int]] = set()
+        """Opsets of the default domain, and domains and opsets of nodes that prevented the fits there."""
 
     def add(self, attempt: Attempt) -> None:
         """Add the nodes that prevent the fit of an attempt."""
         if attempt.is_refused:
             self._refused.add(attempt.target.opsets)
             return
+        for place in chain.from_iterable(each.places for each in attempt.missing):
+            if node := self._nodes.get(place):
+                opset = attempt.target.opsets.get(node.domain, 0)
+                self._failed.add((attempt.opset, node.domain, opset))
         registry = self._options.registry
         bridges = Bridges(self._runtime, registry, attempt.opset, self._options.allow)
         costs = NodeCosts(self._runtime, registry, bridges)
@@ -272,9 +278,15 @@ class _Failures:
                 self._missing.update((place, missing.operator) for place in missing.places)
 
     def prevent(self, target: TargetOpsets) -> bool:
-        """Return whether a node has the version at some opsets with which it prevented the fit at others."""
-        return target.opsets in self._refused or any(
-            self._version(place, target.opsets) == operator for place, operator in self._missing
+        """Return whether a node will prevent the fit at some opsets, as it did at others.
+
+        Its conversion depends on the opsets of its own and of the default domain alone.
+        """
+        default = target.opsets[DEFAULT_DOMAIN]
+        return (
+            target.opsets in self._refused
+            or any((default, *each) in self._failed for each in target.opsets.items())
+            or any(self._version(place, target.opsets) == operator for place, operator in self._missing)
         )
 
     def _version(self, place: str, opsets: Mapping[str, int]) -> str | None:
