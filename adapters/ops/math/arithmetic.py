@@ -23,21 +23,21 @@ BEYOND_ALL_DIVIDENDS = 2.0**300
 """A power of 2 larger than every float."""
 
 MAX_FACTORS = 16
-"""Largest power of a 64-bit integer that is expanded into Mul nodes: it bounds their number."""
+"""Largest power of an integer that is expanded into Mul nodes: it bounds their number."""
 
 
 @adapter("Pow", 12, 7, error="at most 2^-52 of the power")
 def compute_power_in_double(node: Node, out: Rewriter) -> None:
-    """Compute mixed and integer types in double, and small powers of int64 as products.
+    """Compute small powers of integers as products, and other integer and mixed types in double.
 
-    Double represents every 32-bit integer exactly. A Pow of a single float type is kept unchanged.
+    Products overflow as the powers do. A Pow of a single float type is kept unchanged.
     """
     base_type, exponent_type = (out.element_type(name) for name in node.inputs)
     if base_type == exponent_type and base_type not in ("int32", "int64"):
         require_supported_types(node, out)
         out.replace(node)
         return
-    factors = _small_integer_exponent(node, out) if base_type == "int64" else None
+    factors = _small_integer_exponent(node, out) if base_type in ("int32", "int64") else None
     if factors is not None:
         _emit_product(node, factors, out)
         return

@@ -10,6 +10,9 @@ from opshift.adapters.emit.subgraphs import LoopBuilder, SubgraphBuilder
 UNSQUEEZE_OPSET = 1
 """Opset of the emitted Unsqueeze, whose axes are an attribute."""
 
+RESHAPE_OPSET = 5
+"""First opset in which the shape is an input of Reshape."""
+
 ACCUMULATORS = {"CumSum": ("Add", 0), "CumProd": ("Mul", 1)}
 """Operator that combines two elements, and its neutral element."""
 
@@ -140,4 +143,9 @@ def _accumulate_in_loop(axis: int, node: Node, out: Rewriter, output: str) -> st
         # restores their order.
         rows = out.emit("Gather", [rows, indices], axis=0)
     # The Loop stacks its results along dimension 0: move it back to the axis.
-    return out.emit("Transpose", [rows], [output], perm=[*range(1, axis + 1), 0, *range(axis + 1, rank)])
+    order = (*range(1, axis + 1), 0, *range(axis + 1, rank))
+    if out.known_dimension(value, axis):
+        return out.emit("Transpose", [rows], [output], perm=order)
+    # A Loop without iterations does not know the sizes of its results.
+    moved = out.emit("Transpose", [rows], perm=order)
+    return out.emit("Reshape", [moved, out.emit("Shape", [value])], [output], opset=RESHAPE_OPSET)

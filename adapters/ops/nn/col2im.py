@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, UnknownShape, adapter
 from opshift.adapters.emit.expression import Expression, fold
-from opshift.adapters.emit.shapes import index_range, reshape
+from opshift.adapters.emit.shapes import computed_dimension, index_range, reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder
 
 OPSET = 13
@@ -46,7 +46,11 @@ def expand_col2im(node: Node, out: Rewriter) -> None:
     out.require_elements(*image)
     lists, padding_index = _index_lists(image, block, block_counts, node)
     out.require_elements(len(lists), len(lists[0]))
-    flattened = reshape(columns, (0, -1, padding_index), out)
+    channels = out.known_dimension(columns, 1)
+    if channels is not None:
+        flattened = reshape(columns, (0, channels // prod(block), padding_index), out)
+    else:
+        flattened = _separate_channels(columns, out.int64([prod(block)]), out.int64([padding_index]), out)
     # Every index list has an element for each pixel, so lists of the later terms point to an appended zero.
     if any(padding_index in indices for indices in lists):
         flattened = out.emit("Pad", [flattened, out.int64([0, 0, 0, 0, 0, 1])])
@@ -71,8 +75,7 @@ def _add_elements_in_loop(node: Node, out: Rewriter) -> None:
     elements = _product([axis.elements.name for axis in axes], out)
     blocks = _product([axis.blocks.name for axis in axes], out)
     padding_index = elements * blocks
-    shape = out.emit("Concat", [out.int64([0, -1]), padding_index.name], axis=0)
-    flattened = out.emit("Reshape", [columns, shape])
+    flattened = _separate_channels(columns, elements.name, padding_index.name, out)
     # The appended zero is gathered for pixels on which an element does not fall.
     flattened = out.emit("Pad", [flattened, out.int64([0, 0, 0, 0, 0, 1])])
     zero_indices = out.emit("ConstantOfShape", [image], opset=9, value=ZERO)
@@ -86,6 +89,17 @@ def _add_elements_in_loop(node: Node, out: Rewriter) -> None:
     body.output(body.emit("Add", [total, term], opset=14), element_type)
     zeros = out.emit("Gather", [flattened, padding_indices], axis=2)
     body.emit_loop(elements.name, [zeros], out, node.outputs)
+
+
+def _separate_channels(columns: str, elements: str, positions: str, out: Rewriter) -> str:
+    """Reshape columns to batch, channels, and the positions of all elements of a channel.
+
+    `elements` is the number of elements of a block. The number of channels is computed: Reshape cannot find
+    it for an empty batch.
+    """
+    rows = computed_dimension(columns, 1, out)
+    channels = out.emit("Div", [rows, elements])
+    return out.emit("Reshape", [columns, out.emit("Concat", [out.int64([0]), channels, positions], axis=0)])
 
 
 def _axes(node: Node, out: Rewriter) -> list[Col2ImAxis]:
