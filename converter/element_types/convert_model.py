@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from graphlib import CycleError
 from typing import NamedTuple
 
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.element_types.change_types import TypeChange
 from opshift.converter.element_types.choose_types import TypeChoice, kept_sentence
 from opshift.converter.element_types.requested_types import EXACT_CHANGES, INTEGERS
-from opshift.converter.functions.inlining import inline_functions, inlining_obstacles
+from opshift.converter.functions.inlining import inline_functions, inlining_obstacles, recursion_error
 from opshift.converter.options import Options
 from opshift.converter.refusals import Refusal
 from opshift.inference.root_scopes import root_scopes
@@ -94,7 +95,11 @@ def _prepare(result: ModelProto, options: Options) -> None:
         raise CannotConvert(reason, "training.unsupported", remedy="remove its training information")
     if result.functions:
         opsets = opset_imports(result.opset_import, result.ir_version)
-        for function, obstacle in inlining_obstacles(result, opsets, {}, options.registry):
+        try:
+            obstacles = list(inlining_obstacles(result, opsets, {}, options.registry))
+        except CycleError as error:
+            raise recursion_error(list(map(str, error.args[1]))) from error
+        for function, obstacle in obstacles:
             reason = f"function {function_label(function)} cannot be inlined: {obstacle}"
             raise CannotConvert(reason, "function.reference", remedy="inline the functions first")
         inline_functions(result)

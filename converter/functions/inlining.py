@@ -8,6 +8,7 @@ from itertools import compress
 from typing import TYPE_CHECKING
 
 from opshift.converter.functions.expanded_calls import CallExpander
+from opshift.model.errors import InvalidModel
 from opshift.model.graphs import (
     ContainerProto,
     graphs_of,
@@ -93,6 +94,15 @@ def inlining_obstacles(
                 )
     if functions is None:
         yield from growth_obstacle(model)
+
+
+def recursion_error(functions: Sequence[str]) -> InvalidModel:
+    """Return the error of functions that call each other in a cycle, in the order of the calls."""
+    return InvalidModel(
+        f"functions call themselves: {' -> '.join(functions)}",
+        place=f"function {functions[0]}",
+        remedy="replace the recursion by a Loop",
+    )
 
 
 def growth_obstacle(model: ModelProto) -> Iterator[tuple[FunctionProto, str]]:

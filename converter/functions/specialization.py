@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
+from opshift.converter.functions.inlining import recursion_error
 from opshift.inference.call_facts import CallFacts, CallSite, Fact
 from opshift.inference.function_scope import CallScope, FunctionTable
 from opshift.inference.scope import Scope
 from opshift.inference.survey import ContainerSurvey
-from opshift.model.errors import InvalidModel
 from opshift.model.graphs import node_label
 from opshift.model.operator_ids import function_label
 
@@ -81,11 +81,7 @@ def _in_call_order(functions: FunctionTable, bodies: Sequence[FunctionVersion]) 
         return list(sorter.static_order())
     except CycleError as error:
         names = [function_label(functions.protos[index]) for index in error.args[1]]
-        raise InvalidModel(
-            f"functions call themselves: {' -> '.join(names)}",
-            place=f"function {names[0]}",
-            remedy="replace the recursion by a Loop",
-        ) from error
+        raise recursion_error(names) from error
 
 
 def _groups(
