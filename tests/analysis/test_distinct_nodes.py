@@ -23,6 +23,11 @@ from opshift.registry.runtimes.files import runtime_files
 
 HEADER = '<ir_version: 8, opset_import: ["": 17]> g '
 
+BRANCHES = (
+    "If (k) <then_branch = t () => (float[2] u) {{ u = Relu({0}) }},"
+    " else_branch = e () => (float[2] v) {{ v = Abs({0}) }}>"
+)
+
 KEPT: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "the same nodes": (
         "(float[2] x) => (float[2] y) { a = Relu(x) b = Relu(x) c = Relu(x) y = Sum(a, b, c) }",
@@ -36,6 +41,16 @@ KEPT: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "(float[2] x) => (float[2] a, float[2] b, float[2] c) { a = Relu(x) b = Relu(x) c = Relu(x) }",
         ("a",),
     ),
+    "equal subgraphs": (
+        f"(bool k, float[2] x) => (float[2] a, float[2] b) {{"
+        f" a = {BRANCHES.format('x')} b = {BRANCHES.format('x')} }}",
+        ("a",),
+    ),
+    "outputs of a variadic operator": (
+        "(float[6] x) => (float[2] a)"
+        "{ p, q, r = Split(x) u = Relu(p) v = Relu(q) w = Relu(r) a = Sum(u, v, w) }",
+        ("p", "u", "a"),
+    ),
 }
 """Models, each with the outputs of the nodes that the copy keeps."""
 
@@ -48,11 +63,8 @@ DIFFERENT: Mapping[str, str] = {
     "{ a = Unsqueeze(x, k) b = Unsqueeze(x, l) }",
     "omitted outputs": "(float[2] x) => (float[2] a, float[2] b, bool[2] m)"
     "{ a, m = Dropout(x) b = Dropout(x) }",
-    "subgraphs": "(bool k, float[2] x) => (float[2] a, float[2] b) {"
-    " a = If (k) <then_branch = t () => (float[2] u) { u = Relu(x) },"
-    " else_branch = e () => (float[2] v) { v = Abs(x) }>"
-    " b = If (k) <then_branch = t () => (float[2] w) { w = Relu(x) },"
-    " else_branch = e () => (float[2] z) { z = Abs(x) }> }",
+    "subgraphs": f"(bool k, float[2] x, float[2] z) => (float[2] a, float[2] b) {{"
+    f" a = {BRANCHES.format('x')} b = {BRANCHES.format('z')} }}",
     "values that subgraphs read": "(bool k, float[2] x) => (float[2] a) { p = Relu(x) q = Relu(x)"
     " a = If (k) <then_branch = t () => (float[2] u) { u = Neg(p) },"
     " else_branch = e () => (float[2] v) { v = Abs(q) }> }",
@@ -91,7 +103,7 @@ COPIES, SAMPLE = 3, 40
 
 
 def _repeated(case: Case) -> onnx.ModelProto:
-    """Return a model with copies of a node, which read inputs of their own."""
+    """Return a model with copies of a node, which read separate inputs."""
     model = onnx.ModelProto()
     model.CopyFrom(case.model)
     graph = case.model.graph

@@ -31,7 +31,7 @@ def with_distinct_nodes(model: ModelProto, registry: Registry) -> ModelProto | N
     nodes, so that a conversion treats them in the same way. If a runtime does not run the converted copy, it
     does not run the converted model; the reverse is likely only.
 
-    Nodes with subgraphs, nodes that subgraphs read, and the nodes of functions remain.
+    Nodes that subgraphs read, and the nodes of functions remain.
     """
     if model.training_info:
         return None
@@ -63,17 +63,14 @@ class _Repetitions(NamedTuple):
 
 
 def _repetitions(scope: Scope) -> _Repetitions:
-    first: dict[Hashable, NodeRecord] = {}
+    kinds, first = _Kinds(scope), dict[Hashable, NodeRecord]()
     found = _Repetitions([], {})
-    outputs = frozenset(scope.outputs)
     required = {*names_outside_nodes(scope.container)}
     if scope.parent is None:
-        required -= outputs  # the outputs of the model may be fewer, but not those of subgraphs
+        required.difference_update(scope.outputs)  # the model may have fewer outputs, but not a subgraph
     for record in scope.node_records:
         is_fixed = not required.isdisjoint(record[4]) or any(map(scope.is_captured, record[4]))
-        same = record
-        if not is_fixed and not any(graphs_of(scope.proto_of(record))):
-            same = first.setdefault(_kind(scope, record, outputs), record)
+        same = record if is_fixed else first.setdefault(kinds.kind(record), record)
         found.is_repeated.append(same is not record)
         if same is not record:
             found.renamed.update(zip(record[4], same[4], strict=True))
@@ -81,26 +78,48 @@ def _repetitions(scope: Scope) -> _Repetitions:
     return found
 
 
-def _kind(scope: Scope, record: NodeRecord, outputs: frozenset[str]) -> Hashable:
-    """Return the key of the nodes that conversions and runtimes treat in the same way."""
-    names = (*record[3], *record[4])
-    types = tuple(name and (scope.element_type(name), scope.declared_type(name)) for name in names)
-    premises = tuple("large" if isinstance(each, int) else each for each in scope.premises(record[3]))
-    shapes = tuple(name and scope.claimed_shape(name) for name in record[4])
-    producers = tuple(_producer_key(scope, name) for name in record[3])
-    readers = tuple((scope.is_used(name), name in outputs) for name in record[4])
-    return scope.node_key_of(record, scope.proto_of(record)), types, premises, shapes, producers, readers
+class _Kinds:
+    """Keys of the nodes of a graph that conversions and runtimes treat in the same way."""
 
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._outputs = frozenset(scope.outputs)
+        self._numbers: dict[Hashable, int] = {}
+        self._number_of_node: dict[int, int] = {}
 
-def _producer_key(scope: Scope, name: str) -> Hashable:
-    """Return the key of the node that produces a value, and its position among the outputs of the node.
+    def kind(self, record: NodeRecord) -> Hashable:
+        """Return the key of a node."""
+        scope, (inputs, outputs) = self._scope, record[3:]
+        types = tuple(
+            name and (scope.element_type(name), scope.declared_type(name)) for name in inputs + outputs
+        )
+        premises = tuple("large" if isinstance(each, int) else each for each in scope.premises(inputs))
+        shapes = tuple(name and scope.claimed_shape(name) for name in outputs)
+        producers = tuple(map(self._producer, inputs))
+        readers = tuple((scope.is_used(name), name in self._outputs) for name in outputs)
+        return self._number(record), types, premises, shapes, producers, readers
 
-    For a value without a producer, whether it is an initializer, and whether callers can override it.
-    """
-    record = scope.producing_records.get(name) if name else None
-    if record is None:
-        return bool(name), scope.initializer(name) is not None, scope.is_overridable(name)
-    return scope.node_key_of(record, scope.proto_of(record)), record[4].index(name)
+    def _producer(self, name: str) -> Hashable:
+        """Return the number of the node that produces a value, and which of its outputs it is.
+
+        For a value without a producer, whether it is an initializer, and whether callers can override it.
+        """
+        scope = self._scope
+        record = scope.producing_records.get(name) if name else None
+        if record is None:
+            return bool(name), scope.initializer(name) is not None, scope.is_overridable(name)
+        _, domain, op_type, _, _ = record
+        operator, position = scope.operator(op_type, domain), scope.output_position(record, name)
+        last = len(operator.outputs) - 1 if operator else position
+        return self._number(record), min(position, last)  # variadic outputs are one
+
+    def _number(self, record: NodeRecord) -> int:
+        """Return the same number for all nodes with the same operator, attributes and pattern of names."""
+        # Keys of nodes with many values are hashed once only, not for each reader.
+        if record[0] not in self._number_of_node:
+            key = self._scope.node_key_of(record, self._scope.proto_of(record))
+            self._number_of_node[record[0]] = self._numbers.setdefault(key, len(self._numbers))
+        return self._number_of_node[record[0]]
 
 
 def _remove(graph: GraphProto, repetitions: _Repetitions) -> None:
@@ -118,6 +137,6 @@ def _remove(graph: GraphProto, repetitions: _Repetitions) -> None:
 
 
 def _read_names(graph: GraphProto) -> set[str]:
-    """Return the names that the nodes of a graph and of its subgraphs read, and those of its outputs."""
+    """Return the names of the values that nodes and subgraphs read, and of the outputs of a graph."""
     captured = chain.from_iterable(captured_names(each) for node in graph.node for each in graphs_of(node))
     return {*chain.from_iterable(node.input for node in graph.node), *captured, *names_outside_nodes(graph)}

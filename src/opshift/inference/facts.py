@@ -227,11 +227,12 @@ class InferenceScope(Container, Facts):
             record = self.producing_records.get(name)
             if record is None:
                 return None
-            node, position = self.node_of(record), self._output_position(record, name)
+            node, position = self.node_of(record), self.output_position(record, name)
             opset = self.opset_of(node.domain)
         return Producer(node, position, self.registry.known_at(node.op_type, opset, node.domain))
 
-    def _output_position(self, record: NodeRecord, name: str) -> int:
+    def output_position(self, record: NodeRecord, name: str) -> int:
+        """Return the position of a value among the outputs of a node."""
         position, _, _, _, outputs = record
         if len(outputs) <= MAX_SEARCHED_OUTPUTS:
             return outputs.index(name)

@@ -300,7 +300,7 @@ class CallScope(Scope):
         if self.call_facts is not None and self.is_overridable(name):
             constant = self.call_facts.constant(name)
         elif record is not None and self.is_call(record):
-            proto, position = self.proto_of(record), self._output_position(record, name)
+            proto, position = self.proto_of(record), self.output_position(record, name)
             constant = self.functions.infer_output(proto, position, self, _constant)
         else:
             return super()._find_producer(name)

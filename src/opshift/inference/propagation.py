@@ -66,7 +66,7 @@ class Propagation(Generic[FactT]):
         dependencies.sort(key=_position)
         for _, record, info, start, names in dependencies:
             number = 0
-            while True:  # inlines `answered`, because calls for each node take time
+            while True:  # inlines `answered`: a call for each node is slow
                 try:
                     if record is None or info is None:
                         self._record_linked(names, start, scope)

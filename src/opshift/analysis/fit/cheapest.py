@@ -280,7 +280,7 @@ class _Failures:
     def prevent(self, target: TargetOpsets) -> bool:
         """Return whether a node will prevent the fit at some opsets, as it did at others.
 
-        Its conversion depends on the opsets of its own and of the default domain alone.
+        Its conversion depends only on the opsets of its domain and of the default domain.
         """
         default = target.opsets[DEFAULT_DOMAIN]
         return (
@@ -363,7 +363,7 @@ class _Trials:
         """Return an attempt for the model that fits after all.
 
         Raises:
-            DoesNotFit: there is none; the error is about the opset with the fewest nodes that prevent it.
+            DoesNotFit: no attempt fits; the error names the opset with the fewest nodes that prevent it.
         """
         nearest = sorted(failed, key=lambda each: _count_nodes(each.missing))[:MAX_COMPLETED]
         if self._distinct is not None:
