@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -38,8 +39,9 @@ FINGERPRINTS: Final = OPSETS / "runtime_fingerprints.yaml"
 
 IMPROVED_KEYS: Final = {
     "constant_types", "evidence", "expands_outdated_bodies", "falls_back", "imports", "inexact_types",
-    "internal_operators", "may_need_input_sizes", "needs_input_ranks", "reads_empty_constants",
-    "restrictions", "schemas", "slow_kernels", "unread_types", "validates_nodes", "wrong",
+    "internal_operators", "may_need_input_sizes", "misorders_functions_in", "needs_input_ranks",
+    "reads_empty_constants", "restrictions", "schemas", "slow_kernels", "unread_types", "validates_nodes",
+    "wrong",
 }  # fmt: skip
 """Keys that may be improved after publication."""
 
@@ -61,8 +63,27 @@ def runtime_files() -> Mapping[str, Path]:
     return MappingProxyType({f"{path.parent.name}-{path.stem}": path for path in files})
 
 
-def get_runtime(name: str) -> Runtime:
-    """Return a runtime by name, or that of a file with the suffix `.yaml`.
+RuntimeLike = Runtime | str | os.PathLike[str]
+"""Types that name a runtime: the runtime, its name, or the path of a YAML file."""
+
+
+def runtime_of(runtime: RuntimeLike) -> Runtime:
+    """Return a runtime that is given as an argument, see `get_runtime`.
+
+    Raises:
+        UsageError: the argument has no such type, or there is no data about the runtime.
+        DefinitionError: the file cannot be read, or is invalid.
+    """
+    if isinstance(runtime, Runtime):
+        return runtime
+    if isinstance(runtime, str | os.PathLike):
+        return get_runtime(runtime)
+    reason = f"expected a Runtime, its name or the path of a YAML file, got {type(runtime).__name__}"
+    raise UsageError(reason, remedy="pass a name such as onnxruntime-1.31.1")
+
+
+def get_runtime(name: str | os.PathLike[str]) -> Runtime:
+    """Return a runtime by name, or that of a file with the suffix `.yaml`; a `Path` always denotes a file.
 
     A version without its last number, as in `onnxruntime-1.31`, is the newest one that starts with it, and a
     name without a version, such as `onnxruntime-coreml`, the newest one. Names of execution providers and of
@@ -72,10 +93,11 @@ def get_runtime(name: str) -> Runtime:
         UsageError: there is no data about this version, or no such file.
         DefinitionError: the file cannot be read, or is invalid.
     """
-    if name.endswith(".yaml"):
-        if not Path(name).exists():
-            raise UsageError("file does not exist", place=name, remedy="correct the path")
-        return read_runtime(Path(name), default_registry())
+    if not isinstance(name, str) or name.endswith(".yaml"):
+        path = Path(name)
+        if not path.exists():
+            raise UsageError("file does not exist", place=str(path), remedy="correct the path")
+        return read_runtime(path, default_registry())
     files = runtime_files()
     products = {each: each.rpartition("-")[0] for each in files}
     name = _name_of_runtime(name)

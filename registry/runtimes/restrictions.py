@@ -114,6 +114,9 @@ class Condition(Record):
     """Variadic inputs and outputs with one value."""
     odd_sizes: dict[str, Annotated[int, Checked(strict=True)]] = field(default_factory=dict)
     """Axes of inputs and outputs whose sizes are odd."""
+    single_after: dict[str, str] = field(default_factory=dict)
+    """Inputs whose sizes after an axis are known, and have a product of at most 1, with the attribute that
+    names the axis."""
     values: dict[str, Values] = field(default_factory=dict)
     """Elements of constant inputs."""
     differing: tuple[str, ...] = ()

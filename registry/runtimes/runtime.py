@@ -106,6 +106,12 @@ class Runtime(Record):
     """
     wrong: dict[str, str | tuple[Restriction, ...]] = field(default_factory=dict)
     """Wrong results by operator version, as `ai.onnx.Add:14`, in the form of restrictions."""
+    misorders_functions_in: dict[str, str] = field(default_factory=dict)
+    """Attributes with subgraphs in which nodes must not be replaced by function bodies, by operator.
+
+    It expands the operator, then writes the nodes of the other function bodies in the wrong order, and
+    refuses the model. Bodies of one node have no order.
+    """
     slow_kernels: dict[str, str] = field(default_factory=dict)
     """Operators with kernels that take longer than the nodes that express the operator, with the measurement.
 

@@ -128,10 +128,12 @@ class RuntimeCheck:
     def __init__(self, runtime: Runtime, *, refuses_wrong: bool = False) -> None:
         self._runtime = runtime
         self._refuses_wrong = refuses_wrong
-        self._fallback = RuntimeCheck(get_runtime(runtime.falls_back)) if runtime.falls_back else None
+        other = get_runtime(runtime.falls_back) if runtime.falls_back else None
+        self._fallback = RuntimeCheck(other, refuses_wrong=refuses_wrong) if other else None
         base = self._fallback._runtime if self._fallback else runtime
         self._schemas = base.schemas if base.validates_nodes else None
         bits = {name: element_bits(each) for name, each in BY_NAME.items()}
+        self._misorders_functions_in = base.misorders_functions_in
         self._narrowed = {each for each, other in runtime.computes_in.items() if bits[other] < bits[each]}
         self._problems: dict[Hashable, str] = {}
         self._kernels: dict[Hashable, Support] = {}
@@ -192,9 +194,24 @@ class RuntimeCheck:
                 yield MissingKernel((graph,), "", {}, reason, "rename one of the nodes")
         yield from self._input_problems(model)
         yield from self._tensor_problems(model)
-        if not runtime.expands_functions:
-            for function, places in model.calls.items():
-                reason = f"{runtime.name} does not accept local functions"
+        for (domain, operator), places in model.unimported.items():
+            reason = f"the model, or the function with the node, has no opset import of {domain}"
+            yield MissingKernel(tuple(places), operator, {}, reason, f"add an opset import of {domain}")
+        yield from self._call_problems(model)
+
+    def _call_problems(self, model: ModelNodes) -> Iterator[MissingKernel]:
+        name = self._runtime.name
+        for function, calls in model.calls.items():
+            found: defaultdict[str, list[str]] = defaultdict(list)
+            for each in calls:
+                if not self._runtime.expands_functions:
+                    found[f"{name} does not accept local functions"].append(each.place)
+                elif self._schemas is not None and model.has_closed_domain(each):
+                    found[f"{name} does not call local functions of {each.domain}"].append(each.place)
+                elif self._schemas is not None and each.output_count < each.function_output_count:
+                    reason = f"the function has {each.function_output_count} outputs, not {each.output_count}"
+                    found[f"{name} refuses the call: {reason}"].append(each.place)
+            for reason, places in found.items():
                 yield MissingKernel(tuple(places), function, {}, reason, "inline the functions")
 
     def _input_problems(self, model: ModelNodes) -> Iterator[MissingKernel]:
@@ -230,6 +247,8 @@ class RuntimeCheck:
             identity, newest = self._identity(first), self._runtime.opsets.get(first.domain)
             if newest and identity.since_version > newest < model.opsets.get(first.domain, 0):
                 continue  # it exists only in opsets that are too new, which `_model_problems` reports
+            if not first.scope.opset_of(first.domain):
+                continue  # `_model_problems` reports the missing import
             own = self._kernel(first)
             answers = [(kind, self._reason(kind[0], model)) for kind in self._kinds(group, model)]
             if not any(reason for _, reason in answers):
@@ -331,6 +350,8 @@ class RuntimeCheck:
 
     def _reason_in_body(self, node: ModelNode, own: Support, model: ModelNodes) -> str:
         """Return why the runtime does not implement the function body of a node; empty if it does."""
+        if problem := self._misordered(node, model):
+            return problem
         body = model.body(node)
         if isinstance(body, CannotConvert):
             if body.code in INVALID_BODIES:
@@ -344,6 +365,35 @@ class RuntimeCheck:
             return f"{own.reason}{IN_BODY}{inner.rpartition(IN_BODY)[2]}"
         self._add_errors(node)
         return ""
+
+    def _misordered(self, node: ModelNode, model: ModelNodes) -> str:
+        """Return why the runtime refuses function bodies in the subgraph of a node; empty if it does not."""
+        attribute = self._misorders_functions_in.get(f"{node.domain}.{node.node.op_type}")
+        if attribute is None:
+            return ""
+        for each, is_nested in model.nodes_in(node.scope.child(node.node.attribute(attribute))):
+            if not self._has_several_nodes(each, model):
+                continue
+            name = each.node.op_type
+            reason = f"it writes the nodes of the function body of {name} in `{attribute}` in the wrong order"
+            if not is_nested:
+                return f"{self._runtime.name} refuses the node: {reason}"
+            # The optimizer moves nodes out of nested subgraphs if the condition of If is constant.
+            self._notes.uncertain[f"{self._identity(node)}: {reason} if the optimizer moves it there"] = None
+            self._notes.doubtful[str(self._identity(node))] = None
+        return ""
+
+    def _has_several_nodes(self, node: ModelNode, model: ModelNodes) -> bool:
+        """Return whether the runtime replaces a node by a function body that may have several nodes."""
+        if self._has_kernel(node) or node.operator is None or not self._uses_body(node):
+            return False
+        # Where the body depends on the node, that of the runtime differs from the project's.
+        body = model.body(node) if node.operator.body else None
+        return not isinstance(body, ModelNodes) or len(body.nodes) > 1
+
+    def _has_kernel(self, node: ModelNode) -> bool:
+        """Return whether the runtime, or the one that it falls back to, has a kernel for a node."""
+        return bool(self._kernel(node)) or (self._fallback is not None and self._fallback._has_kernel(node))
 
     def _kernel(self, node: ModelNode) -> Support:
         identity, casts = self._identity(node), self._inserts_casts(node)

@@ -53,7 +53,7 @@ def _attributes(condition: Condition, node: ModelNode) -> bool | None:
     return _all(_attribute_is(node, name, allowed) for name, allowed in condition.attributes.items())
 
 
-def _stated(condition: Condition, node: ModelNode) -> bool:
+def _declared(condition: Condition, node: ModelNode) -> bool:
     return all(name in node.node.attributes for name in condition.stated)
 
 
@@ -156,6 +156,24 @@ def _is_odd(name: str, axis: int, node: ModelNode) -> bool | None:
     return None if size is None else size % 2 == 1
 
 
+def _single_after(condition: Condition, node: ModelNode) -> bool:
+    return all(
+        name in node.values and _is_single_after(node.scope.shape(node.values[name]), attribute, node)
+        for name, attribute in condition.single_after.items()
+    )
+
+
+def _is_single_after(shape: Shape | None, attribute: str, node: ModelNode) -> bool:
+    """Return whether the sizes after an axis are known, and their product is at most 1."""
+    axis = _attribute(node, attribute)
+    if axis == -1:
+        return True
+    if shape is None or not isinstance(axis, int):
+        return False
+    block = shape[axis + 1 :]
+    return 0 in block or all(size == 1 for size in block)
+
+
 def _values(condition: Condition, node: ModelNode) -> bool | None:
     return _all(_elements_are(name, elements, node) for name, elements in condition.values.items())
 
@@ -199,7 +217,7 @@ def _has_type(name: str, accepted: Collection[str], node: ModelNode) -> bool:
 
 PARTS: Mapping[str, Callable[[Condition, ModelNode], bool | None]] = {
     "attributes": _attributes,
-    "stated": _stated,
+    "stated": _declared,
     "present": _present,
     "absent": _absent,
     "opsets": _opsets,
@@ -217,6 +235,7 @@ PARTS: Mapping[str, Callable[[Condition, ModelNode], bool | None]] = {
     "empty": _empty,
     "single": _single,
     "odd_sizes": _odd_sizes,
+    "single_after": _single_after,
     "values": _values,
     "differing": _differing,
     "types": _types,
@@ -272,15 +291,23 @@ def _is_one_of(fact: object, allowed: Collection[object]) -> bool | None:
     return None if fact is None else fact in allowed
 
 
+def _attribute(node: ModelNode, name: str) -> Any:
+    """Return the value of an attribute, or its default.
+
+    Raises:
+        CannotConvert: the function that contains the node is never called, so its attributes have no values.
+    """
+    value = node.node.attribute(name)
+    definition = node.operator.attributes.get(name) if node.operator else None
+    return definition.default if value is None and definition is not None else value
+
+
 def _attribute_is(node: ModelNode, name: str, allowed: Collection[object]) -> bool | None:
-    value: Any
     try:
-        value = node.node.attribute(name)
-    except CannotConvert:  # the function that contains the node is never called
+        value = _attribute(node, name)
+    except CannotConvert:
         return None
     definition = node.operator.attributes.get(name) if node.operator else None
-    if value is None and definition is not None:
-        value = definition.default
     if definition is not None and definition.type == "TENSOR" and value is not None:
         tensor = read_tensor(value)
         if tensor is None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
-from opshift.inference.facts import OperatorStatus
+from opshift.inference.facts import InferenceScope, OperatorStatus
 from opshift.inference.function_scope import MAX_CALL_DEPTH, FunctionTable
 from opshift.inference.infer_types import parameter_at
 from opshift.inference.scope import Scope
@@ -240,6 +240,17 @@ def loses_shape(tensor: TensorProto) -> bool:
     return 0 in tensor.dims and not is_list
 
 
+class FunctionCall(NamedTuple):
+    """Call of a local function."""
+
+    place: str
+    domain: str
+    """Canonical domain of the function."""
+    output_count: int
+    """Number of outputs of the node, with omitted ones before the last."""
+    function_output_count: int
+
+
 class NodeGroup:
     """Nodes of a model with the same operator version and types; there is at least one."""
 
@@ -269,7 +280,9 @@ class ModelNodes:
         unsized_inputs: names of the inputs that are tensors, and do not declare all of their sizes.
         overridable: element types of the initializers that callers can override, by name.
         nodes: the nodes of all graphs, and of the local functions that they call.
-        calls: the places of the calls of local functions, by function.
+        calls: the calls of each local function, by its label.
+        unimported: the places of nodes in graphs and functions that do not import their domain, by the
+            domain and the operator or function.
 
     Raises:
         InvalidModel: names or the order of nodes are invalid, or calls of functions are too deep or too many.
@@ -296,7 +309,8 @@ class ModelNodes:
             if each.name in defaults
         }
         self.nodes: list[ModelNode] = []
-        self.calls: defaultdict[str, list[str]] = defaultdict(list)
+        self.calls: defaultdict[str, list[FunctionCall]] = defaultdict(list)
+        self.unimported: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         self._registry = registry
         self._functions = FunctionTable(model, registry)
         self._constants = ConstantValues()
@@ -304,6 +318,10 @@ class ModelNodes:
         self._graphs: list[tuple[str, ContainerProto]] = []
         self._bodies: dict[Hashable, ModelNodes | CannotConvert] = {}
         self._add(self._functions.scope(model.graph, self.opsets, registry, {}), "graph", 0)
+
+    def has_closed_domain(self, call: FunctionCall) -> bool:
+        """Return whether all operators of the domain of a function are defined."""
+        return not self._registry.is_open(call.domain)
 
     @property
     def tensors(self) -> Iterator[tuple[str, TensorProto]]:
@@ -323,6 +341,28 @@ class ModelNodes:
         for each in self.nodes:
             opset = each.scope.opset_of(each.node.domain)
             found[each.domain, each.node.op_type, opset, each.types].nodes.append(each)
+        return found
+
+    def nodes_in(self, body: Scope) -> Iterator[tuple[ModelNode, bool]]:
+        """Yield the nodes of a subgraph, and whether each is in a subgraph of a node of it."""
+        pending = [body]
+        for scope in pending:  # a list that grows by the subgraphs
+            pending += self._scopes_in.get(scope, ())
+            yield from ((each, scope is not body) for each in self._nodes_of.get(scope, ()))
+
+    @cached_property
+    def _nodes_of(self) -> Mapping[Scope, Sequence[ModelNode]]:
+        found: defaultdict[Scope, list[ModelNode]] = defaultdict(list)
+        for each in self.nodes:
+            found[each.scope].append(each)
+        return found
+
+    @cached_property
+    def _scopes_in(self) -> Mapping[InferenceScope, Sequence[Scope]]:
+        found: defaultdict[InferenceScope, list[Scope]] = defaultdict(list)
+        for scope in self._nodes_of:
+            if scope.parent is not None:
+                found[scope.parent].append(scope)
         return found
 
     @cached_property
@@ -359,15 +399,26 @@ class ModelNodes:
             for record in each.candidates:
                 proto = each.scope.proto_of(record)
                 place = node_place(each.path, proto)
+                if not each.scope.opset_of(proto.domain):
+                    self._add_unimported(proto.domain, proto.op_type, place)
                 if not self._functions.has_name(proto.op_type, proto.domain):
                     self.nodes.append(
                         ModelNode(place, each.scope.node_of(record), each.scope, self._constants)
                     )
                 elif (call := self._functions.find_call(proto, each.scope)) is not None:
-                    label = function_label(self._functions.protos[call[0]])
-                    self.calls[label].append(place)
+                    function = self._functions.protos[call[0]]
+                    label, domain = function_label(function), canonical_domain(function.domain)
+                    self.calls[label].append(
+                        FunctionCall(place, domain, len(proto.output), len(function.output))
+                    )
+                    if each.scope.opset_of(domain) and domain not in self.opsets:
+                        self._add_unimported(domain, proto.op_type, place)
                     body = self._functions.scope_of_call(call[0], proto, each.scope)
                     self._add(body, f"{place}, function {label}", depth + 1)
+
+    def _add_unimported(self, domain: str, op_type: str, place: str) -> None:
+        domain = canonical_domain(domain)
+        self.unimported[domain, f"{domain}.{op_type}"].append(place)
 
 
 def ordered(model: ModelProto, registry: Registry) -> tuple[ModelProto, ModelNodes]:

@@ -7,11 +7,12 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from opshift.model.errors import OpshiftError
+from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.operator_ids import OperatorId
 from opshift.opsets import OPSETS
 from opshift.registry.errors import DefinitionError, InvalidDefinition
@@ -24,6 +25,7 @@ from opshift.registry.runtimes.files import (
     read_runtime,
     runtime_files,
     runtime_fingerprints,
+    runtime_of,
 )
 from opshift.registry.yaml_files import load_yaml
 
@@ -111,6 +113,19 @@ def test_the_project_has_no_findings_in_its_runtimes() -> None:
 def test_finds_a_runtime_by_name(name: str, found: str) -> None:
     assert get_runtime(name).name == found
     assert get_runtime(name) is get_runtime(found)
+
+
+def test_a_path_denotes_a_file(tmp_path: Path) -> None:
+    path = _write(tmp_path, DEVICE)
+    assert get_runtime(path) == get_runtime(str(path)) == runtime_of(path)
+    with pytest.raises(OpshiftError, match=r"onnxruntime-1\.31: file does not exist"):
+        get_runtime(Path("onnxruntime-1.31"))
+
+
+@pytest.mark.parametrize("value", [None, 1, b"tensorrt", ["tensorrt"]], ids=repr)
+def test_refuses_what_names_no_runtime(value: Any) -> None:
+    with pytest.raises(UsageError, match="expected a Runtime, its name or the path of a YAML file, got "):
+        runtime_of(value)
 
 
 @pytest.mark.parametrize(
