@@ -93,6 +93,10 @@ GRID = "(float[1, 1, 2, 2] x, float[1, 2, 2, 2] grid) => (float[1, 1, 2, 2] y) {
 UNSORTED = "(float[2] x) => (float[2] y) { y = Relu(z) z = Neg(x) }"
 FILL = "(int64[2] x) => (float[N, M] y) { y = ConstantFill <input_as_shape = 1, value = 2.0> (x) }"
 ADD = "(float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }"
+GROUPS = (
+    "(float[2, 4, 4] x, float[2] s) => (float[2, 4, 4] y)"
+    " { y = GroupNormalization <num_groups = 2> (x, s, s) }"
+)
 NORMALIZATION = "(float[2, 3] x, float[3] scale) => (float[2, 3] y) { y = LayerNormalization(x, scale) }"
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4bcd\nsize 218\n"
 
@@ -201,6 +205,19 @@ def test_result_lacks_the_unsupported_operator(
         for each in (onnx.load_from_string(case.data), onnx.load("fixed.onnx"))
     )
     assert not before & after
+
+
+def test_conversion_replaces_a_deprecated_group_normalization(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = model(GROUPS, 8, 18)
+    message = message_of(check_model, data)
+    (found,) = [each for each in tool_errors() if each.matches(message)]
+    Path("model.onnx").write_bytes(data)
+    result = CliRunner().invoke(app, shlex.split(found.commands[1].run)[1:])
+    assert result.exit_code == 0, result.output
+    check_model(Path("fixed.onnx").read_bytes())
 
 
 # excerpts of threads that the entries name, and of programs that the tests cannot run

@@ -59,6 +59,8 @@ def test_prints_findings_as_json(run: Run, mislabeled_model: Path) -> None:
             "opsets": [[1, 10]],
             "fitting": 10,
             "replaced": [],
+            "repeated": [],
+            "converted": False,
         }
     ]
     assert data["ir_version"] == {"stated": 3, "needed": 4, "fitting": 5}

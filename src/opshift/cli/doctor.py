@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from opshift.analysis.doctor.diagnosis import ranges_text
 from opshift.batch.settings import Settings
 from opshift.cli import options, verification
 from opshift.cli.conversion_text import write_verification, write_warnings
@@ -32,7 +33,7 @@ from opshift.model.operator_ids import short_label
 from opshift.registry.registry import load_registry
 
 if TYPE_CHECKING:
-    from opshift.analysis.doctor.diagnosis import Diagnosis, OpsetRanges, Stamp
+    from opshift.analysis.doctor.diagnosis import Diagnosis, NodeValidity, Stamp
     from opshift.analysis.verification.result import Verification
 
 COLUMNS = ("declared    ", "fitting     ")
@@ -66,8 +67,9 @@ def doctor(
     The inputs, outputs, attributes and types of each node are compared with the operator's definition at
     every opset. --fix changes a wrong version to the nearest one that is valid for all nodes, and makes
     initializers that are inputs, too, constants. If no version is valid because operators were deprecated or
-    removed, it replaces their nodes. Exits with 1 if a version is wrong and not fixed. With --target, also
-    plans the conversion of models with correct versions, and exits with 1 if one is refused.
+    removed, it replaces their nodes. It adds missing imports of known domains, and keeps one import of each
+    domain. Exits with 1 if a version is wrong and not fixed. With --target, also plans the conversion of
+    models with correct versions, and exits with 1 if one is refused.
     """
     names = sources or []
     compared = comparison.settings()
@@ -88,7 +90,7 @@ def doctor(
         if found.result != "correct":
             raise typer.Exit(EXIT_FINDINGS)
         return
-    if gate.files_from is not None or target or len(names) not in (1, 2):
+    if gate.files_from or target or len(names) not in (1, 2):
         reason, remedy = "--fix corrects one model", "name IN and OUT, without --target and --files-from"
         raise UsageError(reason, remedy=remedy)
     source, out = require_file(names[0]), names[1] if names[1:] else None
@@ -168,8 +170,10 @@ class DiagnosedModel(NamedTuple):
         file, version = self.source, self.diagnosis.ir_version
         for stamp in self.diagnosis.stamps:
             if not stamp.fits:
-                message = f"{stamp.domain}: {_verdict(stamp)}"
-                yield Finding("declared.opset", "error", message, file, stamp.place, FIX)
+                message = f"{stamp.domain}: {_verdict(self.diagnosis, stamp)}"
+                # --fix reports the same remedy if no import is valid
+                remedy = self.diagnosis.unfixable_reason(stamp)[1] if stamp.fitting is None else FIX
+                yield Finding("declared.opset", "error", message, file, stamp.place, remedy)
         if not version.fits:
             message = f"IR version {version.stated} does not fit: use {version.fitting}"
             yield Finding("declared.ir-version", "error", message, file, "model", FIX)
@@ -226,7 +230,7 @@ def _write(page: Page, source: str, diagnosis: Diagnosis) -> None:
     facts = {}
     for stamp in diagnosis.stamps:
         place = "" if stamp.place == "model" else f" in {stamp.place}"
-        facts[f"{stamp.domain}{place}"] = _verdict(stamp)
+        facts[f"{stamp.domain}{place}"] = _verdict(diagnosis, stamp)
     version = diagnosis.ir_version
     needed = f"fits; the model needs at least {version.needed}"
     verdict = needed if version.fits else f"does not fit: use {version.fitting}"
@@ -235,7 +239,7 @@ def _write(page: Page, source: str, diagnosis: Diagnosis) -> None:
     write_warnings(page, [f"a conversion repairs the model first: {each}" for each in diagnosis.repairs])
     if diagnosis.overridable:
         page.line(f"note: {overridable_text(diagnosis)}; {FREE}")
-    groups = Counter((short_label(each.operator), _ranges_text(each.opsets)) for each in diagnosis.nodes)
+    groups = Counter((short_label(each.operator), _opsets_text(each)) for each in diagnosis.nodes)
     if groups:
         page.blank()
         columns = (number("nodes"), Column("operator", "cyan"), "valid at opsets")
@@ -255,17 +259,19 @@ def overridable_text(diagnosis: Diagnosis) -> str:
     return f"{count:,} initializers are also graph inputs: callers can override them, so runtimes fold none"
 
 
-def _verdict(stamp: Stamp) -> str:
+def _opsets_text(node: NodeValidity) -> str:
+    return "unknown" if node.is_undefined else ranges_text(node.opsets)
+
+
+def _verdict(diagnosis: Diagnosis, stamp: Stamp) -> str:
     declared = "not imported" if stamp.opset is None else str(stamp.opset)
+    if stamp.repeated:
+        declared = f"imported as {', '.join(map(str, stamp.repeated))} and {stamp.opset}"
     if not stamp.fits:
-        advice = "no opset is valid for all nodes" if stamp.fitting is None else f"use {stamp.fitting}"
+        verb = "convert to" if stamp.converted else "use"
+        unknown = "no opset is known" if diagnosis.is_unknown(stamp) else "no opset is valid for all nodes"
+        advice = unknown if stamp.fitting is None else f"{verb} {stamp.fitting}"
         advice += f", with {', '.join(stamp.replaced)} replaced" if stamp.replaced else ""
         return f"{declared}, does not fit: {advice}"
-    valid = f", fits; all nodes are valid at {_ranges_text(stamp.opsets)}" if stamp.opsets else ""
+    valid = f", fits; all nodes are valid at {ranges_text(stamp.opsets)}" if stamp.opsets else ""
     return f"{declared}{valid}"
-
-
-def _ranges_text(opsets: OpsetRanges) -> str:
-    """Format ranges of opsets: `1 to 12, 15`."""
-    parts = (str(low) if low == high else f"{low} to {high}" for low, high in opsets)
-    return ", ".join(parts) or "none"

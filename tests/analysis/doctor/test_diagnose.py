@@ -78,6 +78,7 @@ def test_diagnoses_each_function_separately() -> None:
 def test_counts_function_calls_and_unknown_domains() -> None:
     model = MODELS["functions"]()
     model.graph.node.append(node("Own", ["x"], ["z"], "com.acme"))
+    model.opset_import.add(domain="com.acme", version=1)
     diagnosis = diagnose(model)
     assert diagnosis.unknown == 2
     assert [each.operator for each in diagnosis.nodes] == ["ai.onnx.LeakyRelu"]
@@ -171,3 +172,88 @@ def test_refuses_undefined_values() -> None:
     model.graph.node[0].input[0] = "missing"
     with pytest.raises(opshift.InvalidModel, match="'missing' is not produced"):
         diagnose(model)
+
+
+def test_finds_private_domain_without_import() -> None:
+    model = plain_model(17, [node("Own", ["x"], ["y"], "acme")])
+    diagnosis = diagnose(model)
+    assert not diagnosis.fits
+    (stamp,) = diagnosis.unfixable
+    assert (stamp.domain, stamp.opset, stamp.fitting) == ("acme", None, None)
+    assert [each.reason for each in diagnosis.mismatches()] == ["domain acme has no opset import"]
+    assert diagnosis.unfixable_reason(stamp) == (
+        "domain acme has no opset import, and its opsets are unknown",
+        "add the import of acme with the version for which its nodes are written",
+    )
+    model.opset_import.add(domain="acme", version=3)
+    assert diagnose(model).fits
+
+
+def test_finds_domain_without_import_in_a_function() -> None:
+    model = MODELS["functions"]()
+    model.functions[0].node[0].CopyFrom(node("Gelu", ["a"], ["b"], "com.microsoft"))
+    (stamp,) = [each for each in diagnose(model).stamps if not each.fits]
+    assert (stamp.place, stamp.domain, stamp.fitting) == ("function local.Leak", "com.microsoft", 1)
+
+
+def test_finds_domain_of_functions_without_import() -> None:
+    model = MODELS["functions"]()
+    kept = [each for each in model.opset_import if each.domain != "local"]
+    del model.opset_import[:]
+    model.opset_import.extend(kept)
+    (stamp,) = [each for each in diagnose(model).stamps if not each.fits]
+    assert (stamp.place, stamp.domain, stamp.fitting) == ("model", "local", 1)
+
+
+@pytest.mark.parametrize(
+    ("imports", "fitting", "repeated"),
+    [
+        pytest.param([11, 13], 13, (11,), id="the last one is valid"),
+        pytest.param([13, 11], 11, (13,), id="the last one is valid, too"),
+        pytest.param([11, 14, 12, 11], 11, (14, 12), id="of four"),
+        pytest.param([13, 13], 13, (), id="equal ones"),
+    ],
+)
+def test_finds_repeated_imports(imports: list[int], fitting: int, repeated: tuple[int, ...]) -> None:
+    model = plain_model(imports[0], [node("Softmax", ["x"], ["y"], axis=0)])
+    for each, domain in zip(imports[1:], ("ai.onnx", "", ""), strict=False):
+        model.opset_import.add(domain=domain, version=each)
+    stamp = diagnose(model).stamps[0]
+    assert (stamp.opset, stamp.fitting, stamp.repeated) == (imports[-1], fitting, repeated)
+    assert stamp.fits == (not repeated)
+
+
+def test_prefers_a_valid_import_to_the_last_one() -> None:
+    model = clip_and_squeeze(11)
+    model.opset_import.add(version=13)
+    assert diagnose(model).stamps[0].fitting == 11
+
+
+@pytest.mark.parametrize(("declared", "fitting"), [(7, 17), (13, 17), (16, 17), (17, 17), (21, 21)])
+def test_layer_normalization_needs_opset_17(declared: int, fitting: int) -> None:
+    nodes = [node("LayerNormalization", ["x", "s"], ["y"])]
+    model = plain_model(declared, nodes, initializers={"s": np.ones(3, np.float32)})
+    stamp = diagnose(model).stamps[0]
+    assert (stamp.fitting, stamp.replaced) == (fitting, ())
+    assert stamp.converted == (not stamp.fits) == (declared < 17)
+
+
+def test_remedy_names_the_nodes_to_rewrite() -> None:
+    squeeze = [node("Squeeze", ["x"], ["h"], name="old", axes=[0]), node("Squeeze", ["h", "a"], ["y"])]
+    nodes = [node("Unsqueeze", ["x", "a"], ["u"]), *squeeze]
+    diagnosis = diagnose(plain_model(13, nodes, initializers={"a": np.zeros(1, np.int64)}))
+    (stamp,) = diagnosis.unfixable
+    assert diagnosis.unfixable_reason(stamp) == (
+        "no opset of ai.onnx is valid for all nodes",
+        "rewrite 1 of 3 nodes for opset 13, for example with opshift.convert_node: "
+        "Squeeze (graph, node 'old'; valid at 1 to 12)",
+    )
+
+
+def test_remedy_names_the_nodes_that_are_valid_at_no_opset() -> None:
+    nodes = [node("Relu", ["x"], ["h"]), *(node("Rilu", ["h"], [f"y{index}"]) for index in range(5))]
+    nodes[-1].output[0] = "y"
+    diagnosis = diagnose(plain_model(13, nodes))
+    remedy = diagnosis.unfixable_reason(diagnosis.unfixable[0])[1]
+    assert remedy.startswith("correct the nodes that are valid at no opset: Rilu (graph, node Rilu -> y0")
+    assert remedy.endswith("and 2 more")

@@ -82,3 +82,56 @@ def test_refuses_model_without_fitting_opset() -> None:
     with pytest.raises(InvalidModel, match=r"no opset of ai\.onnx is valid for all nodes"):
         restamp(model, inplace=True)
     assert model.SerializeToString() == before
+
+
+def test_imports_com_microsoft() -> None:
+    model = plain_model(17, [node("Gelu", ["x"], ["y"], "com.microsoft")])
+    result = restamp(model)
+    assert {each.domain: each.version for each in result.opset_import}["com.microsoft"] == 1
+    onnx.checker.check_model(result, full_check=True)
+    assert_equal(run(result, {"x": X}), run(model, {"x": X}))
+
+
+def test_refuses_private_domain_without_import() -> None:
+    with pytest.raises(InvalidModel, match="domain acme has no opset import") as error:
+        restamp(plain_model(17, [node("Own", ["x"], ["y"], "acme")]))
+    assert error.value.remedy.startswith("add the import of acme")
+
+
+@pytest.mark.parametrize("versions", [(11, 13), (13, 11)])
+def test_keeps_one_of_repeated_imports(versions: tuple[int, int]) -> None:
+    model = plain_model(versions[0], [node("Softmax", ["x"], ["y"])])
+    model.opset_import.add(domain="", version=versions[1])
+    result = restamp(model)
+    assert [(each.domain, each.version) for each in result.opset_import] == [("", versions[1]), ("local", 1)]
+    assert_equal(run(result, {"x": X}), run(model, {"x": X}))  # onnxruntime uses the last import
+
+
+NORMALIZATION = node("LayerNormalization", ["x", "s"], ["h"])
+
+
+@pytest.mark.parametrize("declared", [11, 13, 16])
+def test_converts_a_model_with_a_nonstandard_operator(declared: int) -> None:
+    """Softmax of opset 11 normalizes all dimensions from axis 1 together."""
+    nodes = [NORMALIZATION, node("Softmax", ["h"], ["y"], axis=0)]
+    model = plain_model(declared, nodes, initializers={"s": np.ones(3, np.float32)})
+    result = restamp(model)
+    assert result.opset_import[0].version == 17
+    assert result.graph.node[0].op_type == "LayerNormalization"
+    onnx.checker.check_model(result, full_check=True)
+    assert_equal(run(result, {"x": X}), run(model, {"x": X}), 1e-5)
+
+
+def test_replaces_a_nonstandard_operator_if_no_opset_has_all() -> None:
+    nodes = [
+        NORMALIZATION,
+        node("Unsqueeze", ["h"], ["u"], axes=[0]),
+        node("Squeeze", ["u"], ["y"], axes=[0]),
+    ]
+    model = plain_model(13, nodes, initializers={"s": np.ones(3, np.float32)})
+    result = restamp(model)
+    assert result.opset_import[0].version == 12
+    assert "LayerNormalization" not in {each.op_type for each in result.graph.node}
+    onnx.checker.check_model(result, full_check=True)
+    model.opset_import[0].version = 12
+    assert_equal(run(result, {"x": X}), run(model, {"x": X}), 1e-5)

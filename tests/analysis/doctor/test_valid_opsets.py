@@ -51,9 +51,9 @@ LEGAL_CASES: list[tuple[str, onnx.NodeProto, Sequence[Array], list[tuple[int, in
     ("optional output", node("Dropout", ["a"], ["y", "m"]), [FLOATS], [(1, NEWEST)]),
     ("too many inputs", node("Relu", ["a", "b"], ["y"]), [FLOATS, FLOATS], []),
     ("unknown operator", node("Rilu", ["a"], ["y"]), [FLOATS], []),
-    ("operator that runtimes accept earlier", node("LayerNormalization", ["a", "b"], ["y"]), [FLOATS, FLOATS],
-     [(1, NEWEST)]),
-    ("invalid since its first opset", node("LayerNormalization", ["a"], ["y"]), [FLOATS], [(1, 16)]),
+    ("operator that onnxruntime executes earlier", node("LayerNormalization", ["a", "b"], ["y"]),
+     [FLOATS, FLOATS], [(17, NEWEST)]),
+    ("operator that no opset defines", node("SimplifiedRelu", ["a"], ["y"]), [FLOATS], []),
     ("private attribute", node("Relu", ["a"], ["y"], __mark=1), [FLOATS], [(1, NEWEST)]),
     ("integer Constant", node("Constant", [], ["y"], value=helper.make_tensor("v", 7, [1], [1])), [],
      [(1, NEWEST)]),
@@ -74,6 +74,8 @@ def test_finds_legal_opsets(
 
 REASON_CASES: list[tuple[str, onnx.NodeProto, int, str]] = [
     ("operator added later", node("Gelu", ["a"], ["y"]), 13, "Gelu does not exist in opset 13 of ai.onnx"),
+    ("operator that onnxruntime executes", node("LayerNormalization", ["a", "a"], ["y"]), 13,
+     "LayerNormalization does not exist in opset 13 of ai.onnx, only com.microsoft defines it"),
     ("deprecated", node("Upsample", ["a", "a"], ["y"]), 10, "Upsample is deprecated in opset 10 of ai.onnx"),
     ("unknown attribute", node("Squeeze", ["a"], ["y"], axes=[0]), 13, "Squeeze:13 has no attribute 'axes'"),
     ("too many inputs", node("Clip", ["a", "a"], ["y"]), 9, "has 2 inputs"),

@@ -180,7 +180,39 @@ def test_does_not_generate_sequences_and_optionals(model: onnx.ModelProto, input
     with pytest.raises(CannotVerify) as error:
         verify(model, model)
     assert f"no value can be generated for input 's' of type {input_type}" in str(error.value)
-    assert error.value.remedy == "provide a value: inputs={'s': ...}"
+    file = "FILE.npz" if input_type.startswith("seq") else "FILE"
+    assert error.value.remedy == f"provide a value: --input s={file} (inputs={{'s': ...}} in Python)"
+
+
+@pytest.mark.parametrize(
+    "dims",
+    [
+        pytest.param([100_000, 100_000], id="elements of 37 GiB"),
+        pytest.param([2**40, 2**40], id="more elements than 64 bits count"),
+        pytest.param([1] * 65, id="more dimensions than numpy has"),
+        pytest.param(["N", 2**40], id="one large dimension"),
+    ],
+)
+def test_generates_no_values_for_hostile_sizes(dims: Dims) -> None:
+    model_graph = make_graph({"small": (FLOAT, [2]), "x": (FLOAT, dims)})
+    with pytest.raises(CannotVerify, match=r"input 'x' with the shape .* is too large") as error:
+        samples_of_attempts(model_graph)
+    assert error.value.remedy == "provide a value: --input x=FILE (inputs={'x': ...} in Python)"
+
+
+def test_provided_inputs_do_not_count_as_generated() -> None:
+    model_graph = make_graph({"x": (FLOAT, [2**15, 2**15]), "y": (FLOAT, [2])})
+    given = {"x": np.broadcast_to(np.float32(1), (2**15, 2**15))}
+    attempts = generate_inputs(inputs_of(model_graph), given, 3, seed=0)
+    assert [each["y"].shape for each in next(attempts)] == [(2,)] * 3
+
+
+def test_reads_a_sequence_from_an_npz_file(tmp_path: Path) -> None:
+    model = sequence_model(SEQUENCE, "SequenceAt", ["s", "i"])
+    np.savez(tmp_path / "s.npz", np.ones(2, np.float32), np.zeros(3, np.float32))
+    value = read_provided({"s": tmp_path / "s.npz"}, model.graph)["s"]
+    assert [each.shape for each in value] == [(2,), (3,)]
+    assert verify(model, model, {"s": tmp_path / "s.npz"}).equal
 
 
 def test_accepts_given_sequence() -> None:

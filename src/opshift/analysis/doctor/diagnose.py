@@ -7,7 +7,14 @@ from dataclasses import replace
 from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
-from opshift.analysis.doctor.diagnosis import Diagnosis, IrStamp, NodeValidity, Stamp, opset_ranges
+from opshift.analysis.doctor.diagnosis import (
+    Diagnosis,
+    IrStamp,
+    NodeValidity,
+    Stamp,
+    missing_import,
+    opset_ranges,
+)
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.ir_version.lower import required_ir_version
 from opshift.inference.facts import OperatorStatus
@@ -25,7 +32,7 @@ from opshift.model.graphs import (
     require_limited_lists,
     training_graphs,
 )
-from opshift.model.messages import AttributeProto, ModelProto
+from opshift.model.messages import AttributeProto, FunctionProto, ModelProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, declared_opsets, function_label
 from opshift.model.types import Shape
@@ -110,26 +117,35 @@ class OpsetValidity:
         self._cache: dict[Hashable, frozenset[int]] = {}
 
     def opsets(self, node: Node, scope: Scope) -> frozenset[int] | None:
-        """Return the opsets at which a node is valid, or `None` if runtimes accept it at any opset.
-
-        Runtimes accept a nonstandard operator below the first opset that defines it.
-        """
+        """Return the opsets at which a node is valid, or `None` if the registry defines no opset for it."""
         domain = canonical_domain(node.domain)
         operator = self._registry.operator(node.op_type, domain)
-        is_nonstandard = domain == DEFAULT_DOMAIN and node.op_type in self._registry.releases.nonstandard
-        if self._registry.is_open(domain) or (is_nonstandard and operator is None):
+        if self._registry.is_open(domain) or (self._is_nonstandard(node) and operator is None):
             return None
         types = _types(node, scope)
         shapes = _shapes(node, scope)
         key = _cache_key(node, types), shapes
         if key not in self._cache:
-            first = operator.versions[0].since_version if is_nonstandard and operator else 1
-            valid = set(range(1, first))
+            valid: set[int] = set()
             for version, opsets in self._versions(node.op_type, domain):
                 if not (first_violation(node, types, version) or shape_violation(node, shapes, version)):
                     valid.update(opsets)
             self._cache[key] = frozenset(valid)
         return self._cache[key]
+
+    def nonstandard_opsets(self, node: Node) -> frozenset[int]:
+        """Return the opsets that lack an operator of the default domain, but at which onnxruntime runs it.
+
+        onnxruntime writes such nodes when it optimizes a model.
+        """
+        operator = self._registry.operator(node.op_type, canonical_domain(node.domain))
+        if operator is None or not self._is_nonstandard(node):
+            return frozenset()
+        return frozenset(range(1, operator.versions[0].since_version))
+
+    def _is_nonstandard(self, node: Node) -> bool:
+        is_default = canonical_domain(node.domain) == DEFAULT_DOMAIN
+        return is_default and node.op_type in self._registry.releases.nonstandard
 
     def replaced_from(self, node: Node, valid: frozenset[int]) -> int | None:
         """Return the opset from which other operators replace a node, given the opsets at which it is valid.
@@ -147,6 +163,9 @@ class OpsetValidity:
             if opset in opsets:
                 violation = first_violation(node, _types(node, scope), version)
                 return violation or shape_violation(node, _shapes(node, scope), version)
+        if opset in self.nonstandard_opsets(node):
+            home = self._registry.releases.nonstandard[node.op_type]
+            return f"{node.op_type} does not exist in opset {opset} of {domain}, only {home} defines it"
         exists = self._registry.has(node.op_type, opset, domain)
         reason = f"{node.op_type} is deprecated" if exists else f"{node.op_type} does not exist"
         return f"{reason} in opset {opset} of {domain}"
@@ -248,15 +267,22 @@ EXAMINE_ALL = OperatorStatus(has_step=True, has_graphs=True)
 
 
 class _NodeOpsets(NamedTuple):
-    """Operator, the opsets at which a node is valid, and the one from which other operators replace it."""
+    """Operator, the opsets at which a node is valid, and those at which other operators can replace it."""
 
     operator: str
     valid: frozenset[int]
     replaced_from: int | None
+    """The opset from which other operators replace a deprecated or removed operator."""
+    nonstandard: frozenset[int]
+    """Opsets that lack the operator, but at which onnxruntime executes it."""
+
+    def is_executed(self, opset: int) -> bool:
+        """Return whether a node is valid at an opset, or onnxruntime executes it there."""
+        return opset in self.valid or opset in self.nonstandard
 
     def is_possible(self, opset: int) -> bool:
         """Return whether a node is valid at an opset, or can be replaced there."""
-        return opset in self.valid or (self.replaced_from is not None and opset >= self.replaced_from)
+        return self.is_executed(opset) or (self.replaced_from is not None and opset >= self.replaced_from)
 
 
 @reading_onnx_ir
@@ -299,16 +325,18 @@ class _Doctor:
     def diagnosis(self) -> Diagnosis:
         model = self._model
         require_limited_lists(model)
-        opsets = declared_opsets(model.opset_import, model.ir_version)
+        imports = _imports_of(model)
+        opsets = _last_opsets(imports) or declared_opsets((), model.ir_version)
         graph = self._survey(model.graph, "graph", opsets)
         training = (
             self._survey(each.graph, each.path, opsets, graph.scope) for each in training_graphs(model)
         )
-        stamps = self._stamps("model", opsets, [graph, *training])
+        stamps = self._stamps("model", opsets, imports, [graph, *training])
         for function in model.functions:
-            imports = declared_opsets(function.opset_import, model.ir_version) or opsets
+            imports = _imports_of(function)
+            own = _last_opsets(imports) or opsets
             place = f"function {function_label(function)}"
-            function_stamps = self._stamps(place, imports, [self._survey(function, place, imports)])
+            function_stamps = self._stamps(place, own, imports, [self._survey(function, place, own)])
             stamps += function_stamps if function.opset_import else []
         ir_version = self._ir_stamp(stamps)
         overridable: tuple[str, ...] = ()
@@ -324,46 +352,94 @@ class _Doctor:
         scope = Scope(container, opsets, self._registry, {}, parent)
         return survey(scope, path, lambda proto, scope: EXAMINE_ALL)
 
-    def _stamps(self, place: str, opsets: Mapping[str, int], parts: list[ContainerSurvey]) -> list[Stamp]:
+    def _stamps(
+        self,
+        place: str,
+        opsets: Mapping[str, int],
+        imports: Mapping[str, Sequence[int]],
+        parts: list[ContainerSurvey],
+    ) -> list[Stamp]:
         """Return a stamp for each domain that the graphs or the function import or use."""
         found: dict[str, set[_NodeOpsets]] = {domain: set() for domain in opsets}
         for part in parts:
             for node, scope, path in _nodes(part):
                 domain = canonical_domain(node.domain)
-                examined = self._examine(node, scope, path, opsets.get(domain))
+                examined = self._examine(node, scope, path, opsets)
                 if examined is not None:
                     found.setdefault(domain, set()).add(examined)
-        return [self._stamp(place, domain, opsets, nodes) for domain, nodes in found.items()]
+        stamps = []
+        for domain, nodes in found.items():
+            stamp = self._stamp(place, domain, opsets, imports.get(domain, ()), nodes)
+            last = opsets.get(domain)
+            repeated = tuple(dict.fromkeys(each for each in imports.get(domain, ()) if each != last))
+            stamps.append(replace(stamp, repeated=repeated))
+        return stamps
 
-    def _examine(self, node: Node, scope: Scope, path: str, opset: int | None) -> _NodeOpsets | None:
+    def _examine(self, node: Node, scope: Scope, path: str, opsets: Mapping[str, int]) -> _NodeOpsets | None:
         domain = canonical_domain(node.domain)
+        opset = opsets.get(domain)
         is_call = (domain, node.op_type) in self._functions
         valid = None if is_call else self._validity.opsets(node, scope)
+        operator = f"{domain}.{node.op_type}"
         if valid is None:
             self._unknown += 1
-            return None
+            # below IR version 3, models have no imports
+            if opset is not None or self._model.ir_version < 3:
+                return None
+            valid = self._undefined_opsets(domain)
+            self._nodes.append(NodeValidity(path, operator, opset_ranges(valid), missing_import(domain)))
+            return _NodeOpsets(node.op_type, valid, None, frozenset())
         reason = ""
         if opset is None:
-            reason = f"domain {domain} has no opset import"
+            reason = missing_import(domain)
         elif opset not in valid:
             reason = self._validity.violation(node, scope, opset)
-        self._nodes.append(NodeValidity(path, f"{domain}.{node.op_type}", opset_ranges(valid), reason))
-        return _NodeOpsets(node.op_type, valid, self._validity.replaced_from(node, valid))
+        self._nodes.append(NodeValidity(path, operator, opset_ranges(valid), reason))
+        replaced = self._validity.replaced_from(node, valid)
+        return _NodeOpsets(node.op_type, valid, replaced, self._validity.nonstandard_opsets(node))
+
+    def _undefined_opsets(self, domain: str) -> frozenset[int]:
+        """Return the known opsets of a domain, for a node without a definition; empty for unknown domains."""
+        if not self._registry.is_open(domain):
+            return frozenset(range(1, self._registry.newest_opset(domain) + 1))
+        newest = self._registry.releases.open_domains.get(domain, 0)
+        if any(domain == each for each, _ in self._functions):
+            newest = max(newest, 1)  # runtimes ignore the version of a domain of functions
+        return frozenset(range(1, newest + 1))
 
     def _stamp(
-        self, place: str, domain: str, opsets: Mapping[str, int], nodes: Collection[_NodeOpsets]
+        self,
+        place: str,
+        domain: str,
+        opsets: Mapping[str, int],
+        imported: Sequence[int],
+        nodes: Collection[_NodeOpsets],
     ) -> Stamp:
         opset = opsets.get(domain)
         if self._registry.is_open(domain):
-            return Stamp(place, domain, opset, (), opset)
+            known = frozenset() if opset else frozenset.intersection(*(each.valid for each in nodes))
+            return Stamp(place, domain, opset, (), max(known, default=None) if opset is None else opset)
         published = frozenset(range(1, self._registry.newest_opset(domain) + 1))
         common = published.intersection(*(each.valid for each in nodes))
         possible = common or [each for each in published if all(node.is_possible(each) for node in nodes)]
         preferred = self._probable_opset(domain, opsets) if opset is None else opset
-        # of two opsets at the same distance, the newer one
-        fitting = min(possible, key=lambda each: (abs(each - preferred), -each), default=None)
+        # the last valid import; the newer one of two opsets at the same distance
+        fitting = next((each for each in reversed(imported) if each in possible), None)
+        if fitting is None:
+            fitting = min(possible, key=lambda each: (abs(each - preferred), -each), default=None)
         lacking = {each.operator for each in nodes if fitting is not None and fitting not in each.valid}
-        return Stamp(place, domain, opset, opset_ranges(common), fitting, tuple(sorted(lacking)))
+        # the nodes mean what onnxruntime computes at the declared opset, so a new import must not change it
+        is_converted = opset is not None and fitting != opset and not lacking
+        is_converted &= opset in published and all(each.is_executed(preferred) for each in nodes)
+        return Stamp(
+            place,
+            domain,
+            opset,
+            opset_ranges(common),
+            fitting,
+            tuple(sorted(lacking)),
+            converted=is_converted,
+        )
 
     def _probable_opset(self, domain: str, opsets: Mapping[str, int]) -> int:
         """Return the likely opset of a domain that is not imported, released with the declared versions."""
@@ -391,3 +467,16 @@ def _nodes(surveyed: ContainerSurvey) -> Iterator[tuple[Node, Scope, str]]:
         for line in current.candidates:
             proto = current.scope.proto_of(line)
             yield Node.from_proto(proto), current.scope, node_place(current.path, proto)
+
+
+def _imports_of(container: ModelProto | FunctionProto) -> dict[str, list[int]]:
+    """Return the versions of all imports of each canonical domain."""
+    found: dict[str, list[int]] = {}
+    for each in container.opset_import:
+        found.setdefault(canonical_domain(each.domain), []).append(each.version)
+    return found
+
+
+def _last_opsets(imports: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """Return the last import of each domain, which onnxruntime and onnx.reference use."""
+    return {domain: versions[-1] for domain, versions in imports.items()}

@@ -1,6 +1,6 @@
 """Result of a diagnosis."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 
@@ -18,6 +18,17 @@ def opset_ranges(opsets: Iterable[int]) -> OpsetRanges:
     return tuple(zip(starts, ends, strict=True))
 
 
+def ranges_text(opsets: OpsetRanges) -> str:
+    """Format ranges of opsets: `1 to 12, 15`."""
+    parts = (str(low) if low == high else f"{low} to {high}" for low, high in opsets)
+    return ", ".join(parts) or "none"
+
+
+def missing_import(domain: str) -> str:
+    """Return the reason why nodes of a domain without an import are invalid."""
+    return f"domain {domain} has no opset import"
+
+
 @dataclass(frozen=True)
 class NodeValidity:
     """Opsets at which a node is valid."""
@@ -28,6 +39,15 @@ class NodeValidity:
     reason: str = ""
     """Reason why it is invalid at the declared opset; empty if it is valid."""
 
+    @property
+    def is_undefined(self) -> bool:
+        """Whether the domain of the node is not imported, and the registry does not define it."""
+        return not self.opsets and self.reason == missing_import(self.operator.rpartition(".")[0])
+
+    def is_valid_at(self, opset: int) -> bool:
+        """Return whether the node is valid at an opset."""
+        return any(low <= opset <= high for low, high in self.opsets)
+
 
 @dataclass(frozen=True)
 class Stamp:
@@ -37,17 +57,23 @@ class Stamp:
     """The model or function that declares the import."""
     domain: str
     opset: int | None
-    """The declared opset; `None` if the domain is not imported."""
+    """The declared opset, of several imports the last one; `None` if the domain is not imported."""
     opsets: OpsetRanges
     fitting: int | None
     """The valid opset that is nearest to `opset`; `None` without one."""
     replaced: tuple[str, ...] = ()
     """Operators that `fitting` lacks, and whose nodes must be replaced because no opset is valid for all."""
+    repeated: tuple[int, ...] = ()
+    """Different opsets of earlier imports of the domain, which may have one import only."""
+    converted: bool = False
+    """Whether to convert the nodes from `opset` to `fitting`: onnxruntime executes all of them at `opset`."""
 
     @property
     def fits(self) -> bool:
         """Whether all nodes are valid at the declared opset."""
-        return self.opset is not None and self.opset == self.fitting and not self.replaced
+        return (
+            self.opset is not None and self.opset == self.fitting and not self.replaced and not self.repeated
+        )
 
 
 @dataclass(frozen=True)
@@ -73,7 +99,7 @@ class Diagnosis:
     Attributes:
         stamps: opset imports of the model and of its functions.
         ir_version: the IR version.
-        nodes: the nodes of domains in the registry.
+        nodes: the nodes of domains in the registry, and all nodes of domains without an import.
         unknown: the number of nodes of other domains, and of calls of the model's functions.
         repairs: what a conversion repairs first, such as the order of nodes, a sentence each.
         overridable: the initializers that are graph inputs, too. At the fitting IR version, callers can
@@ -101,6 +127,57 @@ class Diagnosis:
         """Return the nodes that are invalid at the declared opset."""
         return tuple(each for each in self.nodes if each.reason)
 
+    def is_unknown(self, stamp: Stamp) -> bool:
+        """Return whether a stamp is for a domain that is not imported, and whose opsets are unknown."""
+        return stamp.fitting is None and all(each.is_undefined for each in self.nodes if _uses(each, stamp))
+
+    def unfixable_reason(self, stamp: Stamp) -> tuple[str, str]:
+        """Return why no import corrects a stamp of `unfixable`, and how to correct the model."""
+        domain = stamp.domain
+        nodes = [each for each in self.nodes if _uses(each, stamp)]
+        if self.is_unknown(stamp):
+            reason = f"domain {domain} has no opset import, and its opsets are unknown"
+            return reason, f"add the import of {domain} with the version for which its nodes are written"
+        reason = f"no opset of {domain} is valid for all nodes"
+        never = [each for each in nodes if not each.opsets]
+        candidates = {opset for each in nodes for pair in each.opsets for opset in pair}
+        if never or not candidates:
+            return reason, f"correct the nodes that are valid at no opset: {_listed(never)}"
+        declared = stamp.opset or 0
+        best = max(
+            candidates,
+            key=lambda each: (sum(node.is_valid_at(each) for node in nodes), -abs(each - declared), each),
+        )
+        others = [each for each in nodes if not each.is_valid_at(best)]
+        remedy = (
+            f"rewrite {len(others)} of {len(nodes)} nodes for opset {best}, "
+            f"for example with opshift.convert_node: {_listed(others)}"
+        )
+        return reason, remedy
+
     def as_dict(self) -> dict[str, Json]:
         """Return plain data for JSON."""
         return {"fits": self.fits, **asdict(self)}
+
+
+MAX_LISTED = 3
+"""Maximum number of nodes that a remedy lists."""
+
+
+def _uses(node: NodeValidity, stamp: Stamp) -> bool:
+    """Return whether a node depends on the opset import of a stamp."""
+    if node.operator.rpartition(".")[0] != stamp.domain:
+        return False
+    if stamp.place == "model":
+        return not node.place.startswith("function ")
+    # the label of a function may start with the label of another one
+    return node.place.startswith((f"{stamp.place}, ", f"{stamp.place} / "))
+
+
+def _listed(nodes: Sequence[NodeValidity]) -> str:
+    texts = [
+        f"{each.operator.rpartition('.')[2]} ({each.place}; valid at {ranges_text(each.opsets)})"
+        for each in nodes[:MAX_LISTED]
+    ]
+    more = len(nodes) - len(texts)
+    return ", ".join(texts) + (f" and {more:,} more" if more else "")

@@ -23,8 +23,8 @@ from opshift.model.files import (
 from opshift.model.graphs import remove_messages
 from opshift.model.messages import FunctionProto, ModelProto
 from opshift.model.onnx_ir import OnnxIrMessage
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label
-from opshift.registry.registry import Registry
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label, model_domain
+from opshift.registry.registry import Registry, default_registry
 
 
 @overload
@@ -62,6 +62,8 @@ def restamp(
 
     The nodes are not changed: the model computes what they mean at these opsets. Only if no opset is valid
     for all nodes, those of operators that were deprecated or removed are replaced, as `convert_version` does.
+    Models that onnxruntime optimized may contain operators that their opset lacks, such as
+    LayerNormalization; they are converted to an opset that has them.
     Since IR version 4, initializers that are graph inputs stop being inputs.
 
     Args:
@@ -100,11 +102,8 @@ def restamp(
 def require_fixable(diagnosis: Diagnosis) -> None:
     """Raise InvalidModel if no opset of some domain is valid for all nodes."""
     for stamp in diagnosis.unfixable:
-        raise InvalidModel(
-            f"no opset of {stamp.domain} is valid for all nodes",
-            place=stamp.place,
-            remedy="run opshift doctor to list the valid opsets of each node",
-        )
+        reason, remedy = diagnosis.unfixable_reason(stamp)
+        raise InvalidModel(reason, place=stamp.place, remedy=remedy)
 
 
 def fix_model(
@@ -119,7 +118,7 @@ def fix_model(
     Initializers stop being graph inputs unless `keep_initializer_inputs` is given. An error leaves the model
     unchanged.
     """
-    replacing = [each for each in diagnosis.stamps if each.replaced]
+    replacing = [each for each in diagnosis.stamps if each.replaced or each.converted]
     if not replacing:
         _apply_stamps(diagnosis, model, keep_initializer_inputs)
         return
@@ -133,8 +132,18 @@ def fix_model(
     fixed = type(model)()
     fixed.CopyFrom(model)
     _apply_stamps(diagnosis, fixed, keep_initializer_inputs)
+    nonstandard = (registry or default_registry()).releases.nonstandard
     options = Options.of(
-        target, registry=registry, inplace=True, keep_initializer_inputs=keep_initializer_inputs
+        target,
+        registry=registry,
+        inplace=True,
+        keep_initializer_inputs=keep_initializer_inputs,
+        without=sorted(
+            f"{stamp.domain}.{each}"
+            for stamp in replacing
+            for each in stamp.replaced
+            if stamp.domain == DEFAULT_DOMAIN and each in nonstandard
+        ),
     )
     fixed, _ = convert_with(fixed, options)
     model.CopyFrom(fixed)
@@ -153,9 +162,13 @@ def _apply_stamps(diagnosis: Diagnosis, model: ModelProto, keep_initializer_inpu
             continue
         assert stamp.fitting is not None, "see require_fixable"
         imports = owners[stamp.place].opset_import
-        existing = [each for each in imports if canonical_domain(each.domain) == stamp.domain]
-        for each in existing or [imports.add()]:
-            # an empty domain is the default domain
-            if not existing and stamp.domain != DEFAULT_DOMAIN:
-                each.domain = stamp.domain
-            each.version = stamp.fitting
+        # the conversion changes the import
+        version = stamp.opset if stamp.converted and stamp.opset is not None else stamp.fitting
+        positions = [
+            position for position, each in enumerate(imports) if canonical_domain(each.domain) == stamp.domain
+        ]
+        if positions:
+            imports[positions[0]].version = version
+            remove_messages(imports, [position in positions[1:] for position in range(len(imports))])
+        else:
+            imports.add(domain=model_domain(stamp.domain), version=version)

@@ -4,6 +4,7 @@ Dynamic dimensions with the same name get the same size. Files are .npy and .npz
 files with a TensorProto.
 """
 
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, product
@@ -60,6 +61,12 @@ def read_array(path: os.PathLike[str], name: str) -> Array:
     raise UsageError(f"contains {names}, and not {name!r}", place=str(path), remedy="rename the array")
 
 
+def _read_sequence(path: os.PathLike[str]) -> list[Array]:
+    """Return the value of a sequence of tensors from a file; an .npz file contains them in order."""
+    found = _read(Path(path))
+    return list(found.values()) if isinstance(found, Mapping) else [found]
+
+
 def _read(path: Path) -> Array | Mapping[str, Array]:
     try:
         if path.suffix == ".pb":
@@ -86,6 +93,16 @@ def _read_tensor(path: Path) -> Array:
 
 MAX_CANDIDATES = 12
 """Limit of attempts with different shapes."""
+
+
+MAX_GENERATED_ELEMENTS = 2**28
+"""Limit of the elements of all generated inputs of an attempt: 2 GiB while they are generated as doubles.
+
+Files declare the sizes, so a small model may declare inputs that fit no memory.
+"""
+
+MAX_GENERATED_RANK = 32
+"""Limit of numpy before version 2."""
 
 
 class SizePattern(NamedTuple):
@@ -119,6 +136,11 @@ class ModelInput(NamedTuple):
     type: str
     element_type: str | None
     dims: tuple[Dim, ...] | None
+
+    @property
+    def is_sequence(self) -> bool:
+        """Whether its value is a list of tensors."""
+        return self.type.startswith("seq(tensor(")
 
 
 InputShapes = Mapping[str, tuple[int, ...]]
@@ -208,16 +230,16 @@ def generate_inputs(
     """Yield input sets with different shapes and ranks, until the caller finds some that the model accepts.
 
     Each attempt has `samples` input sets; `given` contains the values of the caller. Raises CannotVerify if
-    values of an input's type cannot be generated.
+    values of an input's type cannot be generated, or if the declared sizes are too large.
     """
     missing = [each for each in inputs if each.name not in given]
     for each in missing:
         if each.element_type is None:
             reason = f"no value can be generated for input {each.name!r} of type {each.type or 'unknown'}"
-            raise CannotVerify(reason, remedy=f"provide a value: inputs={{{each.name!r}: ...}}")
+            raise CannotVerify(reason, remedy=_provide(each))
     # integers and numerals may be indices or sizes, which models accept in small ranges only
     ranges = INTEGER_RANGES if any(map(_has_range, missing)) else INTEGER_RANGES[:1]
-    layouts = list(candidate_shapes(missing, _known_sizes(inputs, given)))
+    layouts = _generatable(missing, candidate_shapes(missing, _known_sizes(inputs, given)), samples)
     for integer_range, layout in product(ranges, layouts):
         attempt = []
         for sample in range(samples if missing else 1):
@@ -229,6 +251,40 @@ def generate_inputs(
                 feeds[each.name] = generate_values(kind, layout[each.name], sample, integer_range, random)
             attempt.append({**feeds, **given})
         yield attempt
+
+
+def _provide(missing: ModelInput) -> str:
+    """Return the remedy for an input without a generated value."""
+    example = f"--input {missing.name}=FILE{'.npz' if missing.is_sequence else ''}"
+    return f"provide a value: {example} (inputs={{{missing.name!r}: ...}} in Python)"
+
+
+def _generatable(
+    missing: Sequence[ModelInput], layouts: Iterable[InputShapes], samples: int
+) -> list[InputShapes]:
+    """Return the layouts below the limits of generated inputs; raise CannotVerify if there is none."""
+    all_layouts = list(layouts)
+    found = [each for each in all_layouts if _can_be_generated(each.values(), samples)]
+    if found or not all_layouts:
+        return found
+    shapes = all_layouts[0]
+    largest = max(missing, key=lambda each: (len(shapes[each.name]), _count(shapes[each.name])))
+    if all(len(shape) <= MAX_GENERATED_RANK for shape in shapes.values()):
+        largest = max(missing, key=lambda each: _count(shapes[each.name]))
+    shape = shape_to_string(shapes[largest.name])
+    reason = f"input {largest.name!r} with the shape {shape} is too large to generate values"
+    raise CannotVerify(reason, remedy=_provide(largest))
+
+
+def _can_be_generated(shapes: Iterable[tuple[int, ...]], samples: int) -> bool:
+    sizes = list(shapes)
+    has_ranks = all(len(shape) <= MAX_GENERATED_RANK for shape in sizes)
+    return has_ranks and samples * sum(map(_count, sizes)) <= MAX_GENERATED_ELEMENTS
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    """Return the number of elements, with sizes of 0 as 1: numpy limits the product of the others."""
+    return math.prod(size or 1 for size in shape)
 
 
 def _has_range(each: ModelInput) -> bool:
@@ -255,7 +311,7 @@ def _input(value: ValueInfoProto) -> ModelInput:
 def _convert(value: object, declared: ModelInput) -> object:
     """Return an array of the declared type and shape; values that are not tensors stay unchanged."""
     if isinstance(value, os.PathLike):
-        value = read_array(value, declared.name)
+        value = _read_sequence(value) if declared.is_sequence else read_array(value, declared.name)
     if declared.element_type is None:
         return value
     dtype = dtype_of(declared.element_type)
