@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from numbers import Integral
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -74,6 +75,9 @@ WITHOUT_REMEDY = "pass a domain such as com.microsoft, or an operator such as ai
 
 ONNX = "onnx"
 """The product whose releases are exact targets: they name versions of the format, and not of a program."""
+
+YAML_SUFFIX = ".yaml"
+"""Suffix of files that describe runtimes."""
 
 INF = sys.maxsize
 
@@ -255,11 +259,17 @@ def read_without(without: WithoutLike, registry: Registry) -> frozenset[Unwanted
     """Return the domains, and operators such as `ai.onnx.Gelu`, that a result may not contain.
 
     Raises:
-        UsageError: a name is that of the default domain, or is unknown and similar to a known name. Other
-            unknown names may be those of domains that only models define.
+        UsageError: a name is not a string, is that of the default domain, or is unknown and similar to a
+            known name. Other unknown names may be those of domains that only models define.
     """
-    names = {without} if isinstance(without, str) else set(without)
-    return frozenset(_operator_or_domain(str(each).strip(), registry) for each in names)
+    return frozenset(_operator_or_domain(each, registry) for each in _members(without))
+
+
+def _members(argument: object) -> Iterable[object]:
+    """Return the members of an argument that is one value or several."""
+    if isinstance(argument, str | bytes | bytearray) or not isinstance(argument, Iterable):
+        return (argument,)
+    return argument
 
 
 def read_recognize(recognize: RecognizeLike, registry: Registry) -> frozenset[str]:
@@ -289,7 +299,10 @@ def _recognizable(name: str, registry: Registry) -> str:
     return f"{domain}.{op_type}"
 
 
-def _operator_or_domain(name: str, registry: Registry) -> str:
+def _operator_or_domain(name: object, registry: Registry) -> str:
+    if not isinstance(name, str):
+        raise UsageError(f"{name!r} is not the name of an operator or domain", remedy=WITHOUT_REMEDY)
+    name = name.strip()
     if name in ("", DEFAULT_DOMAIN):
         reason = f"{name!r} is not an operator or domain that other operators can express"
         raise UsageError(reason, remedy=WITHOUT_REMEDY)
@@ -388,8 +401,8 @@ def _read_ir_version(requested: IrVersionLike) -> int | Literal["keep"] | None:
 
 
 def _parts(target: PlainTarget, registry: Registry) -> Iterator[TargetPart]:
-    if isinstance(target, int) and not isinstance(target, bool):
-        yield TargetPart({DEFAULT_DOMAIN: target})
+    if isinstance(target, Integral) and not isinstance(target, bool):  # also an integer of numpy
+        yield TargetPart({DEFAULT_DOMAIN: int(target)})
     elif isinstance(target, str):
         yield _read_text(target.strip(), registry)
     elif isinstance(target, Mapping):
@@ -407,6 +420,10 @@ def _read_text(text: str, registry: Registry) -> TargetPart:
         return TargetPart({canonical_domain(domain): int(version)})
     if equals:
         raise UsageError(f"{text!r} is not a target", remedy="write a domain's opset as ai.onnx.ml=3")
+    if text.endswith(YAML_SUFFIX):
+        reason = f"{text!r} is not a target: targets are opsets and releases"
+        remedy = f"use `opshift fit IN OUT --runtime {text}`, or give the newest opset in this file"
+        raise UsageError(reason, remedy=remedy)
     found = _release_named(text, registry)
     if found is not None:
         return found
@@ -475,7 +492,7 @@ def _is_number(text: str) -> bool:
 
 def _validated(opsets: Mapping[str, Any], registry: Registry) -> dict[str, int]:
     for domain, opset in opsets.items():
-        if not isinstance(opset, int) or isinstance(opset, bool):
+        if not isinstance(opset, Integral) or isinstance(opset, bool):
             raise UsageError(f"{opset!r} is not an opset version of {domain}", remedy=EXAMPLE_REMEDY)
-        registry.require_opset(opset, domain)
-    return dict(opsets)
+        registry.require_opset(int(opset), domain)
+    return {domain: int(opset) for domain, opset in opsets.items()}

@@ -103,8 +103,8 @@ class Report(FrozenRecord):
             applied does not count rewrites for the IR version and Constant nodes.
         sizes: size of the model file before and after, in bytes; `None` after a refusal, and for a model in
             memory, which would have to be serialized.
-        kept_operators: number of unchanged nodes by operator, the most frequent first; empty except in
-            `opshift plan`.
+        kept_operators: number of unchanged nodes by operator, the most frequent first; only `opshift plan`
+            counts them, and other reports are empty and omit them in JSON.
         model_version: new version of the model, such as `1.3.0`; `None` if it does not change.
         refusals: nodes and features that cannot be converted; empty after a conversion.
         concessions: kind and reason of each allowed inexact conversion.
@@ -234,7 +234,10 @@ class Report(FrozenRecord):
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        return {**asdict(self), "refusal_groups": [each.as_dict() for each in self.refusal_groups()]}
+        data = {**asdict(self), "refusal_groups": [each.as_dict() for each in self.refusal_groups()]}
+        if self.kept and not self.kept_operators:  # not counted, see `plan_with_cost`
+            del data["kept_operators"]
+        return data
 
 
 def conversion_report(plan: Plan, result: ModelProto | None, options: Options) -> Report:

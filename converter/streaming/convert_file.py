@@ -19,6 +19,7 @@ from opshift.converter.streaming.external_data import (
     files_to_transfer,
     is_name_of_weights,
     require_files,
+    require_handling,
     require_not_overwritten,
     transfer_files,
     unknown_folder,
@@ -63,9 +64,10 @@ def convert_file(
         ConversionRefused, IllegalModel, UnknownOpset, UnknownDomain: as for `convert_version`.
         InvalidModel: the input is not a model, is truncated or changes during the conversion, or external
             data files are missing, too short or outside the model's folder.
-        UsageError: the target is invalid, or a file would be overwritten.
+        UsageError: the target or `external` is invalid, or a file would be overwritten.
         CannotWrite: the output cannot be written.
     """
+    require_handling(external)
     options = Options.of(target, **(arguments | {"inplace": True}))
 
     def convert_in_place(model: ModelProto) -> Report:

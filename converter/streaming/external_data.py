@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import Literal, get_args
 
 from opshift.converter.streaming.copy_ranges import copy_range
 from opshift.converter.streaming.weights import Weights
@@ -17,6 +17,7 @@ from opshift.model.atomic_files import AtomicFiles, raising_cannot_write
 from opshift.model.element_types import BY_NUMBER, byte_size
 from opshift.model.errors import InvalidModel, UsageError, not_utf8_error
 from opshift.model.file_formats import HEAD_SIZE, format_of
+from opshift.model.message_text import hint_at_similar
 from opshift.model.messages import TensorProto
 from opshift.model.offloaded_tensors import EXTERNAL, ExternalData, byte_count, read_external_data
 from opshift.model.progress import Progress
@@ -27,11 +28,20 @@ from opshift.stores.source_file import Source, SourceFile, open_source
 ExternalHandling = Literal["copy", "link", "keep"]
 """Handling of the files if the output is in another folder: copies, hard links, or nothing."""
 
+HANDLINGS: tuple[ExternalHandling, ...] = get_args(ExternalHandling)
+
 LOCATION_KEY = re.compile(rb"location")
 """Key of every external tensor; only tensors that contain it are parsed."""
 
 MAX_SEARCHED = 64 << 20
 """Maximum size of a file that is searched for the key as a whole; larger ones are mostly weights."""
+
+
+def require_handling(external: object) -> None:
+    """Raise UsageError for an unknown `external` argument."""
+    if external not in HANDLINGS:
+        reason = f"unknown external value {external!r}{hint_at_similar(str(external), HANDLINGS)}"
+        raise UsageError(reason, remedy=f"the allowed values are {', '.join(HANDLINGS)}")
 
 
 def external_files(message: bytes, place: str) -> Mapping[str, int]:

@@ -17,7 +17,7 @@ from support.toy_runtime import model, toy_runtime
 import opshift
 from fuzzing.corpus import model_paths
 from opshift.converter.convert import try_convert
-from opshift.model.errors import OpshiftError
+from opshift.model.errors import OpshiftError, UsageError
 
 TRY_CONVERT = "opshift.analysis.runs.try_convert"
 
@@ -165,6 +165,28 @@ def test_results_pickle_and_become_json() -> None:
     data = found.to_dict()
     assert json.loads(json.dumps(data)) == data
     assert [each["verdict"] for each in data["runtimes"]] == ["after conversion", "runs", "runs"]  # type: ignore[index, union-attr, call-overload]
+
+
+DEVICE = """
+runtime: device
+version: "1.0"
+extends: onnxruntime-1.31.1
+evidence: {kind: documentation, source: tests, date: 2026-11-23}
+"""
+
+
+def test_accepts_paths_of_files(tmp_path: Path) -> None:
+    path = tmp_path / "device.yaml"
+    path.write_text(DEVICE, "utf-8")
+    for runtimes in (path, [path], str(path), (str(path),)):
+        found = opshift.runs(model("y = Relu (x)"), runtimes)
+        assert [each.runtime for each in found.results] == ["device-1.0"]
+
+
+@pytest.mark.parametrize("runtimes", [5, b"tensorrt", [None], [["tensorrt"]]], ids=repr)
+def test_refuses_what_names_no_runtime(runtimes: Any) -> None:
+    with pytest.raises(UsageError, match="expected a Runtime, its name or the path of a YAML file"):
+        opshift.runs(model("y = Relu (x)"), runtimes)
 
 
 def test_refuses_unknown_runtimes() -> None:

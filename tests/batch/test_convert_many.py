@@ -17,6 +17,7 @@ from support.small_models import opset, save
 
 import opshift
 from opshift.model.errors import OpshiftError, UsageError
+from opshift.stores.find_models import FoundModel
 
 EXPECTED = {"converted": 8, "refused": 1, "failed": 1}
 
@@ -293,9 +294,9 @@ def test_conflicts_beyond_the_first_models_fail_alone(zoo: Path, monkeypatch: py
 def test_error_of_listing_does_not_lose_results(zoo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opshift.batch.convert_many.MODELS_BEFORE_START", 1)
 
-    def models(*_: object) -> Iterator[tuple[str, str]]:
-        yield "in/0/0.onnx", "0.onnx"
-        yield "in/1/1.onnx", "1.onnx"
+    def models(*_: object) -> Iterator[FoundModel]:
+        yield FoundModel("in/0/0.onnx", "0.onnx")
+        yield FoundModel("in/1/1.onnx", "1.onnx")
         raise UsageError("cannot be listed")
 
     monkeypatch.setattr("opshift.batch.convert_many.find_models", models)
@@ -309,10 +310,10 @@ def test_sources_are_read_lazily(zoo: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("opshift.batch.convert_many.MODELS_BEFORE_START", 2)
     named: list[str] = []
 
-    def models(*_: object) -> Iterator[tuple[str, str]]:
+    def models(*_: object) -> Iterator[FoundModel]:
         for number in range(100):
             named.append(f"{number}.onnx")
-            yield str(save(Path("many", named[-1]))), named[-1]
+            yield FoundModel(str(save(Path("many", named[-1]))), named[-1])
 
     monkeypatch.setattr("opshift.batch.convert_many.find_models", models)
     running = opshift.convert_many("many", 17, "out")

@@ -15,6 +15,7 @@ import pytest
 from support.small_models import save
 
 import opshift
+from opshift.stores.find_models import FoundModel
 from zoos.s3_server import Server, s3_server
 
 FOUND = {"converted": 4, "refused": 1, "failed": 1}
@@ -157,9 +158,9 @@ def test_names_that_are_no_paths_fail_alone(
 ) -> None:
     good = save(tmp_path / "good.onnx", "Relu")
 
-    def models(*_: object) -> Iterator[tuple[str, str]]:
-        yield f"memory://in/{key}", key
-        yield str(good), "good.onnx"
+    def models(*_: object) -> Iterator[FoundModel]:
+        yield FoundModel(f"memory://in/{key}", key)
+        yield FoundModel(str(good), "good.onnx")
 
     monkeypatch.setattr("opshift.batch.convert_many.find_models", models)
     found = list(opshift.convert_many("memory://in", 17, tmp_path / "out"))

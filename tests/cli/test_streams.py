@@ -25,6 +25,7 @@ from opshift.converter.convert import convert_version
 
 COMMAND = " ".join(OPSHIFT)
 TO_STDOUT = ("-", "-t", "17")
+NO_SPACE = "No space left on device"
 
 
 def run_in_shell(script: str) -> subprocess.CompletedProcess[bytes]:
@@ -195,6 +196,42 @@ def test_reports_a_full_disk(old_model: Path) -> None:
         done = subprocess.run(command, stdout=full, stderr=PIPE, check=False)
     assert done.returncode == 1
     assert done.stderr == b"error: <stdout>: cannot be written: No space left on device\n"
+
+
+FULL = {
+    "plan": (("plan", "old.onnx", "-t", "17"), 1, NO_SPACE),
+    "plan of several models": (("plan", "old.onnx", "new.onnx", "-t", "17"), 1, NO_SPACE),
+    "refused plan": (("plan", "new.onnx", "-t", "6"), 1, NO_SPACE),
+    "missing model": (("plan", "nope.onnx", "-t", "17"), 2, "nope.onnx: file does not exist"),
+    "unknown opset": (("plan", "old.onnx", "-t", "99"), 2, "there is no opset 99 of ai.onnx"),
+    "unknown option": (("plan", "old.onnx", "--bad"), 2, "No such option: --bad"),
+    "check": (("check", "old.onnx"), 1, NO_SPACE),
+    "check of several models": (("check", "old.onnx", "new.onnx"), 1, NO_SPACE),
+    "reach": (("reach", "old.onnx"), 1, NO_SPACE),
+    "runs": (("runs", "old.onnx", "-r", "onnxruntime-1.20.1"), 1, NO_SPACE),
+    "doctor": (("doctor", "old.onnx"), 1, NO_SPACE),
+    "inspect": (("inspect", "old.onnx"), 1, NO_SPACE),
+    "compare": (("compare", "old.onnx", "new.onnx"), 1, NO_SPACE),
+    "convert": (("convert", "old.onnx", "out.onnx", "-f", "-t", "17"), 1, NO_SPACE),
+    "convert of several models": (("convert", "old.onnx", "new.onnx", "-o", "out", "-t", "17"), 1, NO_SPACE),
+    "simplify": (("simplify", "old.onnx", "out.onnx", "-f"), 1, NO_SPACE),
+    "fit": (("fit", "old.onnx", "out.onnx", "-f", "-r", "onnxruntime-1.20.1"), 1, NO_SPACE),
+    "targets": (("targets",), 1, NO_SPACE),
+    "explain": (("explain", "Unsupported model IR version: 10"), 1, NO_SPACE),
+}
+
+
+@pytest.mark.some_cases(6)
+@pytest.mark.parametrize(("arguments", "code", "message"), FULL.values(), ids=FULL)
+def test_prints_one_error_if_stdout_is_full(
+    arguments: tuple[str, ...], code: int, message: str, old_model: Path, new_model: Path
+) -> None:
+    for form in "text", "json":
+        with open("/dev/full", "wb") as full:
+            command = [*OPSHIFT, *arguments, "--format", form]
+            done = subprocess.run(command, stdout=full, stderr=PIPE, text=True, check=False)
+        errors = [line for line in done.stderr.splitlines() if not line.startswith(("  help: ", "Usage: "))]
+        assert (done.returncode, errors) == (code, [f"error: {message}"]), form
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

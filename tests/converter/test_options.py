@@ -116,6 +116,10 @@ READ: list[tuple[str, TargetLike, Mapping[str, int], int | None]] = [
         {ONNX: default_registry().newest_opset(ONNX)},
         None,
     ),
+    ("integer of numpy", np.int64(17), {ONNX: 17}, None),  # type: ignore[list-item]
+    ("unsigned integer of numpy", np.uint8(17), {ONNX: 17}, None),  # type: ignore[list-item]
+    ("mapping to an integer of numpy", {"": np.int32(17)}, {ONNX: 17}, None),
+    ("list of integers of numpy", [np.int64(17)], {ONNX: 17}, None),  # type: ignore[list-item]
     ("number as a string", "17", {ONNX: 17}, None),
     ("number with white space", " 17\n", {ONNX: 17}, None),
     ("mapping", {"": 17, ML: 3}, {ONNX: 17, ML: 3}, None),
@@ -150,6 +154,7 @@ READ: list[tuple[str, TargetLike, Mapping[str, int], int | None]] = [
 def test_reads_targets(target: TargetLike, opsets: Mapping[str, int], ir_version: int | None) -> None:
     parsed = read_target(target, default_registry())
     assert parsed.opsets == opsets
+    assert {type(each) for each in parsed.opsets.values()} == {int}
     assert parsed.ir_version == ir_version
 
 
@@ -215,6 +220,11 @@ def test_the_report_says_which_opset_stays() -> None:
 
 INVALID: list[tuple[str, TargetLike, type[OpshiftError], str]] = [
     ("boolean", False, UsageError, "False is not a target"),
+    ("boolean of numpy", np.bool_(True), UsageError, "np.True_ is not a target"),  # type: ignore[list-item]
+    ("boolean in a mapping", {"": True}, UsageError, "True is not an opset version"),
+    ("float of numpy", np.float64(17), UsageError, "is not a target"),  # type: ignore[list-item]
+    ("file of a runtime", "dev.yaml", UsageError, "targets are opsets and releases"),
+    ("file of a runtime in a list", ["17", "dev.yaml"], UsageError, "targets are opsets and releases"),
     ("future opset", "99", UnknownOpset, "no opset 99 of ai.onnx"),
     ("opset 0", {"": 0}, UnknownOpset, "no opset 0 of ai.onnx"),
     ("negative opset", "-1", UnknownOpset, "no opset -1 of ai.onnx"),

@@ -37,6 +37,13 @@ def model() -> onnx.ModelProto:
     return parsed
 
 
+@pytest.mark.parametrize("target", [10, 13])
+def test_json_omits_operators_that_were_not_counted(target: int) -> None:
+    data = convert(model(), target).report.as_dict()
+    assert data["kept"] > 0
+    assert "kept_operators" not in data
+
+
 def refused_model() -> onnx.ModelProto:
     parsed: onnx.ModelProto = parser.parse_model("""
     <ir_version: 8, opset_import: ["": 10]>

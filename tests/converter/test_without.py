@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -105,6 +106,22 @@ def test_refuses_names(without: str, reason: str) -> None:
     with pytest.raises(UsageError, match=reason) as caught:
         convert_version(model, 20, without=without)
     assert caught.value.remedy == "pass a domain such as com.microsoft, or an operator such as ai.onnx.Gelu"
+
+
+@pytest.mark.parametrize(
+    ("without", "reason"),
+    [
+        ([1], "1 is not the name of an operator or domain"),
+        (1, "1 is not the name of an operator or domain"),
+        (b"com.microsoft", "b'com.microsoft' is not the name"),
+        (["com.microsoft", b"com.acme"], "b'com.acme' is not the name"),
+        ([["Gelu"]], r"\['Gelu'\] is not the name"),
+        ([None], "None is not the name"),
+    ],
+)
+def test_refuses_what_is_not_a_name(without: Any, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        convert_version("missing.onnx", 20, without=without)
 
 
 def test_refuses_reversible_conversions() -> None:

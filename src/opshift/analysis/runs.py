@@ -27,7 +27,7 @@ from opshift.model.plain_data import Json, json_values
 from opshift.model.shared_data import FrozenRecord
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry, default_registry
-from opshift.registry.runtimes.files import get_runtime, runtime_files
+from opshift.registry.runtimes.files import RuntimeLike, runtime_files, runtime_of
 from opshift.registry.runtimes.runtime import Runtime
 from opshift.runtimes.check_support import ModelSupport, RuntimeCheck
 from opshift.runtimes.model_nodes import ModelNode, ModelNodes, ordered
@@ -101,7 +101,7 @@ class Runs(FrozenRecord):
 @reading_onnx_ir
 def runs(
     model: ModelLike,
-    runtimes: str | Runtime | Iterable[str | Runtime] | None = None,
+    runtimes: RuntimeLike | Iterable[RuntimeLike] | None = None,
     *,
     registry: Registry | None = None,
 ) -> Runs:
@@ -115,14 +115,13 @@ def runs(
 
     Raises:
         InvalidModel: the model cannot be read.
-        UsageError: there is no data about a runtime.
+        UsageError: an argument does not name a runtime, or there is no data about it.
     """
-    if isinstance(runtimes, str | Runtime):
+    if runtimes is None:
+        runtimes = runtime_files()
+    elif isinstance(runtimes, str | bytes) or not isinstance(runtimes, Iterable):
         runtimes = (runtimes,)
-    chosen = [
-        each if isinstance(each, Runtime) else get_runtime(each)
-        for each in (runtime_files() if runtimes is None else runtimes)
-    ]
+    chosen = [runtime_of(each) for each in runtimes]
     with _small(model) as source:
         candidates = _Candidates(source, registry or default_registry())
         results = tuple(candidates.results(chosen))

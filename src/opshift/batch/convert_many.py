@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import closing, suppress
 from functools import partial
@@ -11,7 +11,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple, Unpack
 
-from opshift.batch.convert_model import convert_model, failure
+from opshift.batch.arguments import PathLike, PathsLike, number_of_jobs, settings_of, source_names
+from opshift.batch.convert_model import convert_model, failure, with_data
+from opshift.batch.file_states import full_name
 from opshift.batch.ledger import Ledger, ledger_location
 from opshift.batch.options_digest import options_digest
 from opshift.batch.outcome import STARTED, ModelOutcome, Task
@@ -27,30 +29,29 @@ from opshift.batch.run_chunks import WORKER_LOST, LostTask, run_chunks
 from opshift.batch.settings import Settings
 from opshift.converter.element_types.requested_types import TypesLike
 from opshift.converter.options import (
-    EVERY_OPERATOR,
     AllowLike,
     Flags,
     IrVersionLike,
-    PlainTarget,
     RecognizeLike,
     TargetLike,
     WithoutLike,
-    names_on,
-    split_target,
 )
+from opshift.converter.shape_arguments import ShapesLike
 from opshift.converter.streaming.external_data import ExternalHandling, external_locations
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.locations import is_url
 from opshift.stores.find_models import FoundModel, find_models
+from opshift.stores.locations import folder_location
 
 MODELS_BEFORE_START = 1_000
 """Number of models whose files are checked before any is converted: their conflicts end the run."""
 
-PathLike = str | os.PathLike[str]
+MAX_DATA_USERS = 100
+"""Maximum number of data files with other users that a task has if those of its model are unknown."""
 
 
 def convert_many(
-    sources: PathLike | Iterable[PathLike],
+    sources: PathsLike,
     target: TargetLike | None,
     out: PathLike,
     *,
@@ -58,16 +59,16 @@ def convert_many(
     jobs: int | None = None,
     ledger: PathLike | None = None,
     skip_existing: bool = False,
-    allow: AllowLike = (),
+    allow: AllowLike | None = (),
     ir_version: IrVersionLike = None,
-    shapes: Iterable[str] = (),
+    shapes: ShapesLike | None = (),
     without: WithoutLike = (),
-    types: TypesLike = (),
-    recognize: RecognizeLike = (),
+    types: TypesLike | None = (),
+    recognize: RecognizeLike | None = (),
     external: ExternalHandling = "copy",
     force: bool = False,
-    opsets: Iterable[PathLike] = (),
-    adapters: Iterable[PathLike] = (),
+    opsets: PathsLike | None = (),
+    adapters: PathsLike | None = (),
     verify: bool = False,
     **flags: Unpack[Flags],
 ) -> Generator[ModelOutcome]:
@@ -85,75 +86,54 @@ def convert_many(
         executor: runs the conversions: any executor of the interface of `concurrent.futures`, such as
             `dask.distributed.Client.get_executor()`. Its workers need opshift, and the same paths.
         jobs: without an executor, the number of processes; 1 by default, which converts in this process.
+            Each process imports the script: more than one need a call below `if __name__ == "__main__":`.
             For an executor, the number of chunks of models that it gets at a time.
         ledger: the file that records outcomes; `opshift-ledger.jsonl` in `out` by default. In a store, the
             folder `opshift-ledger`, whose objects have the outcomes of about a second each.
         skip_existing: skip models whose output exists and is not in the ledger; by default they fail.
         allow: as for `convert_version`.
         ir_version: as for `convert_version`.
-        shapes: texts such as `"x=2,3,H,?"`.
+        shapes: as for `convert_version`.
         without: as for `convert_version`.
         types: as for `convert_version`.
         recognize: as for `convert_version`.
         external: as for `convert_file`.
         force: replace files that no earlier run with the ledger wrote.
-        opsets: definitions of private domains, as for `--opsets`.
-        adapters: Python files with adapters, as for `--adapters`.
+        opsets: paths of definitions of private domains, as for `--opsets`.
+        adapters: paths of Python files with adapters, as for `--adapters`.
         verify: run both models on the same inputs, and write nothing unless the outputs agree.
         flags: all arguments of `convert_version` that are on or off, except `inplace`.
 
     Raises:
         UsageError: an argument is invalid, a source is missing, or two of the first models have the same
-            output; nothing was converted. Or another run uses the ledger.
+            output; nothing was converted. Or another run uses the ledger, or no process of `jobs` starts.
         CannotWrite: the ledger cannot be written.
         OpshiftError: the executor does not accept tasks any more.
     """
-    opsets_wanted, ir_version = split_target(target, ir_version)
-    settings = Settings(
-        target=tuple(_texts(opsets_wanted)),
-        ir_version=None if ir_version is None else str(ir_version),
-        allow=tuple([allow] if isinstance(allow, str) else allow),
-        shapes=tuple(shapes),
-        without=tuple([without] if isinstance(without, str) else without),
-        types=tuple(_changed_types(types)),
-        recognize=tuple(_recognized(recognize)),
+    settings = settings_of(
+        target,
+        allow=allow,
+        ir_version=ir_version,
+        shapes=shapes,
+        without=without,
+        types=types,
+        recognize=recognize,
         external=external,
         force=force,
-        opsets=tuple(map(Path, opsets)),
-        adapters=tuple(map(Path, adapters)),
+        opsets=opsets,
+        adapters=adapters,
         verify=verify,
-        flags=names_on(flags),
+        flags=flags,
     )
-    names = [sources] if isinstance(sources, str | os.PathLike) else sources
+    jobs = number_of_jobs(jobs)
     batch = Batch(
-        find_models([os.fspath(each) for each in names]),
+        find_models(source_names(sources)),
         os.fspath(out),
         settings,
         None if ledger is None else os.fspath(ledger),
         skip_existing,
     )
     return batch.run(jobs, executor)
-
-
-def _recognized(recognize: RecognizeLike) -> Iterable[str]:
-    if isinstance(recognize, bool):
-        return [EVERY_OPERATOR] if recognize else []
-    return [recognize] if isinstance(recognize, str) else recognize
-
-
-def _changed_types(types: TypesLike) -> Iterable[str]:
-    if isinstance(types, Mapping):
-        return [f"{old}={new}" for old, new in types.items()]
-    return [types] if isinstance(types, str) else types
-
-
-def _texts(target: PlainTarget | None) -> Iterator[str]:
-    if isinstance(target, int | str):
-        yield str(target)
-    elif isinstance(target, Mapping):
-        yield from (f"{domain}={version}" for domain, version in target.items())
-    else:
-        yield from map(str, target or ())
 
 
 class Batch(NamedTuple):
@@ -170,16 +150,17 @@ class Batch(NamedTuple):
         digest = options_digest(self.settings)
         if not is_url(self.out) and os.path.lexists(self.out) and not os.path.isdir(self.out):
             raise UsageError("is not a folder", place=self.out, remedy="name a folder with --out")
-        claimed = self._claimed(Destinations())
+        destinations = Destinations()
+        claimed = self._claimed(destinations)
         first = list(islice(claimed, MODELS_BEFORE_START))
         error = next((each.error for each in first if each.is_conflict), None)
         if error is not None:
             raise error
-        return self._outcomes(chain(first, claimed), digest, jobs, executor)
+        return self._outcomes(chain(first, claimed), destinations, digest, jobs, executor)
 
     def _claimed(self, destinations: Destinations) -> Iterator[_Model]:
         out, first_root = _folder(self.out), None
-        for source, relative in self.models:
+        for source, relative, problem in self.models:
             root = _folder(source.removesuffix(relative) or ".")
             if root != out and out.startswith(root) and without_links(source).startswith(out):
                 continue  # the result of an earlier run into a folder inside the source folder
@@ -187,8 +168,15 @@ class Batch(NamedTuple):
             is_remote = is_url(source) or is_url(self.out)
             # claims do not have the data files of objects; those below one folder stay apart
             model = _Model(
-                source, os.path.join(self.out, relative.lstrip("/")), (), not is_remote or root == first_root
+                source,
+                os.path.join(self.out, relative.lstrip("/")),
+                (),
+                not is_remote or root == first_root,
+                problem,
             )
+            if problem is not None:
+                yield model
+                continue
             try:
                 output = output_location(self.out, relative)
             except OpshiftError as error:  # concerns this model alone
@@ -202,7 +190,12 @@ class Batch(NamedTuple):
             yield model
 
     def _outcomes(
-        self, models: Iterable[_Model], digest: str, jobs: int | None, executor: Executor | None
+        self,
+        models: Iterable[_Model],
+        destinations: Destinations,
+        digest: str,
+        jobs: int | None,
+        executor: Executor | None,
     ) -> Generator[ModelOutcome]:
         location = self.ledger or ledger_location(self.out)
         if self.ledger is None and not is_url(location):
@@ -211,7 +204,7 @@ class Batch(NamedTuple):
         existing = foreign_objects(self.out, ledger)
         chunks = run_chunks(
             partial(convert_model, self.settings, digest),
-            (self._task(each, ledger, existing) for each in models),
+            (self._task(each, ledger, destinations, existing) for each in models),
             jobs=jobs,
             executor=executor,
             on_error=_remove_unfinished_of,
@@ -226,7 +219,9 @@ class Batch(NamedTuple):
         finally:
             ledger.close(is_complete=is_complete)
 
-    def _task(self, model: _Model, ledger: Ledger, existing: Container[str]) -> Task:
+    def _task(
+        self, model: _Model, ledger: Ledger, destinations: Destinations, existing: Container[str]
+    ) -> Task:
         source, output, data, may_copy_data, error, _ = model
         entry = ledger.entry(output)
         if entry is not None and entry.status == STARTED:
@@ -238,7 +233,28 @@ class Batch(NamedTuple):
         if is_started:
             ledger.start(source, output)
         skips = self.skip_existing
-        return Task(source, output, entry, data, may_copy_data, may_replace, skips, is_started, error)
+        users = {
+            path: user
+            for path, user in self._data_users(model, ledger)
+            # a conversion of this run replaces that output, and its data files were compared
+            if not destinations.is_output(user) and (is_url(user) or os.path.lexists(user))
+        }
+        return Task(source, output, entry, data, may_copy_data, may_replace, skips, is_started, error, users)
+
+    def _data_users(self, model: _Model, ledger: Ledger) -> Iterator[tuple[str, str]]:
+        """Yield data files of an output that other outputs of the ledger use, read from another source."""
+        if self.settings.external == "keep" or model.error is not None:
+            return
+        if is_url(model.source):  # only the conversion reads the names of its data files
+            folders = (folder_location(each) for each in (model.output, model.source))
+            yield from islice(ledger.data_users_below(model.output, *folders), MAX_DATA_USERS)
+            return
+        copies = zip(*(with_data(each, model.data) for each in (model.output, model.source)), strict=True)
+        pairs = list(copies)[1:]
+        if self.settings.types and pairs:
+            pairs = [(f"{model.output}.data", model.source)]
+        for path, source in pairs:
+            yield from ((full_name(path), user) for user in ledger.data_users(model.output, path, source))
 
 
 class _Model(NamedTuple):

@@ -18,7 +18,7 @@ from opshift.converter.errors import ConversionRefused
 from opshift.converter.options import Options
 from opshift.converter.report import Report, conversion_report
 from opshift.converter.streaming.convert_file import converting
-from opshift.converter.streaming.external_data import external_locations, require_files
+from opshift.converter.streaming.external_data import data_exists, external_locations, require_files
 from opshift.converter.streaming.external_weights import relocate_external_data
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
 from opshift.model.file_formats import unreadable
@@ -42,7 +42,7 @@ def convert_model(settings: Settings, digest: str, task: Task) -> ModelOutcome:
     try:
         outcome = _known_outcome(settings, digest, task) or _convert_or_refuse(settings, digest, task)
     except OpshiftError as error:
-        outcome = failure(task, error)
+        outcome = failure(task, _error_with_user(task, error))
     except OSError as error:
         outcome = _system_failure(task, error)
     except Exception as error:  # a bug must not stop the other models
@@ -63,6 +63,20 @@ def _system_failure(task: Task, error: OSError) -> ModelOutcome:
 def failure(task: Task, error: OpshiftError, name: str = "") -> ModelOutcome:
     """Return the outcome of a model that was not converted; `name` replaces the name of the error's class."""
     return ModelOutcome(task.source, task.output, "failed", ModelError.of(error, name))
+
+
+def _error_with_user(task: Task, error: OpshiftError) -> OpshiftError:
+    """Name the other output of the ledger that uses a data file, in the error that the file exists."""
+    place = str(error.place)
+    user = task.data_users.get(full_name(place))
+    if user is None or error.reason != data_exists(place).reason:
+        return error
+    reason = f"contains weights of {user}, and other weights of the model would replace it"
+    remedy = (
+        "convert the models into separate folders; or replace the file with --force, and convert the other "
+        "model again into another folder"
+    )
+    return UsageError(reason, place=place, remedy=remedy)
 
 
 def _known_outcome(settings: Settings, digest: str, task: Task) -> ModelOutcome | None:
@@ -96,18 +110,21 @@ def _adopted_outcome(settings: Settings, digest: str, task: Task) -> ModelOutcom
     from opshift.converter.streaming.convert_object import is_copy
 
     data = tuple(external_locations(task.source))
-    states = states_of(_with_data(task.source, data))
+    states = states_of(with_data(task.source, data))
     if found.get(SOURCE_KEY) != states[full_name(task.source)].digest:
         return None
     copied = data if settings.external != "keep" else ()
-    copies = _with_data(task.output, copied)
+    copies = with_data(task.output, copied)
     if not all(
         exists(new) and is_copy(new, old)
-        for new, old in zip(copies[1:], _with_data(task.source, copied)[1:], strict=True)
+        for new, old in zip(copies[1:], with_data(task.source, copied)[1:], strict=True)
     ):
         return None
     files = {**states, **states_of(copies)}
-    return ModelOutcome(task.source, task.output, "converted", external_data=data, files=files)
+    output_data = _output_data(task, copied, data)
+    return ModelOutcome(
+        task.source, task.output, "converted", external_data=data, files=files, output_data=output_data
+    )
 
 
 def _is_proven(entry: Entry, task: Task) -> bool:
@@ -126,7 +143,7 @@ def _convert_or_refuse(settings: Settings, digest: str, task: Task) -> ModelOutc
     # before the conversion: if a file changes in the meantime, the next run sees another state
     if not is_url(task.source):  # with the errors of the conversion of one model
         require_files(dict.fromkeys(task.data, 0), Path(task.source).parent)
-    states = states_of(_with_data(task.source, task.data))
+    states = states_of(with_data(task.source, task.data))
     try:
         return _convert(settings, options, digest, task, states)
     except (ConversionRefused, IllegalModel) as error:
@@ -145,7 +162,8 @@ def _convert(
     if not is_url(task.output):
         require_no_link(task.output)
         Path(task.output).parent.mkdir(parents=True, exist_ok=True)
-    may_replace_data = settings.force or (task.entry is not None and task.entry.owns_output)
+    is_owned = task.entry is not None and task.entry.owns_output
+    may_replace_data = settings.force or (is_owned and not task.data_users)
     conversion = converting(
         task.source,
         task.output,
@@ -166,13 +184,13 @@ def _convert(
             reason = "has data files, and models of several folders are converted to one folder"
             remedy = "convert each folder separately, or keep the data files: --external keep"
             raise UsageError(reason, place=task.source, remedy=remedy)
-        states = {**states_of(_with_data(task.source, data)[1:]), **states}
+        states = {**states_of(with_data(task.source, data)[1:]), **states}
         if settings.verify and written.path:
             result = read_model(written.path)
             verification = verify_file(
                 task.source, result, settings, options.registry, data_file=written.data_file
             )
-    files = {**states, **states_of(_with_data(task.output, copied))}
+    files = {**states, **states_of(with_data(task.output, copied))}
     report = written.report
     is_same = (
         report.sizes is not None
@@ -181,10 +199,31 @@ def _convert(
     )
     is_same = is_same and not report.opsets and not report.changed and len(set(report.ir_version)) == 1
     status: Status = "unchanged" if is_same else "converted"
-    return ModelOutcome(task.source, task.output, status, None, report, verification, data, files)
+    output_data = _output_data(task, copied, data)
+    return ModelOutcome(
+        task.source,
+        task.output,
+        status,
+        None,
+        report,
+        verification,
+        data,
+        files,
+        output_data=output_data,
+    )
 
 
-def _with_data(model: str, data: tuple[str, ...]) -> list[str]:
+def _output_data(task: Task, written: tuple[str, ...], data: tuple[str, ...]) -> dict[str, str]:
+    """Return the data files of an output, with the files that they were read from.
+
+    The file of a model whose element types were converted has elements of all files of the source.
+    """
+    places = with_data(task.output, written)[1:]
+    sources = [with_data(task.source, (name,))[1] if name in data else task.source for name in written]
+    return {full_name(place): full_name(source) for place, source in zip(places, sources, strict=True)}
+
+
+def with_data(model: str, data: tuple[str, ...]) -> list[str]:
     """Return the locations of a model and of its data files, which are relative to its folder."""
     if is_url(model):
         return [model, *(join(folder_location(model), each) for each in data)]

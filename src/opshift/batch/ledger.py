@@ -186,6 +186,10 @@ class Ledger:
         # on disk beyond a few megabytes, because there may be millions of models
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._index.execute("CREATE TABLE entries (output BLOB PRIMARY KEY, line BLOB)")
+        # all outputs that use a data file have it with the same digest
+        columns = "path BLOB, output BLOB, source BLOB, digest TEXT, PRIMARY KEY (path, output)"
+        self._index.execute(f"CREATE TABLE data ({columns})")
+        self._index.execute("CREATE INDEX data_of_outputs ON data (output)")
         self._file = ledger_storage(location)
         self._index.execute("BEGIN")
         for line in self._file.read():
@@ -196,8 +200,15 @@ class Ledger:
         self._lines += 1
         parsed = Entry.parse(line)
         if parsed is not None:
-            output, _ = parsed
-            self._index.execute("INSERT OR REPLACE INTO entries VALUES (?, ?)", (_key(output), line))
+            output, entry = parsed
+            key = _key(output)
+            self._index.execute("INSERT OR REPLACE INTO entries VALUES (?, ?)", (key, line))
+            self._index.execute("DELETE FROM data WHERE output = ?", (key,))
+            for path, (source, digest) in entry.data.items():
+                # a file that was replaced is no longer that of the outputs that used it
+                self._index.execute("DELETE FROM data WHERE path = ? AND digest != ?", (_key(path), digest))
+                row = (_key(path), key, _key(source), digest)
+                self._index.execute("INSERT INTO data VALUES (?, ?, ?, ?)", row)
 
     def entry(self, output: str) -> Entry | None:
         """Return the entry of an output."""
@@ -205,6 +216,25 @@ class Ledger:
         found = self._index.execute("SELECT line FROM entries WHERE output = ?", (key,)).fetchone()
         parsed = Entry.parse(found[0]) if found else None
         return parsed[1] if parsed else None
+
+    def data_users(self, output: str, path: str, source: str) -> Iterator[str]:
+        """Yield the other outputs that use a data file which was not read from `source`."""
+        values = (_key(full_name(each)) for each in (path, output, source))
+        query = "SELECT output FROM data WHERE path = ? AND output != ? AND source != ?"
+        yield from (_name(found) for (found,) in self._index.execute(query, tuple(values)).fetchall())
+
+    def data_users_below(self, output: str, folder: str, source: str) -> Iterator[tuple[str, str]]:
+        """Yield data files in a folder, with other outputs that did not read them from `source`.
+
+        Only the conversion of an object reads the names of its data files.
+        """
+        below, read = (_key(f"{full_name(each).rstrip('/')}/") for each in (folder, source))
+        query = (
+            "SELECT path, output FROM data WHERE substr(path, 1, ?) = ? AND output != ? "
+            "AND source != CAST(? || substr(path, ?) AS BLOB)"
+        )
+        values = (len(below), below, _key(full_name(output)), read, len(below) + 1)
+        yield from ((_name(path), _name(found)) for path, found in self._index.execute(query, values))
 
     def start(self, source: str, output: str) -> None:
         """Record that an output that the ledger does not own may be written from here on.
@@ -217,10 +247,19 @@ class Ledger:
     def add(self, outcomes: Iterable[tuple[Task, ModelOutcome]], options: str) -> None:
         """Append the lines of outcomes, unless the ledger has them."""
         self._write(
-            _record(task, outcome, options)
+            _record(task, outcome, options) | {"data": self._data(outcome)}
             for task, outcome in outcomes
             if task.is_started or not outcome.from_ledger
         )
+
+    def _data(self, outcome: ModelOutcome) -> dict[str, tuple[str, str]]:
+        if outcome.status in WRITTEN:
+            found = outcome.output_data.items()
+            return {path: (source, outcome.files[path].digest) for path, source in found}
+        # the output of an earlier run may still exist, with these files
+        query = "SELECT path, source, digest FROM data WHERE output = ?"
+        rows = self._index.execute(query, (_key(full_name(outcome.output)),))
+        return {_name(path): (_name(source), digest) for path, source, digest in rows}
 
     def _write(self, entries: Iterable[Mapping[str, object]]) -> None:
         lines = [f"{without_secrets(json.dumps(each))}\n".encode() for each in entries]
@@ -250,6 +289,10 @@ def ledger_storage(location: str) -> LedgerFile | LedgerSegments:
 def _key(name: str) -> bytes:
     """Return the name of an output in the ledger, as bytes: a path may not be valid Unicode."""
     return without_secrets(name).encode(errors="surrogatepass")
+
+
+def _name(key: bytes) -> str:
+    return key.decode(errors="surrogatepass")
 
 
 def _record(task: Task, outcome: ModelOutcome, options: str) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
@@ -74,6 +75,7 @@ class ModelOutcome(FrozenRecord):
         files: digests of all files that were read and written.
         seconds: time of the conversion.
         from_ledger: whether an earlier run had this outcome, and this run did nothing.
+        output_data: data files of the output, each with the file that it was read from.
     """
 
     source: str
@@ -86,6 +88,7 @@ class ModelOutcome(FrozenRecord):
     files: FileStates = field(default_factory=dict)
     seconds: float = 0.0
     from_ledger: bool = False
+    output_data: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def source_digest(self) -> str | None:
@@ -128,6 +131,7 @@ class Entry(FrozenRecord):
         files: the states of all files that were read and written.
         owns_output: whether a run with this ledger wrote, or may have written, the existing output.
         error: the error, if there was one.
+        data: data files of the output, each with its source and its digest.
     """
 
     status: str
@@ -135,6 +139,7 @@ class Entry(FrozenRecord):
     files: FileStates
     owns_output: bool
     error: ModelError | None = None
+    data: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, line: bytes) -> tuple[str, Entry] | None:
@@ -146,7 +151,10 @@ class Entry(FrozenRecord):
             error = ModelError(**data["error"]) if isinstance(data.get("error"), dict) else None  # type: ignore[arg-type]
             is_known = data.get("opshift") == package_version()
             options, status = str(data["options"]) if is_known else "", str(data["status"])
-            return str(data["output"]), cls(status, options, states, data["owns_output"] is True, error)
+            files = cast("dict[str, list[str]]", data.get("data", {}))
+            output_data = {str(path): (str(source), str(digest)) for path, (source, digest) in files.items()}
+            is_owned = data["owns_output"] is True
+            return str(data["output"]), cls(status, options, states, is_owned, error, output_data)
         return None
 
 
@@ -162,6 +170,8 @@ class Task(NamedTuple):
         skips_existing: whether a model with an output that must not be replaced is skipped.
         is_started: whether the ledger has an entry that the conversion was started.
         error: an error about its name, or about files that another model has, too.
+        data_users: data files of the output that other outputs of the ledger use with another content, with
+            one of these outputs.
     """
 
     source: str
@@ -173,3 +183,4 @@ class Task(NamedTuple):
     skips_existing: bool
     is_started: bool
     error: OpshiftError | None
+    data_users: Mapping[str, str]

@@ -114,6 +114,10 @@ class Destinations:
                     reason, remedy = f"is also an input file, of {reader}", "name another folder with --out"
                     raise UsageError(reason, place=path, remedy=remedy)
 
+    def is_output(self, path: str) -> bool:
+        """Return whether a file is the destination of a model or a data file so far."""
+        return self._get("output", without_links(path)) is not None
+
     def _first(self, role: str, path: str, source: str, model: str) -> tuple[str, str] | None:
         """Record a file unless it is known; return the source and the model that it was recorded with."""
         # bytes, because a path may have characters that are not Unicode

@@ -9,6 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from itertools import islice
 from typing import Generic, TypeVar
 
+from opshift.batch.errors import WorkersNotStarted
 from opshift.model.errors import OpshiftError
 
 Task = TypeVar("Task")
@@ -61,6 +62,7 @@ def run_chunks(
 
     Raises:
         OpshiftError: the executor does not accept tasks any more.
+        WorkersNotStarted: processes end when they start, as in a script without a main guard.
     """
     if executor is not None:
         yield from _run(executor, function, _Chunks(tasks), jobs or CHUNKS_IN_FLIGHT, on_error)
@@ -86,11 +88,7 @@ def _run(
     failure: Exception | None = None
     try:
         while True:
-            try:
-                while failure is None and len(running) < most and (chunk := chunks.take()):
-                    running[_submit(executor, function, chunk)] = chunk
-            except Exception as error:  # raised after the results of running chunks
-                failure = error
+            failure = failure or _submit_until(most, running, executor, function, chunks)
             if done:  # after the workers got new tasks
                 yield done
             if not running:
@@ -98,17 +96,34 @@ def _run(
             done = Done[Task, Result]()
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 chunk = running.pop(future)
-                problem = future.exception()
-                if problem is None:
+                if (problem := future.exception()) is None:
                     done += chunks.finish(chunk, *future.result())
+                elif isinstance(problem, WorkersNotStarted):
+                    failure = problem
                 else:
                     on_error(chunk, problem)
                     done += chunks.lose(chunk, problem)
     finally:
         for future in running:
             future.cancel()
-    if failure is not None:
+    if failure is not None:  # after the results of running chunks
         raise failure
+
+
+def _submit_until(
+    most: int,
+    running: dict[Future[tuple[list[Result], float]], Sequence[Task]],
+    executor: Executor,
+    function: Callable[[Task], Result],
+    chunks: _Chunks[Task],
+) -> Exception | None:
+    """Submit chunks until `most` are running; return the error that ended it early, if any."""
+    try:
+        while len(running) < most and (chunk := chunks.take()):
+            running[_submit(executor, function, chunk)] = chunk
+    except Exception as error:
+        return error
+    return None
 
 
 def _submit(

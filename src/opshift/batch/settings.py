@@ -10,6 +10,7 @@ from opshift.model.shared_data import share_results
 if TYPE_CHECKING:
     from opshift.converter.options import Flags, Options
     from opshift.converter.streaming.external_data import ExternalHandling
+    from opshift.registry.registry import Registry
 
 
 class Settings(NamedTuple):
@@ -41,14 +42,8 @@ class Settings(NamedTuple):
         Raises the errors of `convert_version` about options, and those of definitions and of executed files.
         """
         from opshift.converter.options import Options
-        from opshift.registry.registry import load_registry
 
         self.load_references()
-        if self.adapters:
-            from opshift.adapters.core.adapter_table import load_adapters
-
-            for path in self.adapters:
-                load_adapters(path)
         return Options.of(
             self.target or None,
             allow=self.allow,
@@ -57,10 +52,21 @@ class Settings(NamedTuple):
             recognize=self.recognize,
             without=self.without,
             types=self.types,
-            registry=load_registry(self.opsets),
+            registry=self.load_definitions(),
             inplace=True,
             **cast("Flags", dict.fromkeys(self.flags, True)),
         )
+
+    def load_definitions(self) -> Registry:
+        """Run adapters, and return the registry with the definitions."""
+        from opshift.registry.registry import load_registry
+
+        if self.adapters:
+            from opshift.adapters.core.adapter_table import load_adapters
+
+            for path in self.adapters:
+                load_adapters(path)
+        return load_registry(self.opsets)
 
     def load_references(self) -> None:
         """Run the modules with references of private operators."""

@@ -12,6 +12,7 @@ from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from typing import ParamSpec, TypeVar
 
+from opshift.batch.errors import WorkersNotStarted
 from opshift.model.process_state import exit_on_signals, signals_deferred
 
 Parameters = ParamSpec("Parameters")
@@ -44,9 +45,12 @@ class WorkerProcesses(Executor):
 
     `ProcessPoolExecutor` breaks with the first process that ends, and its processes outlive a killed parent.
     The function must be importable, and must not raise errors.
+
+    If the first process ends before it can accept a call, the future raises WorkersNotStarted.
     """
 
     def __init__(self, count: int) -> None:
+        self._has_started = False
         self._threads = ThreadPoolExecutor(count)  # each waits for one process
         self._idle: list[_Worker] = []
         self._busy: set[_Worker] = set()
@@ -64,9 +68,13 @@ class WorkerProcesses(Executor):
 
     def _run(self, worker: _Worker, call: Callable[[], Result]) -> Result:
         try:
+            worker.wait_until_started()
+            self._has_started = True
             result = worker.run(call)
-        except WorkerLost:
+        except WorkerLost as error:
             worker.stop()
+            if not self._has_started:
+                raise _not_started(error) from None
             raise
         else:
             self._idle.append(worker)
@@ -87,6 +95,16 @@ class WorkerProcesses(Executor):
             each.stop()
 
 
+def _not_started(error: WorkerLost) -> WorkersNotStarted:
+    reason = f"the processes for jobs=2 or more end when they start: {error}"
+    # each process imports the script, and would convert the models again
+    remedy = (
+        'call convert_many below `if __name__ == "__main__":` in a script that is a file, or pass jobs=1; '
+        "errors of the processes are on stderr"
+    )
+    return WorkersNotStarted(reason, remedy=remedy)
+
+
 class _Worker:
     """Process that runs calls one after the other."""
 
@@ -99,15 +117,28 @@ class _Worker:
         with signals_deferred(), _interrupts_blocked():
             self.process.start()
         other.close()  # so that the end of the process closes the connection
+        self._is_started = False
+
+    def wait_until_started(self) -> None:
+        """Wait until the process has imported the main module and can accept calls."""
+        if not self._is_started:
+            with self._reporting_end():
+                self._connection.recv()
+            self._is_started = True
 
     def run(self, call: Callable[[], Result]) -> Result:
-        try:
+        with self._reporting_end():
             self._connection.send(call)
             result: Result = self._connection.recv()
+        return result
+
+    @contextmanager
+    def _reporting_end(self) -> Iterator[None]:
+        try:
+            yield
         except (EOFError, OSError):
             self.process.join(SECONDS_TO_END)
             raise WorkerLost(self.process.pid or 0, self.process.exitcode) from None
-        return result
 
     def stop(self) -> None:
         """End a worker that has no task."""
@@ -143,5 +174,6 @@ def _work(connection: Connection[object, Callable[[], object]]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     exit_on_signals()
     with suppress(EOFError, OSError):  # the first process ended
+        connection.send(None)  # the main module was imported without an error
         while True:
             connection.send(connection.recv()())

@@ -222,17 +222,27 @@ def _escape_unknown_characters() -> None:
 def _report(error: Any, form: Format) -> int:
     """Print an error and return its exit code."""
     if isinstance(error, OpshiftError):
-        print_error(error, form)
+        _print(error, form)
         return EXIT_WRONG_USAGE if isinstance(error, UsageError) else EXIT_FINDINGS
     if isinstance(error, OSError):
-        print_error(operating_system_error(error), form, type(error).__name__)
+        _print(operating_system_error(error), form, type(error).__name__)
         return EXIT_FINDINGS
     if isinstance(error, CommandLineError):
-        print_error(error.error, form)
+        _print(error.error, form)
         return EXIT_WRONG_USAGE
     if form is Format.TEXT and error.ctx:
         typer.echo(error.ctx.get_usage(), err=True)
     command = error.ctx.command_path if error.ctx else "opshift"
     reported = OpshiftError(error.format_message(), remedy=f"see {command} --help")
-    print_error(reported, form, type(error).__name__)
+    _print(reported, form, type(error).__name__)
     return EXIT_WRONG_USAGE
+
+
+def _print(error: OpshiftError, form: Format, name: str = "") -> None:
+    """Print an error; as text if stdout, which JSON needs, cannot be written."""
+    try:
+        print_error(error, form, name)
+    except OSError:
+        if form is Format.TEXT:
+            raise
+        print_error(error, Format.TEXT, name)

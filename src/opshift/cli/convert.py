@@ -160,8 +160,8 @@ def convert(
     )
 
 
-def _sources(source: str | None, more: list[str] | None, files_from: str | None) -> list[str]:
-    if source is None and files_from is None:
+def _sources(source: str | None, more: list[str] | None, files_from: list[str] | None) -> list[str]:
+    if source is None and not files_from:
         raise UsageError("IN is not given", remedy="name a model, or - for standard input")
     return [*([source] if source else []), *(more or ())]
 

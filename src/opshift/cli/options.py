@@ -84,6 +84,10 @@ FindingsFormatOption = Annotated[
 ]
 
 
+NOT_LOCAL = "it is a URL: give the path of a local file or folder"
+"""Reason for which an option that names a file to write is refused."""
+
+
 def local_path(value: str) -> Path:
     """Return the path of a local file or folder.
 
@@ -91,7 +95,7 @@ def local_path(value: str) -> Path:
         BadParameter: the value is a URL, which would become the name of a folder.
     """
     if is_url(value):
-        raise typer.BadParameter("it is a URL: give the path of a local file or folder")
+        raise typer.BadParameter(NOT_LOCAL)
     return Path(value)
 
 

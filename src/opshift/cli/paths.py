@@ -89,12 +89,12 @@ def require_file(source: str | Path) -> str:
     if is_url(source):
         return str(source)
     path = Path(source)
-    if path.is_dir():
+    if os.path.isdir(path):  # methods of Path raise an error for a name that is too long
         from opshift.model.file_formats import folder_problem  # only errors need it
 
         reason, remedy = folder_problem(path)
         raise UsageError(reason, place=str(path), remedy=remedy)
-    if not path.exists():
+    if not os.path.exists(path):
         raise UsageError("file does not exist", place=str(path), remedy="correct the path")
     return str(path)
 

@@ -13,7 +13,7 @@ from opshift.cli.conversion_text import opsets_text
 from opshift.cli.errors import error_data
 from opshift.cli.findings.finding import EXTERNAL_DATA, Finding, refusal_findings, report_findings
 from opshift.cli.gate.inspect_file import GateResult, result_of
-from opshift.cli.gate.run_gate import common_folder, models_named, show_results
+from opshift.cli.gate.run_gate import common_folder, errors_as_lines, models_named, show_results
 from opshift.cli.gate.several import GateOptions
 from opshift.cli.options import Format
 from opshift.converter.errors import ConversionRefused
@@ -40,14 +40,18 @@ class BatchOptions(NamedTuple):
 
 def run_batch(names: Sequence[str], settings: Settings, batch: BatchOptions, gate: GateOptions) -> None:
     """Convert all models and print each result as it arrives; exit with 1 if one was not converted."""
-    if [*names] == [LIST] and gate.files_from is None:
+    if [*names] == [LIST] and not gate.files_from:
         reason = "has no name for the file in the output folder"
         raise UsageError(reason, place=LIST, remedy="name the file to write, without --out")
     if settings.force and batch.skip_existing:
         raise UsageError("both --force and --skip-existing are given", remedy="remove one of them")
     reported: list[tuple[ModelOutcome, GateResult]] = []
     with_data = gate.form is Format.JSON or batch.report is not None
-    with models_named(names, gate.files_from) as models, _executor(batch.dask) as (executor, slots):
+    with (
+        errors_as_lines(gate.form),
+        models_named(names, gate.files_from) as models,
+        _executor(batch.dask) as (executor, slots),
+    ):
         run = Batch(models, batch.out, settings, gate.ledger, batch.skip_existing).run(
             slots or gate.jobs, executor
         )
@@ -77,7 +81,8 @@ def _executor(address: str | None) -> Iterator[tuple[Executor | None, int]]:
     except (OSError, ValueError) as error:
         reason = f"the scheduler cannot be reached: {error}"
         remedy = "start a cluster, and name its address, such as tcp://127.0.0.1:8786"
-        raise OpshiftError(reason, place=f"--dask {address}", remedy=remedy) from error
+        shown = address if "://" in address else f"tcp://{address}"
+        raise OpshiftError(reason, place=f"--dask {shown}", remedy=remedy) from error
     with client:
         threads: dict[str, int] = client.nthreads()  # pyright: ignore  # a coroutine only for asynchronous clients
         # each thread gets a second chunk before it has finished the first

@@ -18,6 +18,7 @@ from opshift.cli.options import expand_records, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
 from opshift.cli.paths import model_input
+from opshift.converter.options import YAML_SUFFIX
 from opshift.converter.streaming.weights import open_without_weights
 from opshift.model.message_text import count_text
 from opshift.model.operator_ids import DEFAULT_DOMAIN, short_label
@@ -76,7 +77,7 @@ def runs(
     named = tuple(runtime or ())
     for each in named:
         get_runtime(each)
-    described = [Path(each) for each in named if each.endswith(".yaml")]
+    described = [Path(each) for each in named if each.endswith(YAML_SUFFIX)]
     inspect = partial(runs_of_file, runtimes=named, explain=explain, folders=gate.folders)
     # the files decide about the results, too
     gate = gate._replace(folders=[*(gate.folders or ()), *described])
@@ -92,9 +93,14 @@ class RunsOfModel(NamedTuple):
 
     source: str
     answers: Runs
-    is_named: bool
-    """Whether runtimes were named, so that the command fails if one does not run the model."""
+    named: tuple[str, ...]
+    """Runtimes that were named: the command fails if one does not run the model."""
     explain: bool
+
+    @property
+    def is_named(self) -> bool:
+        """Whether runtimes were named."""
+        return bool(self.named)
 
     @property
     def result(self) -> str:
@@ -104,9 +110,9 @@ class RunsOfModel(NamedTuple):
     def findings(self) -> Iterator[Finding]:
         """Yield a finding for each missing kernel."""
         level: Severity = "error" if self.is_named else "note"
-        for result in self.answers.results:
+        for result, command in zip(self.answers.results, self._remedies(), strict=True):
             for each in result.support.missing:
-                remedy = _remedy(self.source, result) or each.remedy
+                remedy = command or each.remedy
                 yield Finding(MISSING_KERNEL, level, each.reason, self.source, each.places[0], remedy)
 
     def cells(self) -> dict[str, object]:
@@ -124,10 +130,18 @@ class RunsOfModel(NamedTuple):
         page.facts({**self.answers.opsets, "IR version": self.answers.ir_version})
         page.blank()
         page.table((Column("runtime", "cyan"), "runs", "notes", "source"), _rows(self.answers.results))
-        for each in self.answers.results if self.explain or self.is_named else ():
-            self._write_details(page, each)
+        if self.explain or self.is_named:
+            for each, remedy in zip(self.answers.results, self._remedies(), strict=True):
+                self._write_details(page, each, remedy)
 
-    def _write_details(self, page: Page, result: RuntimeResult) -> None:
+    def _remedies(self) -> Iterator[str]:
+        """Yield the command that makes each runtime run the model."""
+        names = self.named or tuple(each.runtime for each in self.answers.results)
+        for name, each in zip(names, self.answers.results, strict=True):
+            # only the path finds a runtime that a file describes
+            yield _remedy(self.source, each, name if name.endswith(YAML_SUFFIX) else each.runtime)
+
+    def _write_details(self, page: Page, result: RuntimeResult, remedy: str) -> None:
         """Print the nodes that a runtime does not run, and notes."""
         page.heading(f"{result.runtime}: {result.verdict}")
         most = None if self.explain else MAX_PLACES
@@ -141,7 +155,6 @@ class RunsOfModel(NamedTuple):
                 page.prose(f"refused: {cause}", style="red")
             for each in conversion.support.missing if conversion.support else ():
                 _write_missing(page, each, most)
-        remedy = _remedy(self.source, result)
         if remedy:
             page.prose(f"help: {remedy}")
         support = conversion.support if conversion and conversion.support else result.support
@@ -199,14 +212,14 @@ def _notes(result: RuntimeResult) -> str:
     return f"missing {', '.join(shown)}"
 
 
-def _remedy(source: str, result: RuntimeResult) -> str:
-    """Return the command that makes a model run; empty if it runs."""
+def _remedy(source: str, result: RuntimeResult, runtime: str) -> str:
+    """Return the command that makes a model run on `runtime`; empty if it runs."""
     conversion = result.conversion
     if conversion is not None and conversion.succeeds:
         targets = "".join(f" -t {each}" for each in _targets(conversion))
         ir_version = f" --ir-version {conversion.ir_version}" if conversion.ir_version else ""
         return f"opshift convert {source} OUT{targets}{ir_version}"
-    return f"try opshift fit {source} OUT --runtime {result.runtime}" if result.support.missing else ""
+    return f"try opshift fit {source} OUT --runtime {runtime}" if result.support.missing else ""
 
 
 def _targets(conversion: ConversionAttempt) -> list[str]:
@@ -232,4 +245,4 @@ def runs_of_file(
 
     with add_file_to_errors(source), open_without_weights(model_input(source)) as model:
         answers = runs_on(model, runtimes or None, registry=registry_with(folders))
-    return RunsOfModel(source, answers, bool(runtimes), explain)
+    return RunsOfModel(source, answers, runtimes, explain)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from opshift.model.locations import without_secrets
+from opshift.model.locations import without_secrets, without_secrets_of
 from opshift.model.shared_data import FrozenRecord
 
 UNKNOWN_ELEMENT_TYPE = "unknown.element-type"
@@ -35,9 +35,11 @@ class OpshiftError(Exception):
     """
 
     def __init__(self, reason: str, *, place: Place | str = "", remedy: str = "") -> None:
-        self.reason = reason
         self.place = Place(node=place) if isinstance(place, str) else place
-        self.remedy = remedy
+        location = str(self.place)
+        if "://" in location:  # the messages of libraries quote parts of URLs
+            reason, remedy = (without_secrets_of(location, each) for each in (reason, remedy))
+        self.reason, self.remedy = reason, remedy
         super().__init__(reason)
 
     def __str__(self) -> str:

@@ -181,10 +181,10 @@ def unreadable(place: str, error: OSError | ValueError) -> InvalidModel:
 
     A ValueError is about a null character in the path, or a closed file object.
     """
-    if place and Path(place).is_dir():
+    if place and os.path.isdir(place):  # methods of Path raise an error for a name that is too long
         reason, remedy = folder_problem(Path(place))
         return InvalidModel(reason, place=place, remedy=remedy)
-    if place and isinstance(error, FileNotFoundError) and Path(place).is_symlink():
+    if place and isinstance(error, FileNotFoundError) and os.path.islink(place):
         reason = f"is a link to {os.readlink(place)}, which does not exist"
         return InvalidModel(reason, place=place, remedy="restore that file, or remove the link")
     reason = f"cannot be read: {getattr(error, 'strerror', None) or error}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -29,8 +30,12 @@ HIDDEN: Final = "***"
 """Text in place of a credential."""
 
 # The lookbehind makes the search linear: a scheme is tried at the start of a word only. One slash, because
-# functions for paths remove the second one.
-_URL: Final = re.compile(r"""(?<![A-Za-z0-9+.-])([A-Za-z][A-Za-z0-9+.-]++:/{1,2})([^\s"'<>]++)""")
+# functions for paths remove the second one. A password that should be percent-encoded may have spaces and
+# quotes; it starts with no port, and a quote that ends a string of JSON ends it.
+_URL: Final = re.compile(
+    r"""(?<![A-Za-z0-9+.-])([A-Za-z][A-Za-z0-9+.-]++:/{1,2})"""
+    r"""((?:[^/\s"'<>@:?#]*+:(?!\d*(?:[\s"'<>),;:]|\Z))(?:[^"/\n@]|"(?![\s,:}\]]|\Z))*+@)?[^\s"'<>]++)"""
+)
 
 _SECRET: Final = re.compile(
     r"sig|token|secret|key|pass|pw|cred|auth|access|session|code|jwt|policy|cookie", re.IGNORECASE
@@ -53,16 +58,29 @@ def without_secrets(text: str) -> str:
 
 
 def _redacted(match: re.Match[str]) -> str:
-    address, mark, query = match[2].partition("?")
-    authority, slash, path = address.partition("/")
-    _, at, host = authority.rpartition("@")
-    if at:
-        authority = f"{HIDDEN}@{host}"
-    elif "@" in path and _has_password(authority):
-        # a slash in a password that should be percent-encoded
-        authority, slash, path = f"{HIDDEN}@{path.rpartition('@')[2]}", "", ""
+    user_info, rest = _split_user_info(match[2])
+    address, mark, query = rest.partition("?")
     shown = "&".join(map(_redacted_parameter, query.split("&")))
-    return f"{match[1]}{authority}{slash}{path}{mark}{shown}"
+    return f"{match[1]}{f'{HIDDEN}@' if user_info is not None else ''}{address}{mark}{shown}"
+
+
+def _split_user_info(rest: str) -> tuple[str | None, str]:
+    """Return the user name and the password of a URL without its scheme, and the text after them."""
+    address = rest.partition("?")[0]
+    authority = address.partition("/")[0]
+    place = authority
+    if "@" not in authority:
+        if "@" not in rest or not _has_password(authority):
+            return None, rest
+        # a slash or a question mark in a password that should be percent-encoded
+        place = address if "@" in address else rest
+    user_info = place.rpartition("@")[0]
+    return user_info, rest[len(user_info) + 1 :]
+
+
+def without_user_info(url: str) -> str:
+    """Return a URL without its scheme, user name and password."""
+    return _split_user_info(url.partition("://")[2])[1]
 
 
 def _has_password(authority: str) -> bool:
@@ -78,3 +96,54 @@ def _redacted_parameter(parameter: str) -> str:
         return parameter
     is_public = len(value) <= MAX_PUBLIC_VALUE and not _SECRET.search(name)
     return parameter if is_public else f"{name}={HIDDEN}"
+
+
+MIN_INNER_SECRET: Final = 4
+"""Characters of the shortest secret that is replaced inside of words: shorter ones occur in many words."""
+
+
+def without_secrets_of(location: str, text: str) -> str:
+    """Return the text of another library about a location, with all credentials of the location as `***`.
+
+    Libraries quote parts of a URL, decode them, or take a password for the name of a bucket or a port.
+
+    Args:
+        location: a text with the URL that was used, or an address without a scheme.
+        text: the message.
+    """
+    pattern = _secrets_pattern(location)
+    return without_secrets(pattern.sub(HIDDEN, text) if pattern else text)
+
+
+@lru_cache(maxsize=64)
+def _secrets_pattern(location: str) -> re.Pattern[str] | None:
+    found = URL.search(location)
+    user_info, rest = _split_user_info(location[found.end() :] if found else location)
+    secrets = set((user_info or "").split(":", 1)) - {""}
+    # a name may be a word or a letter, so it is replaced where it is a word
+    name = user_info.partition(":")[0] if user_info else ""
+    for parameter in rest.partition("?")[2].split("&"):
+        if _redacted_parameter(parameter) != parameter:
+            secrets.add(parameter.partition("=")[2] or parameter)
+    if not secrets:
+        return None
+    from base64 import b64encode  # few locations have credentials
+    from urllib.parse import quote, unquote, unquote_plus
+
+    # as libraries quote a secret, and as its parts: a parser ends the host at a reserved character
+    decoded = secrets | {unquote(each) for each in secrets} | {unquote_plus(each) for each in secrets}
+    coded = {quote(each, safe, errors="replace") for each in decoded for safe in ("/", "")}
+    coded |= decoded | {repr(each)[1:-1] for each in decoded}
+    names = {name, unquote(name)}
+    inner = {each for each in coded - names if len(each) >= MIN_INNER_SECRET}
+    words = names | (coded - inner) | {part for each in decoded for part in re.split(r"[/?#@:&\s]", each)}
+    if user_info:  # also as in a header of HTTP
+        both = {user_info, unquote(user_info)}
+        inner |= both | {b64encode(each.encode(errors="replace")).decode() for each in both}
+    inner -= names  # a user name without a password
+    parts = [re.escape(each) for each in sorted(inner, key=len, reverse=True)]
+    parts += [
+        rf"(?<![A-Za-z0-9]){re.escape(each)}(?![A-Za-z0-9])"
+        for each in sorted(words - {""}, key=len, reverse=True)
+    ]
+    return re.compile("|".join(parts), re.IGNORECASE)

@@ -87,6 +87,7 @@ class StoreObject:
 
         Raises:
             UsageError: no installed package supports the scheme of the URL, or the URL is invalid.
+            InvalidModel: the store cannot be reached.
         """
         scheme, _, rest = location.partition("://")
         scheme = scheme.lower()
@@ -108,9 +109,14 @@ class StoreObject:
         except ImportError as error:
             remedy = INSTALL_SCHEME.get(scheme, "install the package that the message names")
             raise UsageError(f"cannot be opened: {error}", place=location, remedy=remedy) from error
-        except ValueError as error:
-            reason, remedy = f"is not a usable URL: {error}", "correct the URL; https: and s3: are examples"
-            raise UsageError(reason, place=location, remedy=remedy) from error
+        except (ValueError, *LACKS_ARGUMENTS) as error:
+            lacks = f"stores of the scheme {scheme} need more arguments"
+            cause = lacks if isinstance(error, LACKS_ARGUMENTS) else str(error)
+            remedy = "correct the URL; https: and s3: are examples"
+            raise UsageError(f"is not a usable URL: {cause}", place=location, remedy=remedy) from error
+        except Exception as error:  # some stores connect at once, and raise errors of many classes
+            reason, remedy = f"cannot be opened: {error_text(error)}", CHECK_URL
+            raise InvalidModel(reason, place=location, remedy=remedy) from error
 
     def info(self) -> Mapping[str, object] | None:
         """Return the description in the store, or `None` if it does not exist."""
@@ -118,6 +124,11 @@ class StoreObject:
             return self.store.info(self.path)
         return None
 
+
+CHECK_URL = "check the URL, the credentials and the network"
+
+LACKS_ARGUMENTS = (TypeError, AttributeError, LookupError, AssertionError, IsADirectoryError)
+"""Errors of stores that need more than a URL; those of archives open the working folder instead of a file."""
 
 INSTALL = "pip install 'opshift[stores]'"
 
@@ -161,8 +172,7 @@ def raising_invalid_model(location: str) -> Iterator[None]:
 
 def unreadable_object(error: Exception, location: str) -> InvalidModel:
     """Return the error for an object that cannot be read."""
-    remedy = "check the URL, the credentials and the network"
-    return InvalidModel(f"cannot be read: {error_text(error)}", place=location, remedy=remedy)
+    return InvalidModel(f"cannot be read: {error_text(error)}", place=location, remedy=CHECK_URL)
 
 
 def error_text(error: Exception) -> str:
@@ -293,6 +303,7 @@ def open_object(source: StoreObject) -> RemoteFile | io.FileIO:
                 # after an error, other requests show whether the object is missing, empty, or a folder
                 with suppress(Exception):
                     return _begun(source)
+                _require_key(source)
             handle = _open(source)
             info: Mapping[str, object] = getattr(handle, "details", None) or {}
             if not any(map(info.get, IDENTITY)):
@@ -309,8 +320,19 @@ def open_object(source: StoreObject) -> RemoteFile | io.FileIO:
         reason, remedy = "object does not exist", "correct the URL"
         raise InvalidModel(reason, place=source.location, remedy=remedy) from error
     if info["type"] != "file":
-        raise InvalidModel("is a folder", place=source.location, remedy="name a file in the folder")
+        raise _folder_error(source)
     return RemoteFile(source, info, handle)
+
+
+def _folder_error(source: StoreObject) -> InvalidModel:
+    return InvalidModel("is a folder", place=source.location, remedy="name a file in the folder")
+
+
+def _require_key(source: StoreObject) -> None:
+    """Raise an error for a bucket, about which s3fs says that its path is not key-like."""
+    if not cast("_S3", source.store).split_path(source.path)[1]:
+        source.store.info(source.path)  # a missing bucket is a missing file
+        raise _folder_error(source)
 
 
 def _open(source: StoreObject) -> BinaryIO:

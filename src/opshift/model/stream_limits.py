@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from opshift.model.errors import InvalidModel, UsageError
+from opshift.model.locations import without_secrets_of
 from opshift.model.wire_format import MAX_HEAD_SIZE, read_head
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ async def _require_allowed(
     hosts = os.environ.get(HOSTS_VARIABLE, "").split(",")
     if target.scheme in ("http", "https") and ("*" in hosts or target.host in hosts):
         return
-    named = target.authority or str(target)
+    named = without_secrets_of(str(target), target.authority or str(target))
     reason = f"{redirect.url.authority} redirects to {named}, which is not the same server"
     remedy = "download the file with another program"
     if target.scheme in ("http", "https"):

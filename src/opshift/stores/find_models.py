@@ -1,15 +1,20 @@
 """Model files that a command line names: files, folders and globs, local or in stores, and lists of names."""
 
+from __future__ import annotations
+
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatch, fnmatchcase
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from opshift.model.errors import UsageError
-from opshift.model.locations import is_url
+from opshift.model.errors import OpshiftError, UsageError
+from opshift.model.locations import is_url, without_user_info
+
+if TYPE_CHECKING:
+    from opshift.model.remote import StoreObject
 
 MODEL_PATTERN = "*.onnx"
 """Names, in small letters, of the files that are models in a folder."""
@@ -29,11 +34,13 @@ class FoundModel(NamedTuple):
 
     `relative` is its path below the folder that was named, or below the folders of a glob before the first
     wildcard, with slashes. For a file it is the name, and for a file of a list the path without the root, or
-    the URL without its scheme and host.
+    the URL without its scheme and host. `error` is set if the name is that of an entry of a folder, or of a
+    folder in a list, that cannot be examined.
     """
 
     location: str
     relative: str
+    error: OpshiftError | None = None
 
 
 def find_models(
@@ -46,7 +53,8 @@ def find_models(
     """Return the models that are named, in the order of the names, and in folders in that of their paths.
 
     The iterator lists folders as it proceeds. Files of a list need not exist: reading them raises an error
-    that names one model, and does not end the list.
+    that names one model, and does not end the list. An entry that cannot be examined, such as a subfolder
+    without permission, is a model with an error.
 
     Args:
         names: files, folders, globs such as `zoo/**/*.onnx`, URLs of these, and `-` for a list on standard
@@ -56,8 +64,8 @@ def find_models(
         allow_empty: whether folders and globs may have no models.
 
     Raises:
-        UsageError: a file does not exist, or a folder or glob has no models; or, later, a folder cannot be
-            listed.
+        UsageError: a file does not exist, or a folder or glob has no models; or, later, a folder that is
+            named cannot be listed.
     """
     given = list(names)
     for name in given:
@@ -80,9 +88,19 @@ def is_file_name(name: str) -> bool:
             return True
         if MAGIC.search(_path(name).partition("/")[0]):
             raise UsageError("has a wildcard in its bucket", place=name, remedy="name the bucket")
-        info = StoreObject.at(name).info()
-        return info["type"] == "file" if info else not MAGIC.search(name)
+        found = StoreObject.at(name)
+        info = found.info()
+        # a missing folder or bucket is reported as such
+        return info["type"] == "file" if info else not (MAGIC.search(name) or _names_folder(name, found))
     return not os.path.isdir(name) and (os.path.lexists(name) or not MAGIC.search(name))
+
+
+def _names_folder(url: str, found: StoreObject) -> bool:
+    """Return whether a URL can only be that of a folder or a bucket."""
+    from opshift.stores.s3 import s3_store
+
+    s3 = s3_store(found.store)
+    return url.endswith("/") or (s3 is not None and not s3.split_path(found.path)[1])
 
 
 def _found(
@@ -95,7 +113,7 @@ def _found(
         if name == LIST:
             yield from _listed(lines, pattern)
         elif is_file_name(name):
-            yield FoundModel(name, _path(name).rpartition("/")[2] if is_url(name) else os.path.basename(name))
+            yield FoundModel(name, _last_part(name) if is_url(name) else os.path.basename(name))
         elif MAGIC.search(name) and not os.path.isdir(name):
             yield from require(_matching(name), name, "matches no files")
         else:
@@ -106,9 +124,12 @@ def _listed(lines: Iterable[str], pattern: str) -> Iterator[FoundModel]:
     for line in lines:
         name = line.rstrip("\r\n")
         if os.path.isdir(name) or (is_url(name) and name.endswith("/")):
-            yield from _below(name, pattern)
+            try:
+                yield from _below(name, pattern)
+            except OpshiftError as error:  # concerns this line alone
+                yield FoundModel(name, _last_part(name.rstrip("/")), error)
         elif is_url(name):
-            yield FoundModel(name, _path(name).partition("/")[2])
+            yield FoundModel(name, _host_and_path(name).partition("/")[2])
         elif name:
             path = Path(os.path.abspath(name) if ".." in Path(name).parts else name)
             yield FoundModel(name, path.relative_to(path.anchor).as_posix())
@@ -133,9 +154,9 @@ def _require_any(found: Iterator[FoundModel], place: str, problem: str) -> Itera
 
 
 def _below(folder: str, pattern: str) -> Iterator[FoundModel]:
-    for relative in _files(folder):
-        if fnmatchcase(os.path.basename(relative).lower(), pattern):
-            yield FoundModel(_join(folder, relative), relative)
+    for relative, error in _files(folder):
+        if error or fnmatchcase(os.path.basename(relative).lower(), pattern):
+            yield FoundModel(_join(folder, relative), relative, error)
 
 
 def _matching(glob: str) -> Iterator[FoundModel]:
@@ -146,9 +167,9 @@ def _matching(glob: str) -> Iterator[FoundModel]:
     else:
         folder = str(Path(*parts[:first]))
     wanted = parts[first:]
-    for relative in _files(folder, sys.maxsize if ANY_FOLDERS in wanted else len(wanted)):
-        if _matches(relative.split("/"), wanted):
-            yield FoundModel(_join(folder, relative), relative)
+    for relative, error in _files(folder, sys.maxsize if ANY_FOLDERS in wanted else len(wanted)):
+        if _leads_to(relative.split("/"), wanted) if error else _matches(relative.split("/"), wanted):
+            yield FoundModel(_join(folder, relative), relative, error)
 
 
 def _matches(parts: Sequence[str], wanted: Sequence[str]) -> bool:
@@ -158,6 +179,21 @@ def _matches(parts: Sequence[str], wanted: Sequence[str]) -> bool:
         rest = wanted[1:] or ("*",)
         return any(_matches(parts[skipped:], rest) for skipped in range(len(parts)))
     return fnmatch(parts[0], wanted[0]) and _matches(parts[1:], wanted[1:])
+
+
+def _leads_to(parts: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Return whether a file of a glob may have a path that starts with some parts."""
+    first = wanted[: len(parts)]
+    return ANY_FOLDERS in first or _matches(parts, first)
+
+
+def _last_part(location: str) -> str:
+    return (_host_and_path(location) if is_url(location) else location).rpartition("/")[2]
+
+
+def _host_and_path(url: str) -> str:
+    # outputs have these names: they must not have credentials
+    return _path(f"{url.partition('://')[0]}://{without_user_info(url)}")
 
 
 def _path(url: str) -> str:
@@ -170,26 +206,46 @@ def _join(folder: str, relative: str) -> str:
     return f"{folder.rstrip('/')}/{relative}" if is_url(folder) else str(Path(folder, relative))
 
 
-def _files(folder: str, depth: int = sys.maxsize) -> Iterator[str]:
+def _files(folder: str, depth: int = sys.maxsize) -> Iterator[tuple[str, OpshiftError | None]]:
     """Yield the files in a folder, and in its folders up to a depth, in the order of their paths.
 
-    Links to folders are not followed: they may form cycles.
+    An entry that cannot be examined, or a folder in it that cannot be listed, has an error. Links to folders
+    are not followed: they may form cycles.
+
+    Raises:
+        UsageError: the folder itself cannot be listed.
     """
     if is_url(folder):
         from opshift.stores.list_objects import objects_below  # few names are URLs
 
-        yield from objects_below(folder, depth)
+        for name in objects_below(folder, depth):
+            yield name, None
         return
     try:
         with os.scandir(folder) as listing:
             entries = sorted(listing, key=lambda entry: entry.name)
     except OSError as error:
-        reason = f"cannot be listed: {error.strerror}"
-        raise UsageError(reason, place=folder, remedy="correct the path, or its permissions") from error
+        raise _unlisted(folder, error) from error
     for entry in entries:
-        # reading a link to a missing file raises an error that names it
-        if entry.is_file() or (entry.is_symlink() and not os.path.exists(entry.path)):
-            yield entry.name
-        elif depth > 1 and entry.is_dir(follow_symlinks=False):
-            for relative in _files(entry.path, depth - 1):
-                yield f"{entry.name}/{relative}"
+        try:
+            # reading a link to a missing file raises an error that names it
+            is_file = entry.is_file() or (entry.is_symlink() and not os.path.exists(entry.path))
+            is_folder = not is_file and entry.is_dir(follow_symlinks=False)
+        except OSError as error:  # a cycle of links, or a link into a folder without permission
+            from opshift.model.file_formats import unreadable  # only errors need it
+
+            yield entry.name, unreadable(entry.path, error)
+            continue
+        if is_file:
+            yield entry.name, None
+        elif depth > 1 and is_folder:
+            try:
+                for relative, problem in _files(entry.path, depth - 1):
+                    yield f"{entry.name}/{relative}", problem
+            except UsageError as error:
+                yield entry.name, error
+
+
+def _unlisted(folder: str, error: OSError) -> UsageError:
+    reason = f"cannot be listed: {error.strerror}"
+    return UsageError(reason, place=folder, remedy="correct the path, or its permissions")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -232,6 +233,19 @@ def test_accepts_bytes_paths_and_names(tmp_path: Any) -> None:
         assert fitted.SerializeToString() == from_bytes.model
     with pytest.raises(opshift.OpshiftError, match="no data about the runtime"):
         fit(model, "onnxruntime-0.1")
+
+
+def test_accepts_the_path_of_a_file(tmp_path: Path) -> None:
+    text = "{extends: onnxruntime-1.16.3, runtime: device, version: '1.0', evidence: {kind: documentation, "
+    (tmp_path / "device.yaml").write_text(f"{text}source: tests, date: 2026-11-23}}}}", "utf-8")
+    model = build([helper.make_node("Gelu", ["x"], ["y"])], {"x": X}, ["y"], 20, ir_version=9)
+    assert fit(model, tmp_path / "device.yaml").report.runtime == "device-1.0"
+
+
+@pytest.mark.parametrize("runtime", [None, ["onnxruntime-1.20.1"], 1, b"tensorrt"], ids=repr)
+def test_refuses_what_names_no_runtime(runtime: Any) -> None:
+    with pytest.raises(opshift.UsageError, match="expected a Runtime, its name or the path of a YAML file"):
+        fit("missing.onnx", runtime)
 
 
 def test_fits_a_bfloat16_model_to_the_installed_onnxruntime() -> None:

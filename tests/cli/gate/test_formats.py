@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -17,6 +18,8 @@ from onnx import helper
 from support.sarif import read_run
 from support.unmeasured import unmeasured
 from typer.testing import Result
+
+from opshift.cli.findings.finding import FindingsWriter
 
 Run = Callable[..., Result]
 
@@ -180,9 +183,40 @@ def test_refuses_sarif_file_of_another_name(run: Run, zoo: Path, name: str) -> N
 
 
 def test_sarif_file_in_missing_folder(run: Run, zoo: Path) -> None:
-    result = run("check", "zoo", "--sarif", "none/x.sarif")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert "none/x.sarif: No such file or directory" in result.stderr
+    run("check", "zoo", "--sarif", "none/x.sarif")
+    assert read_run(Path("none/x.sarif").read_text("utf-8"))["results"] is not None
+
+
+UNWRITABLE: list[tuple[str, str, int, str]] = [
+    ("file as a folder", "zoo/new.onnx/f", 1, "zoo/new.onnx/f{}: cannot be written: "),
+    ("URL", "s3://bucket/f", 2, "it is a URL: give the path of a local file or folder"),
+]
+
+
+@pytest.mark.parametrize(
+    ("place", "code", "message"), [row[1:] for row in UNWRITABLE], ids=[row[0] for row in UNWRITABLE]
+)
+@pytest.mark.parametrize(("option", "suffix"), [("--sarif", ".sarif"), ("--report", ".html")])
+def test_reports_a_file_that_cannot_be_written(
+    run: Run, zoo: Path, option: str, suffix: str, place: str, code: int, message: str
+) -> None:
+    command = ("plan", "zoo/old.onnx", "-t", "17", option, f"{place}{suffix}")
+    result = run(*command)
+    assert result.exit_code == code
+    assert message.format(suffix) in result.stderr
+    data = json.loads(run(*command, "--format", "json").stdout)
+    assert data["error"] in (["CannotWrite"] if code == 1 else ["UsageError", "BadParameter"])
+    assert not Path("s3:").exists()
+
+
+def test_full_disk_names_the_sarif_file(run: Run, zoo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(writer: FindingsWriter, text: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(FindingsWriter, "write", fail)
+    result = run("check", "zoo", "--sarif", "x.sarif")
+    assert (result.exit_code, Path("x.sarif").exists()) == (1, False)
+    assert "error: x.sarif: cannot be written: No space left on device" in result.stderr
 
 
 def test_dry_run_has_findings_of_plan(run: Run, zoo: Path) -> None:

@@ -190,6 +190,42 @@ def test_reads_models_of_a_store(run: Run, zoo: Path, name: str) -> None:
         store.store.clear()
 
 
+LISTS: dict[str, tuple[dict[str, str], list[str]]] = {
+    "several lists": ({"q1": "zoo/a.onnx\n", "q2": "zoo/d.onnx\n"}, ["a", "d"]),
+    "empty lines": ({"q1": "\n\nzoo/a.onnx\n\n"}, ["a"]),
+}
+
+
+@pytest.mark.parametrize(("lists", "found"), LISTS.values(), ids=LISTS)
+def test_reads_lists(run: Run, zoo: Path, lists: dict[str, str], found: list[str]) -> None:
+    for name, content in lists.items():
+        Path(name).write_text(content)
+    options = [part for name in lists for part in ("--files-from", name)]
+    models, _ = objects(run("reach", *options, "--format", "json"))
+    assert [each["input"] for each in models] == [f"zoo/{each}.onnx" for each in found]
+
+
+EMPTY_LISTS: dict[str, tuple[str, str]] = {
+    "no lines": ("", "list.txt: names no models"),
+    "empty lines": ("\n\n", "list.txt: names no models"),
+    "empty folder": ("empty\n", "empty: contains no *.onnx files"),
+    "empty folder after a model": ("zoo/a.onnx\nempty\n", "empty: contains no *.onnx files"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), EMPTY_LISTS.values(), ids=EMPTY_LISTS)
+def test_lists_without_models_are_wrong_usage(run: Run, zoo: Path, content: str, message: str) -> None:
+    Path("empty").mkdir()
+    Path("list.txt").write_text(content)
+    result = run("reach", "--files-from", "list.txt")
+    assert result.exit_code == 2
+    assert f"error: {message}" in result.stderr
+    assert run("reach", "--files-from", "list.txt", "--allow-empty").exit_code == 0
+    result = run("convert", "--files-from", "list.txt", "-t", "17", "--out", "out", "--format", "json")
+    assert (result.exit_code, len(result.stdout.splitlines())) == (2, 1)
+    assert not Path("out").exists()
+
+
 def test_missing_model_of_a_list_is_a_result(run: Run, zoo: Path) -> None:
     Path("list.txt").write_text("zoo/none.onnx\nzoo/a.onnx\n")
     result = run("plan", "--files-from", "list.txt", "-t", "17", "--format", "json")
@@ -243,7 +279,10 @@ def test_error_of_a_later_name_ends_the_run(run: Run, zoo: Path) -> None:
     Path("empty").mkdir()
     result = run("doctor", "zoo/a.onnx", "empty", "--format", "json")
     assert result.exit_code == 2
-    summary = json.loads(result.stdout.splitlines()[1])["summary"]
+    _, line, last = result.stdout.splitlines()
+    summary = json.loads(line)["summary"]
+    assert json.loads(last)["error"] == "UsageError"
+    assert json.loads(last)["place"] == "empty"
     assert summary["interrupted"]
     assert summary["error"].startswith("empty: contains no *.onnx files")
     result = run("doctor", "zoo/a.onnx", "empty")

@@ -62,7 +62,14 @@ def test_prints_missing_kernels(run: Run, device: str) -> None:
     text = " ".join(result.stdout.split())
     assert "acme-2.1 no missing Abs:13 (float) documents" in text
     assert "acme-2.1 has no kernel of ai.onnx.Abs graph, node Abs -> b graph, node Abs -> y" in text
-    assert "try opshift fit abs.onnx OUT --runtime acme-2.1" in text
+    assert "try opshift fit abs.onnx OUT --runtime acme.yaml" in text
+
+
+@pytest.mark.parametrize("form", ["text", "sarif", "github"])
+def test_advice_names_the_file_of_a_runtime(run: Run, device: str, form: str) -> None:
+    result = run("runs", "abs.onnx", "-r", "onnxruntime-1.31", "-r", device, "--format", form)
+    assert "try opshift fit abs.onnx OUT --runtime acme.yaml" in " ".join(result.stdout.split())
+    assert "--runtime acme-2.1" not in result.stdout
 
 
 def test_succeeds_if_all_named_runtimes_run_the_model(run: Run, device: str) -> None:

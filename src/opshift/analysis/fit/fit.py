@@ -49,7 +49,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import write_tensor
 from opshift.model.types import element_type_of, fill_type
 from opshift.registry.registry import Registry, default_registry
-from opshift.registry.runtimes.files import get_runtime, without_fallback
+from opshift.registry.runtimes.files import RuntimeLike, runtime_of, without_fallback
 from opshift.registry.runtimes.runtime import Runtime
 from opshift.rewriting.workspace import FreshNames
 from opshift.runtimes.model_nodes import ModelNodes, ordered
@@ -164,14 +164,14 @@ class FitArguments(TypedDict, total=False):
 
 
 @overload
-def fit(model: Model, runtime: Runtime | str, **arguments: Unpack[FitArguments]) -> Fitted[Model]: ...
+def fit(model: Model, runtime: RuntimeLike, **arguments: Unpack[FitArguments]) -> Fitted[Model]: ...
 @overload
-def fit(model: BytesLike, runtime: Runtime | str, **arguments: Unpack[FitArguments]) -> Fitted[bytes]: ...
+def fit(model: BytesLike, runtime: RuntimeLike, **arguments: Unpack[FitArguments]) -> Fitted[bytes]: ...
 @overload
-def fit(model: FileLike, runtime: Runtime | str, **arguments: Unpack[FitArguments]) -> Fitted[ModelProto]: ...
+def fit(model: FileLike, runtime: RuntimeLike, **arguments: Unpack[FitArguments]) -> Fitted[ModelProto]: ...
 def fit(
     model: ModelLike,
-    runtime: Runtime | str,
+    runtime: RuntimeLike,
     *,
     allow: AllowLike = (),
     provider_only: bool = False,
@@ -201,9 +201,9 @@ def fit(
     Raises:
         DoesNotFit: nodes prevent it; the error lists all of them for the opset with the fewest.
         InvalidModel: the model cannot be read, or is invalid.
-        OpshiftError: there is no data about the runtime.
+        UsageError: `runtime` does not name a runtime, or there is no data about it.
     """
-    found = get_runtime(runtime) if isinstance(runtime, str) else runtime
+    found = runtime_of(runtime)
     if provider_only:
         found = without_fallback(found)
     options = fit_options(registry or default_registry(), allow, recognize, fold=fold)

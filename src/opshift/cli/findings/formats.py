@@ -7,12 +7,12 @@ Interchange Format (SARIF) Version 2.1.0".
 
 from __future__ import annotations
 
-import errno
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import chain
@@ -30,9 +30,9 @@ from opshift.cli.findings.finding import (
     repository_address,
     rules_of,
 )
-from opshift.cli.options import Format
+from opshift.cli.options import NOT_LOCAL, Format
 from opshift.cli.page import displayable, displayable_json
-from opshift.model.atomic_files import AtomicFiles
+from opshift.model.atomic_files import AtomicFiles, raising_cannot_write
 from opshift.model.errors import UsageError
 from opshift.model.locations import is_url
 from opshift.model.message_text import count_text
@@ -272,6 +272,9 @@ MAX_LOCATIONS = 100
 MAX_MESSAGES = 10
 """Maximum number of findings that the message of a result describes."""
 
+_URL_OF_PATH = re.compile(r"\A([A-Za-z][A-Za-z0-9+.-]+:)/(?!/)")
+"""Start of a path that was a URL: `Path` removes the second slash."""
+
 UNKNOWN_RULE = ("The command failed for the file.", "Follow the advice of the message.")
 """Title and advice of rules that no table describes."""
 
@@ -282,19 +285,19 @@ def open_sarif(path: Path, command: str) -> Iterator[SarifWriter]:
 
     Raises:
         UsageError: its name is not that of a SARIF file.
-        OSError: the file cannot be created.
+        CannotWrite: the file cannot be created or written.
     """
     if path.suffix not in SUFFIXES:  # it may be a model, which would be replaced
         raise UsageError("is not a .sarif file", place=f"--sarif {path}", remedy="name it findings.sarif")
+    location = _URL_OF_PATH.sub(r"\1//", path.as_posix())
+    if is_url(location) and not Path(path.parts[0]).exists():  # its scheme would become a folder
+        raise UsageError(NOT_LOCAL, place=f"--sarif {location}", remedy="name a file such as findings.sarif")
     interruption: BaseException | None = None
-    if not path.parent.is_dir():  # it would be created
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-    with (
-        AtomicFiles() as files,
-        files.new(Path(os.path.realpath(path))) as (file, _),
-        open(file, "w", encoding="utf-8", closefd=False) as stream,
-    ):
-        writer = SarifWriter(command, stream)
+    with AtomicFiles() as files, ExitStack() as stack:
+        with raising_cannot_write(path):  # errors in the block concern other files
+            file, _ = stack.enter_context(files.new(Path(os.path.realpath(path))))
+            stream = stack.enter_context(open(file, "w", encoding="utf-8", closefd=False))
+        writer = SarifWriter(command, stream, path)
         try:
             yield writer
         except BaseException as error:
@@ -311,14 +314,21 @@ class SarifWriter(FindingsWriter):
     Hosts identify a result by its rule and line. A model has no lines, so that they would merge its results.
     """
 
-    def __init__(self, command: str, stream: TextIO | None = None) -> None:
+    def __init__(self, command: str, stream: TextIO | None = None, path: Path | None = None) -> None:
+        """Prepare the document; `path` names the stream in errors."""
         super().__init__(command, stream)
+        self._path = path
         self._rules = rules_of(command)
         self._positions = {each: position for position, each in enumerate(self._rules)}
         self._written = 0
         self._omitted = 0
         self.is_complete = False
         """Whether the document was ended."""
+
+    def write(self, text: str) -> None:
+        """Write a text at once; errors name the file."""
+        with raising_cannot_write(self._path) if self._path else nullcontext():
+            super().write(text)
 
     def begin(self) -> None:
         """Write the part before the results, of which each is a line."""

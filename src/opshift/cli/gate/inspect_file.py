@@ -8,6 +8,7 @@ from opshift.cli.errors import error_data, operating_system_error
 from opshift.cli.findings.finding import Finding, ModelResult
 from opshift.cli.options import run_adapters
 from opshift.model.errors import OpshiftError
+from opshift.model.locations import without_secrets_of
 from opshift.model.plain_data import json_values
 
 FAILED = "failed"
@@ -60,7 +61,7 @@ def inspect_file(inspect: Inspect, adapters: Sequence[Path], file: str) -> GateR
     except OSError as error:
         return failure(file, operating_system_error(error, file), type(error).__name__)
     except Exception as error:  # a bug must not stop the other files
-        reason = f"{type(error).__name__}: {error}"
+        reason = without_secrets_of(file, f"{type(error).__name__}: {error}")
         return failure(file, OpshiftError(reason, remedy="report this as a bug"), "InternalError")
 
 

@@ -11,11 +11,19 @@ from itertools import chain
 import typer
 
 from opshift.batch.run_chunks import WORKER_LOST, LostTask, run_chunks
-from opshift.cli.errors import EXIT_FINDINGS
+from opshift.cli.errors import EXIT_FINDINGS, EXIT_WRONG_USAGE, error_data
 from opshift.cli.findings.formats import findings_writer, open_sarif
 from opshift.cli.gate.inspect_file import GateResult, Inspect, failure, inspect_file
 from opshift.cli.gate.several import GateOptions
-from opshift.cli.gate.writers import MAX_ROWS, FindingsOutput, JsonLinesWriter, Summary, TextWriter, Writer
+from opshift.cli.gate.writers import (
+    MAX_ROWS,
+    FindingsOutput,
+    JsonLinesWriter,
+    Summary,
+    TextWriter,
+    Writer,
+    print_json_line,
+)
 from opshift.cli.options import Format
 from opshift.cli.output import page_for
 from opshift.cli.page import Page
@@ -23,7 +31,7 @@ from opshift.cli.paths import DASH, require_file
 from opshift.cli.progress import show_progress
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.process_state import signals_deferred
-from opshift.stores.find_models import LIST, FoundModel, find_models
+from opshift.stores.find_models import LIST, MODEL_PATTERN, FoundModel, find_models
 
 
 def run_gate(names: Sequence[str], options: GateOptions, inspect: Inspect, columns: Sequence[str]) -> None:
@@ -33,28 +41,68 @@ def run_gate(names: Sequence[str], options: GateOptions, inspect: Inspect, colum
     """
     if LIST in names:  # other processes cannot read standard input
         options = options._replace(jobs=1)
-    with models_named(names, options.files_from, allow_empty=options.allow_empty) as models:
+    with (
+        errors_as_lines(options.form),
+        models_named(names, options.files_from, allow_empty=options.allow_empty) as models,
+    ):
         results = _results(models, options, inspect)
         show_results(results, options, columns, "Inspecting", common_folder(names, options.files_from))
 
 
 @contextmanager
+def errors_as_lines(form: Format) -> Iterator[None]:
+    """Print an error that ends the command in one line of JSON Lines, and exit with its code."""
+    try:
+        yield
+    except OpshiftError as error:
+        if form is not Format.JSON:
+            raise
+        print_json_line(error_data(error))
+        raise typer.Exit(EXIT_WRONG_USAGE if isinstance(error, UsageError) else EXIT_FINDINGS) from error
+
+
+@contextmanager
 def models_named(
-    names: Sequence[str], files_from: str | None, *, allow_empty: bool = False
+    names: Sequence[str], files_from: Sequence[str] | None, *, allow_empty: bool = False
 ) -> Iterator[Iterator[FoundModel]]:
     """Yield the models of a command line, with those in a list; or the model on standard input for `-`.
 
     Raises a UsageError for `-` and other models, or if a file does not exist.
     """
-    if [*names] == [LIST] and files_from is None:
+    if [*names] == [LIST] and not files_from:
         yield iter([FoundModel(require_file(LIST), LIST)])
         return
     if LIST in names:
         reason, remedy = "is a model on standard input", "read a list of models with --files-from -"
         raise UsageError(reason, place=LIST, remedy=remedy)
-    with _names_listed(files_from) as lines:
-        listed = [LIST] if files_from else []
-        yield find_models([*names, *listed], lines=lines, allow_empty=allow_empty)
+    with ExitStack() as stack:
+        # standard input is one list, also if it is named twice
+        lists = {each: stack.enter_context(_names_listed(each)) for each in files_from or ()}
+        named = find_models(names, allow_empty=allow_empty)
+        listed = (_models_listed(name, lines, allow_empty=allow_empty) for name, lines in lists.items())
+        yield chain(named, chain.from_iterable(listed))
+
+
+def _models_listed(name: str, lines: Iterable[str], *, allow_empty: bool) -> Iterator[FoundModel]:
+    """Yield the models that the lines of a list name.
+
+    Raises:
+        UsageError: the list names nothing, or a folder without models; not with `allow_empty`.
+    """
+    is_empty = True
+    for line in lines:
+        models = find_models([LIST], lines=[line])
+        first = next(models, None)
+        if first is not None:
+            yield first
+            yield from models
+        elif line.strip("\r\n") and not allow_empty:
+            remedy = "correct the path, or name the model files"
+            raise UsageError(f"contains no {MODEL_PATTERN} files", place=line.strip("\r\n"), remedy=remedy)
+        is_empty = is_empty and not line.strip("\r\n")
+    if is_empty and not allow_empty:
+        place = "standard input" if name == DASH else name
+        raise UsageError("names no models", place=place, remedy="name models, one in each line")
 
 
 def show_results(
@@ -91,9 +139,9 @@ def show_results(
         raise typer.Exit(EXIT_FINDINGS)
 
 
-def common_folder(names: Sequence[str], files_from: str | None) -> str:
+def common_folder(names: Sequence[str], files_from: Sequence[str] | None) -> str:
     """Return the only folder that is named, with a slash at its end; empty if other models may be named."""
-    if len(names) != 1 or files_from is not None or not os.path.isdir(names[0]):
+    if len(names) != 1 or files_from or not os.path.isdir(names[0]):
         return ""
     return os.path.join(os.path.normpath(names[0]), "") if os.path.normpath(names[0]) != os.curdir else ""
 
@@ -113,11 +161,9 @@ def _writer(
 
 
 @contextmanager
-def _names_listed(files_from: str | None) -> Iterator[Iterable[str]]:
+def _names_listed(files_from: str) -> Iterator[Iterable[str]]:
     """Yield the lines of the list of models, with names of any encoding."""
-    if files_from is None:
-        yield ()
-    elif files_from == DASH:
+    if files_from == DASH:
         if isinstance(sys.stdin, TextIOWrapper):
             sys.stdin.reconfigure(errors="surrogateescape")
         yield sys.stdin
@@ -128,13 +174,31 @@ def _names_listed(files_from: str | None) -> Iterator[Iterable[str]]:
 
 def _results(models: Iterator[FoundModel], options: GateOptions, inspect: Inspect) -> Generator[GateResult]:
     function = partial(inspect_file, inspect, options.adapters or ())
-    locations = (each.location for each in models)
+    unreadable: list[GateResult] = []
+    locations = _readable_locations(models, unreadable)
     if options.ledger is not None:
-        yield from _recorded_results(locations, options, inspect, options.ledger)
-        return
-    with closing(run_chunks(function, locations, jobs=options.jobs)) as chunks:
-        for file, result in chain.from_iterable(chunks):
-            yield _lost(file, result) if isinstance(result, LostTask) else result
+        for result in _recorded_results(locations, options, inspect, options.ledger):
+            yield from _taken(unreadable)
+            yield result
+    else:
+        with closing(run_chunks(function, locations, jobs=options.jobs)) as chunks:
+            for file, found in chain.from_iterable(chunks):
+                yield from _taken(unreadable)
+                yield _lost(file, found) if isinstance(found, LostTask) else found
+    yield from _taken(unreadable)
+
+
+def _readable_locations(models: Iterable[FoundModel], unreadable: list[GateResult]) -> Iterator[str]:
+    for each in models:
+        if each.error is None:
+            yield each.location
+        else:
+            unreadable.append(failure(each.location, each.error))
+
+
+def _taken(results: list[GateResult]) -> Iterator[GateResult]:
+    while results:
+        yield results.pop(0)
 
 
 def _recorded_results(

@@ -25,12 +25,12 @@ SEVERAL = "Several models"
 """Title of the section of these options in the help."""
 
 FilesFromOption = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--files-from",
         rich_help_panel=SEVERAL,
         metavar="FILE",
-        help="Also read the models that a file names, one in each line; - for standard input.",
+        help="Also read the models that a file names, one in each line; - for standard input. Repeatable.",
     ),
 ]
 
@@ -39,7 +39,7 @@ AllowEmptyOption = Annotated[
     typer.Option(
         "--allow-empty",
         rich_help_panel=SEVERAL,
-        help="Accept folders and globs without models.",
+        help="Accept folders, globs and lists without models.",
     ),
 ]
 
@@ -113,10 +113,10 @@ def single_file(names: Sequence[str], options: GateOptions) -> str | None:
     Findings have the same form for one model and for several. Raises a UsageError if nothing is named, or the
     file does not exist.
     """
-    if not names and options.files_from is None:
+    if not names and not options.files_from:
         remedy = "name models, folders or globs, or a list of them with --files-from"
         raise UsageError("IN is not given", remedy=remedy)
-    if len(names) != 1 or options.files_from is not None or not options.is_plain:
+    if len(names) != 1 or options.files_from or not options.is_plain:
         return None
 
     return require_file(names[0]) if is_file_name(names[0]) else None

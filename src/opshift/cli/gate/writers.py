@@ -169,16 +169,18 @@ class JsonLinesWriter:
 
     def add(self, result: GateResult) -> None:
         """Write the line of a model."""
-        self._write(result.model.data)
+        print_json_line(result.model.data)
 
     def end(self, *, interrupted: bool, reason: str = "") -> None:
         """Write the summary."""
         error = {"error": reason} if reason else {}
         summary = {**self._summary.as_dict(interrupted=interrupted), **error}
-        self._write(json_values({"summary": summary}))
+        print_json_line({"summary": summary})
 
-    def _write(self, data: object) -> None:
-        typer.echo(displayable_json(json.dumps(data, allow_nan=False)))
+
+def print_json_line(data: Mapping[str, object]) -> None:
+    """Print an object of JSON Lines."""
+    typer.echo(displayable_json(json.dumps(json_values(data), allow_nan=False)))
 
 
 class FindingsOutput:

@@ -99,7 +99,11 @@ def load(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="DIR", help="Write the definitions to DIR/<domain>/<operator>.yaml."
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Write the definitions to DIR/<domain>/<operator>.yaml.",
+            parser=local_path,
         ),
     ] = None,
     quiet: QuietOption = False,
