@@ -155,6 +155,15 @@ class TypeChoice:
             return value.new if value.can_change and not self.keeps_interface else value.old
         return value.new if value.passes_subgraphs else value.kept
 
+    def _require_no_mapping(self, node: Node, operator: OperatorVersion, graph: GraphTypes) -> None:
+        """Raise CannotConvert for a SequenceMap of sequences that keep their types: its body would not."""
+        sequences = filter(None, (*node.inputs, *node.outputs))
+        kept = next((each for each in map(graph.scope.element_type, sequences) if self.new_type(each)), None)
+        if self._keeps_containers and operator.name == "SequenceMap" and kept is not None:
+            reason = f"it maps sequences that keep their types, such as {kept}"
+            remedy = "convert the inputs and outputs, too, or convert to opset 16 first"
+            raise CannotConvert(reason, "type.sequence", subject=kept, remedy=remedy)
+
     def _node_types(self, proto: NodeProto, graph: GraphTypes) -> NodeTypes:
         scope, node = graph.scope, Node.from_proto(proto)
         operator = scope.operator(proto.op_type, proto.domain)
@@ -163,6 +172,7 @@ class TypeChoice:
             self._keep_unknown(proto, graph, found)
             return found
         self._require_known_types(node, operator, graph)
+        self._require_no_mapping(node, operator, graph)
         self._choose_in_subgraphs(proto, graph)
         groups = _groups(node, operator, graph)
         keeps = self._keeps(operator, operator.name) or self._computes_sizes(node, graph)

@@ -49,7 +49,10 @@ class Stack(NamedTuple):
 MAX_WORK = 1 << 20
 """Maximum total length of the sequences and iterations of a model: unrolled loops multiply them."""
 
-REMEDY = "work on the tensors themselves, with Split and Concat, or convert to opset 11 or later"
+REMEDY = (
+    "work on the tensors themselves, with Split and Concat, or convert to opset 13 or later "
+    "(11 without sequences in subgraphs)"
+)
 
 
 @dataclass

@@ -98,6 +98,35 @@ def test_sums_along_a_computed_axis(shape: tuple[int, ...]) -> None:
         _check("CumSum", feeds, 14, (10, 9), "fed", reverse=reverse)
 
 
+def _check_with_unknown_sizes(
+    op_type: str, data: np.ndarray[Any, Any], constants: Feeds, opset: int, **attributes: Any
+) -> None:
+    """Convert a node to all older opsets with Reshape to a computed shape, and run the models."""
+    node = helper.make_node(op_type, ["x", *constants], ["y"], **attributes)
+    model = build([node], {"x": data}, {"y": onnx.TensorProto.FLOAT}, opset, initializers=constants)
+    for axis, dim in enumerate(model.graph.input[0].type.tensor_type.shape.dim):
+        dim.dim_param = f"N{axis}"
+    for target in (opset - 1, 17, 13, 11, 10, 9, 7):
+        result = run(convert_version(model, target), {"x": data}) if target < opset else None
+        if result is not None:
+            assert_equal(result, run(model, {"x": data}))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (2, 0, 4), (2, 3)])
+@pytest.mark.parametrize(("op_type", "opset"), [("CumSum", 14), ("CumProd", 26)])
+def test_totals_of_unknown_sizes(op_type: str, opset: int, shape: tuple[int, ...], axis: int) -> None:
+    data = np.ones(shape, np.float32)
+    for reverse in (0, 1):
+        _check_with_unknown_sizes(op_type, data, {"axis": np.array(axis)}, opset, reverse=reverse)
+
+
+@pytest.mark.parametrize("shape", [(0, 8, 4), (2, 8, 4)])
+def test_columns_of_an_empty_batch(shape: tuple[int, ...]) -> None:
+    data = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    _check_with_unknown_sizes("Col2Im", data, {"image": np.array([3, 3]), "block": np.array([2, 2])}, 18)
+
+
 @pytest.mark.parametrize("form", ["fed", "symbolic"])
 @pytest.mark.parametrize("op_type", ["BitwiseAnd", "BitwiseOr", "BitwiseXor"])
 @pytest.mark.parametrize("shape", [(0, 4), (3, 0)])

@@ -211,6 +211,16 @@ def test_refuses_invalid_types(types: str | list[str], reason: str) -> None:
     assert caught.value.reason == reason
 
 
+def test_refuses_to_map_sequences_that_keep_their_types() -> None:
+    text = "(seq(float[N]) x) => (seq(float[N]) y)"
+    body = "{ y = SequenceMap (x) <body = b (float[N] e) => (float[N] o) { o = Exp (e) }> }"
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g {text} {body}')
+    with pytest.raises(ConversionRefused) as caught:
+        convert_types(model, {"float": "double"}, keep_interface=True)
+    assert [each.code for each in caught.value.refusals] == ["type.sequence"]
+    onnx.checker.check_model(convert_types(model, {"float": "double"}), full_check=True)
+
+
 def test_keep_interface_needs_types() -> None:
     with pytest.raises(UsageError, match="keep_interface has no effect without types"):
         convert_version(model_of("y = Relu(x)"), 18, keep_interface=True)

@@ -48,6 +48,14 @@ def test_expands_small_powers_of_64_bit_integers_to_products(exponent: int) -> N
     assert op_types(result) == ["Mul"] * (exponent - 1) + ["Identity"]
 
 
+@pytest.mark.parametrize("exponent", [2, 3])
+def test_small_powers_of_32_bit_integers_overflow_as_before(exponent: int) -> None:
+    base = np.array([2000, 70000, -(2**31)], np.int32)
+    model, feeds = _pow_model(base, np.array(exponent, np.int32), constant=True)
+    for target in (11, 7):
+        convert_and_check(model, target, feeds, [base**exponent])
+
+
 def test_refuses_computed_powers_of_64_bit_integers_unless_approximate_is_allowed() -> None:
     model, feeds = _pow_model(np.array([3, 4], np.int64), np.array([2, 3], np.int64))
     assert refusal_of(model, 11).reason.startswith("a power of a 64-bit integer is computed in double")
