@@ -102,6 +102,10 @@ MIN_INNER_SECRET: Final = 4
 """Characters of the shortest secret that is replaced inside of words: shorter ones occur in many words."""
 
 
+MAX_LOCATION: Final = 4096
+"""Length of the longest URL with credentials that messages may quote: names in models may look like URLs."""
+
+
 def without_secrets_of(location: str, text: str) -> str:
     """Return the text of another library about a location, with all credentials of the location as `***`.
 
@@ -111,7 +115,7 @@ def without_secrets_of(location: str, text: str) -> str:
         location: a text with the URL that was used, or an address without a scheme.
         text: the message.
     """
-    pattern = _secrets_pattern(location)
+    pattern = _secrets_pattern(location) if len(location) <= MAX_LOCATION else None
     return without_secrets(pattern.sub(HIDDEN, text) if pattern else text)
 
 
