@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from numbers import Integral
 from typing import (
@@ -144,10 +144,15 @@ class Flags(StoredFlags, total=False):
     exact: bool
 
 
+def _require_known(flags: Collection[str], known: Collection[str]) -> None:
+    """Raise TypeError for a name that is not known, as Python does for an unknown keyword argument."""
+    if unknown := set(flags).difference(known):
+        raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+
+
 def names_on(flags: Flags) -> tuple[str, ...]:
     """Return the names of the flags that are on, or raise TypeError for an unknown one."""
-    if unknown := flags.keys() - Flags.__annotations__.keys():
-        raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+    _require_known(flags, Flags.__annotations__)
     return tuple(sorted(name for name, is_on in flags.items() if is_on))
 
 
@@ -205,8 +210,7 @@ class Options(FrozenRecord):
         **flags: Unpack[StoredFlags],
     ) -> Options:
         """Return the options for the arguments of `convert_version`, or raise its errors about them."""
-        if unknown := flags.keys() - StoredFlags.__annotations__.keys():
-            raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+        _require_known(flags, StoredFlags.__annotations__)
         registry = registry or default_registry()
         removed = read_without(without, registry)
         if removed and flags.get("reversible"):

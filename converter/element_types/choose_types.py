@@ -157,9 +157,11 @@ class TypeChoice:
 
     def _require_no_mapping(self, node: Node, operator: OperatorVersion, graph: GraphTypes) -> None:
         """Raise CannotConvert for a SequenceMap of sequences that keep their types: its body would not."""
+        if not self._keeps_containers or operator.name != "SequenceMap":
+            return
         sequences = filter(None, (*node.inputs, *node.outputs))
         kept = next((each for each in map(graph.scope.element_type, sequences) if self.new_type(each)), None)
-        if self._keeps_containers and operator.name == "SequenceMap" and kept is not None:
+        if kept is not None:
             reason = f"it maps sequences that keep their types, such as {kept}"
             remedy = "convert the inputs and outputs, too, or convert to opset 16 first"
             raise CannotConvert(reason, "type.sequence", subject=kept, remedy=remedy)

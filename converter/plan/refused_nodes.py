@@ -40,7 +40,6 @@ class RefusedNodes:
         functions: FunctionTable | None,
     ) -> None:
         self._nodes: list[tuple[NodeError, NodeProto, ContainerSurvey]] = []
-        self.scopes: list[Scope] = []
         self._options = options
         self._names = names
         self._node_analysis = node_analysis
@@ -50,7 +49,11 @@ class RefusedNodes:
     def add(self, error: NodeError, proto: NodeProto, surveyed: ContainerSurvey) -> None:
         """Add a node with the error of its rewrite."""
         self._nodes.append((error.with_traceback(None), proto, surveyed))
-        self.scopes.append(surveyed.scope)
+
+    @property
+    def scopes(self) -> list[Scope]:
+        """Scopes of the nodes."""
+        return [surveyed.scope for _, _, surveyed in self._nodes]
 
     def refusals(self) -> Iterator[Refusal]:
         """Yield the refusals of the nodes."""

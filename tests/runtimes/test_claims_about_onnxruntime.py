@@ -6,6 +6,7 @@ import numpy as np
 import onnx.parser
 import onnxruntime
 import pytest
+from support.execution import loads_and_runs
 
 from opshift import fit
 from opshift.analysis.runs import runs
@@ -20,20 +21,6 @@ FUNCTION = '<domain: "l", opset_import: ["" : 21]> f (a) => (b) { b = Relu (a) }
 
 def _support(model: onnx.ModelProto) -> ModelSupport:
     return runs(model, [RUNTIME]).results[0].support
-
-
-def _loads_and_runs(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> bool:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    try:
-        session = onnxruntime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
-        session.run(None, feeds)
-    except Exception:  # its classes have no common base
-        return False
-    return True
 
 
 def _model(text: str, opset: int = 21, imports: str = "") -> onnx.ModelProto:
@@ -83,7 +70,7 @@ def test_resize_with_antialias_needs_an_interpolation(opset: int, mode: str, *, 
     node = f'y = Resize <mode = "{mode}", antialias = 1> (x, , s)'
     text = "g (float[1, 2, 4, 4] x) => (float[1, 2, 2, 2] y) <float[4] s = {1, 1, 0.5, 0.5}>"
     model = _model(f"{text} {{ {node} }}", opset)
-    assert _loads_and_runs(model, {"x": np.ones((1, 2, 4, 4), np.float32)}) == is_run
+    assert loads_and_runs(model, {"x": np.ones((1, 2, 4, 4), np.float32)}) == is_run
     assert (not _support(model).missing) == is_run
 
 
@@ -98,9 +85,9 @@ def test_predicts_affine_grids_in_float16(batch: int, rank: int, *, is_run: bool
         20,
     )
     feeds = {"x": np.ones(shape, np.float16)}
-    assert _loads_and_runs(model, feeds) == is_run
+    assert loads_and_runs(model, feeds) == is_run
     assert (not _support(model).missing) == is_run
-    assert _loads_and_runs(fit(model, RUNTIME).model, feeds)
+    assert loads_and_runs(fit(model, RUNTIME).model, feeds)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +113,7 @@ def test_predicts_function_bodies_in_sequence_map(body: str, *, is_run: bool) ->
         "y = ConcatFromSequence <axis = 0> (t) }",
         18,
     )
-    assert _loads_and_runs(model, {"x": ROWS}) == is_run
+    assert loads_and_runs(model, {"x": ROWS}) == is_run
     assert (not _support(model).missing) == is_run
 
 
@@ -138,7 +125,7 @@ def test_fit_replaces_sequence_map_with_function_bodies(operator: str) -> None:
         "y = ConcatFromSequence <axis = 0> (t) }",
         18,
     )
-    assert _loads_and_runs(fit(model, RUNTIME).model, {"x": ROWS})
+    assert loads_and_runs(fit(model, RUNTIME).model, {"x": ROWS})
 
 
 def test_function_bodies_in_branches_in_sequence_map_are_uncertain() -> None:
@@ -191,7 +178,7 @@ def test_predicts_calls_of_functions(nodes: str, functions: str, imports: str, r
     model = _model(f"g (float[2, 4] x) => (float[2, 4] y) {{ {nodes} }} {functions}", imports=imports)
     # Some releases end the process at a call with too few outputs.
     if RUNTIME == "onnxruntime-1.31.1" or "outputs" not in reason:
-        assert _loads_and_runs(model, {"x": ROWS}) == (not reason)
+        assert loads_and_runs(model, {"x": ROWS}) == (not reason)
     missing = _support(model).missing
     assert bool(missing) == bool(reason)
     assert all(reason in each.reason for each in missing)
@@ -207,7 +194,7 @@ def test_predicts_calls_of_functions(nodes: str, functions: str, imports: str, r
 )
 def test_fit_inlines_calls_that_the_runtime_refuses(nodes: str, functions: str, imports: str) -> None:
     model = _model(f"g (float[2, 4] x) => (float[2, 4] y) {{ {nodes} }} {functions}", imports=imports)
-    assert _loads_and_runs(fit(model, RUNTIME).model, {"x": ROWS})
+    assert loads_and_runs(fit(model, RUNTIME).model, {"x": ROWS})
 
 
 def test_names_the_missing_import_of_an_operator() -> None:

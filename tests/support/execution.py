@@ -113,3 +113,16 @@ def opset_of(model: Any, domain: str = "") -> int:
 def op_types(model: Any) -> list[str]:
     """Return the operators of the main graph in order."""
     return [node.op_type for node in model.graph.node]
+
+
+def loads_and_runs(model: onnx.ModelProto, feeds: Feeds) -> bool:
+    """Return whether onnxruntime accepts and runs a model."""
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    try:
+        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        session.run(None, feeds)
+    except Exception:  # its classes have no common base
+        return False
+    return True
