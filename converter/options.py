@@ -76,9 +76,6 @@ WITHOUT_REMEDY = "pass a domain such as com.microsoft, or an operator such as ai
 ONNX = "onnx"
 """The product whose releases are exact targets: they name versions of the format, and not of a program."""
 
-YAML_SUFFIX = ".yaml"
-"""Suffix of files that describe runtimes."""
-
 INF = sys.maxsize
 
 MAX_DIGITS = 20
@@ -424,7 +421,7 @@ def _read_text(text: str, registry: Registry) -> TargetPart:
         return TargetPart({canonical_domain(domain): int(version)})
     if equals:
         raise UsageError(f"{text!r} is not a target", remedy="write a domain's opset as ai.onnx.ml=3")
-    if text.endswith(YAML_SUFFIX):
+    if text.endswith(".yaml"):
         reason = f"{text!r} is not a target: targets are opsets and releases"
         remedy = f"use `opshift fit IN OUT --runtime {text}`, or give the newest opset in this file"
         raise UsageError(reason, remedy=remedy)
