@@ -51,6 +51,8 @@ OWN_KEYS: Final = frozenset({"runtime", "version", "extends", "evidence"})
 MERGED_KEYS: Final = ("internal_operators", "operators", "restrictions", "schemas", "slow_kernels", "wrong")
 """Mappings that a file inherits except for its own entries; an empty entry removes an inherited one."""
 
+YAML_SUFFIX: Final = ".yaml"
+"""Suffix of files that describe runtimes."""
 
 NEVER_RUN: Final = "ai.onnx.Constant"
 """Operator of the nodes that become initializers when a model is loaded."""
@@ -93,7 +95,7 @@ def get_runtime(name: str | os.PathLike[str]) -> Runtime:
         UsageError: there is no data about this version, or no such file.
         DefinitionError: the file cannot be read, or is invalid.
     """
-    if not isinstance(name, str) or name.endswith(".yaml"):
+    if not isinstance(name, str) or name.endswith(YAML_SUFFIX):
         path = Path(name)
         if not path.exists():
             raise UsageError("file does not exist", place=str(path), remedy="correct the path")

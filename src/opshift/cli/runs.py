@@ -18,11 +18,10 @@ from opshift.cli.options import expand_records, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
 from opshift.cli.paths import model_input
-from opshift.converter.options import YAML_SUFFIX
 from opshift.converter.streaming.weights import open_without_weights
 from opshift.model.message_text import count_text
 from opshift.model.operator_ids import DEFAULT_DOMAIN, short_label
-from opshift.registry.runtimes.files import get_runtime
+from opshift.registry.runtimes.files import YAML_SUFFIX, get_runtime
 from opshift.runtimes.check_support import MissingKernel
 from opshift.runtimes.target_runtimes import missing_label
 from opshift.runtimes.verdicts import (
