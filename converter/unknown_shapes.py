@@ -70,22 +70,22 @@ class UnknownShapes:
 
     def _roots_of(self, value: UnknownFact) -> tuple[_Root, ...]:
         """Return the roots of a value; each value is visited once for all refusals of a model."""
-        pending, entered = [value], set[UnknownFact]()
+        found, pending, entered = self._roots, [value], dict[UnknownFact, list[UnknownFact]]()
         while pending:
             each = pending[-1]
-            if each in self._roots:
+            if each in found:
                 pending.pop()
                 continue
-            dependencies = list(dependencies_of(each))
-            missing = [other for other in dependencies if other not in self._roots]
-            if missing and each not in entered:
-                entered.add(each)
-                pending += reversed(missing)
-                continue
+            dependencies = entered.get(each)
+            if dependencies is None:
+                dependencies = entered[each] = list(dependencies_of(each))
+                if missing := [other for other in dependencies if other not in found]:
+                    pending += reversed(missing)
+                    continue
             pending.pop()
-            roots = dict.fromkeys(root for other in dependencies for root in self._roots.get(other, ()))
-            self._roots[each] = tuple(roots or _own_root(each))[:MAX_NAMES]
-        return self._roots[value]
+            roots = dict.fromkeys(root for other in dependencies for root in found.get(other, ()))
+            found[each] = tuple(roots or _own_root(each))[:MAX_NAMES]
+        return found[value]
 
 
 def _own_root(value: UnknownFact) -> Iterator[_Root]:

@@ -35,6 +35,8 @@ from opshift.registry.models import OperatorVersion, Parameter
 
 SIZE_OPERATORS = ("Shape", "Size")
 
+TENSOR_TYPES = tuple(map(type_string, BY_NAME))
+
 SUBGRAPHS_REMEDY = "move the subgraph to an operator of ai.onnx"
 
 
@@ -59,6 +61,7 @@ class TypeChoice:
         self.kept: dict[str, int] = {}
         self._is_old_ir = is_old_ir
         self._keeps_containers = False
+        self._changed: dict[tuple[str, ...], frozenset[str]] = {}
         self._narrows = not EXACT_CHANGES.issuperset(changes.items())
 
     def choose(self, scope: Scope, path: str = "graph", parent: GraphTypes | None = None) -> GraphTypes:
@@ -228,11 +231,20 @@ class TypeChoice:
     def _require_known_types(self, node: Node, operator: OperatorVersion, graph: GraphTypes) -> None:
         """Refuse a node with an input of unknown type that may have a type to change."""
         for position, name in enumerate(node.inputs):
+            if not name or graph.scope.element_type(name) is not None:
+                continue
             formal = parameter_at(operator.inputs, position)
-            if name and formal and graph.scope.element_type(name) is None:
-                types = {*operator.types_of(formal)}.intersection(_produced_types(name, graph.scope))
-                if any(word in self.changes for each in types for word in element_names(each)):
-                    raise UnknownElementType(name)
+            types = self._changed_among(operator.types_of(formal)) if formal else None
+            if types and not types.isdisjoint(_produced_types(name, graph.scope)):
+                raise UnknownElementType(name)
+
+    def _changed_among(self, types: tuple[str, ...]) -> frozenset[str]:
+        """Return those types that the conversion changes."""
+        found = self._changed.get(types)
+        if found is None:
+            changed = [each for each in types if not self.changes.keys().isdisjoint(element_names(each))]
+            found = self._changed[types] = frozenset(changed)
+        return found
 
     def _keeps(self, operator: OperatorVersion, name: str) -> bool:
         """Return whether an operator, or an input of it, keeps its types."""
@@ -342,7 +354,7 @@ def _produced_types(name: str, scope: Scope) -> Sequence[str]:
     defining = defining_scope(scope, name)
     producer = defining.producer(name) if defining else None
     if producer is None or producer.operator is None:
-        return [type_string(each) for each in BY_NAME]
+        return TENSOR_TYPES
     formal = parameter_at(producer.operator.outputs, producer.position)
     return producer.operator.types_of(formal) if formal else ()
 

@@ -149,6 +149,10 @@ class Restriction(Record):
     unless: Condition | None = None
     """Exceptions of `when`: nodes that the kernel accepts."""
 
+    def __hash__(self) -> int:
+        """Return the hash of its reason: the dictionaries of its conditions have none."""
+        return hash(self.reason)
+
     def concerns(self, version: int) -> bool:
         """Return whether it concerns the operator version with this `since_version`."""
         return self.versions is None or self.versions[0] <= version <= self.versions[1]

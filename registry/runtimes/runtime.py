@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from functools import cache
 from typing import Annotated, Literal, NamedTuple
 
 from opshift.model.operator_ids import OperatorId
@@ -216,7 +217,12 @@ def types_text(kernel: Kernel) -> str:
 
 
 def _listed(entry: str | tuple[Restriction, ...]) -> tuple[Restriction, ...]:
-    return (Restriction(reason=entry),) if isinstance(entry, str) else entry
+    return _described(entry) if isinstance(entry, str) else entry
+
+
+@cache
+def _described(reason: str) -> tuple[Restriction, ...]:
+    return (Restriction(reason=reason),)
 
 
 class SchemaDifference(Record):

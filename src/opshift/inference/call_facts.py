@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
@@ -54,12 +53,33 @@ class ResolvedNode(Node):
         return {id(value): provided[name] for name, value in changed}
 
 
+MAX_CALL_DEPTH = 40
+"""Maximum depth of nested calls through which a fact is propagated; deeper facts are unknown."""
+
+
+class NestedCalls:
+    """Context of each nested call through which a fact is propagated.
+
+    Entering it returns whether the depth is within the limit. A class, because a generator takes longer.
+    """
+
+    def __init__(self) -> None:
+        self._depth = 0
+
+    def __enter__(self) -> bool:
+        self._depth += 1
+        return self._depth <= MAX_CALL_DEPTH
+
+    def __exit__(self, *error: object) -> None:
+        self._depth -= 1
+
+
 class _FunctionTable(Protocol):
     """Members of `FunctionTable` that the facts of calls use."""
 
     protos: tuple[FunctionProto, ...]
+    nested_calls: NestedCalls
 
-    def nested_call(self) -> AbstractContextManager[bool]: ...
     def call_facts_of(self, scope: InferenceScope) -> CallFacts | None: ...
 
 
@@ -176,7 +196,7 @@ class CallFacts:
         """Return a fact on which all calls agree; `None`, with a recorded disagreement, if they do not."""
         if asked.kind != "attribute" and asked.name not in self._positions:
             return None
-        with self._functions.nested_call() as is_shallow:
+        with self._functions.nested_calls as is_shallow:
             return self._compare(asked) if is_shallow else None
 
     def _compare(self, asked: Fact) -> Any:
@@ -248,7 +268,7 @@ class CallFacts:
 
     def _is_set(self, name: str) -> bool | None:
         """Whether the calls set an attribute without default; `None` if only some do."""
-        with self._functions.nested_call() as is_shallow:
+        with self._functions.nested_calls as is_shallow:
             answers = {self._sets(call, name) for call in self.calls} if is_shallow else {None}
         found = answers.pop() if len(answers) == 1 else None
         if found is None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from itertools import count, islice
 from typing import Self
 
-from opshift.inference.call_facts import CallFacts, CallSite
+from opshift.inference.call_facts import CallFacts, CallSite, NestedCalls
 from opshift.inference.evaluation import Evaluation
 from opshift.inference.fact_kinds import FactKind, InferenceCache
 from opshift.inference.facts import FactT, InferenceScope, OperatorStatus, Producer
@@ -38,6 +37,7 @@ class FunctionTable:
 
     Attributes:
         evaluation: evaluation of questions, shared by all scopes of the model.
+        nested_calls: nested calls that facts are propagated through at the moment.
         undefined_operators: names of operators that neither the registry nor the model defines, by domain.
 
     Raises:
@@ -51,7 +51,7 @@ class FunctionTable:
         self._index: dict[LocalFunction, int] = {}
         self._scopes_by_facts: dict[Hashable, Scope] = {}
         self._scopes_by_call: dict[Hashable, Scope] = {}
-        self._depth = 0
+        self.nested_calls = NestedCalls()
         self._inferences = 0
         nodes = len(model.graph.node) + sum(len(each.node) for each in self.protos)
         self._max_inferences = MIN_INFERENCES + INFERENCES_PER_NODE * nodes
@@ -163,7 +163,8 @@ class FunctionTable:
         index = self.find(proto)
         if index is None:
             return None
-        with self._body_of_call(index, proto, scope) as body:
+        with self.nested_calls as is_shallow:
+            body = self._body_of_call(index, proto, scope) if is_shallow else None
             if body is None:
                 return []
             # The function may have many more outputs than the call names.
@@ -181,28 +182,15 @@ class FunctionTable:
         index = self.find(proto)
         if index is None:
             return None
-        with self._body_of_call(index, proto, scope) as body:
+        with self.nested_calls as is_shallow:
+            body = self._body_of_call(index, proto, scope) if is_shallow else None
             name = next(islice(body.outputs, position, None), "") if body else ""
             return fact(body, name) if body and name else None
 
-    @contextmanager
-    def _body_of_call(self, index: int, proto: NodeProto, scope: InferenceScope) -> Iterator[Scope | None]:
-        """Enter the scope of a called function, specific to the call; `None` beyond the limits."""
+    def _body_of_call(self, index: int, proto: NodeProto, scope: InferenceScope) -> Scope | None:
+        """Return the scope of a called function, specific to the call; `None` beyond the limit."""
         self._inferences += 1
-        with self.nested_call() as is_shallow:
-            if not is_shallow or self._inferences > self._max_inferences:
-                yield None
-            else:
-                yield self.scope_of_call(index, proto, scope)
-
-    @contextmanager
-    def nested_call(self) -> Iterator[bool]:
-        """Enter a nested call; yield whether its depth is within the limit."""
-        self._depth += 1
-        try:
-            yield self._depth <= MAX_CALL_DEPTH
-        finally:
-            self._depth -= 1
+        return None if self._inferences > self._max_inferences else self.scope_of_call(index, proto, scope)
 
     def scope_of_call(self, index: int, proto: NodeProto, scope: InferenceScope) -> Scope:
         """Return the scope of a function for one call; calls with equal facts share one scope."""
@@ -320,6 +308,3 @@ MIN_INFERENCES, INFERENCES_PER_NODE = 2_000, 4
 
 Nested calls may multiply at each level.
 """
-
-MAX_CALL_DEPTH = 40
-"""Maximum depth of nested calls through which a fact is propagated; deeper facts are unknown."""

@@ -31,12 +31,14 @@ class FrozenRecord:
     _names: ClassVar[frozenset[str]]
     _defaults: ClassVar[dict[str, object]]
     _factories: ClassVar[dict[str, Callable[[], object]]]
+    _compared_names: ClassVar[tuple[str, ...]]
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         dataclass(init=False, repr=False, eq=False)(cls)
         found = fields(cls)
         cls._names = frozenset(cls.__match_args__)
+        cls._compared_names = tuple(each.name for each in found if each.compare)
         cls._defaults = {each.name: each.default for each in found if each.default is not MISSING}
         cls._factories = {
             each.name: each.default_factory for each in found if each.default_factory is not MISSING
@@ -91,7 +93,7 @@ class FrozenRecord:
         return f"{type(self).__qualname__}({', '.join(values)})"
 
     def _compared(self) -> tuple[object, ...]:
-        return tuple(getattr(self, each.name) for each in fields(self) if each.compare)
+        return tuple([getattr(self, name) for name in self._compared_names])
 
 
 Key = TypeVar("Key")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import field
+from functools import partial
 from itertools import chain, islice
-from typing import Final, NamedTuple
+from typing import Final
 
 from opshift.model.element_types import BY_NAME, NAME_BY_NUMBER, element_bits, type_string
 from opshift.model.errors import CannotConvert
@@ -16,7 +17,6 @@ from opshift.model.shared_data import FrozenRecord
 from opshift.model.types import short_type
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime
-from opshift.registry.runtimes.restrictions import Restriction
 from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
 from opshift.runtimes.conditions import concerns
 from opshift.runtimes.model_nodes import ModelNode, ModelNodes, NodeGroup, loses_shape, ordered
@@ -109,14 +109,8 @@ class _Notes(FrozenRecord):
     doubtful: dict[str, None] = field(default_factory=dict)
 
 
-class _QueriedFacts(NamedTuple):
-    """Facts that determine the answers of a runtime for nodes with equal types."""
-
-    restrictions: tuple[Restriction, ...]
-    """Restrictions and known errors of the kernels."""
-    bodies: bool
-    outdated_bodies: bool
-    schemas: bool
+_Answer = Callable[[ModelNode], Hashable]
+"""Function that answers a question about a node."""
 
 
 class RuntimeCheck:
@@ -273,29 +267,23 @@ class RuntimeCheck:
         checks: list[RuntimeCheck] = [self]
         while checks[-1]._fallback is not None:
             checks.append(checks[-1]._fallback)
-        asked = tuple(each._queried_facts(first) for each in checks)
-        if first.operator is not None and not any(map(any, asked)):
+        questions = {each: answer for check in checks for each, answer in check._questions(first, model)}
+        if first.operator is not None and not questions and all(each._schemas is None for each in checks):
             return [group.nodes]
+        return group.kinds({"schema": lambda node: node.schema_key, **questions})
 
-        def kind(node: ModelNode) -> Hashable:
-            facts = (each._facts(node, model, facts) for each, facts in zip(checks, asked, strict=True))
-            return node.schema_key, *facts
-
-        return group.kinds(asked, kind)
-
-    def _queried_facts(self, node: ModelNode) -> _QueriedFacts:
-        """Return what the answers for nodes with the operator and the types of a node depend on."""
+    def _questions(self, node: ModelNode, model: ModelNodes) -> Iterator[tuple[Hashable, _Answer]]:
+        """Yield what the answers for nodes with the operator and the types of a node depend on."""
         identity, has_kernel = self._identity(node), bool(self._kernel(node))
         reads_bodies = not has_kernel and self._runtime.expands_functions
-        is_computed = has_kernel or reads_bodies or self._refuses_wrong
-        errors = self._runtime.errors_of(identity) if is_computed else ()
-        reads_outdated = reads_bodies and self._runtime.expands_outdated_bodies
-        restrictions = (*self._runtime.restrictions_of(identity), *errors)
-        return _QueriedFacts(restrictions, reads_bodies, reads_outdated, self._schemas is not None)
-
-    def _facts(self, node: ModelNode, model: ModelNodes, asked: _QueriedFacts) -> Hashable:
-        body = asked.bodies and self._uses_body(node) and model.body(node)
-        return body, tuple(concerns(each, node) for each in asked.restrictions)
+        errors = (
+            self._runtime.errors_of(identity) if has_kernel or reads_bodies or self._refuses_wrong else ()
+        )
+        for each in (*self._runtime.restrictions_of(identity), *errors):
+            yield each, partial(concerns, each)
+        if reads_bodies:
+            question = "body", self._runtime.expands_outdated_bodies
+            yield question, lambda each: self._uses_body(each) and model.body(each)
 
     def _reason(self, node: ModelNode, model: ModelNodes) -> str:
         """Return why no runtime implements a node; empty if one does."""

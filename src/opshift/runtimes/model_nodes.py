@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.inference.call_facts import MAX_CALL_DEPTH
 from opshift.inference.facts import InferenceScope, OperatorStatus
-from opshift.inference.function_scope import MAX_CALL_DEPTH, FunctionTable
+from opshift.inference.function_scope import FunctionTable
 from opshift.inference.infer_types import parameter_at
 from opshift.inference.scope import Scope
 from opshift.inference.survey import survey
@@ -256,18 +257,30 @@ class NodeGroup:
 
     def __init__(self) -> None:
         self.nodes: list[ModelNode] = []
-        self._kinds: list[tuple[object, list[list[ModelNode]]]] = []
+        self._numbers: dict[Hashable, list[int]] = {}
+        """By question, the number of the answer of each node."""
+        self._kinds: dict[Hashable, list[list[ModelNode]]] = {}
 
-    def kinds(self, question: object, kind: Callable[[ModelNode], Hashable]) -> list[list[ModelNode]]:
-        """Return the nodes in lists of those with the same kind; equal questions have equal kinds."""
-        for known, found in self._kinds:
-            if known == question:
-                return found
-        lists: defaultdict[Hashable, list[ModelNode]] = defaultdict(list)
-        for node in self.nodes:
-            lists[kind(node)].append(node)
-        self._kinds.append((question, list(lists.values())))
-        return self._kinds[-1][1]
+    def kinds(self, questions: Mapping[Hashable, Callable[[ModelNode], Hashable]]) -> list[list[ModelNode]]:
+        """Return the nodes in lists of those with equal answers; each question is asked once for each node.
+
+        Args:
+            questions: the functions that answer them; equal questions have equal answers.
+        """
+        key = tuple(questions)
+        if key not in self._kinds:
+            answers = [self._answers(question, answer) for question, answer in questions.items()]
+            lists: defaultdict[tuple[int, ...], list[ModelNode]] = defaultdict(list)
+            for node, *numbers in zip(self.nodes, *answers, strict=True):
+                lists[tuple(numbers)].append(node)
+            self._kinds[key] = list(lists.values())
+        return self._kinds[key]
+
+    def _answers(self, question: Hashable, answer: Callable[[ModelNode], Hashable]) -> list[int]:
+        if question not in self._numbers:
+            numbers: dict[Hashable, int] = {}
+            self._numbers[question] = [numbers.setdefault(answer(each), len(numbers)) for each in self.nodes]
+        return self._numbers[question]
 
 
 class ModelNodes:
