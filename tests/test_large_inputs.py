@@ -307,6 +307,17 @@ def _imports() -> ModelProto:
     return model
 
 
+def _inherited_imports() -> ModelProto:
+    """Return a model that imports 900 domains, for 3,000 functions without imports."""
+    model = _model()
+    for index in range(900):
+        model.opset_import.add(domain=f"l{index}", version=1)
+    for index in range(3_000):
+        model.functions.add(name=f"f{index}", domain="l0").node.add(op_type="Relu")
+    model.graph.node.add(op_type="Relu", input=["x"], output=["y"])
+    return model
+
+
 MODELS: dict[str, Callable[[], ModelProto]] = {
     "inputs": _inputs,
     "outputs": _outputs,
@@ -328,6 +339,7 @@ MODELS: dict[str, Callable[[], ModelProto]] = {
     "default attributes": _default_attributes,
     "chained functions": _chained_functions,
     "imports": _imports,
+    "inherited imports": _inherited_imports,
 }
 
 

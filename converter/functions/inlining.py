@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from graphlib import TopologicalSorter
 from itertools import compress
 from typing import TYPE_CHECKING
@@ -36,7 +36,7 @@ SORT_KEY_STRIDE = 1 << 32
 """Distance between the sort keys of two neighbouring nodes; the nodes of an inlined call use the gap."""
 
 
-def inline_functions(model: ModelProto, names: Collection[LocalFunction] | None = None) -> None:
+def inline_functions(model: ModelProto, names: Set[LocalFunction] | None = None) -> None:
     """Replace every call of some local functions, by default all, by their nodes, and remove the functions.
 
     Only the calls change. `inlining_obstacles` checks beforehand whether the result is equivalent.
@@ -46,8 +46,9 @@ def inline_functions(model: ModelProto, names: Collection[LocalFunction] | None 
     for graph in root_graphs(model):
         inliner.inline(graph)
     inliner.add_imports(model.opset_import, compress(model.functions, is_inlined))
+    inlined = {function_id(each): each for each in compress(model.functions, is_inlined)}
     for function, is_removed in zip(model.functions, is_inlined, strict=True):
-        called = [] if is_removed else called_functions(function, model.functions, names or ())
+        called = [] if is_removed else called_functions(function, inlined)
         if called:
             inliner.inline(function)
             inliner.add_imports(function.opset_import, called)
@@ -55,17 +56,16 @@ def inline_functions(model: ModelProto, names: Collection[LocalFunction] | None 
 
 
 def called_functions(
-    caller: ContainerProto, functions: Sequence[FunctionProto], names: Collection[LocalFunction]
+    caller: ContainerProto, functions: Mapping[LocalFunction, FunctionProto]
 ) -> list[FunctionProto]:
-    """Return the functions with some names that a graph or function calls, directly or in one of them."""
-    by_name = {function_id(each): each for each in functions if function_id(each) in names}
+    """Return those of some functions that a graph or function calls, directly or in one of them."""
     found: dict[LocalFunction, FunctionProto] = {}
     waiting: list[ContainerProto] = [caller]
     while waiting:
         for called in map(called_function, nested_nodes(waiting.pop())):
-            if called in by_name and called not in found:
-                found[called] = by_name[called]
-                waiting.append(by_name[called])
+            if called in functions and called not in found:
+                found[called] = functions[called]
+                waiting.append(functions[called])
     return list(found.values())
 
 

@@ -44,29 +44,34 @@ class NodeAnalysis:
         self._functions = functions
         self._without = options.without
         self._routers: dict[Imports, Router] = {}
-        self._last_router: tuple[Mapping[str, int], Router] | None = None
+        self._known_imports: dict[Imports, Imports] = {}
+        self._last_imports: tuple[Mapping[str, int], Imports] = {}, frozenset()
         self._statuses: dict[Imports, dict[str, OperatorStatus]] = {}
         self._type_dependent: dict[Imports, dict[tuple[str, str], frozenset[str]]] = {}
         """Operators with steps that affect only some element types, and these types, by opset imports."""
 
     def router(self, opsets: Mapping[str, int]) -> Router:
         """Return the router from some opset imports to the target opsets."""
-        # Each new operator asks, and most models have one mapping: looking it up by content takes longer.
-        if self._last_router and self._last_router[0] is opsets:
-            return self._last_router[1]
-        key = frozenset(opsets.items())
+        key = self._imports(opsets)
         if key not in self._routers:
             final_opsets = {**opsets, **self._targets}
             # Steps of other domains may emit nodes of the default domain, even if it is not imported.
             if DEFAULT_DOMAIN not in final_opsets:
                 final_opsets[DEFAULT_DOMAIN] = self._registry.releases.companion_opset(final_opsets)
             self._routers[key] = router_for(self._registry, frozenset(final_opsets.items()), self._without)
-        self._last_router = opsets, self._routers[key]
         return self._routers[key]
+
+    def _imports(self, opsets: Mapping[str, int]) -> Imports:
+        # Each new operator and container asks, and most models have one mapping.
+        if self._last_imports[0] is not opsets:
+            new = frozenset(opsets.items())
+            # Equal sets are the same object: comparing them takes long in a model that imports many domains.
+            self._last_imports = opsets, self._known_imports.setdefault(new, new)
+        return self._last_imports[1]
 
     def statuses_at(self, opsets: Mapping[str, int]) -> dict[str, OperatorStatus]:
         """Return the statuses of the default domain's operators at some opsets, shared by all scopes."""
-        return self._statuses.setdefault(frozenset(opsets.items()), {})
+        return self._statuses.setdefault(self._imports(opsets), {})
 
     def classify(self, proto: NodeProto, scope: Scope) -> OperatorStatus:
         """Return the status of a node's operator; it is cached for operators of the default domain."""
@@ -92,13 +97,13 @@ class NodeAnalysis:
         if not self._type_dependent:
             return
         types = self._element_types_in(surveyed)
+        affected = {
+            imports: {key for key, affected_types in found.items() if types.among(affected_types, 1)}
+            for imports, found in self._type_dependent.items()
+        }
         for each in surveyed:
-            type_dependent = self._type_dependent.get(frozenset(each.scope.opsets.items()), {})
-            affected = {
-                key for key, affected_types in type_dependent.items() if types.among(affected_types, 1)
-            }
-            if affected:
-                each.add_candidates(affected)
+            if candidates := affected.get(self._imports(each.scope.opsets)):
+                each.add_candidates(candidates)
 
     def _element_types_in(self, surveyed: Collection[ContainerSurvey]) -> ElementTypes:
         if self._element_types is None:
@@ -126,6 +131,6 @@ class NodeAnalysis:
             self.unresolved[model_domain, op_type, opset] = error.with_traceback(None)
             return OperatorStatus(has_step=True, has_graphs=True)
         if route.affected_element_types:
-            type_dependent = self._type_dependent.setdefault(frozenset(scope.opsets.items()), {})
+            type_dependent = self._type_dependent.setdefault(self._imports(scope.opsets), {})
             type_dependent[model_domain, op_type] = route.affected_element_types
         return route.status

@@ -1,14 +1,20 @@
 """Summary of a model: its versions, inputs, outputs and operators."""
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from opshift.model.graphs import nested_containers, require_graph, training_graphs
 from opshift.model.messages import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 from opshift.model.model_version import unpack_version
-from opshift.model.operator_ids import LocalFunction, called_function, function_id, opset_imports
+from opshift.model.operator_ids import (
+    LocalFunction,
+    called_function,
+    function_id,
+    functions_with_opsets,
+    opset_imports,
+)
 from opshift.model.types import declared_dims, dims_text, type_to_string
 from opshift.registry.errors import ResolveError
 from opshift.registry.registry import Registry
@@ -74,8 +80,7 @@ def summarize_model(model: ModelProto, registry: Registry) -> ModelSummary:
     graph, *subgraphs = counter.count(model.graph, opsets)
     training = [sum(counter.count(each.graph, opsets)) for each in training_graphs(model)]
     bodies = []
-    for function in model.functions:
-        imports = opset_imports(function.opset_import or model.opset_import, model.ir_version)
+    for function, imports in functions_with_opsets(model):
         bodies.append(sum(counter.count(function, imports)))
     # an initializer may be a graph input as well, and must be one up to IR version 3
     initialized = {each.name for each in model.graph.initializer}
@@ -108,18 +113,19 @@ class OperatorCounter:
     def __init__(self, registry: Registry, functions: frozenset[LocalFunction]) -> None:
         self._registry = registry
         self._functions = functions
-        self._resolved: dict[tuple[LocalFunction, tuple[tuple[str, int], ...]], OperatorUse] = {}
+        self._resolved: defaultdict[frozenset[tuple[str, int]], dict[LocalFunction, OperatorUse]]
+        self._resolved = defaultdict(dict)
         self._counts: Counter[OperatorUse] = Counter()
 
-    def count(self, container: GraphProto | FunctionProto, opsets: dict[str, int]) -> Iterator[int]:
+    def count(self, container: GraphProto | FunctionProto, opsets: Mapping[str, int]) -> Iterator[int]:
         """Count the nodes of a graph or function; yield its number of nodes, then that of each subgraph."""
-        imports = tuple(opsets.items())  # functions have their own opset imports
+        resolved = self._resolved[frozenset(opsets.items())]  # functions have their own opset imports
         for each in nested_containers([container]):
             for node in each.node:
-                key = (called_function(node), imports)
-                if key not in self._resolved:
-                    self._resolved[key] = self._resolve(node, opsets)
-                self._counts[self._resolved[key]] += 1
+                key = called_function(node)
+                if key not in resolved:
+                    resolved[key] = self._resolve(node, opsets)
+                self._counts[resolved[key]] += 1
             yield len(each.node)
 
     def uses(self) -> tuple[OperatorUse, ...]:
@@ -127,7 +133,7 @@ class OperatorCounter:
         uses = [replace(use, count=count) for use, count in self._counts.items()]
         return tuple(sorted(uses, key=lambda use: (use.kind == "unresolved", -use.count, use.operator)))
 
-    def _resolve(self, node: NodeProto, opsets: dict[str, int]) -> OperatorUse:
+    def _resolve(self, node: NodeProto, opsets: Mapping[str, int]) -> OperatorUse:
         called = called_function(node)
         domain, name = called.domain, f"{called.domain}.{node.op_type}"
         is_function, opset = called in self._functions, opsets.get(domain)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import cached_property
 from itertools import count, islice
 from typing import Self
 
@@ -142,10 +143,14 @@ class FunctionTable:
         scope.functions, scope.evaluation = self, self.evaluation
         return scope
 
-    def opsets(self, index: int) -> dict[str, int]:
+    def opsets(self, index: int) -> Mapping[str, int]:
         """Return the opset imports of a function; the model's if the function has none."""
-        imports = self.protos[index].opset_import or self._model.opset_import
-        return opset_imports(imports, self._model.ir_version)
+        imports = self.protos[index].opset_import
+        return opset_imports(imports) if imports else self._model_opsets
+
+    @cached_property
+    def _model_opsets(self) -> Mapping[str, int]:
+        return opset_imports(self._model.opset_import, self._model.ir_version)
 
     def call_facts_of(self, scope: InferenceScope) -> CallFacts | None:
         """Return the call facts of the function that contains a scope; `None` outside of functions."""

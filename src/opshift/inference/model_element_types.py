@@ -37,19 +37,22 @@ class ElementTypes:
 
 def _element_types_in(scopes: Sequence[Scope], operators: frozenset[tuple[str, str]]) -> Iterator[Set[str]]:
     """Yield the element types that declarations, operators and nodes introduce, in this order."""
-    imports = [frozenset(scope.opsets.items()) for scope in scopes]
-    for scope, opsets in zip(scopes, imports, strict=True):
-        yield _types_of_operators(scope.registry, opsets, operators)[0].union(
-            _declared_types(scope.container)
-        )
+    types_at: dict[int, tuple[frozenset[str], Mapping[tuple[str, str], OperatorVersion]]] = {}
+    """Types of the operators by the mapping of opset imports: most functions share that of the model."""
+    for scope in scopes:
+        if id(scope.opsets) not in types_at:
+            imports = frozenset(scope.opsets.items())
+            types_at[id(scope.opsets)] = _types_of_operators(scope.registry, imports, operators)
+        yield types_at[id(scope.opsets)][0].union(_declared_types(scope.container))
     types_by_node: dict[tuple[object, ...], frozenset[str]] = {}
     """Element types of similar nodes: a model has many Constant and Cast nodes of few types."""
-    for scope, opsets in zip(scopes, imports, strict=True):
-        node_dependent = _types_of_operators(scope.registry, opsets, operators)[1]
+    for scope in scopes:
+        _, node_dependent = types_at[id(scope.opsets)]
         for identity, proto in _nodes_of(scope, node_dependent) if node_dependent else ():
-            key = opsets, identity, *map(_declared_type, proto.attribute[:])
+            version = node_dependent[identity]
+            key = version.id, *map(_declared_type, proto.attribute[:])
             if key not in types_by_node or None in key:
-                types_by_node[key] = _types_of_node(Node.from_proto(proto), node_dependent[identity])
+                types_by_node[key] = _types_of_node(Node.from_proto(proto), version)
                 yield types_by_node[key]
 
 

@@ -24,7 +24,13 @@ from opshift.model.graphs import (
     training_graphs,
 )
 from opshift.model.messages import ModelProto, NodeProto
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label, opset_imports
+from opshift.model.operator_ids import (
+    DEFAULT_DOMAIN,
+    canonical_domain,
+    function_label,
+    functions_with_opsets,
+    opset_imports,
+)
 from opshift.registry.registry import Registry
 
 if TYPE_CHECKING:
@@ -181,8 +187,7 @@ def _replace_branches_that_never_run(model: ModelProto, registry: Registry) -> I
     yield from _replace_in(main, "graph")
     for each in training_graphs(model):
         yield from _replace_in(Scope(each.graph, imports, registry, {}, main), each.path)
-    for function in model.functions:
-        opsets = opset_imports(function.opset_import) if function.opset_import else imports
+    for function, opsets in functions_with_opsets(model):
         yield from _replace_in(Scope(function, opsets, registry, {}), f"function {function_label(function)}")
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
 
 if TYPE_CHECKING:
-    from opshift.model.messages import FunctionProto, NodeProto, OperatorSetIdProto
+    from opshift.model.messages import FunctionProto, ModelProto, NodeProto, OperatorSetIdProto
     from opshift.model.node import Node
 
 
@@ -179,3 +179,14 @@ def opset_imports(imports: Iterable[OperatorSetIdProto], ir_version: int = 3) ->
         remedy = "add one for each domain in use, such as ai.onnx 17"
         raise InvalidModel("the model has no opset import", remedy=remedy)
     return found or {DEFAULT_DOMAIN: 1}
+
+
+def functions_with_opsets(model: ModelProto) -> Iterator[tuple[FunctionProto, Mapping[str, int]]]:
+    """Yield each local function with its opset imports: those of the model, in one mapping, if it has none.
+
+    Raises:
+        InvalidModel: see `opset_imports`.
+    """
+    of_model = opset_imports(model.opset_import, model.ir_version) if model.functions else {}
+    for each in model.functions:
+        yield each, opset_imports(each.opset_import) if each.opset_import else of_model

@@ -66,7 +66,7 @@ def _highest_opsets(model: ModelProto) -> dict[str, int]:
     """Return the highest opset of each domain that the model or one of its functions imports."""
     opsets = opset_imports(model.opset_import, model.ir_version)
     for function in model.functions:
-        for domain, opset in opset_imports(function.opset_import or model.opset_import).items():
+        for domain, opset in opset_imports(function.opset_import).items() if function.opset_import else ():
             opsets[domain] = max(opset, opsets.get(domain, 0))
     return opsets
 

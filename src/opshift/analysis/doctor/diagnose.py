@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
 from typing import Final, NamedTuple
@@ -331,13 +332,13 @@ class _Doctor:
         training = (
             self._survey(each.graph, each.path, opsets, graph.scope) for each in training_graphs(model)
         )
-        stamps = self._stamps("model", opsets, imports, [graph, *training])
+        stamps = self._stamps("model", opsets, imports, self._examine_all([graph, *training], opsets))
         for function in model.functions:
             imports = _imports_of(function)
             own = _last_opsets(imports) or opsets
             place = f"function {function_label(function)}"
-            function_stamps = self._stamps(place, own, imports, [self._survey(function, place, own)])
-            stamps += function_stamps if function.opset_import else []
+            examined = self._examine_all([self._survey(function, place, own)], own)
+            stamps += self._stamps(place, own, imports, examined) if imports else []
         ir_version = self._ir_stamp(stamps)
         overridable: tuple[str, ...] = ()
         if ir_version.fitting >= FIRST_IR_WITH_STANDALONE_INITIALIZERS:
@@ -352,23 +353,29 @@ class _Doctor:
         scope = Scope(container, opsets, self._registry, {}, parent)
         return survey(scope, path, lambda proto, scope: EXAMINE_ALL)
 
+    def _examine_all(
+        self, parts: Iterable[ContainerSurvey], opsets: Mapping[str, int]
+    ) -> Mapping[str, set[_NodeOpsets]]:
+        """Return the opsets at which the nodes of graphs or of a function are valid, by domain."""
+        found: defaultdict[str, set[_NodeOpsets]] = defaultdict(set)
+        for part in parts:
+            for node, scope, path in _nodes(part):
+                examined = self._examine(node, scope, path, opsets)
+                if examined is not None:
+                    found[canonical_domain(node.domain)].add(examined)
+        return found
+
     def _stamps(
         self,
         place: str,
         opsets: Mapping[str, int],
         imports: Mapping[str, Sequence[int]],
-        parts: list[ContainerSurvey],
+        examined: Mapping[str, set[_NodeOpsets]],
     ) -> list[Stamp]:
         """Return a stamp for each domain that the graphs or the function import or use."""
-        found: dict[str, set[_NodeOpsets]] = {domain: set() for domain in opsets}
-        for part in parts:
-            for node, scope, path in _nodes(part):
-                domain = canonical_domain(node.domain)
-                examined = self._examine(node, scope, path, opsets)
-                if examined is not None:
-                    found.setdefault(domain, set()).add(examined)
         stamps = []
-        for domain, nodes in found.items():
+        for domain in dict.fromkeys((*opsets, *examined)):
+            nodes = examined.get(domain, set[_NodeOpsets]())
             stamp = self._stamp(place, domain, opsets, imports.get(domain, ()), nodes)
             last = opsets.get(domain)
             repeated = tuple(dict.fromkeys(each for each in imports.get(domain, ()) if each != last))
@@ -417,8 +424,10 @@ class _Doctor:
     ) -> Stamp:
         opset = opsets.get(domain)
         if self._registry.is_open(domain):
-            known = frozenset() if opset else frozenset.intersection(*(each.valid for each in nodes))
-            return Stamp(place, domain, opset, (), max(known, default=None) if opset is None else opset)
+            if opset is not None:
+                return Stamp(place, domain, opset, (), opset)
+            common = frozenset.intersection(*(each.valid for each in nodes))
+            return Stamp(place, domain, None, (), max(common, default=None))
         published = frozenset(range(1, self._registry.newest_opset(domain) + 1))
         common = published.intersection(*(each.valid for each in nodes))
         possible = common or [each for each in published if all(node.is_possible(each) for node in nodes)]

@@ -16,7 +16,13 @@ from opshift.inference.constants import read_constant_node
 from opshift.model.graphs import ContainerProto, graphs_of
 from opshift.model.messages import ModelProto
 from opshift.model.node import Node, Tensor
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, model_domain, opset_imports
+from opshift.model.operator_ids import (
+    DEFAULT_DOMAIN,
+    canonical_domain,
+    functions_with_opsets,
+    model_domain,
+    opset_imports,
+)
 from opshift.model.tensors import read_tensor
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
@@ -127,9 +133,7 @@ def executed_graphs(model: ModelProto) -> Iterator[ExecutedGraph]:
     """Yield the main graph, the functions, and all subgraphs."""
     opsets = opset_imports(model.opset_import, model.ir_version)
     pending = [ExecutedGraph(model.graph, opsets)]
-    for function in model.functions:
-        imports = function.opset_import or model.opset_import
-        pending.append(ExecutedGraph(function, opset_imports(imports, model.ir_version)))
+    pending += [ExecutedGraph(function, imports) for function, imports in functions_with_opsets(model)]
     while pending:
         part = pending.pop()
         yield part
