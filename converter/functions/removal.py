@@ -44,9 +44,7 @@ def remove(model: ModelProto, without: frozenset[Unwanted]) -> None:
         remove_messages(imports, [canonical_domain(each.domain) in without for each in imports])
 
 
-def _removed_functions(
-    model: ModelProto, without: frozenset[Unwanted]
-) -> dict[LocalFunction, FunctionProto]:
+def _removed_functions(model: ModelProto, without: frozenset[Unwanted]) -> dict[LocalFunction, FunctionProto]:
     functions = {function_id(each): each for each in model.functions}
     return {
         name: function
@@ -62,7 +60,9 @@ def _refusals(
     imports = opset_imports(model.opset_import, model.ir_version)
     callers: list[tuple[ContainerProto, Mapping[str, int]]] = [(each, imports) for each in root_graphs(model)]
     callers += [
-        (each, opset_imports(each.opset_import)) for each in model.functions if function_id(each) not in removed
+        (each, opset_imports(each.opset_import))
+        for each in model.functions
+        if function_id(each) not in removed
     ]
     obstacles = [growth_obstacle(model)] if removed else []
     for caller, opsets in callers:
