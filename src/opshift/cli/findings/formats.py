@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -30,7 +29,7 @@ from opshift.cli.findings.finding import (
     repository_address,
     rules_of,
 )
-from opshift.cli.options import NOT_LOCAL, Format
+from opshift.cli.options import Format
 from opshift.cli.page import displayable, displayable_json
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write
 from opshift.model.errors import UsageError
@@ -272,9 +271,6 @@ MAX_LOCATIONS = 100
 MAX_MESSAGES = 10
 """Maximum number of findings that the message of a result describes."""
 
-_URL_OF_PATH = re.compile(r"\A([A-Za-z][A-Za-z0-9+.-]+:)/(?!/)")
-"""Start of a path that was a URL: `Path` removes the second slash."""
-
 UNKNOWN_RULE = ("The command failed for the file.", "Follow the advice of the message.")
 """Title and advice of rules that no table describes."""
 
@@ -289,9 +285,6 @@ def open_sarif(path: Path, command: str) -> Iterator[SarifWriter]:
     """
     if path.suffix not in SUFFIXES:  # it may be a model, which would be replaced
         raise UsageError("is not a .sarif file", place=f"--sarif {path}", remedy="name it findings.sarif")
-    location = _URL_OF_PATH.sub(r"\1//", path.as_posix())
-    if is_url(location) and not Path(path.parts[0]).exists():  # its scheme would become a folder
-        raise UsageError(NOT_LOCAL, place=f"--sarif {location}", remedy="name a file such as findings.sarif")
     interruption: BaseException | None = None
     with AtomicFiles() as files, ExitStack() as stack:
         with raising_cannot_write(path):  # errors in the block concern other files

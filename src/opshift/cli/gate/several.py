@@ -16,6 +16,7 @@ from opshift.cli.options import (
     FindingsFormatOption,
     Format,
     QuietOption,
+    local_path,
 )
 from opshift.cli.paths import require_file
 from opshift.model.errors import UsageError
@@ -82,6 +83,7 @@ SarifOption = Annotated[
         rich_help_panel=OUTPUT,
         metavar="FILE",
         help="Also write the findings to FILE as SARIF 2.1.0, which code hosts show.",
+        parser=local_path,
     ),
 ]
 
