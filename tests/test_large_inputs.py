@@ -318,6 +318,16 @@ def _inherited_imports() -> ModelProto:
     return model
 
 
+def _body_inputs() -> ModelProto:
+    """Return a model with a Loop whose body has 10,000 inputs without types."""
+    model = _model()
+    body = GraphProto(name="body")
+    for index in range(10_000):
+        body.input.add(name=f"i{index}")
+    model.graph.node.add(op_type="Loop", output=["y"]).attribute.add(name="body", type=5).g.CopyFrom(body)
+    return model
+
+
 MODELS: dict[str, Callable[[], ModelProto]] = {
     "inputs": _inputs,
     "outputs": _outputs,
@@ -340,6 +350,7 @@ MODELS: dict[str, Callable[[], ModelProto]] = {
     "chained functions": _chained_functions,
     "imports": _imports,
     "inherited imports": _inherited_imports,
+    "inputs of a body": _body_inputs,
 }
 
 

@@ -64,7 +64,7 @@ def retained_entries(plan: ContainerPlan, surveyed: ContainerSurvey) -> Iterator
         if not restoration.is_whole:
             group, _, result = restoration
             yield from _group_entries(group.original, group.entry.opsets, result.nodes, scope)
-    changes = {each.position: each.result.nodes for each in plan.changes}
+    changes = {each.position: each for each in plan.changes}
     for group in plan.reversal.kept_groups:
         yield from _carried_entries(group, changes, scope)
 
@@ -122,15 +122,16 @@ def _group_entries(
 
 
 def _carried_entries(
-    group: Group, changes: Mapping[int, tuple[Emission, ...]], scope: Scope
+    group: Group, changes: Mapping[int, NodeChange], scope: Scope
 ) -> Iterator[RecordEntry]:
     """Yield the entry of a group that remains and may have nodes that this conversion replaces."""
     names: list[str] = []
     read: set[str] = set()
     for position in group.positions:
         if position in changes:
-            names += (first_name(each.node.outputs) for each in changes[position])
-            read.update(names_read_by_emissions(changes[position]))
+            emissions = changes[position].result.nodes
+            names += (first_name(each.node.outputs) for each in emissions)
+            read.update(names_read_by_emissions(emissions))
         else:
             proto = scope.container.node[position]
             names.append(first_name(proto.output))
@@ -334,11 +335,12 @@ def _subgraph_holders(plan: ContainerPlan, surveyed: ContainerSurvey) -> dict[tu
     The keys are the position of the original holder and the attribute.
     """
     nodes = surveyed.scope.container.node
-    changes = {each.position: each.result.nodes for each in plan.changes}
+    changes = {each.position: each for each in plan.changes}
     holders: dict[tuple[int, str], str] = {}
     for index, attribute, _, _ in surveyed.subgraphs:
         if index in changes:
-            emitted = (each.node for each in changes[index] if attribute in each.node.attributes)
+            replacements = (each.node for each in changes[index].result.nodes)
+            emitted = (each for each in replacements if attribute in each.attributes)
             holder = next(emitted, None)
             holders[index, attribute] = first_name(holder.outputs) if holder else ""
         else:

@@ -86,7 +86,10 @@ class IllegalModel(InvalidModel):
 
 def repeated(keys: Iterable[KeyT]) -> Iterator[tuple[KeyT, int]]:
     """Yield each key that occurs more than once, and the number of its occurrences."""
-    return ((key, count) for key, count in Counter(keys).items() if count > 1)
+    found = [*keys]
+    if len(found) < 2:  # counting takes longer, and most lists of a subgraph are short
+        return iter(())
+    return ((key, count) for key, count in Counter(found).items() if count > 1)
 
 
 def duplicate_names(kind: str, names: Iterable[str]) -> Iterator[str]:

@@ -72,11 +72,9 @@ def subgraph_input_shape(body: InferenceScope, name: str) -> Shape | None:
 
 
 def _position(body: InferenceScope, name: str) -> int | None:
-    graph = body.container
     if body.owner is None or body.owner.op_type not in PASSING_OPERATORS:
         return None
-    inputs = enumerate(graph.input) if is_graph(graph) else ()
-    return next((position for position, value in inputs if value.name == name), None)
+    return body.input_positions.get(name)
 
 
 def _outer_value(body: InferenceScope, holder: NodeProto, position: int) -> str:

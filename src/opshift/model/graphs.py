@@ -1,4 +1,4 @@
-"""Graphs and functions: their values by name, walks over nested ones, and changes of their lists."""
+"""Graphs and functions: indexes of values, walks over subgraphs, and edits of repeated fields."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 ContainerProto: TypeAlias = "GraphProto | FunctionProto"
-"""Message with nodes."""
+"""Message with nodes: a graph or a function."""
 
 ContainerT = TypeVar("ContainerT", bound=ContainerProto)
 
@@ -38,13 +38,13 @@ MAX_SUBGRAPH_DEPTH = 64
 
 
 MAX_LABEL, MAX_LABELLED_OUTPUTS = 1_000, 20
-"""Maximum number of characters of a label, and of outputs in it."""
+"""Maximum number of characters of a label, and maximum number of outputs that a label lists."""
 
 
 def node_label(name: str, op_type: str, outputs: Sequence[str]) -> str:
     """Return the label of a node for messages: its name, or its operator and outputs.
 
-    It is cut to a limited length: a node may have thousands of findings, each with this label.
+    The label is cut to a limited length: a node may have thousands of findings, each with this label.
     """
     if name:
         return repr(name if len(name) <= MAX_LABEL else f"{name[:MAX_LABEL]}...")
@@ -55,7 +55,7 @@ def node_label(name: str, op_type: str, outputs: Sequence[str]) -> str:
 
 
 def node_place(path: str, node: NodeProto) -> str:
-    """Return the place of a node for messages: the label of its graph or function, and its own."""
+    """Return the place of a node for messages: the path of its graph or function, and its label."""
     name = node.name
     # Most nodes have a name, and protobuf reads a repeated field slowly.
     return f"{path}, node {node_label(name, node.op_type, () if name else node.output)}"
@@ -76,14 +76,14 @@ def too_deep_error(path: str) -> InvalidModel:
 
 
 MAX_TRAINING_GRAPHS = 100
-"""Maximum number of `training_info`; two bytes declare one, and each is two graphs to convert."""
+"""Maximum number of `training_info` entries: an entry can have two bytes, and is two graphs to convert."""
 
 MAX_OPSET_IMPORTS = 1_000
 """Maximum number of opset imports."""
 
 
 def require_limited_lists(model: ModelProto, place: str = "") -> None:
-    """Raise InvalidModel for a message with longer lists than models have."""
+    """Raise InvalidModel for a model with too many entries of `training_info` or `opset_import`."""
     for field, limit in (("training_info", MAX_TRAINING_GRAPHS), ("opset_import", MAX_OPSET_IMPORTS)):
         count = len(getattr(model, field))
         if count > limit:
@@ -92,10 +92,7 @@ def require_limited_lists(model: ModelProto, place: str = "") -> None:
 
 
 def require_graph(model: ModelProto, place: str = "") -> None:
-    """Raise InvalidModel for a message without a graph, such as the one of a file that is not a model.
-
-    Messages with longer lists than models have are refused, too.
-    """
+    """Raise InvalidModel for a model with too long lists, or without a graph, such as a file of another format."""
     require_limited_lists(model, place)
     if not model.HasField("graph"):
         remedy = "check that it is the right file"
@@ -136,7 +133,7 @@ class Container:
         return self._sparse.get(name)
 
     def is_overridable(self, name: str) -> bool:
-        """Return whether a caller or training may replace the value, such as that of an input."""
+        """Return whether a caller or training may replace the value, such as the value of an input."""
         return (name in self._inputs and name not in self.constant_inputs) or name in self.variables
 
     def own_declared_type(self, name: str) -> str | None:
@@ -195,7 +192,7 @@ class Container:
 
     @cached_property
     def declared_positions(self) -> Mapping[str, int]:
-        """Positions of the values with declared types, by name, counted over the concatenated `_values`."""
+        """Positions of the values with declared types, by name, counted over all `_declaring_fields`."""
         names = map(_get_name, chain.from_iterable(self._declaring_fields()))
         return {name: position for position, name in enumerate(names)}
 
@@ -217,6 +214,11 @@ class Container:
     @cached_property
     def _inputs(self) -> frozenset[str]:
         return frozenset(self._input_names)
+
+    @cached_property
+    def input_positions(self) -> Mapping[str, int]:
+        """The position of each input, by name; of inputs with the same name, that of the first one."""
+        return {name: position for position, name in reversed([*enumerate(self._input_names)])}
 
     def initializer_inputs(self) -> frozenset[str]:
         """Return the names of the inputs that are initializers, too: inputs with a default value."""
@@ -248,7 +250,7 @@ def initializer_inputs(graph: GraphProto) -> frozenset[str]:
 
 
 def bound_names(model: ModelProto) -> set[str]:
-    """Return the names in the bindings of `training_info`, of both sides."""
+    """Return the keys and values of all bindings of `training_info`: names of values."""
     infos = model.training_info
     bindings = (each for info in infos for each in (*info.initialization_binding, *info.update_binding))
     return {name for each in bindings for name in (each.key, each.value)}
@@ -284,7 +286,7 @@ def nested_containers(roots: Iterable[ContainerT]) -> Iterator[ContainerT | Grap
 def require_limited_depth(model: ModelProto) -> None:
     """Raise InvalidModel if subgraphs are nested deeper than `MAX_SUBGRAPH_DEPTH`, for code that recurses.
 
-    Bytes cannot be that deep, because protobuf refuses them, but messages can.
+    Protobuf refuses to parse bytes with such nesting, but Python code can build such a message.
     """
     level: list[ContainerProto] = [*root_graphs(model), *model.functions]
     for _ in range(MAX_SUBGRAPH_DEPTH + 1):
@@ -392,13 +394,16 @@ def remove_messages(field: Repeated[Item], is_removed: Iterable[bool]) -> None:
         for run in reversed(runs):
             del field[run]
     else:
-        # a stable sort moves them to the end, to delete them at once
+        # a stable sort moves the removed messages to the end, where one slice deletes them
         sort_by_keys(field, flags)
         del field[-sum(flags) :]
 
 
 def add_values(graph: GraphProto, known: Mapping[str, InputFacts], taken: Iterable[str]) -> None:
-    """Add graph inputs or initializers for the values that the node reads, and its outputs as outputs."""
+    """Add the values that the only node reads as inputs or initializers, and its outputs as graph outputs.
+
+    Names in `taken` become graph inputs, too, so that no new value gets one of these names.
+    """
     node = graph.node[0]
     captured = (name for graph in graphs_of(node) for name in captured_names(graph))
     read = dict.fromkeys((*filter(None, node.input), *captured))
