@@ -10,7 +10,7 @@ import pytest
 from fuzzing.calls import MODEL_CALLS, Case, large_case_at
 from fuzzing.large import MAX_BYTES, operator_model, operator_versions
 from fuzzing.worker import LARGE, Worker, is_finding
-from opshift.model.messages import ModelProto
+from opshift.model.messages import GraphProto, ModelProto
 
 
 @pytest.fixture(scope="module")
