@@ -1,4 +1,4 @@
-"""Adapters: each rewrites a node of one operator version as the next version, or back.
+"""Adapters: each rewrites nodes of one operator version as nodes of the next or the previous version.
 
 Adapters outside the project import everything they need from here.
 """
@@ -36,8 +36,8 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_HOMES)
 
 
-# A package that imports its own modules can deadlock with a thread that imports one of them: Python then
-# continues with a module that is not complete.
+# Modules are imported on first use: a package that imports its own modules can deadlock with a thread that
+# imports one of these modules, and Python then continues with an incomplete module.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:

@@ -1,1 +1,1 @@
-"""Conversion of a model between opsets: read, survey, plan, apply, IR version, write."""
+"""Conversion of a model between opsets: read, survey, plan, apply, rewrite for the IR version, write."""

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 NAME = attrgetter("name")
 
 FIRST_IR_WITH_DEVICES = 11
-"""First IR version in which nodes have device configurations."""
+"""First IR version in which nodes can have device configurations."""
 
 FIRST_IR_WITH_OPSET_IMPORTS = 3
 """First IR version with opset imports; older models have opset 1 implicitly."""
 
 
 def apply_conversion(plan: Plan, model: ModelProto, options: Options) -> None:
-    """Apply a plan to a model in place, with the rewrites that other options and the IR version require."""
+    """Apply a plan to a model in place, with its model version, removed functions, IR rewrites and record."""
     apply_plan(plan, model)
     if plan.model_version is not None:
         from opshift.model.model_version import pack_version  # few conversions need it
@@ -73,7 +73,7 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
     has_devices = model.ir_version >= FIRST_IR_WITH_DEVICES
     opset = _final_opset(model.opset_import, plan.targets)
     graphs = _Target(model.graph, graph_takes_initializers, opset, has_devices)
-    # Copies are appended to the functions of the model, so both sequences have the same order.
+    # Function copies are appended to `model.functions`, so `containers` has the same order.
     containers = (*plan.functions, *(copy.container for copy in plan.copies))
     unread_in_functions = [each.unread_inputs for each in containers]
     unread = plan.graph.unread_inputs.union(
@@ -97,7 +97,7 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
         model.opset_import.add().version = 1
     _update_imports(model.opset_import, plan)
     _add_imports(model.opset_import, [plan.graph, *plan.training])
-    # The originals that a record restores read all constants and arguments.
+    # Not with a record: original nodes, restored by the conversion back, may read these constants.
     if unread and plan.record is None:
         omitted = omit_unread_arguments(model, unread_in_functions)
         has_subgraphs = bool(omitted) or any(each.has_subgraphs for each in plan.containers())
@@ -125,7 +125,7 @@ class _Target(NamedTuple):
     has_devices: bool
 
     def add_constants(self, container: ContainerProto, plan: ContainerPlan) -> int:
-        """Add the constants of a container, and return the number of nodes that this appends to it."""
+        """Add the planned constants to a container, and return the number of appended nodes."""
         before = len(container.node)
         initializers = container.initializer if self.takes_initializers and is_graph(container) else None
         for name, tensor in plan.constants.items():
@@ -151,7 +151,7 @@ def _final_opset(imports: Iterable[OperatorSetIdProto], targets: Mapping[str, in
 
 
 def _update_imports(imports: Repeated[OperatorSetIdProto], plan: Plan) -> None:
-    """Set the versions, and remove imports that are not needed or repeated."""
+    """Set the target versions, and remove repeated imports and those in `plan.removed_imports`."""
     seen = set(plan.removed_imports)
     is_removed: list[bool] = []
     for item in imports:
@@ -181,7 +181,7 @@ def _apply_container(plan: ContainerPlan, container: ContainerProto, target: _Ta
     _restore_originals(plan.reversal, nodes)
     order: list[int] = []
     for record, _, _, result in plan.changes:
-        if len(result.operators) == 1 and not target.has_devices:  # most nodes
+        if len(result.operators) == 1 and not target.has_devices:  # the fast path for most nodes
             result.write((nodes[record[0]],))
         else:
             order += _replace_node(nodes, record[0], result, target)
@@ -206,7 +206,7 @@ def _subgraph(node: NodeProto, attribute: str, position: int) -> GraphProto:
 def _replace_node(
     nodes: Repeated[NodeProto], position: int, result: NodeRewrite, target: _Target
 ) -> list[int]:
-    """Write the replacement over a node, append the other new nodes, and return the sort keys of these."""
+    """Write the replacement over a node, append the other new nodes, and return their sort keys."""
     original = nodes[position]
     count = len(result.operators)
     main, added = result.replacement_index, [nodes.add() for _ in range(count - 1)]
@@ -217,9 +217,9 @@ def _replace_node(
 
 
 def _clear_shared_names(nodes: Sequence[NodeProto], replaced_constants: Sequence[NodeProto]) -> None:
-    """Clear names of replaced Constant nodes that other nodes have, too.
+    """Clear the name of a node that replaces a Constant if another node has the same name.
 
-    Runtimes turn Constant nodes into initializers, and therefore allow that they share a name.
+    Runtimes turn Constant nodes into initializers, so Constant nodes may share a name, unlike other nodes.
     """
     renamed = [node for node in replaced_constants if node.name and node.op_type != "Constant"]
     counts = Counter(node.name for node in nodes) if renamed else {}

@@ -1,4 +1,4 @@
-"""Version of a converted model."""
+"""`model_version` of a converted model."""
 
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.plan.changes import Plan
@@ -27,9 +27,10 @@ def bumped_version(model: ModelProto, plan: Plan) -> str | None:
 
 
 def _required_bump(model: ModelProto, plan: Plan) -> VersionBump:
-    """Return the increment for a plan, as `compare` requires it.
+    """Return the version increment that `compare` requires for a plan.
 
-    Newer versions may need a newer runtime, and initializers for old IR versions are inputs with a default.
+    MINOR if an opset or the IR version rises, or an import is added: the model may need a newer runtime.
+    MINOR, too, if an initializer becomes a graph input, below IR version 4. PATCH for other changes.
     """
     imports = (*model.opset_import, *(each for function in model.functions for each in function.opset_import))
     domains = ((canonical_domain(each.domain), each.version) for each in imports)

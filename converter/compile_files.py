@@ -1,7 +1,7 @@
-"""Compilation of all definitions, routes and patterns, for a wheel and for the page that converts.
+"""Compilation of all definitions, routes and patterns, for a wheel and for the page that converts models.
 
-`python -m opshift.converter.compile_files FOLDER` writes the files. It has to be a new process: only
-definitions that it reads for the first time are recorded.
+`python -m opshift.converter.compile_files FOLDER` writes the files. Run it in a new process: texts that
+are already in memory are not recorded.
 """
 
 import sys
@@ -29,7 +29,7 @@ def compile_files(folder: Path) -> None:
         DESCRIPTIONS: precompiled.DESCRIPTIONS.record(),
         ROUTES: routes.ROUTES.record(),
     }
-    # Not above: it reads definitions and routes, which have to be recorded.
+    # Imported after `record()`: this import reads definitions and routes, which have to be recorded.
     from opshift.converter.recognition import load
 
     compiled[PATTERNS] = load.PATTERNS.record()

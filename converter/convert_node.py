@@ -16,7 +16,7 @@ from opshift.registry.registry import Registry, default_registry
 
 
 class NodeMessage(SerializableMessage, Protocol):
-    """NodeProto of any class."""
+    """NodeProto of any library, such as `onnx`."""
 
     @property
     def domain(self) -> str:
@@ -32,8 +32,8 @@ class ConvertedNode(FrozenRecord, Generic[NodeClass]):
 
     Attributes:
         nodes: the nodes, in order; instances of the class of the original node.
-        constants: TensorProtos that the nodes read by name, to be added as initializers; their class is that
-            of the same library.
+        constants: TensorProtos to add as initializers: the nodes read them by name. They belong to the
+            same library as the nodes.
         opsets: opset versions that the nodes are written for, by domain.
     """
 
@@ -58,7 +58,7 @@ def convert_node(
         node: a NodeProto (the project's or `onnx`'s); it is not modified.
         source: opset that the node is written for: a version of the node's domain, or any form of `target`
             in `convert_version`.
-        target: opset to convert to, in the same form.
+        target: opset to convert to, in any form that `source` can have.
         inputs: facts about the values that the node reads, by name: a type such as `"float"`,
             `"tensor(float)"` or `"seq(tensor(float))"`, a pair of type and dimensions (sizes, names or
             `None`), a TypeProto, or the value as a TensorProto. Steps that need an unknown fact refuse the
@@ -99,7 +99,7 @@ def model_of_node(
     taken: Iterable[str],
     registry: Registry,
 ) -> ModelProto:
-    """Return a model of one node; the arguments and errors are those of `convert_node`."""
+    """Return a model with one node; arguments and errors as for `convert_node`, with `opset` for `source`."""
     require_node(node)
     model = ModelProto(ir_version=IR_VERSION)
     with reading_text():

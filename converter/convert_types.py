@@ -38,18 +38,18 @@ def convert_types(
 ) -> ModelObject | bytes:
     """Replace element types of a whole model: weights, constants, computed values, inputs and outputs.
 
-    A type with more numbers is exact for weights and inputs; results are as precise as it, and no longer
-    rounded to the old type. Other changes require `allow="approximate"`. Nodes with an operator that lacks
-    the new type at the model's opset keep the old one between casts; so do nodes that would leave the range
-    of a type with fewer numbers, such as ReduceSum, and computations with sizes. Local functions are inlined.
-    `convert_version(model, target, types=...)` does the same before a conversion, and `convert_file` for
-    models of any size.
+    A wider type, such as float for float16, represents weights and inputs exactly; results are not rounded to
+    the old type. Other floating-point types require `allow="approximate"`. Nodes keep the old type, between
+    Casts, if their operator lacks the new type at the model's opset, may leave the range of a narrower type,
+    as ReduceSum does, or computes sizes; for bfloat16 to float16, these nodes compute in float. Local
+    functions are inlined. `convert_version(model, target, types=...)` does the same before a conversion, and
+    `convert_file` for models of any size.
 
     Args:
         model: a model as for `convert_version`. It is not modified.
-        types: new types by old ones, such as `{"bfloat16": "float16"}`, or texts such as `"bfloat16=float"`:
-            a wider or narrower floating-point type, or int32 for int64 where the values are known to fit.
-        arguments: `keep_interface=True` keeps the types of inputs and outputs, with casts inside. `allow` as
+        types: the new type of each old type, such as `{"bfloat16": "float16"}`, or texts such as
+            `"bfloat16=float"`: another floating-point type, or int32 for int64 where values are known to fit.
+        arguments: `keep_interface=True` keeps the types of graph inputs and outputs, with Casts. `allow` as
             for `convert_version`; with `"clamp"`, the nearest number replaces a constant that the new type
             cannot represent. `inplace`, `check` and `registry` as for `convert_version`.
 

@@ -1,4 +1,4 @@
-"""Plan with its cost: file sizes and unchanged operators."""
+"""Report of a plan with its cost: file sizes and numbers of unchanged operators."""
 
 from collections import Counter
 from dataclasses import replace
@@ -17,9 +17,9 @@ def plan_with_cost(
     options: Options,
     file_size: int,
 ) -> Report:
-    """Return the report of a plan with file sizes and unchanged operators.
+    """Return the report of a plan with file sizes and numbers of unchanged operators.
 
-    The model is converted in place to measure it: its caller must not need it any more.
+    The model is converted in place to measure the result, so callers must not use the model afterwards.
     """
     size = serialized_size(model)
     nodes = nested_nodes(*root_graphs(model), *model.functions)

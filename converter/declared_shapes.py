@@ -1,4 +1,4 @@
-"""Shapes that the caller declares, written into the declarations of a model."""
+"""Write the shapes that the caller declares into the inputs, outputs and value_info of a model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_LISTED = 10
 def with_declared_shapes(
     model: ModelProto, shapes: Mapping[str, Dims], registry: Registry, *, owned: bool = False
 ) -> tuple[ModelProto, tuple[str, ...]]:
-    """Return a model that declares shapes, and the changes; a copy if it changes and is not owned."""
+    """Return the model with declared shapes, and the changes; a changed model is a copy unless `owned`."""
     if not shapes or not model.HasField("graph"):
         return model, ()
     declared = model if owned else deepcopy(model)
@@ -39,11 +39,11 @@ def with_declared_shapes(
 def declare_shapes(model: ModelProto, shapes: Mapping[str, Dims], registry: Registry) -> tuple[str, ...]:
     """Write shapes into the declarations of a model, and return the changes, a sentence each.
 
-    A named dimension that gets a size or another name gets it in all declared shapes, because equal names
+    A named dimension that gets a size or another name is replaced in all declared shapes, because equal names
     mean equal sizes.
 
     Raises:
-        UsageError: a value is unknown, is an initializer or no tensor, or a shape contradicts the model.
+        UsageError: a value is unknown, an initializer or not a tensor, or a shape contradicts the model.
     """
     graph = model.graph
     inputs = {value.name: value for value in graph.input}
@@ -72,7 +72,7 @@ def declare_shapes(model: ModelProto, shapes: Mapping[str, Dims], registry: Regi
 
 
 def _change(value: ValueInfoProto, before: Dims | None) -> str:
-    """Return the change of the declared shape of a graph input; empty if there is none."""
+    """Return a sentence about the changed shape of a graph input; empty if the shape did not change."""
     after = declared_dims(value.type)
     if after is None or after == before:
         return ""
@@ -84,7 +84,7 @@ def _require_declarable(name: str, graph: GraphProto, known: Collection[str]) ->
     initializers = {each.name for each in graph.initializer}
     initializers |= {each.values.name for each in graph.sparse_initializer}
     if name in initializers:
-        reason = f"{name!r} is an initializer, and its shape is that of its value"
+        reason = f"{name!r} is an initializer, so its shape cannot be declared"
         raise UsageError(reason, remedy="declare the shapes of graph inputs")
     if name not in known:
         names = [value.name for value in graph.input if value.name not in initializers]
@@ -128,7 +128,7 @@ def _add_declaration(name: str, graph: GraphProto, scope: InferenceScope) -> Val
 
 
 def _declare(value: ValueInfoProto, dims: Dims, sizes: dict[str, int | str]) -> None:
-    """Write a shape into a declaration, and collect what named dimensions become."""
+    """Write a shape into a declaration, and add the replacement of each named dimension to `sizes`."""
     name, kind = value.name, value.type.WhichOneof("value")
     if kind not in (None, "tensor_type"):
         reason = f"{name!r} has the type {type_to_string(value.type) or kind}, which has no shape"

@@ -1,4 +1,4 @@
-"""Errors about a model as a whole."""
+"""Error for a model that cannot be converted."""
 
 from collections.abc import Sequence
 
@@ -24,5 +24,5 @@ class ConversionRefused(OpshiftError):
 
     @property
     def groups(self) -> tuple[RefusalGroup, ...]:
-        """The refusals by cause."""
+        """Refusals grouped by cause."""
         return group_refusals(self.refusals)

@@ -1,4 +1,4 @@
-"""Shapes that the `onnx` package infers, as claims for a plan."""
+"""Shapes that the `onnx` package infers, declared in a copy of the model for planning."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from opshift.model.types import MAX_RANK, Shape, dims_of, element_type_of, fill_
 from opshift.registry.registry import Registry
 
 MAX_ELEMENTS = 64
-"""Maximum number of elements of a tensor that onnx reads: it needs only lists of sizes, axes and the like.
+"""Maximum number of elements of a tensor whose payload onnx gets: it needs only sizes, axes and the like.
 
-The payloads of larger tensors may be left in the source file of a streaming conversion, and would exceed the
-2 GiB of a serialized message.
+Larger payloads may still be in the source file of a streaming conversion, and could exceed the 2 GiB limit of
+a serialized message.
 """
 
 USED = "model: shapes that onnx infers were used"
@@ -36,12 +36,12 @@ def has_onnx() -> bool:
     """Return whether the optional package `onnx` is installed."""
     try:
         return find_spec("onnx") is not None
-    except ValueError:  # another module replaced it
+    except ValueError:  # `sys.modules` has a substitute without `__spec__`
         return False
 
 
 def plan_with_onnx_shapes(model: ModelProto, plan: Plan, options: Options, new_plan: ModelPlanner) -> Plan:
-    """Return a plan with the shapes that onnx infers if it refuses fewer nodes than the given plan."""
+    """Plan again with the shapes that onnx infers, and return the plan with fewer refusals."""
     copy = with_onnx_shapes(model, options.registry)
     new = plan if copy is None else new_plan(copy, options)
     # A plan refers to nodes by position only, so the plan of the copy also applies to the model without the
@@ -50,7 +50,7 @@ def plan_with_onnx_shapes(model: ModelProto, plan: Plan, options: Options, new_p
 
 
 def with_onnx_shapes(model: ModelProto, registry: Registry) -> ModelProto | None:
-    """Return a copy of a model with the shapes that onnx infers as claims; `None` if it infers none."""
+    """Return a copy of a model that declares the shapes that onnx infers; `None` if none of them is new."""
     inferred = _infer(model)
     if inferred is None:
         return None
@@ -70,7 +70,7 @@ def _infer(model: ModelProto) -> ModelProto | None:
     try:
         result = infer_shapes(_without_weights(model).SerializeToString(), data_prop=True)
         return read_bytes(result.SerializeToString())
-    # onnx raises errors of many classes for models that it does not accept; opshift infers without it
+    # onnx raises errors of many classes for models that it does not accept; the plan without onnx remains
     except Exception:
         return None
 
@@ -83,7 +83,7 @@ def _largest_rank(model: ModelProto) -> int:
 
 
 def _without_weights(model: ModelProto) -> ModelProto:
-    """Return a copy of what onnx reads, without the payloads of large tensors in the main graph."""
+    """Return a copy with the fields that onnx reads, without payloads of large tensors in the main graph."""
     copy, graph = type(model)(), model.graph
     copy.ir_version = model.ir_version
     copy.opset_import.extend(model.opset_import)
@@ -107,14 +107,14 @@ def _without_weights(model: ModelProto) -> ModelProto:
 
 
 def _write_placeholder(placeholder: TensorProto, tensor: TensorProto) -> None:
-    """Fill a TensorProto with the name, type and shape of another; onnx does not read external data."""
+    """Write the name, type and shape of a tensor, marked as external data, which onnx does not read."""
     placeholder.name, placeholder.data_type = tensor.name, tensor.data_type
     placeholder.dims.extend(tensor.dims)
     placeholder.data_location = placeholder.EXTERNAL
 
 
 def _add_claims(scope: InferenceScope, graph: GraphProto, inferred: GraphProto, copy: GraphProto) -> bool:
-    """Add the shapes in an inferred graph to a copy of the graph; return whether there are any new ones."""
+    """Add the shapes of an inferred graph to a copy of the graph; return whether the copy changed."""
     declared = {value.name: value for value in (*copy.value_info, *copy.output)}
     inputs = {value.name for value in copy.input}
     is_changed = False
@@ -130,7 +130,7 @@ def _add_claims(scope: InferenceScope, graph: GraphProto, inferred: GraphProto, 
 
 
 def _add_value(graph: GraphProto, value: ValueInfoProto, scope: InferenceScope) -> ValueInfoProto | None:
-    """Add a declaration without a shape; its type is a claim of onnx only if inference does not find it."""
+    """Declare a value without a shape; use the element type of onnx only if opshift does not infer one."""
     element_type = scope.element_type(value.name) or element_type_of(value.type)
     if element_type is None:
         return None
@@ -141,7 +141,7 @@ def _add_value(graph: GraphProto, value: ValueInfoProto, scope: InferenceScope) 
 
 
 def _complete(proto: TypeProto, dims: Shape) -> bool:
-    """Fill the sizes that a tensor type leaves open, and return whether there are any."""
+    """Fill in the unknown sizes of a tensor type, and return whether the type changed."""
     known = dims_of(proto.tensor_type.shape) if has_shape(proto) else (None,) * len(dims)
     if proto.WhichOneof("value") != "tensor_type" or len(known) != len(dims) or len(dims) > MAX_RANK:
         return False

@@ -13,9 +13,9 @@ class Prepared(NamedTuple):
 
     Attributes:
         model: the model.
-        changes: sentences about the changes.
+        changes: descriptions of the changes, a sentence each.
         refusals: reasons why some of the changes are impossible.
-        allowances: inexact changes with their reasons.
+        allowances: the kind and reason of each inexact change.
     """
 
     model: ModelProto

@@ -20,10 +20,10 @@ class Refusal(FrozenRecord):
         reason: reason why it cannot be converted, in one sentence.
         remedy: advice to the user; may be empty.
         code: the cause, such as `type.unsupported`; `docs/refusals.md` lists all.
-        subject: what nodes with this cause have in common: an element type, a feature, or by default the
+        subject: common property of nodes with this cause: an element type, a feature, or by default the
             reason without the names of values.
         target: opset of the domain, or IR version, that was requested.
-        nearest: opset or IR version nearest to the target that the node reaches; 0 if it is unknown.
+        nearest: opset or IR version nearest to the target that supports the node; 0 if it is unknown.
     """
 
     place: str
@@ -80,7 +80,7 @@ class RefusalGroup(FrozenRecord):
 
 
 def group_refusals(refusals: Iterable[Refusal]) -> tuple[RefusalGroup, ...]:
-    """Group refusals by cause, subject and target, in the order of their first refusals."""
+    """Group refusals by cause, subject, domain and target, in the order of each group's first refusal."""
     groups: dict[tuple[object, ...], list[Refusal]] = {}
     for each in refusals:
         subject = each.subject if "{subject}" in refusal_cause(each.code).summary else ""
@@ -96,7 +96,7 @@ def _group(members: list[Refusal]) -> RefusalGroup:
         summary = cause.summary.format(count=f"{len(members):,}", subject=first.subject, target=target)
         remedies = Counter(each.remedy for each in members if each.remedy)
         if len(remedies) > 1 or remedies.total() < len(members):
-            # names of values to declare help more than the advice of the cause
+            # a remedy that names the values to declare helps more than the general remedy of the cause
             is_shape = remedies and first.code == UNKNOWN_SHAPE
             remedy = max(remedies, key=remedies.__getitem__) if is_shape else cause.remedy
     nearest = [each.nearest for each in members]

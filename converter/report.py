@@ -23,10 +23,10 @@ MAX_LINES = 10
 MAX_OPERATORS = 5
 """Maximum number of operators in the text of a change."""
 
-REMOVED_RECORD = "the record of an earlier reversible conversion is removed by recognition"
+REMOVED_RECORD = "recognition removes the record of an earlier reversible conversion"
 
 RESTORED_PREFIX = "restored to its state before an earlier conversion: "
-"""Prefix of the first step of a node that is restored."""
+"""Prefix of the first entry of `ChangedNode.steps` for a restored node."""
 
 
 class ChangedNode(FrozenRecord):
@@ -37,9 +37,9 @@ class ChangedNode(FrozenRecord):
         operator: its operator version, such as `ai.onnx.Clip:6`.
         becomes: operator versions of the nodes that replace it, in order.
         steps: descriptions of the applied steps, a sentence each.
-        nodes: number of nodes that replace it, with those in new subgraphs.
-        constant_bytes: size of the constants that are added for it; the first node that reads a constant
-            counts it.
+        nodes: number of nodes that replace it, including nodes in new subgraphs.
+        constant_bytes: size of the constants that are added for it; a shared constant counts for the first
+            node that reads it.
     """
 
     place: str
@@ -55,7 +55,7 @@ class ChangeGroup(FrozenRecord):
 
     Attributes:
         operator: operator version of the nodes.
-        becomes: operator versions that replace one node, the most frequent first, with their numbers.
+        becomes: operator versions that replace one node, with their counts, the most frequent first.
         nodes: number of these nodes before and after the conversion.
         constant_bytes: size of the constants that are added for them.
         steps: descriptions of their steps, a sentence each.
@@ -72,7 +72,7 @@ class ChangeGroup(FrozenRecord):
 
 
 def counted_names(counts: Iterable[tuple[str, int]]) -> str:
-    """Return the first operators with their numbers: `a, 2 x b and 3 others`."""
+    """Return the first operators with their counts, such as `a, 2 x b and 3 others`."""
     names = [name if count == 1 else f"{count:,} x {name}" for name, count in counts]
     others = f" and {len(names) - MAX_OPERATORS} others" if len(names) > MAX_OPERATORS else ""
     return ", ".join(names[:MAX_OPERATORS]) + others
@@ -99,25 +99,25 @@ class Report(FrozenRecord):
         constants: number of added constants.
         added_nodes: number of nodes after the conversion, minus those before it.
         added_bytes: size of the added constants.
-        nodes: number of nodes before and after, in all graphs and functions. The report of a plan that is not
-            applied does not count rewrites for the IR version and Constant nodes.
+        nodes: number of nodes before and after, in all graphs and functions. For a plan that is not applied,
+            the latter ignores IR version rewrites, and Constant nodes that are added or removed.
         sizes: size of the model file before and after, in bytes; `None` after a refusal, and for a model in
             memory, which would have to be serialized.
         kept_operators: number of unchanged nodes by operator, the most frequent first; only `opshift plan`
-            counts them, and other reports are empty and omit them in JSON.
+            counts them; in other reports, the field is empty and absent from JSON.
         model_version: new version of the model, such as `1.3.0`; `None` if it does not change.
         refusals: nodes and features that cannot be converted; empty after a conversion.
         concessions: kind and reason of each allowed inexact conversion.
         ir_steps: rewrites for the IR version, a sentence each.
-        specialised: functions with a copy for some of their calls.
-        repairs: sorted graphs, removed dead nodes and replaced types, a sentence each.
+        specialised: functions with copies for some of their calls.
+        repairs: sorted graphs, removed dead nodes or imports, and replaced types, a sentence each.
         unreleased: targets that are not released yet, a sentence each.
         notes: opsets that stay because the target supports them, and the release that is used in place of
             an unlisted one, a sentence each.
         requested: the repairs that the caller requested: shapes, element types, folding, and removed domains.
         removed_imports: domains with opset imports that are removed, because no node needs them.
-        recognized: nodes that replaced others, if recognition is requested.
-        near_misses: nodes that match the pattern of an operator, and remain.
+        recognized: nodes that replaced several others, such as a Gelu; empty unless recognition is requested.
+        near_misses: nodes that match the pattern of an operator, but are kept.
         unsupported: target runtimes that do not implement all nodes of the result, a sentence each; empty in
             the report of a plan that is not applied.
     """
@@ -148,7 +148,7 @@ class Report(FrozenRecord):
 
     @classmethod
     def of(cls, plan: Plan, result: ModelProto | None = None) -> Report:
-        """Return the report of a plan; `result` is the model after it was applied."""
+        """Return the report of a plan; `result` is the model after the plan was applied."""
         containers = list(plan.containers())
         changed = tuple(each for container in containers for each in _changed_nodes(container))
         counted = sum(container.node_count - len(container.reversal.removed) for container in containers)
@@ -182,7 +182,7 @@ class Report(FrozenRecord):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Unreleased targets, repairs without a request, and target runtimes that refuse the result."""
+        """Unreleased targets, repairs without a request, and target runtimes that cannot run the result."""
         repairs = (each for each in self.repairs if each not in self.requested)
         return (*self.unreleased, *repairs, *self.unsupported)
 
@@ -241,11 +241,11 @@ class Report(FrozenRecord):
 
 
 def conversion_report(plan: Plan, result: ModelProto | None, options: Options) -> Report:
-    """Return the report of a plan with the target runtimes that do not run its result, see `Report.of`."""
+    """Return the report of a plan, with the target runtimes that cannot run its result; see `Report.of`."""
     report = Report.of(plan, result)
     if result is None or not options.target.runtimes:
         return report
-    from opshift.runtimes.target_runtimes import unsupported_by  # few targets are programs
+    from opshift.runtimes.target_runtimes import unsupported_by  # few targets name runtimes
 
     unsupported = unsupported_by(options.target.runtimes, result, options.registry)
     return replace(report, unsupported=unsupported)
@@ -281,7 +281,7 @@ def _changed_nodes(container: ContainerPlan) -> Iterator[ChangedNode]:
 
 
 def changed_node(change: NodeChange, container: ContainerPlan, constant_bytes: int = 0) -> ChangedNode:
-    """Return the report of a change in a graph or function."""
+    """Return the `ChangedNode` for a change in a graph or function."""
     restored = container.reversal.restored.get(change.position)
     steps = tuple(
         f"{edge.source.id} -> {edge.opset}: {edge.change}".rstrip(": ") for edge in change.result.steps

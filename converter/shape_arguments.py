@@ -1,4 +1,4 @@
-"""Shapes that a caller passes, by name of the value."""
+"""Parse the shapes that a caller passes, by value name."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from operator import index

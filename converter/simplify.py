@@ -31,9 +31,9 @@ def simplify(model: FileLike, **arguments: Unpack[SimplifyArguments]) -> ModelPr
 def simplify(model: ModelLike, **arguments: Unpack[SimplifyArguments]) -> ModelObject | bytes:
     """Replace values that are the same in every run by constants, and remove nodes that have no effect.
 
-    These are nodes that return their input unchanged, nodes that compute the same as an earlier one, and
-    unread nodes, initializers and Constants. Every output stays equal, bit by bit. Values that
-    depend on initializers that callers can override, or that training updates, are not constant.
+    A node has no effect if it returns its input unchanged, computes the same as an earlier node, or produces
+    only unread values. Unread initializers are removed, too. Every output stays equal, bit for bit. A value
+    that depends on an initializer that callers can override, or that training updates, is not constant.
     `convert_version(model, target, fold=True)` does the same before a conversion.
 
     Args:
@@ -43,7 +43,7 @@ def simplify(model: ModelLike, **arguments: Unpack[SimplifyArguments]) -> ModelO
             initializers are constant unless `keep_initializer_inputs` is given.
 
     Returns:
-        A model of the same class; bytes for bytes; the project's ModelProto for a path or file object.
+        A model of the class of `model`; bytes for bytes; the project's ModelProto for a path or file object.
 
     Raises:
         InvalidModel, IllegalModel, UsageError: as for `convert_version`.

@@ -1,4 +1,4 @@
-"""Remedies of refusals that unknown shapes cause: which shapes of the caller's model to declare."""
+"""Remedies of refusals that unknown shapes cause: they name the values whose shapes to declare."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ MAX_NAMES = 3
 
 
 class _Root(NamedTuple):
-    """Input or value of the main graph with a shape that the caller can declare, and its label.
+    """Value whose unknown shape makes other shapes unknown, with its label in messages.
 
-    Or the output of an operator with a shape rule that is not registered, and the name of the operator.
+    It is a value of the main graph, whose shape the caller can declare, or the output of an operator without
+    a registered shape rule; `unregistered` is that operator.
     """
 
     name: str
@@ -34,7 +35,7 @@ class _Root(NamedTuple):
 
 
 def inference_advice(*, infers_shapes: bool) -> str:
-    """Return advice to infer more shapes; empty if that is done."""
+    """Return advice to infer more shapes; empty if onnx already infers them."""
     if not infers_shapes:
         return "try --infer-shapes (infer_shapes=True)"
     return "" if has_onnx() else "install onnx, which --infer-shapes uses"
@@ -55,7 +56,7 @@ class UnknownShapes:
             unknown = [UnknownFact(owner_of(name, scope), name, fact) for name, fact in error.causes]
         roots = list(dict.fromkeys(root for each in unknown for root in self._roots_of(each)))[:MAX_NAMES]
         if not roots and scope.emitted_producers.keys() & set(error.values):
-            return error.otherwise  # sizes of values that the conversion adds, whatever the model declares
+            return error.otherwise  # the conversion adds these values, so no declaration in the model helps
         parts = [error.remedy]
         if roots:
             operators = " and ".join(dict.fromkeys(root.unregistered for root in roots if root.unregistered))

@@ -1,4 +1,4 @@
-"""Initializers and Constant nodes that a conversion leaves without a reader."""
+"""Initializers and Constant nodes that no node reads after a conversion."""
 
 from collections.abc import Set
 from itertools import compress
@@ -28,9 +28,9 @@ def remove_unread_constants(
 ) -> None:
     """Remove initializers and Constant nodes with these names that no node reads.
 
-    Below IR version 4, initializers would become inputs. Inputs, and values with a doc string or metadata,
-    remain. `has_subgraphs` is `False` if no node of the model contains a graph, and
-    `has_constant_nodes` if no node is a Constant.
+    Below IR version 4, unread initializers would become graph inputs. Initializers that are graph inputs, or
+    that have a doc string or metadata, remain. `has_subgraphs` is `False` if no node of the model contains a
+    graph, and `has_constant_nodes` if no node is a Constant.
     """
     is_relevant = has_subgraphs or has_constant_nodes
     if not is_relevant and names.isdisjoint(each.name for each in model.graph.initializer):
@@ -44,9 +44,9 @@ def remove_unread_constants(
 
 
 def removed_initializers(model: ModelProto, plan: ContainerPlan) -> frozenset[str]:
-    """Return initializers of the main graph that its plan certainly leaves without a reader.
+    """Return initializers of the main graph that certainly have no reader after the plan is applied.
 
-    The plan converts them away, for example when their type becomes another one.
+    For example, new nodes may read a constant of another element type instead.
     """
     found = {each.name for each in model.graph.initializer if not _is_described(each)}
     found &= plan.unread_inputs
@@ -69,7 +69,7 @@ def _remove_from_scope(
 ) -> None:
     """Remove constants from graphs that may read each other's values, and from their subgraphs."""
     unread = set(names)
-    for container in containers:  # a list that grows by the subgraphs
+    for container in containers:  # the loop appends subgraphs to this list
         unread.difference_update(names_outside_nodes(container), *[node.input[:] for node in container.node])
         if has_subgraphs and unread:
             containers += [graph for node in container.node for graph in graphs_of(node)]

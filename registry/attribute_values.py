@@ -1,4 +1,4 @@
-"""Values in definitions: of attributes, and of the fields `bridge` and `axes`."""
+"""Types of values in definitions: attribute values, and the fields `bridge` and `axes`."""
 
 import math
 from typing import Annotated, Literal
@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from opshift.model.element_types import round_to_float32
 from opshift.registry.record import Checked
 
-# Strict, because pydantic takes `true` for 1 otherwise.
+# Strict: otherwise pydantic accepts the boolean `true` as the number 1.
 Number = Annotated[int, Checked(strict=True)] | Annotated[float, Checked(strict=True)]
 
 Scalar = Number | str
@@ -15,26 +15,26 @@ Value = Scalar | tuple[Scalar, ...]
 
 
 Bridge = Literal["order", "extreme", "ring", "real"]
-"""The condition under which a wider type can replace a narrow one without changing an operator's result.
+"""Kind of an operator, which determines the wider types that can replace a narrow type with the same result.
 
-`order`    moves, selects or compares values: any type that represents all of them in the same order.
-`extreme`  returns the minimum or maximum, and a limit of the type for an empty input: types with limits
-           that become those of the narrow type when they are cast back.
-`ring`     adds and multiplies: wider integers, because a cast back wraps like the narrow type; and wider
-           floats, rounded once at the end.
-`real`     computes a real function: wider floats, rounded once at the end.
+`order`    The operator moves, selects or compares values. Types: any that represent all values in order.
+`extreme`  The operator returns the minimum or maximum, and a limit of the type for an empty input.
+           Types: those with limits that a cast back turns into the limits of the narrow type.
+`ring`     The operator adds and multiplies. Types: wider integers, because a cast back wraps like the narrow
+           type, and wider floats, whose results are rounded once, by the cast back.
+`real`     The operator computes a real function. Types: wider floats, whose results are rounded once.
 """
 
 Axes = Literal["dimension", "boundary", "new"]
-"""Range of `axis` and `axes`, for a first input with r dimensions and n axes.
+"""Range of the attribute or input `axis` or `axes`, for a first input of rank r and n axes.
 
-`dimension` for its dimensions, from -r to r - 1; `boundary` for the positions between them, from -r to r;
-`new` for dimensions of the result, from -r - n to r + n - 1.
+`dimension`: a dimension of the first input, from -r to r - 1. `boundary`: a position between dimensions, from
+-r to r. `new`: a dimension of the result, which has rank r + n, from -r - n to r + n - 1.
 """
 
 
 def stored_value(value: Value, kind: str) -> Value:
-    """Return a value as a model stores it in an attribute of a type: floating-point numbers are float32.
+    """Return a value as an attribute of type `kind` stores it: numbers of FLOAT and FLOATS become float32.
 
     Raises:
         ValueError: a number is out of range for float32.

@@ -26,7 +26,7 @@ def node_text(
 
 
 class FromAttribute(Record):
-    """In a body: a reference to an attribute of the calling node, or to its default."""
+    """Reference in a function body to an attribute of the calling node, or to its default."""
 
     attribute: str
     """The name of the attribute."""
@@ -57,7 +57,7 @@ class Body(Record):
     """A function body: nodes that compute the operator's outputs from its inputs."""
 
     opset_imports: Annotated[dict[str, Annotated[int, Checked(ge=1)]], Checked(min_length=1)]
-    """Domain to the opset version that the nodes are written for."""
+    """For each domain, the opset version that the nodes are written for."""
     nodes: Annotated[tuple[BodyNode, ...], Checked(min_length=1)]
     """The nodes in topological order."""
 
@@ -90,17 +90,17 @@ class FunctionDefinition(Record):
         """Return the function body, with the names of the inputs and outputs in this definition.
 
         Args:
-            node: the NodeProto to build a body for, if `has_context_dependent_function` or `opset` is given.
+            node: the NodeProto to build a body for; required if the body depends on it, or with `opset`.
             input_types: facts about each input of the node, see `convert_node`; `None` for unknown ones.
-            opset: opset of the default domain, at which this version is in effect, to write the nodes for; by
-                default that of a fixed body, or the first opset of this version.
+            opset: opset of the default domain to write the nodes for, at which this version is in effect; by
+                default the opset of a fixed body, or the first opset of this version.
             registry: operator definitions; by default the project's own.
 
         Raises:
             UsageError: the operator is not a function, or its body depends on the node and none is given.
             CannotConvert: the node is invalid, or its body depends on an unknown fact about its inputs.
         """
-        # few programs read bodies as messages, which need protobuf
+        # imported here, because FunctionProto needs protobuf, and few programs call this method
         from opshift.registry.function_protos import function_body
 
         return function_body(cast("OperatorVersion", self), node, input_types, opset, registry)

@@ -21,7 +21,7 @@ def definition_files(folders: tuple[Path, ...]) -> dict[str, dict[str, str]]:
         DefinitionError: a folder contains no definitions, or an operator is defined twice.
         UsageError: a folder does not exist.
     """
-    # Strings: hundreds of paths would take a tenth of the time of the first conversion of a process.
+    # Strings: creating hundreds of paths takes a tenth of the time of the first conversion of a process.
     found: dict[str, dict[str, str]] = {}
     for folder in folders:
         files = [
@@ -30,7 +30,7 @@ def definition_files(folders: tuple[Path, ...]) -> dict[str, dict[str, str]]:
             for file in _visible_names(os.path.join(folder, domain))
             if file.endswith(".yaml")
         ]
-        # A folder may contain nothing but a list of consumers or reviewers, or runtimes.
+        # A folder may contain only `consumers.yaml`, `reviewers.yaml` or `runtimes/`.
         if not files and not any((folder / name).exists() for name in (CONSUMERS, REVIEWERS, RUNTIMES)):
             if not folder.exists():
                 raise UsageError(
@@ -49,13 +49,13 @@ def definition_files(folders: tuple[Path, ...]) -> dict[str, dict[str, str]]:
 
 
 def has_kernel_data(release: str) -> bool:
-    """Return whether the project has data about the kernels of a product, given a release of it."""
+    """Return whether `opsets/runtimes` has a folder for the product of a release: `onnxruntime-1.20`."""
     product = release.rpartition("-")[0]
     return bool(product) and (OPSETS / RUNTIMES / product).is_dir()
 
 
 def _visible_names(folder: Path | str) -> list[str]:
-    """Return the names in a folder, sorted; none in a file. `glob` takes longer."""
+    """Return the sorted names in a folder; none for a file or a missing folder. `glob` takes longer."""
     with suppress(OSError):
         return sorted(name for name in os.listdir(folder) if not name.startswith("."))
     return []

@@ -1,4 +1,4 @@
-"""The texts of operator versions: list, set and load them."""
+"""List, set and load the texts of operator versions: their descriptions in `descriptions` of a file."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -9,10 +9,10 @@ from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import Described, Descriptions
 
 Texts = Mapping[tuple[str, str], str]
-"""Texts by group (a field of `Descriptions`) and name; the name of the operator's own text is empty."""
+"""Texts by group (a field of `Descriptions`) and name; for the group `operator`, the name is empty."""
 
 GROUPS: Final = {"inputs": "input", "outputs": "output", "attributes": "attribute", "types": "type variable"}
-"""The groups with a text for each name, and the kind of these names."""
+"""Groups that have one text per name, and the noun for such a name in messages."""
 
 
 def texts_of(version: OperatorVersion) -> Texts:
@@ -36,7 +36,7 @@ def set_texts(version: OperatorVersion, texts: Iterable[str]) -> None:
 
 
 def set_texts_on_demand(operator: Operator, load: Callable[[], Iterable[Iterable[str]]]) -> None:
-    """Let the first read of a text set those of all versions, whose details are not decoded yet."""
+    """Load the texts of all versions when one of them is first read; call this before details are decoded."""
 
     def load_all() -> None:
         for version, texts in zip(operator.versions, load(), strict=True):
@@ -47,13 +47,13 @@ def set_texts_on_demand(operator: Operator, load: Callable[[], Iterable[Iterable
 
 
 def flatten(descriptions: Descriptions) -> Texts:
-    """Return the texts of a block `descriptions` of a file."""
+    """Return the texts in the key `descriptions` of a version in a file."""
     named = {(g, name): text for g in GROUPS for name, text in getattr(descriptions, g).items()}
     return {("operator", ""): descriptions.operator} | named
 
 
 def descriptions_block(texts: Texts) -> dict[str, Json]:
-    """Return texts as the content of a block `descriptions`."""
+    """Return texts as the content of the key `descriptions`."""
     groups = {g: {name: text for (group, name), text in texts.items() if group == g} for g in GROUPS}
     own = {group: text for (group, name), text in texts.items() if not name}
     return {**own, **{group: named for group, named in groups.items() if named}}

@@ -50,7 +50,7 @@ class InvalidDefinition(DefinitionError):
     """A definition that violates lint rules.
 
     Attributes:
-        findings: all findings in the file, in its order.
+        findings: the violations; those of a file are in the order of its lines.
     """
 
     def __init__(self, findings: Sequence[DefinitionFinding]) -> None:
@@ -103,7 +103,7 @@ class UnknownOpset(ResolveError):
 def resolve_error(operator: Operator | None, wanted: OperatorId, names: Iterable[str]) -> ResolveError:
     """Return the error for an operator that does not exist at an existing opset of its domain.
 
-    `operator` is `None` if the domain has only the operators `names`, and not the wanted one.
+    `operator` is `None` if the domain has no operator of this name; `names` are the operators that it has.
     """
     domain, op_type, opset = wanted
     if operator is None:
@@ -123,7 +123,7 @@ def resolve_error(operator: Operator | None, wanted: OperatorId, names: Iterable
 
 
 def require_node(node: object) -> None:
-    """Raise UsageError unless an object has the fields of a NodeProto that name its operator."""
+    """Raise UsageError unless an object has the fields `op_type` and `domain`, like a NodeProto."""
     if not (hasattr(node, "op_type") and hasattr(node, "domain")):
         reason = f"expected a NodeProto, got {type(node).__name__}"
         raise UsageError(reason, remedy='build it, as in onnx.helper.make_node("Relu", ["x"], ["y"])')

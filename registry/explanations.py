@@ -1,4 +1,4 @@
-"""Explanations of errors: causes of refusals, errors of other tools, and commands about unknown messages."""
+"""Explanations of errors: causes of refusals, errors of other tools, and commands to suggest for messages."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 REFUSAL_CAUSES: Final = OPSETS / "refusals.yaml"
 
 PRIVATE_CAUSE: Final = "adapter.refused"
-"""Cause of the refusals of private adapters that name none, or an unknown one."""
+"""Cause of refusals of private adapters that name no cause, or an unknown one."""
 
 
 TOOL_ERRORS: Final = OPSETS / "tool_errors.yaml"
 
 MAX_PLACEHOLDER = 300
-"""Maximum number of characters that a placeholder of a message represents."""
+"""Maximum number of characters that a placeholder in a message matches."""
 
 MIN_PART = 8
-"""Minimum number of characters of a part of a message that is looked up."""
+"""Minimum length of a text that is looked up as a part of a message."""
 
 PLACEHOLDER: Final = re.compile(r"\{\w+\}")
 
 MAX_TEXT = 20_000
-"""Number of characters of a message that are read."""
+"""Maximum number of characters of a message that are searched."""
 
 MIN_NAME = 4
 """Minimum length of the name of an operator in a message: shorter ones, such as If, are words as well."""
@@ -43,7 +43,7 @@ MIN_NAME = 4
 MAX_OPERATORS = 5
 
 WORD: Final = re.compile(r"(?<![\w.])[A-Z]\w*")
-"""Possible name of an operator; the first word of a message may have a capital letter as well."""
+"""Possible name of an operator, except at the start of a message, where any word has a capital letter."""
 
 OPSET: Final = re.compile(
     r"\b(?:opset|opset[ _]version|domain_version of)\W{0,4}(?:version\W{0,3})?(\d{1,3})\b", re.I
@@ -103,7 +103,7 @@ class ToolError(Record):
         return tuple(PLACEHOLDER.sub("...", each) for each in self.messages)
 
     def matches(self, text: str) -> bool:
-        """Return whether a text contains one of the messages, or is a part of one."""
+        """Return whether a text contains one of the messages, or one of the messages contains the text."""
         part = " ".join(text.lower().split())
         is_part = len(part) >= MIN_PART and any(part in each.lower() for each in self.messages)
         return is_part or any(_pattern(each).search(part) for each in self.messages)
@@ -115,7 +115,7 @@ class _ToolErrors(Record):
 
 @cache
 def tool_errors() -> tuple[ToolError, ...]:
-    """Return all errors in the order of the page."""
+    """Return all errors, in the order of `tool_errors.yaml`."""
     from opshift.registry.yaml_files import load_yaml
 
     return from_file_content(_ToolErrors, load_yaml(TOOL_ERRORS), TOOL_ERRORS).errors
@@ -123,12 +123,12 @@ def tool_errors() -> tuple[ToolError, ...]:
 
 @cache
 def _pattern(message: str) -> re.Pattern[str]:
-    """Return a pattern of a message in lower case, for text with single spaces.
+    """Return a pattern that finds a message in lower-case text with single spaces.
 
-    It omits placeholders at both ends, which match any text.
+    The pattern omits placeholders at both ends of the message, because they match any text.
     """
     parts = PLACEHOLDER.split(message.lower())
-    # drops the empty parts outside of placeholders at both ends
+    # `filter` drops the empty part that `split` returns before or after a placeholder at an end
     return re.compile(f".{{0,{MAX_PLACEHOLDER}}}?".join(map(re.escape, filter(None, parts))))
 
 

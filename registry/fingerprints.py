@@ -1,10 +1,10 @@
 """Fingerprints, which detect changes to published operator versions.
 
-A fingerprint is a hash of the canonical form: JSON with sorted keys that contains the complete definition,
-with type sets expanded, the keys shared by all versions of a file merged in, and defaults omitted. Layout,
-comments and key order of a file do not affect it; every word and number does.
+A fingerprint is a hash of the canonical form: JSON with sorted keys that contains the definition without
+`SEPARATE_KEYS`, with type sets expanded and defaults omitted. Layout, comments and key order of a file do not
+affect it.
 
-Information that is added after publication has separate fingerprints: the removal of the operator, the
+Some information that is added after publication has separate fingerprints: the removal of the operator, the
 function bodies, and the steps, which define how the registry converts nodes and may be improved.
 """
 
@@ -37,13 +37,13 @@ SEPARATE_KEYS: Final = (
 HEADER: Final = "# Written by tools/write_fingerprints.py: hashes that detect changes to published versions"
 
 Lock = dict[str, dict[str, dict[str, str]]]
-"""Domain to operator to entry (`shared`, `13`, `13 body`, `13 step`, `removal`) to fingerprint."""
+"""Fingerprints by domain, operator and entry (`shared`, `13`, `13 body`, `13 step` or `removal`)."""
 
 
 def fingerprint(version: OperatorVersion) -> str:
     """Return the fingerprint of a version's definition: 32 hexadecimal digits.
 
-    It covers everything except the texts, the function body, the steps and the removal.
+    It covers the version without `SEPARATE_KEYS`, including the keys that all versions of the file share.
     """
     return digest({"id": str(version.id), **_exclude(version_to_dict(version), SEPARATE_KEYS)})
 
@@ -90,7 +90,7 @@ class LockDifference(NamedTuple):
     op_type: str
     entry: str
     why: Literal["changed", "missing", "new"]
-    """`missing` in the definitions, or `new` and therefore not in the lock."""
+    """`missing`: the entry is only in the lock; `new`: it is only in the definitions."""
     now: str = ""
 
     @property
@@ -100,7 +100,7 @@ class LockDifference(NamedTuple):
 
     def __str__(self) -> str:
         problems = {
-            "changed": "differs from the published one",
+            "changed": "differs from the published fingerprint",
             "missing": "is missing",
             "new": "is not recorded",
         }
@@ -108,7 +108,7 @@ class LockDifference(NamedTuple):
 
 
 def lock_differences(operators: Iterable[Operator], lock: Lock) -> Iterator[LockDifference]:
-    """Yield every entry that differs between definitions and a lock."""
+    """Yield every difference between the entries of definitions and those of a lock."""
     missing = {(domain, name) for domain, names in lock.items() for name in names}
     for operator in operators:
         key = (operator.domain, operator.name)

@@ -1,8 +1,8 @@
 """Builder of function bodies that depend on a node.
 
-Adapters expand the node, and they build on the registry: so the package `opshift`, which knows both, provides
-the builder. This module imports nothing, not even `__future__`, as `opshift` imports it at the start of every
-program.
+The builder needs the adapters, which expand the node, and the adapters import the registry. To avoid a
+circular import, the package `opshift` sets the builder. This module imports nothing, not even `__future__`,
+because `opshift` imports it at the start of every program.
 """
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ _loaders: "list[Callable[[], FunctionBuilder]]" = []
 
 
 def set_function_builder(load: "Callable[[], FunctionBuilder]") -> None:
-    """Set the function that imports the builder."""
+    """Set the function that imports and returns the builder."""
     _loaders[:] = [load]
 
 

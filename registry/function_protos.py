@@ -1,4 +1,4 @@
-"""Function bodies as FunctionProtos."""
+"""Convert function bodies to FunctionProto messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def function_body(
     opset: int | None,
     registry: Registry | None,
 ) -> FunctionProto:
-    """Return the function body of a version, see `OperatorVersion.function_body`."""
+    """Return the function body of a version; see `OperatorVersion.function_body`."""
     if version.body is not None and opset is None:
         return function_proto(version)
     if not version.has_function:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 DEFINITIONS: Final = "opshift.opsets"
-"""Group of packages with definitions. The name of an entry point is a domain; its value is a package, whose
-folder contains `<domain>/<operator>.yaml`. Importing it registers the shape rules of the definitions."""
+"""Group of the entry points for definitions. The name of an entry point is a domain; its value is a package
+whose folder contains `<domain>/<operator>.yaml`. Importing the package registers its shape rules."""
 
 
 @cache
@@ -36,8 +36,7 @@ def installed_entry_points(group: str) -> tuple[EntryPoint, ...]:
 def _may_exist(group: str) -> bool:
     """Return whether an installed package may have entry points of a group.
 
-    Without such packages, this spares the import of `importlib.metadata`, which takes longer than to convert
-    a model.
+    If not, `importlib.metadata` is not needed; importing it takes longer than the conversion of a model.
     """
     if any(hasattr(each, "find_distributions") and each is not PathFinder for each in sys.meta_path):
         return True
@@ -60,7 +59,7 @@ def installed_domains() -> tuple[str, ...]:
 
 @cache
 def installed_files(domain: str) -> Mapping[str, str]:
-    """Return the path of the file of each operator that installed packages define in a domain.
+    """Return the file of each operator that installed packages define in a domain, by operator name.
 
     Raises:
         DefinitionError: a package cannot be imported or has no definitions of the domain, or two packages
@@ -99,7 +98,7 @@ class DefinitionFiles(dict[str, Mapping[str, str]]):
 
     @cached_property
     def common_sources(self) -> tuple[Path, ...]:
-        """The files that each definition depends on."""
+        """The files that all definitions depend on: `releases.yaml` and the `types.yaml` of each folder."""
         return self._folders[0] / RELEASES, *(folder / TYPES for folder in self._folders)
 
     def __missing__(self, domain: str) -> Mapping[str, str]:

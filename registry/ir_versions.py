@@ -33,13 +33,13 @@ class IrVersions:
     def __init__(self, versions: dict[int, IrVersion]) -> None:
         self.versions = MappingProxyType(versions)
         self.oldest, self.newest = min(versions), max(versions)
-        """The IR versions that bound the range of supported ones."""
+        """The oldest and the newest supported IR version."""
         features = {name: number for number, each in versions.items() for name in each.features}
         elements = {name: number for number, each in versions.items() for name in each.element_types}
         self.features = MappingProxyType(features)
-        """Feature to the IR version that introduced it."""
+        """The IR version that introduced each feature."""
         self.element_types = MappingProxyType(elements)
-        """Element type to the IR version that introduced it; types of the oldest version are not listed."""
+        """The IR version that introduced each element type; types of the oldest version are not listed."""
 
     @classmethod
     def load(cls, path: Path) -> IrVersions:

@@ -23,10 +23,10 @@ from opshift.registry.yaml_files import place_of
 def lint_tree(
     folder: Path, adapters: Collection[tuple[str, str, int, int]] = ()
 ) -> tuple[DefinitionFinding, ...]:
-    """Return all violations of lint rules in files `<domain>/<operator>.yaml` of a folder, by file and line.
+    """Return the violations of lint rules in the definitions and runtimes of a folder, by file and line.
 
     Args:
-        folder: the tree; with a `releases.yaml`, it replaces the project's definitions.
+        folder: the tree. A tree with a `releases.yaml` replaces the project's definitions.
         adapters: domain, operator, version and target of the registered adapters.
     """
     found = list(_ignored_files(folder))
@@ -41,7 +41,7 @@ def lint_tree(
 def _findings_in(
     registry: Registry, folder: Path, adapters: Collection[tuple[str, str, int, int]]
 ) -> Iterable[DefinitionFinding]:
-    # reads the files and every set
+    # expand every type set of the folder: an invalid set is reported even if no definition uses it
     registry.types.expand(TypeSets.load(folder / TYPES).names())
     found: list[DefinitionFinding] = []
     for path, operator in dict(_load(registry, folder, found)).items():
@@ -61,7 +61,7 @@ def _runtime_findings(registry: Registry, folder: Path) -> Iterator[DefinitionFi
             yield from _findings(error)
             continue
         if (runtime.runtime, runtime.version) != (path.parent.name, path.stem):
-            reason = f"the path is not that of {runtime.name}"
+            reason = f"the file defines {runtime.name}, which does not match its path"
             place, remedy = place_of(path, ("version",)), "name the file runtimes/<runtime>/<version>.yaml"
             yield DefinitionFinding.of_rule("file.identity", place, reason, remedy)
         yield from runtime_findings(runtime, path, registry)
@@ -70,7 +70,7 @@ def _runtime_findings(registry: Registry, folder: Path) -> Iterator[DefinitionFi
 def _load(
     registry: Registry, folder: Path, found: list[DefinitionFinding]
 ) -> Iterator[tuple[Path, Operator]]:
-    """Yield the valid operators with their files, and add the findings in invalid ones."""
+    """Yield the valid operators with their files, and add the findings in invalid files to `found`."""
     releases = registry.releases
     for path in [Path(path) for names in definition_files((folder,)).values() for path in names.values()]:
         try:

@@ -26,14 +26,14 @@ from opshift.registry.yaml_files import MAX_FINDINGS, Positions, load_yaml
 
 
 class _Mistakes(Exception):
-    """Violations of rules by a definition, with the keys that lead to them from the top of the file."""
+    """Violations of lint rules in a definition; the keys of each problem start at the top of the file."""
 
     def __init__(self, problems: Iterable[tuple[str, Problem]]) -> None:
         self._problems = list(islice(problems, MAX_FINDINGS))
         super().__init__()
 
     def error(self, place_of: Callable[[Keys], Place]) -> InvalidDefinition:
-        """Return the error with all findings, in the order of the file."""
+        """Return the error with these problems as findings, in the order of the file."""
         findings = []
         for rule, (reason, keys, remedy) in self._problems:
             where = ".".join(map(str, keys))
@@ -45,9 +45,9 @@ class _Mistakes(Exception):
 def load_operator(
     path: Path, types: TypeSets, *, domain: str = "", name: str = "", draft: bool = False
 ) -> Operator:
-    """Read the operator that the path `<domain>/<name>.yaml` names, or the one with the given name.
+    """Read the file of an operator; its `domain` and `name` must match the arguments, or else the path.
 
-    A draft may violate `DRAFT_RULES`.
+    The path is `<domain>/<name>.yaml`. A draft may violate `DRAFT_RULES`.
 
     Raises:
         DefinitionError: the file is not YAML, has the wrong format, or defines a different operator.
@@ -75,13 +75,13 @@ def require_known_opsets(operator: Operator, path: Path, releases: Releases) -> 
 
 
 def with_compatible_steps(operator: Operator) -> Operator:
-    """Return an operator that is not in use yet, after setting `compatible_steps`."""
+    """Set `compatible_steps` of an operator that is not in use yet, and return the operator."""
     object.__setattr__(operator, "compatible_steps", ReadOnlyDict(compatible_steps(operator)))
     return operator
 
 
 def operator_from_data(data: object, types: TypeSets) -> Operator:
-    """Return the operator in data with the format of its file; errors have its name as place."""
+    """Return the operator in plain data with the format of a file; errors have its name as their place."""
     identity = {key: data.get(key) if isinstance(data, dict) else None for key in ("domain", "name")}
     place = f"{identity['domain']}.{identity['name']}"
     if not all(isinstance(text, str) for text in identity.values()):
@@ -109,7 +109,7 @@ def _operator(
         problems += version_problems(_valid_versions(complete))
         raise _Mistakes(problems) from None
     problems += [each for each in operator_problems(operator) if each[0] not in skipped]
-    if not any(rule == "parameter.repeated" for rule, _ in problems):  # texts are by name
+    if not any(rule == "parameter.repeated" for rule, _ in problems):  # texts are stored by name
         problems += _describe(operator, data["versions"])
     if problems:
         raise _Mistakes(problems)
@@ -129,7 +129,7 @@ def _valid_versions(data: Mapping[str, Json]) -> dict[int, OperatorVersion]:
 def _describe(operator: Operator, versions: Sequence[Mapping[str, Json]]) -> Problems:
     """Set the texts of each version; a text that a version lacks is inherited from the previous one.
 
-    Once a version describes a parameter, it and all later versions must describe each of theirs.
+    If a version describes an input, output, attribute or type variable, it and later versions need all texts.
     """
     is_complete = False
     inherited: Texts = {}
@@ -143,7 +143,7 @@ def _describe(operator: Operator, versions: Sequence[Mapping[str, Json]]) -> Pro
         names = texts_of(version)
         for group, name in sorted(own.keys() - names.keys()):
             known = [other for each, other in names if each == group]
-            reason = f"the version has no such {GROUPS[group]}; it has {', '.join(known) or 'none'}"
+            reason = f"unknown {GROUPS[group]}; the version has {', '.join(known) or 'none'}"
             yield "text.unknown", Problem(reason, (*keys, group, name), nearest(name, known))
         is_complete = is_complete or any(text for (_, name), text in own.items() if name)
         inherited = {key: own.get(key) or inherited.get(key, "") for key in names}
@@ -211,7 +211,7 @@ def _expanded_types(
 ) -> Sequence[str]:
     try:
         return types.expand(names)
-    except InvalidDefinition:  # find all unknown names
+    except InvalidDefinition:  # expand the names one by one, to report all unknown names
         expanded: list[str] = []
     for name in names:
         try:

@@ -41,13 +41,13 @@ class Parameter(Described):
     min_arity: int = 1
     """The minimum number of values of a variadic parameter."""
     differentiation: Literal["unknown", "differentiable", "non_differentiable"] = "unknown"
-    """Existence of gradients with respect to an input, or of an output."""
+    """Whether gradients with respect to an input, or of an output, exist."""
     type_attribute: str | None = None
-    """The attribute that sets an output's element type, by number or as a tensor of that type."""
+    """The attribute that sets an output's element type: the number of the type, or a tensor of the type."""
     element_attributes: tuple[str, ...] = ()
-    """List attributes whose elements have the output's type; the first nonempty one determines it."""
+    """List attributes whose elements have the output's type; the first nonempty list determines the type."""
     absent_type: str | None = None
-    """The output's type if those attributes are absent: a type, or the name of an input with this type."""
+    """The type if `type_attribute` and `element_attributes` are absent: a type, or the name of an input."""
 
     @cached_property
     def type_attributes(self) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ class Attribute(Described):
     maximum: Number | None = None
     """The greatest allowed number (of each element, for a list attribute)."""
     absent: str = ""
-    """The meaning of an absent attribute that no single default value expresses."""
+    """The meaning of an absent attribute, if no single default value expresses it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,9 +94,9 @@ class Deprecation(Record):
     """Marks a version that is deprecated, with the operators that replace it."""
 
     replaced_by: str | tuple[str, ...] | None = None
-    """An operator, or several whose nodes together replace a node; with the domain if it is another one."""
+    """The operator that replaces this one, or several that do so together; with the domain if it differs."""
     mapping: str = ""
-    """The conversion to these operators, for users."""
+    """Text for users: how to express a node by these operators."""
 
     @property
     def replacements(self) -> tuple[str, ...]:
@@ -126,7 +126,7 @@ class OperatorVersion(Described, FunctionDefinition):
     shape: str = ""
     """The rule in `registry.shapes` that infers the output shapes; empty if there is no rule."""
     bridge: Bridge | None = None
-    """The class of wider types with the same result, see `Bridge`; `None` if undeclared."""
+    """The wider types that give the same result, see `Bridge`; `None` if undeclared."""
     axes: Axes | None = None
     """The range of `axis` and `axes`, see `Axes`; `None` if undeclared."""
     one_of: tuple[tuple[str, ...], ...] = ()
@@ -134,19 +134,19 @@ class OperatorVersion(Described, FunctionDefinition):
     requires: tuple[str, ...] = ()
     """Requirements for ranks, lengths and values, such as `rank(X) >= 3`, see `registry.requirements`."""
     inputs: tuple[Parameter, ...] = field(default_factory=tuple)
-    """The inputs in the order of nodes."""
+    """The inputs, in the order in which nodes list them."""
     outputs: tuple[Parameter, ...] = field(default_factory=tuple)
-    """The outputs in the order of nodes."""
+    """The outputs, in the order in which nodes list them."""
     attributes: dict[str, Attribute] = field(default_factory=dict)
     """Attributes by name."""
     type_constraints: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Type variable to the types it allows, sorted."""
+    """The types that each type variable allows, sorted."""
     type_descriptions: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
-    """Type variable to its text."""
+    """The text of each type variable."""
     determinism: Literal["deterministic", "non_deterministic", "unknown"] = "deterministic"
-    """Determinism: equal outputs follow from equal inputs."""
+    """Whether equal inputs give equal outputs."""
     known_mistakes: tuple[str, ...] = ()
-    """Lint rules that the published version breaks; it cannot change."""
+    """Lint rules that this version violates; a published version cannot be corrected."""
     deprecation: Deprecation | None = None
     """The deprecation of the operator by this version."""
     removal: Removal | None = None
@@ -159,10 +159,10 @@ class OperatorVersion(Described, FunctionDefinition):
     `body` expands the node into the nodes of its function body.
     """
     equivalents: tuple[str, ...] = ()
-    """Operator versions, such as `ai.onnx.Gelu:20`, whose nodes one node of this operator replaces."""
+    """Operator versions, such as `ai.onnx.Gelu:20`, whose nodes a node of this operator can replace."""
 
     def __hash__(self) -> int:
-        """Hash the identity only, which is fast and unique within a registry."""
+        """Hash only domain, name and `since_version`: this is fast, and they are unique within a registry."""
         return hash((self.domain, self.name, self.since_version))
 
     @cached_property
@@ -218,7 +218,7 @@ class OperatorVersion(Described, FunctionDefinition):
 
     @cached_property
     def type_codes(self) -> dict[str, tuple[str, ...]]:
-        """The attributes that are numbers of element types, with the types that their output may have."""
+        """Attributes with the number of an element type, such as `to` of Cast, and their output's types."""
         return {
             output.type_attribute: self.types_of(output)
             for output in self.outputs
@@ -228,8 +228,8 @@ class OperatorVersion(Described, FunctionDefinition):
     def to_dict(self) -> dict[str, Json]:
         """Return the definition as JSON data, as `opshift show --format json` prints it.
 
-        It has the fields of this class, except for conversions, and `operator` (such as
-        `ai.onnx.Softmax:13`) and `has_function`. Infinity and NaN are strings: JSON has neither.
+        The keys are the fields of this class, except for conversions, `known_mistakes` and `equivalents`, and
+        `operator` (such as `ai.onnx.Softmax:13`) and `has_function`. Infinity and NaN are strings.
         """
         return json_values(
             {
@@ -259,21 +259,21 @@ class Operator(Record):
     domain: str
     """The domain, which is also the name of the folder."""
     name: str
-    """The name, which is also that of the file."""
+    """The name, which is also the name of the file without `.yaml`."""
     shape: str = ""
     """The rule in `registry.shapes` that infers the output shapes, for all versions."""
     bridge: Bridge | None = None
-    """The class of wider types with the same result, see `Bridge`, for all versions."""
+    """The wider types that give the same result, see `Bridge`, for all versions."""
     axes: Axes | None = None
     """The range of `axis` and `axes`, see `Axes`, for all versions."""
     one_of: tuple[tuple[str, ...], ...] = ()
     """Groups of attributes of which exactly one must be set, for all versions."""
     requires: tuple[str, ...] = ()
-    """Requirements for ranks, lengths and values, for versions with the attributes and inputs they name."""
+    """Requirements for ranks, lengths and values; versions ignore those with names that they do not have."""
     recognize: tuple[RecognizedForm, ...] = ()
     """Other nodes that compute the results of a node of the newest version, see `RecognizedForm`."""
     examples: tuple[NodeExample, ...] = ()
-    """Nodes of the newest version whose expansions are patterns, if inputs need certain shapes."""
+    """Nodes of the newest version, if inputs need certain shapes; their expansions become patterns."""
     versions: Annotated[tuple[OperatorVersion, ...], Checked(min_length=1)]
     """The versions, oldest first."""
     compatible_steps: ClassVar[Mapping[str, tuple[str, ...]]] = ReadOnlyDict()
@@ -281,7 +281,7 @@ class Operator(Record):
 
     @property
     def is_recognizable(self) -> bool:
-        """Whether nodes of other operators are known that compute the results of a node."""
+        """Whether a form or a function body is known: other nodes that compute the results of a node."""
         return bool(self.recognize) or any(each.has_function for each in self.versions)
 
     @property
@@ -297,7 +297,7 @@ class Operator(Record):
 
 
 def _min_arity(parameters: tuple[Parameter, ...]) -> int:
-    """Count up to the last required parameter, like ONNX: earlier optional ones are included."""
+    """Count up to the last required parameter, like ONNX; optional parameters before it count, too."""
     required = (i + each.min_arity for i, each in enumerate(parameters) if each.option != "optional")
     return max(required, default=0)
 

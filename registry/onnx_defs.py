@@ -14,7 +14,7 @@ ONNX_DEFS: Final = OPSETS / "onnx_defs.yaml"
 
 
 class OnnxDefs(Record):
-    """The content of `onnx_defs.yaml`: operator versions as `ai.onnx.Softmax:13`."""
+    """The content of `onnx_defs.yaml`, with operator versions written as `ai.onnx.Softmax:13`."""
 
     unlisted: tuple[str, ...]
     without_inference: tuple[str, ...]

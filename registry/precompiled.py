@@ -1,8 +1,8 @@
-"""Compiled definitions and routes, which spare a conversion pydantic, the YAML parser and networkx.
+"""Compiled definitions and routes: with them, a conversion imports no pydantic, YAML parser or networkx.
 
-A wheel contains them: the build hook in `hatch_build.py` writes them. A checkout compiles each on first use
-and keeps it in the user's cache (`$XDG_CACHE_HOME/opshift` or `~/.cache/opshift`), in a file named
-after a digest of the state of its sources: their paths and times, or their contents.
+A wheel contains them: the build hook in `hatch_build.py` writes them. A checkout compiles each text on first
+use and keeps it in the user's cache (`$XDG_CACHE_HOME/opshift` or `~/.cache/opshift`). The name of the cached
+file is a digest of the state of the sources: their paths, sizes and times, or their contents.
 """
 
 import json
@@ -25,20 +25,20 @@ CLASS_KEY: Final = ""
 """JSON key of a record's class name; empty, so it cannot collide with a field or an attribute name."""
 
 _SEPARATOR: Final = ",\t"
-"""Separator of an operator and its details: the tab is white space in JSON, and strings have it escaped."""
+"""Separator of an operator and its details: valid in JSON lists, and not in strings, which escape tabs."""
 
 MAX_CACHED_STATES: Final = 8
-"""Number of states of its sources for which each compiled text is kept: there may be several checkouts."""
+"""Maximum number of cached files per text: several checkouts with different sources may share a cache."""
 
 Content = TypeVar("Content")
 
 
 class CompiledFile:
-    """Texts in JSON, each compiled from sources and never used for other contents of these sources.
+    """JSON texts that are compiled from source files; a text is compiled again if a source changes.
 
     A wheel has a file with one line per text at `path`. In a checkout, all texts also depend on the files and
-    folders in `dependencies`, and on those of `base`, which do not change in an installed wheel. With
-    `by_content`, checkouts share the texts of equal sources, which have to be read.
+    folders in `dependencies`, and on the dependencies of `base`; in a wheel, these files do not change. With
+    `by_content`, the contents of sources are compared, so that checkouts share texts, but this takes longer.
     """
 
     def __init__(
@@ -70,13 +70,13 @@ class CompiledFile:
         return text
 
     def record(self) -> dict[str, str]:
-        """Return a mapping to which later calls of `text` add their results, by key in a wheel."""
+        """Return a mapping to which later calls of `text` add their results, for `packaged_file`."""
         self._recorded = {}
         return self._recorded
 
     @property
     def is_packaged(self) -> bool:
-        """Whether the package has the file, so that nothing needs to be compiled."""
+        """Whether the file `path` exists, as in a wheel, so that nothing needs to be compiled."""
         return self._path.exists()
 
     @cached_property
@@ -84,7 +84,7 @@ class CompiledFile:
         return self._path.read_text("ascii") if self.is_packaged else ""
 
     def _packaged_text(self, key: str) -> str:
-        # Each text has a line of its own, so one is found without parsing the whole file.
+        # Each text has its own line, so `find` locates it without parsing the whole file.
         start = self._packaged.find(f"\n{json.dumps(key)}: ")
         if start < 0:
             return ""
@@ -123,7 +123,7 @@ def _files_below(folder: Path) -> list[str]:
 
 
 def _file_state(path: Path | str) -> str:
-    """Return the path, size and time of a file, which are faster to get than its content."""
+    """Return the path, size and modification time of a file, which are faster to get than its content."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
@@ -143,13 +143,13 @@ def _content_state(path: Path | str) -> str:
 def _read_cached(path: str) -> str | None:
     with suppress(OSError, UnicodeDecodeError), open(path, encoding="ascii") as file:
         text = file.read()
-        # A file that was cut off by a crash has no end of line.
+        # The final newline is missing if a crash cut off the file.
         return text[:-1] if text.endswith("\n") else None
     return None
 
 
 def _write_cached(path: Path, text: str) -> None:
-    """Write a file if possible, and remove those of the oldest other states."""
+    """Write a cached file if possible, and remove the oldest files beyond `MAX_CACHED_STATES`."""
     from opshift.model.atomic_files import AtomicFiles, write_all  # the cache is rarely written
 
     with suppress(OSError, CannotWrite), AtomicFiles() as files, files.new(path) as (file, _):
@@ -171,7 +171,7 @@ DESCRIPTIONS: Final = CompiledFile(Path(__file__).with_name("descriptions.json")
 def load_precompiled(
     path: Path, sources: Iterable[Path], read: Callable[[], Content], compiled: CompiledFile = DEFINITIONS
 ) -> Content:
-    """Return the result of `read` for a file; if it is one of the project's, from its compiled copy.
+    """Return the result of `read` for a file; for a file of the project, decode its compiled copy instead.
 
     `sources` are the other files that `read` depends on, except for the dependencies of `compiled`.
     """
@@ -188,7 +188,7 @@ def packaged_entry(path: Path, sources: Iterable[Path], content: object) -> tupl
 
 
 def is_precompiled(path: Path) -> bool:
-    """Return whether a file is one of the project's, which have compiled copies."""
+    """Return whether a file belongs to the project's `opsets` folder, whose files have compiled copies."""
     return str(path).startswith(_PROJECT)
 
 
@@ -210,12 +210,12 @@ def _key(name: str, sources: Iterable[Path]) -> str:
 
 
 def packaged_file(texts: Mapping[str, str]) -> str:
-    """Return the content of the file in a wheel with these texts by key."""
+    """Return the content of the file in a wheel; `texts` are the compiled texts by key."""
     return "{\n" + ",\n".join(f"{json.dumps(key)}: {text}" for key, text in texts.items()) + "\n}\n"
 
 
 def _encode(content: object) -> str:
-    """Return data in JSON; that of an operator is a list of it and the `DETAILS` of each of its versions."""
+    """Return data in JSON; an operator becomes a list of the operator and the `DETAILS` of each version."""
     if not isinstance(content, Operator):
         return json.dumps(content, default=_encode_record)
     details = ({name: getattr(version, name) for name in DETAILS} for version in content.versions)
@@ -223,13 +223,13 @@ def _encode(content: object) -> str:
 
 
 SHARED_ENTRIES: Final = {"Runtime": ("internal_operators", "operators", "restrictions", "schemas", "wrong")}
-"""Fields by class that are mappings with entries that are often the same: those of several releases."""
+"""Mapping fields, by class, whose entries are often the same in several records, such as releases."""
 
 
 def _encode_record(record: Record) -> dict[str, object]:
     """Return a record as a JSON object: its class name and the fields that differ from their defaults.
 
-    Texts, which are not compared, and details are omitted.
+    Texts (fields with `compare=False`) and `DETAILS` are omitted.
     """
     values = {each: getattr(record, each.name) for each in fields(record) if each.compare}
     content = {f.name: v for f, v in values.items() if v not in (f.default, {})}
@@ -245,7 +245,7 @@ def _encode_record(record: Record) -> dict[str, object]:
 
 
 def _decode(text: str) -> Any:
-    """Decode the result of `_encode`, and details when they are first read."""
+    """Decode the result of `_encode`; the details of a version are decoded when they are first read."""
     first, *details = text.split(_SEPARATOR)
     if not details:
         return _DECODER.decode(text)
@@ -269,13 +269,13 @@ def _decode_object(data: dict[str, object]) -> object:
 
 @cache
 def _decode_shared(text: str) -> object:
-    """Decode an entry of a mapping, once for all records with the same entry."""
+    """Decode an entry of a mapping; cached, so that records with equal entries share the result."""
     found = _DECODER.decode(text)
     return _as_tuple(found) if isinstance(found, list) else found
 
 
 def _as_tuple(values: list[object]) -> tuple[object, ...]:
-    # Most lists contain no other list, and are converted at once.
+    # Most lists contain no other list, and need no recursion.
     nested = (_as_tuple(each) if isinstance(each, list) else each for each in values)
     return tuple(nested if list in map(type, values) else values)
 

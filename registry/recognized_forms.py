@@ -6,10 +6,11 @@ A form is a list of assignments in the syntax of Python, such as
     Y = Mul(X, gate)
 
 Names are inputs, outputs and attributes of the operator, or values of earlier lines. A number is a constant
-of the type of the other operand, and a list a constant of several numbers. In a constant, an attribute may be
-negated, inverted or under a square root: `-lambd`, `1 / scale`, `sqrt(scale)` or `sqrt(1 / scale)`. Keywords
-are attributes of the nodes, or inputs by name; `...` is any value. `|` separates alternatives, and
-`given(value, scale=1.0)` is one that implies attributes of the operator. All elements of `filled(1.0)` are 1.
+of the type of the other operand, and a list is a constant of several numbers. In a constant, an attribute may
+be negated, inverted or under a square root: `-lambd`, `1 / scale`, `sqrt(scale)` or `sqrt(1 / scale)`.
+Keywords are attributes of the nodes, or inputs by name; `...` is any value. `|` separates alternatives; the
+alternative `given(value, scale=1.0)` implies that the attribute `scale` of the operator is 1.0. `filled(1.0)`
+is a constant whose elements are all 1.
 """
 
 from __future__ import annotations
@@ -34,31 +35,31 @@ class RecognizedForm(Record):
     attributes: dict[str, Literals] = field(default_factory=dict)
     """Values of attributes that the form implies."""
     shapes: dict[str, tuple[int | str, ...]] = field(default_factory=dict)
-    """Dimensions of values, for which the form is valid: equal letters are equal sizes, `_` is any size.
+    """Shapes of values for which the form is valid: equal letters are equal sizes, `_` is any size.
 
-    The name of an attribute is a size that the attribute declares, and `A * B` a product. A dimension with
-    `?` may also be 1 or missing. The shapes have to determine that of the result.
+    The name of an attribute is the size that this attribute sets, and `A * B` is a product. A dimension with
+    `?` may also be 1 or missing. The shapes must determine the shape of the result.
     """
     flattened: tuple[str, ...] = ()
-    """Constant inputs that have one dimension in the operator, and others in the form."""
+    """Constant inputs that are 1-D in the operator, and may have another shape in the form."""
     types: tuple[str, ...] = ()
     """Element types of the first input for which the form is valid; empty for all."""
     form: Annotated[str, Checked(min_length=1)]
-    """The assignments, see the module."""
+    """The assignments, in the syntax that `registry/recognized_forms.py` describes."""
 
     def __hash__(self) -> int:
         return hash((self.source, self.form))
 
 
 class NodeExample(Record):
-    """Valid node of an operator: its expansion is a pattern, with other sizes and attributes, too."""
+    """Valid node of an operator; patterns are derived from its expansions, also with varied attributes."""
 
     inputs: dict[str, tuple[int | str, ...]]
     """Dimensions of each input: numbers, names of sizes, products such as `H * E`, sums such as `P + S`."""
     attributes: dict[str, Literals] = field(default_factory=dict)
-    """Attributes; the name of a size is replaced by the size.
+    """Attributes; the name of a size stands for the size.
 
-    A list for a number has two values, of which the expansion is a function.
+    For an attribute that is a number, a list has the two values for which the node is expanded.
     """
     types: dict[str, str] = field(default_factory=dict)
     """Element types of inputs that differ from the first allowed one, such as `bool`."""
@@ -68,7 +69,7 @@ class NodeExample(Record):
 
 
 class AttributeTerm(NamedTuple):
-    """Number that an attribute determines by a function."""
+    """Number computed from an attribute: `same`, `negative`, `reciprocal`, `root`, `root of reciprocal`."""
 
     attribute: str
     function: str
@@ -79,14 +80,14 @@ Term: TypeAlias = "float | int | str | AttributeTerm | None"
 
 
 class ConstantOperand(NamedTuple):
-    """Constant: its elements, or `None` for any; if it is filled, one element is that of all."""
+    """Constant with these elements, or any for `None`; if `is_filled`, all elements equal the one listed."""
 
     elements: tuple[Term, ...] | None
     is_filled: bool = False
 
 
 class ValueOperand(NamedTuple):
-    """Value by name."""
+    """Operand that is not a constant, by name."""
 
     name: str
 
@@ -94,7 +95,7 @@ class ValueOperand(NamedTuple):
 Operand: TypeAlias = "ConstantOperand | ValueOperand"
 
 ANY_VALUE = ValueOperand("...")
-"""Operand of which the form does not depend, such as the second one of a Reshape to a known shape."""
+"""Operand that may have any value, such as the shape input of a Reshape to a known shape."""
 
 
 class FormNode(NamedTuple):
@@ -111,7 +112,7 @@ class FormError(ValueError):
 
 
 class ParsedForm(NamedTuple):
-    """Nodes of one alternative of a form, and values with a second name."""
+    """Nodes of one alternative of a form; `aliases` maps a name to the value that the form assigns to it."""
 
     nodes: tuple[FormNode, ...]
     aliases: Mapping[str, str]

@@ -37,7 +37,7 @@ TEXT_LOADER: Final = "_load_texts"
 DETAILS: Final = ("inputs", "outputs", "attributes", "type_constraints", "body", "step")
 """Fields of a precompiled operator version that are decoded when one of them is first read.
 
-Their defaults are factories, for the same reason as that of `Described.description`."""
+Their defaults are factories, for the reason given at `Described.description`."""
 
 DETAILS_LOADER: Final = "_load_details"
 """The key in `__dict__` of the function that decodes these fields."""
@@ -45,7 +45,7 @@ DETAILS_LOADER: Final = "_load_details"
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 class Record(FrozenRecord):
-    """Base of a frozen dataclass that refuses unknown keys when it is read."""
+    """Base of frozen dataclasses; pydantic refuses unknown keys when it validates one."""
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
@@ -74,7 +74,7 @@ class Limits(TypedDict, total=False):
 
 
 class Checked:
-    """Pydantic metadata of a field, created by iteration; `before` converts the value in a file."""
+    """Pydantic metadata of a field, created on iteration; `before` converts a value before its validation."""
 
     # Marks a `GroupedMetadata` of annotated-types without importing the package; pydantic unpacks it.
     __is_annotated_types_grouped_metadata__ = True
@@ -140,10 +140,10 @@ _Text = Annotated[str, Checked(before=_refuse)]
 
 
 class Described(Record):
-    """Base of records with a text; that of a precompiled record is loaded when it is first read.
+    """Base of records with a text; the text of a precompiled record is loaded when it is first read.
 
-    Texts are not compared: they may be improved without a change of the definition. `DETAILS` of operator
-    versions are decoded late, too, because a conversion reads those of few versions.
+    Texts are not compared: they may be improved without a change of the definition. The `DETAILS` of operator
+    versions are also decoded on first read, because a conversion reads the details of few versions.
     """
 
     # A factory leaves no default in the class, so `__getattr__` is called for a text that is not loaded.
@@ -151,7 +151,7 @@ class Described(Record):
 
     @classmethod
     def from_valid(cls, values: Mapping[str, object]) -> Self:
-        """Return an instance with the fields of a valid one that was stored, without texts and details."""
+        """Return an instance with the stored fields of a valid instance; texts and details are not set."""
         record = cls.__new__(cls)
         record.__dict__.update(cls._defaults)
         record.__dict__.update(values)
@@ -175,16 +175,16 @@ class Described(Record):
             return content[name]
 
     def defer_text(self, load: Callable[[], None] | None) -> None:
-        """Let the first read of the text, which is not set, call a function that sets it."""
+        """Register a function that sets the text when the text is first read; it must not be set yet."""
         self.__dict__[TEXT_LOADER] = load
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the fields with loaded texts, because a function that loads them cannot be pickled."""
+        """Return all fields, with loaded texts: the function that loads them cannot be pickled."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 class Descriptions(Record):
-    """Texts of an operator version, by name; a file omits those that equal the previous version's."""
+    """Texts of an operator version, by name; a file omits texts that equal the previous version's."""
 
     operator: str = ""
     """The text of the operator."""

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class Sources:
-    """Base of registries: the folders and documents that they read, which cannot be assigned."""
+    """Base of `Registry`: the read-only paths of its folders and documents."""
 
     def __init__(self, folders: tuple[Path, ...], documents: tuple[Path, ...]) -> None:
         self._folders: Final = folders
@@ -62,7 +62,7 @@ class Registry(Sources):
     """Operator definitions from folders (`<domain>/<operator>.yaml`) and from operator-set documents.
 
     `load_registry` builds one. A registry is immutable: the `with_` methods return a new one. The file of an
-    operator is read when it is first used. With `installed`, packages provide domains without other sources.
+    operator is read when it is first used. With `installed`, packages provide domains that no source defines.
     """
 
     def __init__(
@@ -90,6 +90,7 @@ class Registry(Sources):
 
         Raises:
             DefinitionError: the folder contains no definitions, or redefines an operator.
+            UsageError: the folder does not exist.
         """
         return Registry((*self.folders, Path(folder)), self.documents, self._staged, self._files.installed)
 
@@ -103,7 +104,7 @@ class Registry(Sources):
         return Registry(self.folders, (*self.documents, Path(path)), self._staged, self._files.installed)
 
     def with_operator(self, operator: Operator) -> Registry:
-        """Return a registry in which a consistent definition replaces that of an operator, or adds one."""
+        """Return a registry with an operator added or replaced; raise `InvalidDefinition` for a mistake."""
         from opshift.registry.lint.apply import consistent
 
         staged = (*self._staged, consistent(operator))
@@ -152,7 +153,7 @@ class Registry(Sources):
         key = (canonical_domain(domain), op_type)
         found = self._operators.get(key)
         if found is None and op_type in self._files[key[0]]:
-            # another thread may have been faster
+            # `setdefault`, because another thread may have loaded it in the meantime
             found = self._operators.setdefault(key, self._load_lazily(Path(self._files[key[0]][op_type])))
         return found
 
@@ -185,7 +186,7 @@ class Registry(Sources):
             yield from filter(None, (self.operator(name, each) for name in self.names(each)))
 
     def newest_opset(self, domain: str = "") -> int:
-        """Return the newest opset version of a domain, or raise `UnknownDomain` without definitions of it."""
+        """Return the newest opset version of a domain, or raise `UnknownDomain` if it has no definitions."""
         domain = canonical_domain(domain)
         if not self._files[domain]:
             reason = f"no definitions for domain {domain!r}"
@@ -213,7 +214,7 @@ class Registry(Sources):
     def known_at(self, op_type: str, opset: int, domain: str = "") -> OperatorVersion | None:
         """Return the version like `at`, also for nonstandard operators of the default domain.
 
-        These are operators of com.microsoft, for example, which onnxruntime writes to the default domain, see
+        For example, onnxruntime writes some operators of com.microsoft to the default domain; see
         `Releases.nonstandard`.
         """
         found = self.at(op_type, opset, domain)
@@ -236,7 +237,7 @@ class Registry(Sources):
             functions: (domain, name, overload) of the model's local functions, which take precedence.
 
         Raises:
-            ResolveError: one of its subclasses, with a remedy.
+            ResolveError: the node refers to no known operator; a subclass gives the reason.
             UsageError: the arguments are not a node and opsets by domain.
         """
         if not functions:  # local functions take precedence over the cache
@@ -300,7 +301,7 @@ class Registry(Sources):
     def _set_operator(self, operator: Operator) -> None:
         domain = canonical_domain(operator.domain)
         newest = self.newest_opset(domain) if self._files[domain] else 0
-        # A new operator belongs to the file that acceptance will write.
+        # A new operator gets the path of the file that is written when its proposal is accepted.
         path = str(self.folders[0] / domain / f"{operator.name}.yaml")
         self._files[domain] = dict(sorted({operator.name: path, **self._files[domain]}.items()))
         self._operators[domain, operator.name] = operator
@@ -351,7 +352,7 @@ class Registry(Sources):
             accepts: the type of an input: an element type of tensors, such as `int8`, or a type such as
                 `seq(tensor(int8))`.
             produces: the type of an output, likewise.
-            parameter: the name of an input or output; with `accepts` or `produces`, of one with this type.
+            parameter: the name of an input or output; with `accepts` or `produces`, it must have this type.
             attribute: the name of an attribute.
             function: whether the operator is a function.
             changed: an older and a newer opset, between which the operator was added, changed or removed.
@@ -364,7 +365,7 @@ class Registry(Sources):
         from opshift.registry.selection import Filters, select  # conversions do not need it
 
         filters = Filters(accepts, produces, parameter, attribute, function)
-        # pyright finds this class under two names, because the folder is linked
+        # pyright finds this class under two names, because `src/opshift/registry` is a symbolic link
         return select(self, name, filters, domain, opset, versions, status, changed)  # pyright: ignore
 
 
@@ -378,7 +379,7 @@ def load_registry(sources: Path | str | Iterable[Path | str] = ()) -> Registry:
     """Return a registry of the project's definitions, those of installed packages, and those in `sources`.
 
     Args:
-        sources: folders with definitions, and operator-set documents, or one of them. The first folder with a
+        sources: one or several folders with definitions, or operator-set documents. The first folder with a
             `releases.yaml` is a complete tree and replaces the project's definitions and those of installed
             packages.
 

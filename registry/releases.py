@@ -21,19 +21,19 @@ from opshift.registry.record import Checked, Record, from_file_content
 RUNTIMES_REMEDY: Final = " that `opshift runtimes` lists"
 
 MAX_VERSION: Final = 40
-"""Number of characters of a version that are compared."""
+"""Maximum number of characters of a version that are compared."""
 
 OTHER_PRODUCTS: Final = "Other programs"
-"""Title of the products that no group contains."""
+"""Title of the group of all products that no other group contains."""
 
 _RELEASE_NAME: Final = re.compile(r"(.*?)(?:(?:[-_ ]+v?)?([\d.]+\w*))?", re.DOTALL)
-"""Product and version; users write `TensorRT 10.7` and `tensorrt_10.7`, too."""
+"""Product and version: `tensorrt-10.7`, and also `TensorRT 10.7` and `tensorrt_10.7`."""
 
 _OPSET_NAME: Final = re.compile(r"(?:opset|v|ai\.onnx)?[-_ :]*(\d+)(?:\.0)?", re.IGNORECASE)
-"""An opset that is not written as a number: `opset13`, `v17`."""
+"""An opset in place of a release: `opset13`, `v17`, `13.0`."""
 
 _NO_RELEASES: Final = ((), ())
-"""The opsets of a domain without releases, and the first release with each."""
+"""Entry of `_first_releases` for a domain without releases."""
 
 
 class Release(Record):
@@ -59,25 +59,25 @@ class InternalDomain(Record):
     """Domain of operators that a runtime uses for one kind of device."""
 
     meaning: str
-    """Description of its operators, as a clause about the domain."""
+    """Description of the operators, as a clause in which `it` is the domain."""
     remedy: str
     """How to get a model without them."""
 
 
 class Releases(Record):
-    """`releases.yaml`, with ONNX and onnxruntime, and `consumers.yaml`, with other programs; oldest first."""
+    """Content of `releases.yaml` (ONNX, onnxruntime) and `consumers.yaml` (other programs); oldest first."""
 
     onnx: dict[str, Release] = field(default_factory=dict)
     onnxruntime: dict[str, Release] = field(default_factory=dict)
     consumers: dict[str, dict[str, Consumer]] = field(default_factory=dict)
     variants: dict[str, str] = field(default_factory=dict)
-    """The product of each package whose versions have the opsets of the same version of the product."""
+    """Packages such as `onnxruntime-gpu`, and the product with the same versions and opsets."""
     undocumented: dict[str, str] = field(default_factory=dict)
     """Known facts about programs that document no newest opset, with a source."""
     other_names: dict[str, str] = field(default_factory=dict)
-    """The product, program, package or release of other names, which errors suggest."""
+    """Other names, and the product, program, package or release that errors suggest for them."""
     runtime_names: dict[str, str] = field(default_factory=dict)
-    """The runtime with the kernels of an execution provider, by its name or that of its package."""
+    """Names of execution providers and of their packages, and the runtime with the provider's kernels."""
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The products of each kind, by title."""
     open_domains: dict[str, int] = field(default_factory=dict)
@@ -85,11 +85,11 @@ class Releases(Record):
     internal_domains: dict[str, InternalDomain] = field(default_factory=dict)
     """Domains of operators that a runtime uses for one kind of device, and writes into saved models."""
     nonstandard: dict[str, str] = field(default_factory=dict)
-    """The domain that defines each operator that runtimes write to the default domain, which lacks it."""
+    """Operators that runtimes write to the default domain, and the domain that defines them instead."""
 
     @classmethod
     def of_folders(cls, folders: tuple[Path, ...]) -> Releases:
-        """Read both files of the first folder and the consumers of the others, or raise `DefinitionError`."""
+        """Read both files of the first folder and `consumers.yaml` of others, or raise `DefinitionError`."""
         if not folders:
             return cls()
         base, *others = folders
@@ -113,7 +113,7 @@ class Releases(Record):
         return from_file_content(cls, load_yaml(path) or {}, path)
 
     def with_consumers(self, path: Path) -> Releases:
-        """Return these releases with those in a `consumers.yaml` added; the file overrides existing versions.
+        """Return a copy with the releases in a `consumers.yaml` added; the file overrides existing versions.
 
         Raises:
             DefinitionError: the file is not YAML, has the wrong format, or redefines ONNX or onnxruntime.
@@ -132,7 +132,7 @@ class Releases(Record):
         return {"onnx": self.onnx, "onnxruntime": self.onnxruntime, **self.consumers}
 
     def versions_of(self, product: str) -> Mapping[str, Release | Consumer]:
-        """Return the releases of a product, or of that of which it is a variant; empty if it is unknown."""
+        """Return the releases of a product, or of the product of a variant; empty for an unknown name."""
         products = self.products
         return products.get(product) or products.get(self.variants.get(product, ""), {})
 
@@ -142,7 +142,7 @@ class Releases(Record):
         return self.variants.get(product, product)
 
     def product_named(self, name: str) -> str:
-        """Return a product by its name or that of a variant, or raise UsageError."""
+        """Return the product that a name or a variant denotes; raise UsageError for an unknown name."""
         if not self.versions_of(name):
             if self._program(name) in self.undocumented:
                 raise self.unknown_release(name)
@@ -154,14 +154,14 @@ class Releases(Record):
         return name if name in self.products else self.variants[name]
 
     def grouped_products(self) -> Mapping[str, list[str]]:
-        """Return the products of each group by its title, and products without a group as other programs."""
+        """Return the products by title of their group; products without a group are in `OTHER_PRODUCTS`."""
         products = self.products
         groups = {title: [each for each in group if each in products] for title, group in self.groups.items()}
         grouped = set(chain.from_iterable(groups.values()))
         groups[OTHER_PRODUCTS] = [each for each in products if each not in grouped]
         return {title: group for title, group in groups.items() if group}
 
-    # Each conversion asks several times, and scanning takes a tenth of the time of a small one.
+    # Cached: a conversion reads it several times, and computing it takes a tenth of a small conversion.
     @cached_property
     def _first_releases(self) -> dict[str, tuple[list[int], list[Release]]]:
         """Return the opsets of each domain in ascending order, and the first release with each of them."""
@@ -221,7 +221,7 @@ class Releases(Record):
         return 1
 
     def companion_of(self, domain: str, default_opset: int) -> int | None:
-        """Return the newest opset of a domain in releases of ONNX with an opset of the default domain.
+        """Return the newest opset of a domain in the releases of ONNX up to an opset of the default domain.
 
         `None` for a domain outside ONNX; 0 before its first release.
         """
@@ -231,7 +231,7 @@ class Releases(Record):
         return max((each.opsets.get(domain, 0) for each in releases), default=0)
 
     def find(self, name: str) -> Release | Consumer | None:
-        """Return a listed release by name, such as `onnx-1.12` or that of the patch `onnx-1.12.1`."""
+        """Return a release by name, such as `onnx-1.12`; the patch `onnx-1.12.1` falls back to it."""
         product, _, version = name.rpartition("-")
         known = self.versions_of(product)
         while version and version not in known:
@@ -260,7 +260,9 @@ class Releases(Record):
             )
         if fact := self.undocumented.get(program := self._program(name)):
             remedy = "pass the opset that its error or its list of operators names, such as --target 11"
-            return UsageError(f"{program} documents no newest opset", remedy=f"{fact}; {remedy}")
+            return UsageError(
+                f"the documentation of {program} states no newest opset", remedy=f"{fact}; {remedy}"
+            )
         known = self.versions_of(product)
         if known and not self.other_name(name):
             remedy = _versions_remedy("known versions", product, known)
@@ -274,17 +276,17 @@ class Releases(Record):
         )
 
     def other_name(self, name: str) -> str:
-        """Return the product, program, package or release that another name means; empty if it means none."""
+        """Return the product, program, package or release in `other_names` for a name, or an empty text."""
         return self.other_names.get(re.sub(r"\s+", "-", name[:MAX_NAME].lower()), "")
 
     def _program(self, name: str) -> str:
-        """Return the program in a name of a release, with or without a version."""
+        """Return the program that a name means, with or without a version, such as `ncnn` for `ncnn-1.0`."""
         product = split_release(name)[0].lower()
         known = (each for each in (name.lower(), product) if each in self.undocumented)
         return next(known, "") or self.other_name(name) or self.other_name(product)
 
     def _similar_releases(self, name: str) -> Iterator[str]:
-        """Yield the release of each product with a similar name that is nearest to the version in a name."""
+        """Yield suggestions for an unknown name: an opset, or the nearest release of each similar product."""
         if opset := _OPSET_NAME.fullmatch(name[:MAX_NAME].strip()):
             yield opset[1]
             return
@@ -318,9 +320,9 @@ def version_numbers(version: str) -> list[int]:
 
 
 def nearest_older(version: str, known: Iterable[str]) -> str | None:
-    """Return the newest of the known versions that is older than a version, or `None`.
+    """Return the newest known version that is older than `version`, or `None`.
 
-    A version without its last numbers, such as 10, may be any 10.x: it is the oldest of these that is known.
+    A version without its last numbers, such as 10, may be any 10.x: then, the oldest known 10.x is returned.
     """
     versions, wanted = sorted(known, key=version_numbers), version_numbers(version)
     parts = [each for each in versions if version_numbers(each)[: len(wanted)] == wanted]

@@ -1,8 +1,9 @@
-"""Requirements that a definition states for ranks, lengths and values of nodes: comparisons of numbers.
+"""Requirements of a definition for the ranks, lengths, types and values of a node: parse and evaluate them.
 
 A requirement is an expression in the syntax of Python: `rank(X) >= 3`, `length(pads) == 2 * rank(X) - 4`. A
 name is the value of an attribute, or of an input that is constant. A comparison with a list holds if it
-holds for every element. An unknown part makes the expression unknown, and an unknown expression holds.
+holds for every element. A comparison with an unknown part is unknown; a requirement is violated only if it
+is known to be false.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ Evaluate = Callable[[ShapeContext], Value]
 
 
 MAX_CACHED: Final = 4096
-"""Maximum number of versions whose requirements are kept: proposals load versions again and again."""
+"""Maximum number of cached versions: checks of proposals load new copies of versions repeatedly."""
 
 
 class InvalidRequirement(ValueError):
-    """A requirement is not an expression of the language."""
+    """A requirement is not an expression that the module describes."""
 
 
 class Requirement(NamedTuple):
@@ -39,9 +40,9 @@ class Requirement(NamedTuple):
 
     Attributes:
         text: the expression.
-        names: the attributes and inputs that it requires the operator version to have.
-        evaluate: returns whether it holds for a node; `None` if that is unknown.
-        terms: the values that it compares, by text.
+        names: the attributes and inputs that an operator version needs for the requirement to apply.
+        evaluate: returns whether the requirement holds for a node; `None` if unknown.
+        terms: functions that return the compared values, by text such as `rank(X)`.
     """
 
     text: str
@@ -68,7 +69,7 @@ def _text(value: Value) -> str:
 
 
 def requirement_problems(node: ShapeContext) -> Iterator[str]:
-    """Yield the requirements that a node violates."""
+    """Yield a message for each requirement that a node violates."""
     for each in requirements_of(node.version):
         problem = each.problem(node)
         if problem:
@@ -77,7 +78,7 @@ def requirement_problems(node: ShapeContext) -> Iterator[str]:
 
 @lru_cache(maxsize=MAX_CACHED)
 def requirements_of(version: OperatorVersion) -> tuple[Requirement, ...]:
-    """Return the requirements of a version, without those that name what only other versions have."""
+    """Return the requirements of a version that name only attributes and inputs of the version."""
     known = names_of(version)
     parsed = map(parse_requirement, version.requires)
     return tuple(each for each in parsed if each.names <= known)
@@ -93,7 +94,7 @@ def parse_requirement(text: str) -> Requirement:
     """Return the requirement that a text expresses.
 
     Raises:
-        InvalidRequirement: the text is not an expression of the language.
+        InvalidRequirement: the text is not an expression that the module describes.
     """
     try:
         tree = ast.parse(text, mode="eval").body
@@ -107,7 +108,7 @@ def parse_requirement(text: str) -> Requirement:
 
 
 def _compiled(tree: ast.expr, names: set[str], terms: dict[str, Evaluate]) -> Evaluate:
-    """Return the evaluation of an expression; add the names and the terms in it."""
+    """Return a function that evaluates an expression; add its names and terms to `names` and `terms`."""
     match tree:
         case ast.Constant(value=int() | float() | str() as value):
             return lambda node: value
@@ -154,7 +155,7 @@ def _call(
     terms: dict[str, Evaluate],
 ) -> Evaluate:
     if function == "present" and not rest:
-        term = _is_present(name)  # a version without the attribute or input is valid
+        term = _is_present(name)  # not in `names`: it is false for a version without the attribute or input
     elif function in _FUNCTIONS and not rest:
         names.add(name)
         term = _FUNCTIONS[function](name)
@@ -192,7 +193,7 @@ def _scalar(value: Value) -> Scalar:
 
 
 def _per_input(name: str, measure: Callable[[ShapeContext, int], int | None]) -> Evaluate:
-    """Return a measure of an input, or of all inputs from a variadic one on."""
+    """Return a function that measures an input, or each value of a variadic input."""
 
     def evaluate(node: ShapeContext) -> Value:
         position, parameter = node.version.input_named(name) or (len(node.inputs), None)
@@ -220,7 +221,7 @@ def _shape_of(name: str) -> Evaluate:
 
 
 def _element_type_of(name: str) -> Evaluate:
-    """Return the element type of an input or of a sequence, or the one with the number in an attribute."""
+    """Return a function for the element type of a tensor or sequence input, or in an attribute like `to`."""
 
     def evaluate(node: ShapeContext) -> Value:
         if name in node.version.attributes:
@@ -258,7 +259,7 @@ def _length_of(name: str) -> Evaluate:
             value = node.attribute(name)
             if isinstance(value, tuple | list | range):
                 return len(value)
-            dims = getattr(value, "dims", None)  # of a tensor
+            dims = getattr(value, "dims", None)  # the attribute is a tensor
             return None if dims is None else product(tuple(dims))
         position, parameter = node.version.input_named(name) or (len(node.inputs), None)
         if parameter is not None and parameter.option == "variadic":
@@ -282,7 +283,7 @@ def _sum_of(name: str) -> Evaluate:
 
 
 def _distinct(name: str, rank: Evaluate) -> Evaluate:
-    """Return whether axes are distinct; negative ones count from the end."""
+    """Return a function that checks whether axes are distinct; negative axes count from the end."""
     value = _value_of(name)
 
     def evaluate(node: ShapeContext) -> Value:
@@ -296,7 +297,7 @@ def _distinct(name: str, rank: Evaluate) -> Evaluate:
 
 
 def _broadcasts(name: str, other: Evaluate) -> Evaluate:
-    """Return whether the shape of an input and another shape broadcast as in NumPy."""
+    """Return a function that checks whether an input's shape and another shape broadcast as in NumPy."""
     first = _shape_of(name)
 
     def evaluate(node: ShapeContext) -> Value:
@@ -350,9 +351,9 @@ _FUNCTIONS: Final[Mapping[str, Callable[[str], Evaluate]]] = {
     "count": _count_of,
     "sum": _sum_of,
 }
-"""Functions of a name.
+"""Functions with one argument, the name of an input or attribute.
 
-Element type, bits, rank, shape and number of elements of an input; length and sum of a list.
+Element type, its bits, rank, shape and number of elements of an input; length and sum of a list.
 """
 
 _FUNCTIONS_OF_TWO: Final[Mapping[str, Callable[[str, Evaluate], Evaluate]]] = {
@@ -361,10 +362,10 @@ _FUNCTIONS_OF_TWO: Final[Mapping[str, Callable[[str, Evaluate], Evaluate]]] = {
     "distinct": _distinct,
     "broadcasts": _broadcasts,
 }
-"""Functions of a name and a value.
+"""Functions with two arguments: the name of an input or attribute, and a value.
 
-Size of a dimension; sizes from an axis to the last one; whether a list of axes has no repetition, for a rank;
-whether two shapes broadcast.
+`size(X, axis)`, `sizes(X, axis)` from an axis to the last one, `distinct(axes, rank)` for a list of axes
+without repetition, and `broadcasts(A, shape(B))`.
 """
 
 _ARITHMETIC: Final[Mapping[type[ast.operator], Callable[[float, float], float]]] = {
@@ -435,7 +436,7 @@ def _negated(value: Value) -> bool | None:
 
 
 def _joined(values: Iterator[Value], *, decisive: bool) -> bool | None:
-    """Return the conjunction, or the disjunction if `True` is decisive, of values that may be unknown."""
+    """Return the `and` of values, or the `or` if `decisive`; `None` if unknown values decide the result."""
     is_known = True
     for value in values:
         if value is None:

@@ -26,11 +26,11 @@ PREVIEW_DOMAIN: Final = "ai.onnx.preview"
 """ONNX's domain for operators in preview; it has subdomains."""
 
 NUMPY_TYPES: Final = {"tensor(float32)": "tensor(float)", "tensor(float64)": "tensor(double)"}
-"""Types by NumPy's name, where the most similar name in ONNX is that of a different type."""
+"""ONNX's types for types with NumPy's names, for which a search for similar names finds a different type."""
 
 
 class Filters(NamedTuple):
-    """Properties of a version; `None` stands for any."""
+    """Properties that a version must have; `None` accepts any."""
 
     accepts: str | None
     produces: str | None
@@ -91,7 +91,7 @@ def select(
 
 
 def opsets_at(registry: Registry, domain: str | None, opset: int | None) -> dict[str, int]:
-    """Return the opset of a domain, or of all domains at an opset of `ai.onnx`; by default the newest.
+    """Return the opset of a domain, or of each domain at an opset of `ai.onnx`; by default, the newest.
 
     Raises:
         UnknownDomain, UnknownOpset: the registry lacks the domain or the opset.
@@ -113,7 +113,7 @@ def opsets_at(registry: Registry, domain: str | None, opset: int | None) -> dict
 
 
 def status_at(opset: int, version: OperatorVersion, operator: Operator) -> Status:
-    """Return the status of a version of an operator at an opset that is not older."""
+    """Return the status of an operator version at an opset that is not older than the version."""
     if operator.at(opset) is None:
         return "removed"
     if version.deprecated:
@@ -127,7 +127,7 @@ def _version_at(opsets: Mapping[str, int], operator: Operator) -> OperatorVersio
 
 
 def _operators(registry: Registry, opsets: Mapping[str, int], pattern: str) -> Iterator[Operator]:
-    """Yield the operators with a matching name; in each domain, those that are not in its opset are last."""
+    """Yield the operators with a matching name; in each domain, operators missing at its opset are last."""
     for domain, opset in opsets.items():
         names = (each for each in registry.names(domain) if fnmatchcase(each, pattern))
         named = filter(None, (registry.operator(each, domain) for each in names))

@@ -41,7 +41,7 @@ STEP_RULES: Final = {
 
 
 class Refutation(NamedTuple):
-    """A rule that a step violates, and the subject of the change that violates it."""
+    """A rule that a step violates, and the attribute, parameter or operator whose change violates it."""
 
     rule: str
     subject: str
@@ -59,12 +59,12 @@ def loses_legal_values(change: Change, versions: Versions) -> bool:
 
 
 def _is_narrower(old: float | None, new: float | None, sign: int) -> bool:
-    """Return whether a bound excludes more than before; `sign` is 1 for a minimum and -1 for a maximum."""
+    """Return whether a new bound excludes more values; `sign` is 1 for a minimum and -1 for a maximum."""
     return new is not None and (old is None or sign * old < sign * new)
 
 
 def is_stricter(change: Change) -> bool:
-    """Return whether a change of a parameter's option requires more values, or accepts fewer."""
+    """Return whether a change of a parameter's option requires more values, equal types or fewer values."""
     (old_option, old_arity, was_homogeneous), (new_option, new_arity, is_homogeneous) = change.old, change.new
     old_min, old_max = _bounds(old_option, old_arity)
     new_min, new_max = _bounds(new_option, new_arity)
@@ -130,13 +130,13 @@ def refutations(
 
 
 def is_derivable(old: OperatorVersion, new: OperatorVersion) -> bool:
-    """Return whether only element types differ, so that the step does not have to be declared."""
+    """Return whether only types and names of parameters differ, so that the step need not be declared."""
     changes = [change for change in diff(old, new) if change.kind not in ("input_name", "output_name")]
     return bool(changes) and all(change.kind in ("input_types", "output_types") for change in changes)
 
 
 LostTypes = dict[str, frozenset[str]]
-"""Type variable to the types that the source version supports and the target version does not."""
+"""For each type variable, the types that the source version supports and the target version does not."""
 
 
 def lost_types(source: OperatorVersion, target: OperatorVersion) -> LostTypes:
@@ -147,7 +147,7 @@ def lost_types(source: OperatorVersion, target: OperatorVersion) -> LostTypes:
 
 
 def lost_input_types(source: OperatorVersion, target: OperatorVersion) -> LostTypes:
-    """Return the types like `lost_types`, for the inputs only."""
+    """Return the lost types of the inputs only, see `lost_types`."""
     return _lost_by_variable(source, source.inputs, target, target.inputs)
 
 
@@ -163,13 +163,13 @@ def _lost_by_variable(
 
 
 def affected_element_types(source: OperatorVersion, target: OperatorVersion) -> frozenset[str]:
-    """Return the element types of the types that the target version does not support."""
+    """Return the element types in `lost_types`, also those of sequences, maps and optional types."""
     lost = chain.from_iterable(lost_types(source, target).values())
     return frozenset(chain.from_iterable(map(element_names, lost)))
 
 
 def compatible_steps(operator: Operator) -> dict[str, tuple[str, ...]]:
-    """Return the steps that keep nodes, such as `7 13`, with the element types that the target lacks."""
+    """Return the element types that the target lacks, by key of each step that keeps nodes: `7 13`."""
     found = {}
     for old, new in pairwise(operator.versions):
         step = new.step or Step()

@@ -1,7 +1,7 @@
 """Steps as data: the conversion between one version of an operator and the next, in both directions.
 
 Each direction is one of
-    `compatible`         the node stays unchanged (types that the other version lacks are guarded)
+    `compatible`         the node stays unchanged; a type that the other version lacks is cast or refused
     `adapter`            a function in `adapters/` rewrites the node
     `{refuse: reason}`   the conversion is impossible
     a list of verbs      small rewrites that can be checked against both definitions
@@ -70,7 +70,7 @@ class RenameAttribute(Verb):
 
 
 class AttributeInputVerb(Verb):
-    """Base of the verbs that exchange an attribute and an input, which have the same name by default."""
+    """Base of the verbs that turn an attribute into an input or back; by default, both have the same name."""
 
     attribute: str
     input: str
@@ -97,7 +97,7 @@ class AttributeToInput(AttributeInputVerb):
     attribute: str
     """The name of the attribute."""
     input: str = ""
-    """The name of the input, if it differs from that of the attribute."""
+    """The name of the input, if it differs from `attribute`."""
     rank: Literal[0, 1] | None = None
     """The rank of the constant for a number."""
 
@@ -110,7 +110,7 @@ class InputToAttribute(AttributeInputVerb):
     input: str
     """The name of the input."""
     attribute: str = ""
-    """The name of the attribute, if it differs from that of the input."""
+    """The name of the attribute, if it differs from `input`."""
 
 
 class RequireAttribute(Verb):
@@ -124,7 +124,7 @@ class RequireAttribute(Verb):
 
 
 class RenameValue(Verb):
-    """Translate attribute values to the names of the target; any other value must be legal there."""
+    """Translate attribute values to their names in the target; other values must be legal there."""
 
     name = "rename_value"
     attribute: str
@@ -183,7 +183,7 @@ class Refuse(Record):
     refuse: Annotated[str, Checked(min_length=10)]
     """The reason, which users see."""
     remedy: str = ""
-    """A change of the model that helps."""
+    """A change of the model that avoids the refusal."""
     code: Literal["operator.no-equivalent", "operator.undefined", "step.undefined"] = "operator.no-equivalent"
     """The cause, as in `docs/refusals.md`."""
 
@@ -192,7 +192,7 @@ StepAction = Literal["compatible", "adapter"] | Refuse | tuple[AnyVerb, ...]
 
 
 def parse_action(answer: object) -> object:
-    """Parse one direction of a step from YAML data; verbs are mappings with one key there."""
+    """Parse one direction of a step from YAML data, in which a verb is a mapping with one key."""
     if not isinstance(answer, list | tuple):
         return answer
     return tuple(_parse_verb(item) for item in answer)
@@ -206,7 +206,7 @@ class Step(Record):
     up: Annotated[StepAction | None, Checked(before=parse_action)] = None
     """The conversion of nodes of the previous version; derived if only element types differ."""
     down: Annotated[StepAction | None, Checked(before=parse_action)] = None
-    """The conversion of nodes to the previous version; refused if it is neither declared nor derived."""
+    """The conversion of nodes to the previous version; if neither declared nor derived, it is refused."""
 
 
 def _parse_verb(item: object) -> Verb:

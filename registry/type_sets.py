@@ -62,7 +62,7 @@ class TypeSets:
 
         Raises:
             DefinitionError: an entry is neither a type nor a set, or a set contains itself. The place is the
-                set with the invalid entry; it is empty if the entry is one of `entries`.
+                set that contains the invalid entry, or empty if `entries` contains it.
         """
         listed = [entries] if isinstance(entries, str) else entries
         return tuple(sorted(frozenset().union(*(self._types(entry, ()) for entry in listed))))
@@ -106,8 +106,8 @@ def is_type(text: str) -> bool:
 def similar_types(text: str) -> Iterator[str]:
     """Yield candidates for the spelling of a type.
 
-    Each is the text with its last word replaced by an element type, or `tensor(<element type>)` if that is
-    not a type.
+    Each candidate is the text with its last word replaced by an element type; if the result is not a type,
+    `tensor(<element type>)`.
     """
     start, _, end = re.split(r"(\w+)(?=\W*$)", text, maxsplit=1) if re.search(r"\w", text) else ("", "", "")
     for name in BY_NAME:

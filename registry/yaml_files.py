@@ -42,8 +42,8 @@ SCALARS = {
         "yYnNoOtTfF",
     ),
 }
-"""Pattern of each type of unquoted scalars, and the first characters of its values (a null character for no
-text)."""
+"""Pattern of each type of unquoted scalars, and the first characters of its values; a null character stands
+for the empty text."""
 
 TAG = "tag:yaml.org,2002:"
 
@@ -63,7 +63,7 @@ _RESOLVERS = _Dumper.yaml_implicit_resolvers
 
 
 class Mark(Protocol):
-    """A position in a file, of either parser."""
+    """A position in a file, from the parser of libyaml or the one in Python."""
 
     line: int
     column: int
@@ -156,17 +156,17 @@ class _Collection:
     def __init__(self, items: Any, event: yaml.CollectionStartEvent | None = None, start: int = 0) -> None:
         self.items = items
         self.key: str | None = None
-        """The key of a mapping that waits for its value."""
+        """The key of a mapping whose value has not been read yet."""
         self.anchor = event.anchor if event else None
         self.mark = event.start_mark if event else None
         self.start = start
-        """The number of values before it."""
+        """The number of values in the file before this collection."""
 
 
 class _Builder:
-    """Builder of the data of a file within the limits, in one pass over the events of the parser.
+    """Builder of the data of a file in one pass over the parser's events, with limits of depth and size.
 
-    libyaml composes nested values by recursion and overflows the stack, but it emits their events without.
+    libyaml composes nested values recursively, which can overflow the stack; events need no recursion.
     An alias counts as all values that it repeats.
     """
 
@@ -216,7 +216,7 @@ class _Builder:
             raise _TooDeep(event.start_mark)
 
     def _repeat(self, event: yaml.AliasEvent) -> None:
-        # an alias inside of its own anchor is undefined, too
+        # an alias inside the value of its own anchor is undefined, too
         if event.anchor not in self._anchored:
             raise _YamlError("yaml.syntax", f"found undefined alias {event.anchor!r}", event.start_mark)
         value, size = self._anchored[event.anchor]
@@ -243,7 +243,7 @@ class _Builder:
 
 
 def _scalar(event: yaml.ScalarEvent) -> object:
-    """Return the value of a scalar; an explicit tag does not make a type of a text that has another one."""
+    """Return the value of a scalar; raise `_YamlError` if its text does not have the type of its tag."""
     text, tag = event.value, event.tag
     # most scalars are quoted, or words without a meaning in YAML
     if tag is None and not (event.implicit[0] and text[:1] in _RESOLVERS):
@@ -296,13 +296,13 @@ def place_of(path: Path, keys: Keys) -> Place:
 
 
 class Positions:
-    """Lines and columns of the parts of a file. They are read on demand: a valid file needs none."""
+    """Lines and columns of the keys and items of a file, which is parsed again: only errors need them."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         content = _read(path)
         with _reporting(path, content):
-            _Builder().build(content)  # the composer needs the limits
+            _Builder().build(content)  # checks the limits, which the recursive composer lacks
             self._root = yaml.compose(content, Loader=_Parser)
 
     def locate(self, keys: Keys) -> Place:

@@ -1,4 +1,4 @@
-"""Table of adapters: the function that rewrites an operator from one version to another."""
+"""Table of adapters: functions that rewrite nodes of an operator from one version to another."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -52,11 +52,11 @@ def adapter(
 ) -> Callable[[Adapter], Adapter]:
     """Register a function as the step of `op_types` from version `source` to version `target`.
 
-    With `further` versions it is also the step from `target` to the first of them, and so on. `error` is the
-    bound of the error of rewrites that require `allow="approximate"`, such as "at most 2 units".
+    `further` versions register more steps: the versions 1, 6, 7 register the steps 1 -> 6 and 6 -> 7. `error`
+    is the error bound of rewrites that require `allow="approximate"`, such as "at most 2 units".
 
     The function reads the node and the facts of the rewriter, and emits the replacement through the rewriter.
-    It must not modify anything else. It raises `CannotConvert` before it emits anything.
+    It must not modify anything else. To refuse a node, it raises `CannotConvert` before it emits a node.
 
     Raises:
         DuplicateAdapter: another function is registered for the step.
@@ -69,8 +69,8 @@ def function_body(
 ) -> Callable[[Adapter], Adapter]:
     """Register a function that expands nodes of some versions into nodes of other operators.
 
-    It is an adapter, see `adapter`, from a version to itself. The emitted nodes are the function body of the
-    version. Versions without one are expanded by the adapter to an opset that lacks the operator.
+    The function is an adapter (see `adapter`) from a version to itself, and emits the function body of the
+    version. Versions without a function body are expanded by the adapter to an opset without the operator.
 
     Raises:
         DuplicateAdapter: another function is registered for a version.
@@ -83,7 +83,7 @@ def expression(
 ) -> Callable[[Adapter], Adapter]:
     """Register a function that expresses nodes of some versions by other operators, see `Options.without`.
 
-    It is for operators without a function body that every opset has.
+    Use this decorator for versions without a function body, and `function_body` for the others.
 
     Raises:
         DuplicateAdapter: another function is registered for a version.
@@ -110,7 +110,7 @@ def _register(
 
 
 def error_bound(step: StepKey) -> str:
-    """Return the bound of the error of approximate rewrites; empty if a step has none."""
+    """Return the error bound of the approximate rewrites of a step, or `""` if the step has none."""
     return _errors.get(step, "")
 
 
@@ -121,8 +121,8 @@ def registered_adapters() -> Mapping[StepKey, Adapter]:
 
 @contextmanager
 def temporary_adapters() -> Iterator[None]:
-    """Unregister at exit the adapters that are registered within the context."""
-    # Load the built-in adapters first: otherwise the reset at the end would drop them for good.
+    """Restore the registered adapters at exit to those registered at entry."""
+    # Load all adapters first: a module that is first imported within the context would lose its adapters.
     adapter_table()
     before = dict(_registered)
     try:
@@ -151,7 +151,7 @@ def built_in_adapters() -> Mapping[StepKey, Adapter]:
     """Return the adapters of this package, after importing their modules."""
     package = "opshift.adapters.ops"
     import_modules(package)
-    every = list(_registered.items())  # a copy, because other threads load files with adapters
+    every = list(_registered.items())  # a copy, because other threads may load files with adapters
     return {pair: each for pair, each in every if each.__module__.startswith(f"{package}.")}
 
 
@@ -164,7 +164,7 @@ ENTRY_POINT_GROUP: Final = "opshift.adapters"
 
 
 class UnusableAdapters(OpshiftError):
-    """External adapters cannot be loaded. The place is their file or entry point."""
+    """External adapters cannot be loaded. `place` is their file or entry point."""
 
 
 def load_installed_adapters() -> None:
@@ -186,9 +186,9 @@ def load_installed_adapters() -> None:
 
 
 def load_adapters(path: Path | str) -> tuple[str, ...]:
-    """Load adapters from a Python file, or from all Python files of a folder that do not begin with `_`.
+    """Load adapters from a Python file, or from all Python files of a folder but those named `_*`.
 
-    This executes the files. Each becomes a separate module and is executed once per process.
+    This executes the files, each as a separate module. A file with adapters is executed once per process.
 
     Returns:
         The names of the modules.
@@ -229,5 +229,5 @@ def _import_file(file: Path) -> str:
 
 
 def _adapters_in(module: str) -> list[StepKey]:
-    # a copy of the table, because other threads import modules with adapters
+    # a copy of the table, because other threads may import modules with adapters
     return [key for key, function in list(_registered.items()) if function.__module__ == module]

@@ -1,7 +1,7 @@
 """Nodes for runtimes that lack a kernel: nodes of vendor domains, and nodes that compute in a different type.
 
-An equivalent is a node of a domain such as com.microsoft in place of a node of ONNX. A bridge computes
-between casts, in an element type for which the runtime has a kernel.
+An equivalent is an operator of a domain such as com.microsoft that replaces an ONNX operator. A bridge casts
+the inputs of a node to an element type for which the runtime has a kernel, and the outputs back.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from opshift.registry.registry import Registry
 
 
 class Equivalent(NamedTuple):
-    """An operator version, and an operator of a different domain that replaces its nodes one by one."""
+    """An operator version, and an operator of a different domain that replaces a node by one node."""
 
     operator: OperatorId
     replacement: OperatorId
@@ -30,7 +30,7 @@ class Equivalent(NamedTuple):
 
 
 class EquivalentNode(NamedTuple):
-    """Inputs, outputs and attributes of a node that replaces another one."""
+    """Inputs, outputs and attributes of the node that replaces the original node."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -43,7 +43,7 @@ _functions: dict[tuple[str, str], Parts] = {}
 
 
 def equivalent(op_type: str, replacement: str) -> Callable[[Parts], Parts]:
-    """Register a function that returns the parts of the node that replaces one of `op_type`.
+    """Register a function that returns the parts of a `replacement` node, given a node of `op_type`.
 
     Without a function, the replacement has the inputs, outputs and attributes of the original. The function
     raises `CannotConvert` for nodes that the replacement does not compute.
@@ -73,7 +73,7 @@ def _declared(registry: Registry, domain: str) -> Iterator[Equivalent]:
 
 
 def make_equivalent_step(pairs: Sequence[Equivalent]) -> StepFunction:
-    """Return the step that replaces a node by the first of its equivalents that computes the same, if any."""
+    """Return the step that emits the first equivalent that computes the same, or else the unchanged node."""
     import_modules("opshift.adapters.ops.com_microsoft")
 
     def replace(node: Node, out: Rewriter) -> None:
@@ -97,7 +97,7 @@ def _same_parts(node: Node, out: Rewriter) -> EquivalentNode:
 
 
 class TypeBridge(NamedTuple):
-    """Element type that replaces another one of a type variable in the nodes of an operator version."""
+    """Element type and its replacement, for one type variable of an operator version."""
 
     operator: OperatorId
     variable: str
@@ -109,12 +109,12 @@ class TypeBridge(NamedTuple):
 
 
 Unwanted = str | TypeBridge | Equivalent
-"""Unwanted part of a model: a domain, an operator such as `ai.onnx.Gelu`, a type of an operator version, or a
-version that another domain replaces."""
+"""Part of a model to replace: a domain, an operator such as `ai.onnx.Gelu`, an element type of an operator
+version, or an operator version that has an equivalent."""
 
 
 def make_bridge_step(bridges: Sequence[TypeBridge]) -> StepFunction:
-    """Return the step that casts around nodes with the types of some bridges of one operator version."""
+    """Return the step that casts around nodes with the element types that bridges of a version replace."""
     replaced = {each.variable: frozenset({type_string(each.element_type)}) for each in bridges}
     replacements = {each.variable: each.replacement for each in bridges}
 

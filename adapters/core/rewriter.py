@@ -1,7 +1,7 @@
 """The interface between adapters and a conversion: facts about the model, and emission of nodes.
 
-The conversion of one node adds limited numbers of nodes and elements: declared sizes are hostile until they
-are checked.
+Limits bound the nodes and constants that the conversion of one node adds, because a model can declare
+any size.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LARGE_FACTOR = 8
 
 
 def positions_of(sizes: Iterable[int]) -> int:
-    """Return the number of positions to enumerate for some sizes, where an empty one counts as 1."""
+    """Return the product of some sizes, where sizes below 1 count as 1."""
     return prod(max(size, 1) for size in sizes)
 
 
@@ -50,12 +50,12 @@ class _Allowing(Protocol):
 
 
 def require_at_most(count: int, limit: int, added: str, allowing: _Allowing) -> None:
-    """Refuse to add more than a limit; up to `LARGE_FACTOR` times as many if the caller allows `large`.
+    """Refuse a count above a limit, or above `LARGE_FACTOR` times the limit if the caller allows `large`.
 
     Args:
-        count: what the conversion of one node would add.
+        count: the number of nodes, elements or outputs that the conversion of one node would add.
         limit: the maximum.
-        added: the unit of both, for the message.
+        added: the counted things, such as "nodes", for the message.
         allowing: the allowances of the caller.
 
     Raises:
@@ -87,7 +87,7 @@ def renamed(method: Callable[Parameters, None], old: str) -> Callable[Parameters
 
 
 class Output(Protocol):
-    """Names, constants and allowances of a conversion, which adapters request."""
+    """Source of the names, constants and allowances that adapters request."""
 
     def fresh(self, hint: str) -> str:
         """Return a name that is not used in the model, derived from `hint`."""
@@ -100,7 +100,7 @@ class Output(Protocol):
     def declare_rank(self, name: str) -> None:
         """Declare the known rank of an input of the node in the converted model.
 
-        Runtimes that infer less than opshift may need it to recognize the nodes that they fuse.
+        Runtimes that infer less than opshift may need the rank to recognize the nodes that they fuse.
         """
         ...
 
@@ -111,7 +111,7 @@ class Output(Protocol):
 
 Scalar = int | float | bytes | str
 
-# `isinstance` takes several times longer with a union.
+# Tuples, because `isinstance` takes several times longer with a union type.
 SCALARS = (int, float, bytes, str)
 LISTS = (tuple, list)
 
@@ -133,9 +133,10 @@ class Rewriter:
         workspace: names, constants and allowances of the conversion.
         source: the operator version that the step converts from.
         target: the operator version that the step converts to; `None` if the operator does not exist there.
-        opset: the opset of the step's target. Nodes are emitted for it by default, and converted further.
-        default_opset: the opset of the default domain, for emitted nodes of that domain.
-        emit_opset, emit_domain: opset (`None` for those above) and domain of nodes if `emit` gets none.
+        opset: the opset of the step's target, and of emitted nodes by default. Later steps convert the nodes.
+        default_opset: the opset of the default domain; the default for emitted nodes of other domains.
+        emit_opset: the opset of nodes if `emit` gets none; `None` for `opset` or `default_opset`.
+        emit_domain: the domain of nodes if `emit` gets none.
         emitted: the nodes emitted so far, in order.
     """
 
@@ -164,9 +165,9 @@ class Rewriter:
         self.emitted: list[Emitted] = []
 
     def for_opset(self, opset: int | None, domain: str | None = None) -> Rewriter:
-        """Return a rewriter that emits the same sequence of nodes, by default for another opset and domain.
+        """Return a rewriter that appends to the same list of nodes, with other defaults for opset and domain.
 
-        The opset `None` means that of the step's target, the domain `None` that of this rewriter.
+        `opset=None` means the opset of the step's target, `domain=None` the `emit_domain` of this rewriter.
         """
         view = Rewriter(self.facts, self.workspace, self.source, self.target, self.opset, self.default_opset)
         view.emit_domain = self.emit_domain if domain is None else canonical_domain(domain)
@@ -213,14 +214,14 @@ class Rewriter:
         return known if shape is not None and len(known) == len(shape) else None
 
     def comparable_shapes(self, names: Sequence[str]) -> tuple[tuple[int | None, ...] | None, ...]:
-        """Return the dimensions of values like `shape`, with negative numbers for sizes known to be equal.
+        """Return the shapes of values, with negative numbers for unknown sizes that can be compared.
 
-        Unknown sizes with the same number are equal in every run.
+        Unknown sizes with the same negative number are equal in every run.
         """
         return self.facts.comparable_shapes(names)
 
     def listed_sizes(self, data: str, sizes: str) -> tuple[ListedSize, ...] | None:
-        """Return the known sizes of a list, in order; `None` if its length is unknown."""
+        """Return the facts about each element of `sizes`; `None` if the length of `sizes` is unknown."""
         return self.facts.listed_sizes((data, sizes))
 
     def known_dimension(self, name: str, axis: int) -> int | None:
@@ -241,7 +242,7 @@ class Rewriter:
         return self.facts.is_nonnegative(name)
 
     def uniform_element(self, name: str) -> Tensor | None:
-        """Return the number, a scalar, that is the only one in a tensor in every run, else `None`."""
+        """Return as a scalar the value that all elements of a tensor have in every run, else `None`."""
         return self.facts.uniform_element(name) if name else None
 
     def constant_value(self, name: str) -> Tensor | None:
@@ -266,7 +267,7 @@ class Rewriter:
         return bool(name) and self.facts.is_used(name)
 
     def allow(self, kind: Allow, reason: str) -> None:
-        """Require that the caller allows a deviation, and record the reason and the bound of the error.
+        """Require that the caller allows a deviation, and record the reason and the error bound.
 
         Raises:
             CannotConvert: the caller does not allow it.
@@ -282,7 +283,7 @@ class Rewriter:
     def has_default(self, node: Node, name: str, default: object) -> bool:
         """Return whether a node omits an attribute, or has its default value.
 
-        The rewrite then serves all nodes with the same answer, see `constant_of_attribute`.
+        A cached rewrite then also serves nodes with other values and the same answer.
         """
         value, origin = _unread_value(node, name, default)
         is_same = is_same_value(value, default)
@@ -297,16 +298,16 @@ class Rewriter:
         return self.workspace.fresh(hint)
 
     def constant(self, values: Scalar | Iterable[Scalar], element_type: str, rank: int | None = None) -> str:
-        """Return the name of a constant scalar or 1-D tensor: by default 1-D for a sequence of numbers."""
+        """Return the name of a constant: by default a scalar for one value, a 1-D tensor for a sequence."""
         self.require_elements(length_hint(values))
         return self.workspace.add_constant(constant_tensor(values, element_type, rank))
 
     def constant_of_attribute(
         self, node: Node, name: str, default: Any, element_type: str, rank: int | None = None
     ) -> str:
-        """Return the name of a constant with the value of an attribute, or of its default, like `constant`.
+        """Return the name of a constant, see `constant`, with the value of an attribute or its default.
 
-        The rewrite serves nodes with other values, too, unless the step also reads the attribute.
+        A cached rewrite then also serves nodes with other values, unless the step also reads the attribute.
         """
         value, origin = _unread_value(node, name, default)
         constant = self.constant(value, element_type, rank)
@@ -323,15 +324,15 @@ class Rewriter:
         return self.workspace.add_constant(tensor)
 
     def require_elements(self, *sizes: int) -> int:
-        """Return the number of elements of a constant before it is built; refuse it if it is too large.
+        """Return the number of elements of a constant to build; refuse the constant if it is too large.
 
-        Sizes of 0 and below do not make up for others: lists are also built for each size alone.
+        For the limit, sizes below 1 count as 1, because callers also build lists for a single size.
         """
         require_at_most(positions_of(sizes), MAX_ELEMENTS, "elements of a constant", self.workspace)
         return math.prod(sizes)
 
     def require_rank(self, rank: int) -> int:
-        """Return a rank that the length of a list declares; refuse it if no tensor can have it."""
+        """Return a rank that the length of a list declares; refuse a rank above `MAX_RANK`."""
         if rank > MAX_RANK:
             reason = f"the shapes declare a tensor of {rank:,} dimensions, more than {MAX_RANK}"
             raise CannotConvert(reason, "limit.exceeded")
@@ -351,10 +352,10 @@ class Rewriter:
 
         Args:
             op_type: the operator.
-            inputs: the names of the inputs, `""` for an omitted one; it is dropped at the end.
+            inputs: the names of the inputs, `""` for an omitted input; omitted inputs at the end are dropped.
             outputs: the names of the outputs, or the number of outputs, which then get fresh names.
             domain: the operator's domain; by default `emit_domain`, the domain of the step's operator.
-            opset: the opset that the node is written for; by default `emit_opset`, or that of the target.
+            opset: the opset that the node is written for; by default `emit_opset`.
             attributes: values by name; an attribute with the value `None` is omitted.
         """
         return self.emit_all(op_type, inputs, outputs, domain=domain, opset=opset, **attributes)[0]
@@ -408,14 +409,14 @@ class Rewriter:
         attributes: Attributes | None = None,
         opset: int | None = None,
     ) -> None:
-        """Emit the replacement of the original node, which inherits its name, doc string and metadata.
+        """Emit the replacement of the original node, with the name, doc string and metadata of the original.
 
-        The node provides everything that is not given, and the domain; `attributes` replace all of its own.
+        `node` provides the domain and all fields that are not given; `attributes` replaces all attributes.
         The replacement is written for `opset`, by default the opset of the step's target.
         """
         given = {"op_type": op_type, "inputs": inputs, "outputs": outputs, "attributes": attributes}
         changes = {name: value for name, value in given.items() if value is not None}
-        # An unchanged node keeps its view of the NodeProto, so that it is copied instead of written anew.
+        # An unchanged node keeps its NodeProto, which is copied instead of written anew.
         replacement = node.with_(**changes) if changes else node
         self.emitted.append(Emitted(replacement, opset or self.opset, True))
 
@@ -424,7 +425,7 @@ class Rewriter:
 
 
 def _unread_value(node: Node, name: str, default: Any) -> tuple[Any, str]:
-    """Return the value of an attribute, and the name of the model's attribute that holds it, if one does."""
+    """Return the value of an attribute, and its name in the model: `""` for a default or emitted value."""
     found = node.unread_attribute(name)
     if hasattr(found, "ref_attr_name"):
         return read_attribute(found), found.name
@@ -432,7 +433,7 @@ def _unread_value(node: Node, name: str, default: Any) -> tuple[Any, str]:
 
 
 def is_same_value(value: object, declared: object) -> bool:
-    """Return whether an attribute has a value; strings are bytes in a model and text in YAML."""
+    """Return whether an attribute has the declared value; strings are bytes in a model and text in YAML."""
     if isinstance(value, bytes):
         return value == str(declared).encode()
     if isinstance(value, LISTS) and isinstance(declared, LISTS):
@@ -449,7 +450,7 @@ def constant_tensor(values: Scalar | Iterable[Scalar], element_type: str, rank: 
 
 
 StepFunction = Callable[[Node, Rewriter], None]
-"""A function that emits the replacement of a node; raises `CannotConvert` if there is no exact form."""
+"""A function that emits the replacement of a node, or raises `CannotConvert` to refuse the node."""
 
 
 def rename_output(value: str, node: Node, out: Rewriter) -> None:
@@ -462,5 +463,5 @@ def rename_output(value: str, node: Node, out: Rewriter) -> None:
     if last is None or last.node.outputs != (value,):
         out.emit("Identity", [value], node.outputs[:1], opset=1)
         return
-    # Renaming saves an Identity node, and is safe: no emitted node can read the output of the last one.
+    # Renaming saves an Identity node, and is safe: no emitted node can read the output of the last node.
     out.emitted[-1] = last._replace(node=last.node.with_(outputs=node.outputs[:1]))

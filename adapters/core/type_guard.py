@@ -15,7 +15,7 @@ NUMERIC_CAST_OPSET = 6
 """First opset in which `to` of Cast is a number instead of a name."""
 
 FLOAT8_WITH_INFINITIES = {"float8e5m2"}
-"""Types whose infinities Cast replaces by the largest number unless `saturate` is 0."""
+"""Types with infinities, which a Cast to the type replaces by the largest number unless `saturate` is 0."""
 
 TYPE_REMEDY = "choose another target, or cast the values to a supported type if range and precision allow it"
 
@@ -38,7 +38,7 @@ def type_guard(source: OperatorVersion, target: OperatorVersion) -> TypeGuard | 
 
 
 def lenient_type_guard(source: OperatorVersion, target: OperatorVersion) -> TypeGuard | None:
-    """Return a guard like `type_guard` for a step with an adapter: it leaves refusals to the adapter."""
+    """Return a guard like `type_guard` for a step with an adapter, which then decides about refusals."""
     lost = lost_input_types(source, target)
     return partial(_cast_to_wider_types, lost=lost, refuses=False) if lost and source.bridge else None
 
@@ -78,7 +78,7 @@ def unsupported_types(node: Node, lost: LostTypes, out: Rewriter) -> dict[str, t
 
 
 def _present(formals: Sequence[Parameter], names: Sequence[str]) -> Iterator[tuple[int, str, Parameter]]:
-    """Yield position, name and parameter of the values that are not omitted; the last one may be variadic."""
+    """Yield position, name and parameter of each present value; the last parameter may be variadic."""
     for position, name in enumerate(names):
         if name and formals:
             yield position, name, formals[min(position, len(formals) - 1)]
@@ -93,8 +93,8 @@ def _refusal(name: str, element_type: str, out: Rewriter) -> CannotConvert:
 
 
 def emit_in_types(node: Node, types: Mapping[str, tuple[str, str]], out: Rewriter) -> None:
-    """Emit the node between casts; `types` has the type and its replacement by type variable."""
-    # The node is emitted in its source version: with its new types, this step applies to it next.
+    """Emit the node between casts; `types` maps a type variable to the element type and its replacement."""
+    # The node keeps its source version: this step converts the node next, with its new types.
     opset = out.source.since_version
     cast_opset = max(opset, NUMERIC_CAST_OPSET)
     inputs, outputs = list(node.inputs), list(node.outputs)
@@ -153,8 +153,8 @@ TYPES_FOR_EXTREMA = {
     "uint16": ("int32", "int64"),
     "uint32": ("int64",),
 }
-"""Types for minima and maxima, where empty input results in a limit of the type. A cast to the narrow type
-keeps the low bits, which turns a limit of these types into the same limit of the narrow type."""
+"""Narrow types to types for minima and maxima, which return a limit of the type for empty input. The cast
+back keeps the low bits, or converts to bool: a limit of the wider type becomes that of the narrow type."""
 
 TYPES_FOR_BRIDGE: dict[Bridge, tuple[Mapping[str, tuple[str, ...]], ...]] = {
     "real": (WIDER_FLOATS,),
@@ -162,11 +162,11 @@ TYPES_FOR_BRIDGE: dict[Bridge, tuple[Mapping[str, tuple[str, ...]], ...]] = {
     "ring": (WIDER_FLOATS, WIDER_INTEGERS),
     "order": (WIDER_FLOATS, WIDER_INTEGERS, OTHER_EXACT_TYPES),
 }
-"""Equivalent wider types for the operator's use of its values, in order of preference."""
+"""Wider types with the same result, by the `bridge` of an operator version, in order of preference."""
 
 
 def wider_type(element_type: str, allowed: Collection[str], bridge: Bridge | None) -> str | None:
-    """Return the preferred wider type among those allowed, such as `tensor(float)`; `None` without one."""
+    """Return the preferred wider type, such as `float` for `tensor(float)` in `allowed`, or `None`."""
     return next((each for each in wider_types(element_type, bridge) if f"tensor({each})" in allowed), None)
 
 

@@ -84,7 +84,7 @@ def _(verb: AttributeToInput, node: Node, out: Rewriter) -> Node:
         raise CannotConvert(reason, "attribute.missing")
     inputs = [*node.inputs, *[""] * (position - len(node.inputs))]
     left_out = not required and out.has_default(node, verb.attribute, default)
-    # The new input is the last one: an attribute at its default becomes an omitted input.
+    # The new input is the last input: if it is optional and the attribute has its default, omit the input.
     inputs[position:] = [""]
     if not left_out:
         element_type = _type_of(parameter, node, out)
@@ -152,8 +152,8 @@ def _(verb: RenameOp, node: Node, out: Rewriter) -> Node:
 def _type_of(parameter: Parameter, node: Node, out: Rewriter) -> str:
     """Return the element type of a new constant input.
 
-    It is the only type of the parameter, int64 or int32 if only these are possible, else the element type of
-    the first input with the same type variable, or float.
+    The type is the only type of the parameter, or int64 if the parameter has only int32 and int64. Otherwise
+    it is the element type of the first input with the same type variable, or float without such an input.
     """
     assert out.target is not None
     types, inputs = out.target.types_of(parameter), out.target.inputs

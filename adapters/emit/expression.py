@@ -20,7 +20,7 @@ class Arithmetic(Generic[Content]):
         self.content = content
 
     def emit(self, op_type: str, *operands: Self | float, opset: int | None = None) -> Self:
-        """Emit an operator; numbers become constants."""
+        """Apply an operator to values and numbers."""
         contents = [each.content if isinstance(each, Arithmetic) else each for each in operands]
         return self._with(self._emit(op_type, contents, opset))
 
@@ -31,7 +31,7 @@ class Arithmetic(Generic[Content]):
         raise NotImplementedError
 
     def apply(self, op_type: str, *others: Self | float, opset: int | None = None) -> Self:
-        """Emit an operator with this value as its first input."""
+        """Apply an operator with this value as its first input."""
         return self.emit(op_type, self, *others, opset=opset)
 
     def __add__(self, other: Self | float) -> Self:
@@ -66,7 +66,7 @@ class Arithmetic(Generic[Content]):
 
 
 class Expression(Arithmetic[str]):
-    """A value by its name, for which each arithmetic operator emits a node.
+    """The name of a value; each arithmetic operator on the expression emits a node.
 
     Numbers become constants of the element type of the value: scalars, unless `rank` is 1.
     """
@@ -83,7 +83,7 @@ class Expression(Arithmetic[str]):
         return self.content
 
     def constant(self, numbers: float | Sequence[float]) -> Self:
-        """Return a constant of the same element type, of rank 1 for a sequence."""
+        """Return a constant of the same element type: 1-D for a sequence or if `rank` is 1, else a scalar."""
         if isinstance(numbers, int) and "int" not in self._element_type:
             numbers = float(numbers)
         return self._with(self._out.constant(numbers, self._element_type, self._rank))
@@ -101,7 +101,7 @@ class Expression(Arithmetic[str]):
 
 
 def square(value: str, element_type: str, out: Rewriter) -> str:
-    """Emit a square in the form that runtimes recognize in normalizations: Pow, and not Mul."""
+    """Emit a square as Pow instead of Mul, because runtimes recognize Pow in normalizations."""
     return out.emit("Pow", [value, out.constant(2.0, element_type)])
 
 
@@ -117,12 +117,12 @@ def fold(op_type: str, values: Iterable[str], out: Rewriter) -> str:
 
 
 CAST_OPSET = 13
-"""Opset of the emitted Cast nodes: the first with bfloat16, so that older targets refuse that type."""
+"""Opset of the emitted Cast nodes: the first with bfloat16, so that steps to older opsets refuse bfloat16."""
 
 FLOAT_TYPES = ("float16", "bfloat16", "float", "double")
 
 IEEE_FLOAT_TYPES = ("float16", "float", "double")
-"""Types that operators for floating point support before they support bfloat16."""
+"""Floating-point types that operators support before they support bfloat16."""
 
 LARGEST_FINITE = {
     "float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float": FLOAT_MAX, "double": sys.float_info.max,
@@ -144,7 +144,7 @@ def cast_between(value: str, source: str, target: str, out: Rewriter) -> str:
 
 
 def cast_output(value: str, source: str, target: str, node: Node, out: Rewriter) -> None:
-    """Emit the output of a node: a Cast, or only its name if both element types are equal."""
+    """Emit a Cast of a value to the output of a node; if both element types are equal, rename the value."""
     if source == target:
         rename_output(value, node, out)
     else:

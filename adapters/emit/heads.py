@@ -1,4 +1,4 @@
-"""Attention of several heads: layouts of queries, keys and values, and steps that several operators share."""
+"""Multi-head attention: layouts of queries, keys and values, and steps that several operators share."""
 
 import math
 
@@ -15,7 +15,7 @@ from opshift.adapters.emit.shapes import (
 
 
 def split_heads(value: str, heads: int, out: Rewriter, hidden: int | None = None) -> str:
-    """Return a value of shape (batch, sequence, hidden size) as (batch, heads, sequence, head size).
+    """Rearrange a value of shape (batch, sequence, hidden size) to (batch, heads, sequence, head size).
 
     `hidden` is the hidden size of an emitted value, if it is known.
     """
@@ -30,7 +30,7 @@ def size_per_head(value: str, heads: int, out: Rewriter) -> Dimension:
 
 
 def merged_size(value: str, heads: int, merged_heads: int, out: Rewriter) -> Dimension:
-    """Return the size of merged heads, each as large as one of `value`."""
+    """Return the hidden size of `merged_heads` heads that have the head size of `value`."""
     return multiply_dimension(size_per_head(value, heads, out), merged_heads, out)
 
 
@@ -42,7 +42,7 @@ def merge_heads(value: str, output: str, out: Rewriter, hidden: Dimension | None
 
 
 def append_to_past(past: str, new: str, present: str, out: Rewriter) -> str:
-    """Concatenate past and new keys or values; the result is also an output of the node."""
+    """Concatenate past and new keys or values; the result is also the output `present` of the node."""
     if not past:
         if out.is_used(present):
             out.emit("Identity", [new], [present])
@@ -59,19 +59,19 @@ def cap_scores(scores: str, limit: float, element_type: str, out: Rewriter) -> s
 
 
 def positions(count: Dimension, out: Rewriter) -> str:
-    """Return the int64 numbers 0, 1, 2 and so on."""
+    """Return the 1-D int64 tensor of the numbers from 0 to `count - 1`."""
     end = out.int64(count) if isinstance(count, int) else reshape(count, (), out)
     return out.emit("Range", [out.int64(0), end, out.int64(1)])
 
 
 def scaled_scores(query: str, key: str, scale: str, out: Rewriter) -> str:
-    """Return the product of queries, which are scaled first to keep it small, and keys."""
+    """Return the product of scaled queries and keys; scaling the queries first keeps the product small."""
     keys_last = out.emit("Transpose", [key], perm=(0, 1, 3, 2))
     return out.emit("MatMul", [out.emit("Mul", [query, scale]), keys_last])
 
 
 def score_scale(scale: float, query: str, head_size: int | None, element_type: str, out: Rewriter) -> str:
-    """Return the factor of the scores: 0 means one over the square root of the head size."""
+    """Return the factor of the scores: `scale`, or if it is 0, one over the square root of the head size."""
     if scale or head_size:
         return out.constant(scale or 1 / math.sqrt(head_size or 1), element_type)
     size = out.cast(computed_dimension(query, 3, out), "float")

@@ -1,4 +1,4 @@
-"""Emit indices and axes: negative ones, computed ones, and positions in flattened data."""
+"""Emit computations of indices and axes: negative indices, computed axes, and positions in flattened data."""
 
 from collections.abc import Mapping
 from math import prod
@@ -13,7 +13,7 @@ UNSIGNED_INTEGERS = ("uint8", "uint16", "uint32", "uint64")
 """Index types without negative values, which need no rewrite."""
 
 MAX_CONSTANT_INDICES = 1 << 16
-"""Maximum number of indices in a constant; a larger one would bloat the model."""
+"""Maximum number of indices in a constant; a larger constant would bloat the model."""
 
 INT64_ONE = Tensor("int64", (1,), (1,))
 
@@ -28,7 +28,7 @@ def nonnegative_axis(axis: int, data: str, out: Rewriter) -> int:
 
 
 def nonnegative_indices(indices: str, data: str, axis: int, out: Rewriter) -> str:
-    """Return indices into one dimension of `data`, with its size added to negative ones.
+    """Return indices into one dimension of `data`, with the size of the dimension added to negative indices.
 
     Computed indices are returned unchanged if the caller allows `assume-nonnegative`.
     """
@@ -48,7 +48,7 @@ def nonnegative_indices(indices: str, data: str, axis: int, out: Rewriter) -> st
 
 
 def add_to_negative_indices(indices: str, size: str, element_type: str, out: Rewriter) -> str:
-    """Return indices of an element type with a size, an int64 scalar, added to negative ones."""
+    """Return indices of an element type with `size`, an int64 scalar, added to negative indices."""
     out = out.for_opset(INDICES_OPSET)
     if element_type != "int64":
         size = out.cast(size, element_type)
@@ -90,12 +90,12 @@ def count_axes(axes: str, rank: int, out: Rewriter) -> str:
 
 
 def kept_axes_mask(chosen: str, out: Rewriter) -> str:
-    """Emit a boolean mask of the dimensions that do not occur in the axes."""
+    """Emit a mask of the dimensions that do not occur in the axes; `chosen` is the result of `count_axes`."""
     return out.emit("Equal", [chosen, out.int64([0])], opset=11)
 
 
 def shape_without_axes(data: str, chosen: str, out: Rewriter) -> str:
-    """Emit the shape of a value without the dimensions in the mask."""
+    """Emit the shape of a value without the dimensions that occur in the axes, see `kept_axes_mask`."""
     return out.emit("Compress", [out.emit("Shape", [data]), kept_axes_mask(chosen, out)], opset=11, axis=0)
 
 
@@ -119,7 +119,7 @@ def index_depth(indices: str, out: Rewriter) -> int:
 
 
 def flatten_index_tuples(data: str, indices: str, out: Rewriter) -> str:
-    """Emit the row of each index tuple, in data with the indexed dimensions flattened into rows."""
+    """Emit the row number of each index tuple, in `data` with the indexed dimensions flattened into rows."""
     out = out.for_opset(INDICES_OPSET)
     columns = []
     for axis in range(index_depth(indices, out)):
@@ -129,15 +129,15 @@ def flatten_index_tuples(data: str, indices: str, out: Rewriter) -> str:
 
 
 def _nonnegative_column(column: str, indices: str, data: str, axis: int, out: Rewriter) -> str:
-    """Return a part of `indices`, into one dimension of `data`, with its size added to negative ones."""
-    # The input comes first: a rewrite that queries facts about emitted values is not cached.
+    """Return `column`, a part of `indices`, with the size of the dimension added to negative indices."""
+    # Query the input `indices` first: a rewrite that queries facts about emitted values is not cached.
     if out.is_nonnegative(indices) or out.is_nonnegative(column):
         return column
     return add_to_negative_indices(column, dimension_scalar(data, axis, out), "int64", out)
 
 
 def _row_major(data: str, columns: list[str], out: Rewriter) -> str:
-    """Emit the row-major position for indices into the leading dimensions of `data`."""
+    """Emit row-major positions from indices into the leading dimensions of `data`, a column for each."""
     flat = columns[0]
     for axis, column in enumerate(columns[1:], 1):
         scaled = out.emit("Mul", [flat, dimension_scalar(data, axis, out)])
@@ -161,7 +161,7 @@ def flatten_element_indices(data: str, indices: str, axis: int, out: Rewriter) -
 def _element_positions(indices: str, rank: int, columns: Mapping[int, str], out: Rewriter) -> list[str]:
     """Emit for each dimension the position of every element of `indices` along it, in row-major order.
 
-    `columns` are the positions along some dimensions.
+    `columns` has the positions along some dimensions, which are returned unchanged.
     """
     shape = out.shape(indices)
     known = [size for size in shape or () if size is not None]

@@ -18,10 +18,10 @@ from opshift.adapters.emit.shapes import (
 )
 
 OPSET = 9
-"""Opset of the emitted nodes, unless stated at the node."""
+"""Opset of the emitted nodes, unless a call of `emit` passes an opset."""
 
 COMPUTE_TYPES = {"float": "float", "double": "double", "float16": "float", "bfloat16": "float"}
-"""Element types to the types in which positions and weights are computed."""
+"""Element types of images to the types in which pixels are weighted and summed."""
 
 
 Length = float | Expression
@@ -29,15 +29,15 @@ Length = float | Expression
 
 
 class PixelTable(NamedTuple):
-    """A 2-D tensor with the channels of each pixel as a row, image by image, row-major."""
+    """A 2-D tensor with a row of channels for each pixel; pixels are in row-major order, image by image."""
 
     name: str
     first_rows: str
-    """First row of each image: int64, shape (batch, 1), with a 1 for each dimension of the positions."""
+    """First row of each image: int64, shape (batch, 1, ...), with a 1 for each dimension of the positions."""
     strides: tuple[Dimension, ...]
     """Number of rows from one pixel to the next along each axis."""
     position_rank: int
-    """Number of dimensions of the positions in each image."""
+    """Number of dimensions of the tensors of positions, without the batch dimension."""
 
 
 class PixelTaps(NamedTuple):
@@ -112,7 +112,7 @@ def emit_pixel_table(
 
 
 def _strides(sizes: Sequence[Dimension], out: Rewriter) -> list[Dimension]:
-    """Return the number of pixels per step along each axis, the last one first, and per image."""
+    """Return the number of pixels per step along each axis, last axis first, and then per image."""
     strides: list[Dimension] = [1]
     for size in reversed(sizes):
         last = strides[-1]
@@ -132,7 +132,7 @@ def _first_rows(data: str, batch: int | None, rows: Dimension, position_rank: in
 
 
 def per_tap(numbers: Sequence[float], element_type: str, out: Rewriter, position_rank: int = 1) -> Expression:
-    """Return one constant for each tap of an axis."""
+    """Return a constant that holds one number for each tap of an axis."""
     shape = (len(numbers), 1, *(1,) * position_rank)
     tensor = Tensor(element_type, shape, tuple(map(float, numbers)))
     return Expression(out.tensor(tensor), element_type, out)
@@ -148,13 +148,13 @@ def linear_taps(
 
 
 def replace_infinite(value: str, number: float, element_type: str, out: Rewriter) -> str:
-    """Emit a number in place of infinity and NaN, which have no pixel and no index."""
+    """Emit a number in place of infinity and NaN, which no index represents."""
     is_finite = abs(Expression(value, element_type, out)).apply("Less", math.inf)
     return out.emit("Where", [is_finite.name, value, out.constant(number, element_type)], opset=OPSET)
 
 
 def pixel_indices(pixels: Expression, size: Length, out: Rewriter, *, border: bool) -> str:
-    """Emit the indices of pixels, clamped to the image or, if it has one, to its border of zeros."""
+    """Emit the indices of pixels, clamped to the image, or with `border` to the border of zeros around it."""
     if border:
         pixels, size = pixels + 1.0, size + 2
     # Clipping before the cast keeps large and infinite numbers in the range of int64.
@@ -193,7 +193,7 @@ def _weighted_rows(
 def clip(value: str, low: float, high: Length, out: Rewriter) -> str:
     """Emit a Clip of floating-point numbers to constant bounds, which are attributes in opset 6.
 
-    An upper bound that is computed is applied by Min.
+    If the upper bound is computed, Max and Min apply the bounds.
     """
     if not isinstance(high, Expression):
         return out.emit("Clip", [value], opset=6, min=low, max=high)

@@ -41,7 +41,7 @@ class QuantizationScheme(NamedTuple):
 
 
 def scheme_of(node: Node) -> QuantizationScheme:
-    """Return the scheme of a node of any version; defaults reproduce the versions without the attribute."""
+    """Return the scheme of a node of any version; defaults stand for attributes that a version lacks."""
     data, scale = node.inputs[:2]
     axis, block_size = node.attribute("axis", 1), node.attribute("block_size", 0)
     return QuantizationScheme(data, scale, node.input(2), axis, block_size)
@@ -51,7 +51,7 @@ def quantized_type(scheme: QuantizationScheme, out: Rewriter) -> str:
     """Return the element type of the quantized data, which is also the type of the zero point.
 
     Raises:
-        CannotConvert: both are unknown.
+        CannotConvert: the types of the data and of the zero point are unknown.
     """
     known = out.known_element_type(scheme.data) or out.known_element_type(scheme.zero_point)
     return known or out.element_type(scheme.data)
@@ -110,8 +110,8 @@ def broadcast_to_data(name: str, scheme: QuantizationScheme, out: Rewriter) -> s
     """Reshape or repeat scales or zero points so that they broadcast with the data.
 
     Raises:
-        CannotConvert: quantization is blocked, and the ranks differ or that of the data is unknown;
-            or it is not, and the scale or zero point has more than one dimension.
+        CannotConvert: the scale or zero point has a wrong rank, see `_require_valid_ranks`, or the rank of
+            the scale or the data, or the blocked dimension, is unknown but required.
     """
     if not scheme.block_size and is_per_tensor(scheme, out):
         return name if out.known_rank(scheme.data) else as_scalar(name, out)
@@ -147,7 +147,7 @@ def is_per_tensor(scheme: QuantizationScheme, out: Rewriter) -> bool:
     """
     shape = out.shape(scheme.scale)
     if shape is None:
-        out.rank(scheme.scale)  # raises if the rank is unknown too
+        out.rank(scheme.scale)  # raises CannotConvert if the rank is unknown, too
     return not scheme.block_size and shape in ((), (1,))
 
 
@@ -198,7 +198,7 @@ class Float32(Arithmetic[float | str]):
         return self._named(self.content, "float")
 
     def multiply_add(self, factor: "Float32", addend: "Float32") -> "Float32":
-        """Return the product plus the addend, rounded once like a fused multiply-add."""
+        """Return the product plus the addend, computed in double and then rounded to float32."""
         operands = self.content, factor.content, addend.content
         if not any(isinstance(each, str) for each in operands):
             first, second, third = map(float, operands)

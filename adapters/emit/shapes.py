@@ -1,4 +1,4 @@
-"""Dimensions in emitted nodes: constants where they are known, computed by nodes otherwise."""
+"""Dimensions for emitted nodes: constants if they are known, and otherwise computed by nodes."""
 
 import math
 from collections.abc import Sequence
@@ -8,38 +8,38 @@ from opshift.adapters.emit.subgraphs import LoopBuilder, SubgraphBuilder
 from opshift.model.element_types import round_to_float32
 
 MAX_CONSTANT_ELEMENTS = 1 << 16
-"""Maximum number of elements of an emitted constant; a larger one would bloat the model."""
+"""Maximum number of elements of an emitted constant; a larger constant would bloat the model."""
 
 MAX_CONSTANT_DATA = 1 << 20
 """Maximum number of elements of an emitted constant that has the size of the data."""
 
 ALLOWZERO_OPSET = 14
-"""First opset in which Reshape has `allowzero`: a 0 is then a size, not a dimension to copy."""
+"""First opset in which Reshape has `allowzero`, with which a 0 is a size and not a dimension to copy."""
 
 REDUCTION_OPSET = 11
-"""Opset of emitted reductions of sizes, in which the axes are an attribute."""
+"""Opset of emitted reductions of sizes, in which `axes` is an attribute."""
 
 NON_ZERO_OPSET = 9
-"""Opset that introduced NonZero, which lists indices; below it an RNN or a Loop counts them."""
+"""Opset that introduced NonZero, which lists indices; in older opsets an RNN or a Loop lists them."""
 
 RNN_LIMIT = float(1 << 24)
-"""Least number of indices that float does not represent exactly."""
+"""Upper bound of the indices that the RNN lists in float, which represents integers up to 2**24 exactly."""
 
 Dimension = int | str
-"""A known dimension as a number, or the name of a computed one, an int64 tensor of shape (1,)."""
+"""A number if the dimension is known, else the name of an int64 tensor of shape (1,)."""
 
 INT64_MAX = 2**63 - 1
-"""Largest int64: as an end of Slice, the end of any dimension; as a start, an empty result."""
+"""Largest int64: as `ends` of Slice, the end of the dimension; as `starts`, the result is empty."""
 
 SLICE_END = 2**31 - 1
-"""End of a slice to the end of a dimension; larger than any rank, and any dimension to be expected."""
+"""`ends` of a Slice up to the end of a dimension; larger than any rank and any realistic dimension."""
 
 
 def index_range(count: str, out: Rewriter, *, is_compact: bool = False) -> str:
-    """Emit the 1-D int64 indices from 0 up to `count`, exclusive: an int64 tensor of shape (1,).
+    """Emit the 1-D int64 indices from 0 to `count - 1`; `count` is an int64 tensor of shape (1,).
 
-    Below opset 9, `is_compact` saves nodes in an expansion that lists the indices of several axes, and takes
-    more time.
+    Below opset 9, `is_compact` emits fewer nodes, which take more time; it is for expansions that list the
+    indices of several axes.
     """
     if out.default_opset >= NON_ZERO_OPSET:
         ones = out.emit("ConstantOfShape", [count], value=Tensor("int64", (1,), (1,)), opset=9, domain="")
@@ -58,7 +58,7 @@ def index_range(count: str, out: Rewriter, *, is_compact: bool = False) -> str:
 
 
 def _count_with_rnn(count: str, out: Rewriter) -> str:
-    """Emit the indices as states of an RNN that adds 1: a turn takes a hundredth of the time of a Loop's."""
+    """Emit the indices as states of an RNN that adds 1 in each step: a Loop takes a hundred times as long."""
     one = out.tensor(Tensor("float", (1, 1, 1), (1.0,)))
     before = out.tensor(Tensor("float", (1, 1, 1), (-1.0,)))
     repeats = out.emit("Concat", [count, out.int64([1, 1])], opset=4, domain="", axis=0)
@@ -79,13 +79,13 @@ def _count_with_rnn(count: str, out: Rewriter) -> str:
 
 def _count_with_loop(count: str, out: Rewriter) -> str:
     body = LoopBuilder(out)
-    # Lists of one element: onnx.reference stacks no scalars.
+    # Scan outputs of shape (1,), because onnx.reference stacks scalars to a wrong rank.
     body.output(body.emit("Unsqueeze", [body.iteration], opset=1, domain="", axes=[0]), "int64", (1,))
     return out.emit("Reshape", [*body.emit_loop(count, (), out), out.int64([-1])], opset=9, domain="")
 
 
 def fits_float32(number: float) -> bool:
-    """Return whether float32 represents a number exactly; it represents NaN."""
+    """Return whether float32 represents a number exactly; for NaN the result is true."""
     return math.isnan(number) or round_to_float32(number) == number
 
 
@@ -101,13 +101,13 @@ def broadcast_shape(names: Sequence[str], out: Rewriter) -> tuple[int, ...] | No
 
 
 def dimension(value: str, axis: int, out: Rewriter) -> Dimension:
-    """Return one dimension of a value; it is computed if it is unknown."""
+    """Return one dimension of a value as a number, or emit its computation if it is unknown."""
     known = out.known_dimension(value, axis)
     return computed_dimension(value, axis, out) if known is None else known
 
 
 def computed_dimension(value: str, axis: int, out: Rewriter) -> str:
-    """Emit the computation of a dimension, for values with unknown shape such as those just emitted."""
+    """Emit the computation of a dimension, for values of unknown shape such as emitted values."""
     return out.emit("Gather", [out.emit("Shape", [value]), out.int64([axis])], axis=0)
 
 
@@ -118,9 +118,9 @@ def is_nonempty(value: str, out: Rewriter) -> bool:
 
 
 def product_of_dimensions(value: str, axes: Sequence[int], out: Rewriter) -> Dimension:
-    """Return the product of dimensions, computed if one of them is unknown.
+    """Return the product of dimensions, computed by nodes if one of them is unknown.
 
-    Reshape cannot infer it with -1: it infers no size of empty data.
+    A -1 in the shape of a Reshape cannot replace the product, because Reshape infers no size of empty data.
     """
     sizes = [out.known_dimension(value, axis) for axis in axes]
     known = [size for size in sizes if size is not None]
@@ -133,7 +133,7 @@ def product_of_dimensions(value: str, axes: Sequence[int], out: Rewriter) -> Dim
 
 
 def divide_dimension(size: Dimension, divisor: int, out: Rewriter) -> Dimension:
-    """Return the quotient of a dimension."""
+    """Return the quotient of a dimension and a number."""
     if isinstance(size, int):
         return size // divisor
     return size if divisor == 1 else out.emit("Div", [size, out.int64([divisor])])
@@ -187,7 +187,7 @@ def reshape(
 
 
 def reshape_like(value: str, like: str, shape: str, out: Rewriter, outputs: int | Sequence[str] = 1) -> str:
-    """Emit a Reshape to the shape of another value, which `shape` holds; its sizes may be 0."""
+    """Emit a Reshape of a value to the shape of `like`, which the tensor `shape` holds; sizes may be 0."""
     if is_nonempty(like, out):
         return out.emit("Reshape", [value, shape], outputs, domain="")
     return out.emit("Reshape", [value, shape], outputs, domain="", opset=ALLOWZERO_OPSET, allowzero=1)

@@ -8,7 +8,7 @@ from opshift.model.messages import AttributeProto, ValueInfoProto
 from opshift.model.node import Dims, Graph, Value
 
 LOOP_OPSET, BFLOAT16_LOOP_OPSET = 13, 16
-"""Opsets of emitted Loops: the first that supports the carried types, so that later steps check them."""
+"""Opsets of emitted Loops: Loop supports sequences since 13, bfloat16 since 16. Later steps check types."""
 
 
 class SubgraphBuilder(Rewriter):
@@ -35,21 +35,21 @@ class SubgraphBuilder(Rewriter):
         self._outputs.append(Value(name, element_type, dims))
 
     def provide(self, name: str) -> str:
-        """Return the name of the value that an input of the subgraph to be embedded becomes.
+        """Return the name to define for an input of the subgraph that `embed` will embed.
 
-        It is the name of the input, unless that of a value of an enclosing graph, which the nodes before the
-        subgraph may read, and which a node cannot define again.
+        The input keeps its name, unless an enclosing graph has a value of this name: nodes before the
+        embedded subgraph may read that value, and ONNX forbids a second definition.
         """
         if self.facts.is_visible(name):
             self._names[name] = self.fresh(name)
         return self.embedded_name(name)
 
     def embedded_name(self, name: str) -> str:
-        """Return the name of a value of the embedded subgraph, see `provide`."""
+        """Return the name in this graph of a value of the embedded subgraph, see `provide`."""
         return self._names.get(name, name)
 
     def embed(self, subgraph: AttributeProto | Graph) -> None:
-        """Embed a subgraph after the nodes emitted so far; its values keep their names, see `provide`."""
+        """Embed a subgraph after the nodes emitted so far; only inputs change their names, see `provide`."""
         if isinstance(subgraph, Graph):
             self.emitted += subgraph.nodes
             if subgraph.embedded is not None:
@@ -84,7 +84,7 @@ class LoopBuilder(SubgraphBuilder):
     ) -> tuple[str, ...]:
         """Emit the Loop into the enclosing graph, and return its results: final states, then scan outputs.
 
-        `turns` is the trip count; `states` are the initial values of the further inputs of the body.
+        `turns` is the trip count; `states` are the initial values of the loop-carried values.
         """
         names = outputs if not isinstance(outputs, int) else [out.fresh("loop") for _ in range(outputs)]
         unused = [] if states else [self._carry_unused_value()]
@@ -104,7 +104,7 @@ class LoopBuilder(SubgraphBuilder):
 
 
 def body_output_type(name: str, value: ValueInfoProto | Value, out: Rewriter) -> str:
-    """Return the element type of an output of a subgraph: declared, or that of `name`, the node's output.
+    """Return the element type that a subgraph output declares, or else the type of `name`, the node's output.
 
     Raises:
         CannotConvert: the element type is unknown.

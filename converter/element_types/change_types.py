@@ -34,13 +34,13 @@ LIMITS = {"float16": 65504.0, "float": 3.4028234663852886e38}
 """Largest finite number of each type to which a conversion narrows."""
 
 SMALLEST = {"float16": 2.0**-24, "float": 2.0**-149}
-"""Smallest positive number of each such type."""
+"""Smallest positive number of each type in `LIMITS`."""
 
 SMALL_HEADS = bytes(byte for byte in range(256) if byte & 0x7F < 0x47)
-"""First bytes, that is the last ones in memory, of numbers that fit in the next narrower type.
+"""Most significant bytes, the last ones in memory, of numbers that certainly fit in the next narrower type.
 
-They have the sign and seven bits of the exponent: below 0x47, float and bfloat16 numbers are below 2 ** 15,
-and double ones below 2 ** 113.
+Such a byte has the sign and seven bits of the exponent. If these bits are below 0x47, a float or bfloat16
+number is below 2 ** 15, and a double number is below 2 ** 113.
 """
 
 
@@ -61,10 +61,10 @@ class TypeChange:
     reasons: dict[str, CannotConvert]
     casts: int = 0
     changed: int = 0
-    """Number of values with another type."""
+    """Number of values whose type changed."""
 
     def change(self, types: GraphTypes, graph: GraphProto, parent: _Graph | None = None) -> None:
-        """Change a copy of the graph for which types were chosen."""
+        """Change the types in `graph`, a copy of the graph whose types were chosen."""
         state = _Graph(types, parent, NodeWriter(type(graph)(), self.names))
         self._change_inputs(state, graph)
         self.changed += sum(_stored(each) != each.old for each in types.values.values())
@@ -138,7 +138,7 @@ class TypeChange:
             self._cast(source, name, value, state, self.result_type(value, True))
 
     def _name_of(self, name: str, value: TypedValue, state: _Graph, wanted: str) -> str:
-        """Return the name of a value in a type, after a cast if its type differs."""
+        """Return the name of a value in the wanted type; add a Cast if it does not exist in this type."""
         found = state.find(name, wanted)
         if found is not None:
             return found
@@ -212,7 +212,7 @@ class TypeChange:
             self._change_tensor(attribute.t, stored, "")
 
     def _change_tensor(self, tensor: TensorProto, stored: str, place: str) -> None:
-        """Convert the elements of a tensor to a type; with a place, an error becomes a reason there."""
+        """Convert the elements of a tensor; an error becomes the reason at `place`, else it is raised."""
         if tensor.data_type == BY_NAME[stored].number:
             return
         try:
@@ -229,7 +229,7 @@ def _stored(value: TypedValue) -> str:
 
 
 def _set_type(value_type: TypeProto, old: str, new: str) -> None:
-    """Replace an element type in a type."""
+    """Replace an element type in a TypeProto; `old` and `new` are type strings."""
     if old != new:
         widen_type(value_type, type_numbers(dict(zip(element_names(old), element_names(new), strict=True))))
 
@@ -238,8 +238,8 @@ def change_tensor(tensor: TensorProto, new: str, *, clamps: bool) -> None:
     """Convert the elements of a tensor to another type.
 
     Raises:
-        CannotConvert: an element is out of the range of the new type, or the elements are in another file, or
-            do not match the dimensions.
+        CannotConvert: an element is out of the range of the new type, or the elements are in another file or
+            invalid.
     """
     kind = BY_NUMBER[tensor.data_type]
     change = ElementChange(kind.name, new, clamps)
@@ -297,10 +297,10 @@ def out_of_range(value: float, old: str, new: str) -> CannotConvert:
 
 
 class ElementChange(FrozenRecord):
-    """Conversion of elements in the form of `raw_data`, half to even.
+    """Conversion of elements in the form of `raw_data`, rounded half to even.
 
-    Infinity and NaN stay. A number other than zero stays different from zero: it may be a divisor. A number
-    out of the range of the new type becomes the nearest one with `clamps`, else an error.
+    Infinity and NaN stay. A nonzero number does not become zero, because it may be a divisor. A number out of
+    the range of the new type becomes the nearest number if `clamps`, else it is an error.
     """
 
     old: str
@@ -314,7 +314,7 @@ class ElementChange(FrozenRecord):
         return before, after
 
     def new_size(self, size: int) -> int:
-        """Return the number of bytes after the conversion of a number of bytes."""
+        """Return the number of bytes to which `size` bytes are converted."""
         before, after = self.sizes
         return size // before * after
 
@@ -335,7 +335,7 @@ class ElementChange(FrozenRecord):
         return self._without_new_zeros(numbers, converted) if self.new in SMALLEST else converted
 
     def require_range(self, data: bytes) -> None:
-        """Raise the error of `convert`."""
+        """Raise the error that `convert` raises for the data; most data are checked without conversion."""
         if self.clamps or self.new not in LIMITS:
             return
         width = self.sizes[0]
@@ -362,9 +362,9 @@ class ElementChange(FrozenRecord):
         return number
 
     def _without_new_zeros(self, numbers: Sequence[float], converted: bytes) -> bytes:
-        """Replace zeros that were other numbers by the smallest numbers."""
+        """Replace zeros that result from nonzero numbers by the smallest number with the same sign."""
         zero = bytes(self.sizes[1] - 1)
-        if zero + b"\0" not in converted and zero + b"\x80" not in converted:  # of most blocks
+        if zero + b"\0" not in converted and zero + b"\x80" not in converted:  # true for most data
             return converted
         code = BY_NAME[self.new].code
         found = struct.unpack(f"<{len(numbers)}{code}", converted)

@@ -1,8 +1,8 @@
-"""Choice of the element type of each value, and of the nodes that keep theirs between casts.
+"""Choice of the element type of each value, and of the nodes that keep their types between casts.
 
 A node gets the new types if its operator version allows them. Otherwise its values keep their types, and
-casts convert between the two. Constants, and results whose type an attribute sets, have the type that their
-readers need, so that they need no casts.
+casts convert between old and new types. Constants, and results whose type an attribute sets, get the type
+that their readers need, so they need no casts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SUBGRAPHS_REMEDY = "move the subgraph to an operator of ai.onnx"
 
 
 MAX_CONSTANT = 1 << 12
-"""Maximum number of elements of a constant of such a node: large weights are converted to save memory."""
+"""Maximum elements of a constant in a region that keeps its types: larger weights change to save memory."""
 
 
 class TypeChoice:
@@ -50,7 +50,7 @@ class TypeChoice:
     Attributes:
         changes: new element types by old ones.
         keeps_interface: whether inputs and outputs of the main graph keep their types.
-        reasons: reasons against the conversion, by the places of the nodes.
+        reasons: reasons against the conversion, by place of the node.
         kept: numbers of nodes that keep their types, by operator.
     """
 
@@ -93,7 +93,7 @@ class TypeChoice:
         return graph
 
     def new_type(self, old: str | None) -> str | None:
-        """Return the new type of a value with an element type or type string; `None` if it stays."""
+        """Return the new type for an old element type or type string; `None` if it does not change."""
         if old is None or "map(" in old:
             return None
         if old in self.changes:
@@ -159,7 +159,7 @@ class TypeChoice:
         return value.new if value.passes_subgraphs else value.kept
 
     def _require_no_mapping(self, node: Node, operator: OperatorVersion, graph: GraphTypes) -> None:
-        """Raise CannotConvert for a SequenceMap of sequences that keep their types: its body would not."""
+        """Raise CannotConvert for a SequenceMap of sequences that keep their types: its body would change."""
         if not self._keeps_containers or operator.name != "SequenceMap":
             return
         sequences = filter(None, (*node.inputs, *node.outputs))
@@ -239,7 +239,7 @@ class TypeChoice:
                 raise UnknownElementType(name)
 
     def _changed_among(self, types: tuple[str, ...]) -> frozenset[str]:
-        """Return those types that the conversion changes."""
+        """Return the type strings in `types` that the conversion changes."""
         found = self._changed.get(types)
         if found is None:
             changed = [each for each in types if not self.changes.keys().isdisjoint(element_names(each))]
@@ -247,19 +247,19 @@ class TypeChoice:
         return found
 
     def _keeps(self, operator: OperatorVersion, name: str) -> bool:
-        """Return whether an operator, or an input of it, keeps its types."""
+        """Return whether the operator or input `name`, such as `Pad` or `Pad.axes`, keeps its types."""
         kept, listed = kept_operators(), name if operator.domain == DEFAULT_DOMAIN else operator.domain
         return listed in kept["always"] or (self._narrows and listed in kept["narrowing"])
 
     def _computes_sizes(self, node: Node, graph: GraphTypes) -> bool:
-        """Return whether a node computes with sizes: those above 2,048 are not exact in float16."""
+        """Return whether a node computes with sizes: not all sizes above 2,048 are exact in float16."""
         own = (each for each in node.inputs if each and graph.find(each) is not None)
         return self._narrows and any(map(graph.is_size, own)) and _depends_on_sizes(node, graph)
 
 
 def _add_sizes(node: Node, graph: GraphTypes, found: NodeTypes) -> None:
-    """Add the outputs of a node that are sizes, or that it computes from sizes and constants."""
-    # other results with a new type, such as rows of a table at some positions, are not sizes
+    """Add the outputs of a node to `graph.sizes` if they depend on sizes and constants alone."""
+    # except for Cast, a result that changes its type is not a size, such as rows of a table in Gather
     news = {graph.values[each].new for each in node.outputs if each in graph.values}
     keeps = not found.outputs or node.op_type == "Cast" or not news.issuperset(found.inputs.values())
     if node.op_type in SIZE_OPERATORS or (keeps and _depends_on_sizes(node, graph)):
@@ -274,12 +274,12 @@ def _depends_on_sizes(node: Node, graph: GraphTypes) -> bool:
 
 
 GroupKey = str | tuple[object, ...]
-"""A type variable or type, or several of them, or the kind and position of a value with a separate type."""
+"""Type variable or type, or a tuple of several, or `("input", 0)` for an input with a separate type."""
 
 
 @dataclass
 class _Member:
-    """Input or output of a node that has to have the same element type as others of its group."""
+    """Input or output of a node that must have the same element type as the other members of its group."""
 
     is_input: bool
     position: int
@@ -293,7 +293,7 @@ class _Member:
         return self.value.can_change and not self.is_fixed and type_string(self.value.new) in allowed
 
     def kept_type(self, operator: OperatorVersion) -> str:
-        """Return the type in a node that does not get the new type."""
+        """Return the type of the member if its group does not get the new type."""
         is_allowed = not self.is_fixed and type_string(self.value.kept) in operator.types_of(self.formal)
         return self.value.kept if is_allowed else self.value.old
 
@@ -338,7 +338,7 @@ def _outputs(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Iterat
 
 
 def _is_container(old: str | None) -> bool:
-    """Return whether a type is that of sequences or optionals."""
+    """Return whether a type string is a sequence or optional type."""
     return old is not None and old.startswith(CONTAINER_PREFIXES)
 
 
@@ -350,7 +350,7 @@ def has_declared_type(operator: OperatorVersion, node: Node, formal: Parameter) 
 
 
 def _produced_types(name: str, scope: Scope) -> Sequence[str]:
-    """Return the types that a value can have by the operator that produces it; all types if it is unknown."""
+    """Return the types that a value's producer allows; all tensor types if the producer is unknown."""
     defining = defining_scope(scope, name)
     producer = defining.producer(name) if defining else None
     if producer is None or producer.operator is None:
@@ -360,7 +360,7 @@ def _produced_types(name: str, scope: Scope) -> Sequence[str]:
 
 
 def _is_stored(name: str, graph: GraphTypes) -> bool:
-    """Return whether a value is an initializer or the output of a Constant."""
+    """Return whether a value is the output of a Constant, or an initializer that cannot be overridden."""
     scope = defining_scope(graph.scope, name)
     if scope is None or scope.is_overridable(name):
         return False
@@ -369,29 +369,29 @@ def _is_stored(name: str, graph: GraphTypes) -> bool:
 
 
 def kept_sentence(kept: Mapping[str, int]) -> str:
-    """Return a sentence about the nodes that keep their types; empty without any."""
+    """Return a sentence about the nodes that keep their types; empty if there are none."""
     names = ", ".join(f"{count:,} {operator}" for operator, count in sorted(kept.items()))
-    return f"element types: nodes that keep theirs, between casts: {names}" if kept else ""
+    return f"element types: nodes that keep their types, with casts around them: {names}" if kept else ""
 
 
 @dataclass
 class _Region:
-    """Connected nodes that would have new types, and the values that would be cast at its boundary."""
+    """Connected nodes that would get new types, and the values that casts at their boundary would convert."""
 
     nodes: list[int] = field(default_factory=list)
     cast: set[str] = field(default_factory=set)
     is_closed: bool = True
-    """Whether only nodes that keep their types, and small constants, are around it."""
+    """Whether only nodes that keep their types, and small constants, are around the region."""
 
 
 def keep_regions(graph: GraphTypes) -> int:
-    """Keep the types of nodes in a graph that need at least as many casts as there are nodes.
+    """Keep the types in regions of a graph that would need at least as many casts as they have nodes.
 
     Between DequantizeLinear and QuantizeLinear, which keep float, a Conv in float16 would need a cast for
-    each value, and runtimes would no longer recognize the quantized Conv.
+    each value, and runtimes would not recognize the quantized Conv.
 
     Returns:
-        The number of nodes that are kept.
+        The number of nodes that keep their types.
     """
     count = 0
     for region in _regions(graph):
@@ -444,7 +444,7 @@ def _regions(graph: GraphTypes) -> Iterator[_Region]:
 
 
 def _is_candidate(position: int, graph: GraphTypes) -> bool:
-    """Return whether a node computes in new types only."""
+    """Return whether a node has inputs with changeable types, and keeps none of its types."""
     types, node = graph.nodes[position], graph.scope.nodes[position]
     inputs = ((graph.find(node.input[place]), chosen) for place, chosen in types.inputs.items())
     outputs = ((graph.values[node.output[place]], chosen) for place, chosen in types.outputs.items())
@@ -460,7 +460,7 @@ def _neighbors(
     producers: dict[str, int],
     readers: defaultdict[str, set[int]],
 ) -> Iterator[int]:
-    """Yield the nodes around one, and add what its values mean for the region."""
+    """Yield the neighbors of a node, and update `cast` and `is_closed` of the region by its values."""
     node, types = graph.scope.nodes[position], graph.nodes[position]
     if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
         region.is_closed = False

@@ -31,7 +31,7 @@ class TypedModel(NamedTuple):
         model: the model; the original one if there are refusals.
         changes: sentences about what changed.
         refusals: all reasons against the conversion.
-        allowances: inexact conversions with their reasons.
+        allowances: inexact changes that the caller allows, with their reasons.
     """
 
     model: ModelProto
@@ -74,7 +74,7 @@ def convert_element_types(model: ModelProto, options: Options) -> TypedModel:
 
 
 def _allowances(changes: dict[str, str], options: Options) -> tuple[tuple[Allow, str], ...]:
-    """Return the inexact changes that are allowed, or raise CannotConvert."""
+    """Return the allowed inexact changes; raise CannotConvert if a change is not allowed."""
     inexact = [pair for pair in changes.items() if pair not in EXACT_CHANGES and pair != INTEGERS]
     found: list[tuple[Allow, str]] = []
     for old, new in inexact:

@@ -20,11 +20,11 @@ class TypedValue:
     """Value of a graph whose type can change.
 
     Attributes:
-        old: its element type, or the type string of a sequence or optional.
-        new: the same with the new element type.
-        kept: the type in nodes that do not get the new one: the old one, or a wider one of more runtimes.
-        stored: type of the value; `None` until the readers determine it.
-        can_change: whether all of its elements are in the range of the new type.
+        old: original element type, or type string of a sequence or optional.
+        new: `old` with the new element type.
+        kept: type in nodes that do not get the new type: `old`, or a wider type that more runtimes support.
+        stored: type of the value in the result; `None` until its readers determine it.
+        can_change: whether the value can get the new type, such as an integer whose bounds are in its range.
         needed: types that readers need.
         is_result: whether the graph returns it.
     """
@@ -44,7 +44,7 @@ class TypedValue:
         return self.can_change and self.old != INTEGERS[0]
 
     def settle(self) -> None:
-        """Determine the type by the readers: a cast from the type that is kept loses least."""
+        """Set `stored` to a type that readers need: a cast from the kept or old type loses least."""
         if self.stored is None:
             others = self.needed - {self.new}
             self.stored = self.new if self.can_change and not others else self.kept
@@ -56,7 +56,7 @@ class TypedValue:
 class NodeTypes:
     """Types of a node's inputs and outputs with changeable types, by position.
 
-    An output without a type gets the one that its readers need.
+    An output with `None` gets the type that its readers need.
     """
 
     inputs: dict[int, str] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class NodeTypes:
 
 @dataclass
 class GraphTypes:
-    """Types of the values of a graph, and of those that its nodes need, by position of the node."""
+    """Types of the values of a graph, by name, and types that its nodes need, by node position."""
 
     scope: Scope
     path: str
@@ -73,7 +73,7 @@ class GraphTypes:
     values: dict[str, TypedValue] = field(default_factory=dict)
     nodes: dict[int, NodeTypes] = field(default_factory=dict)
     children: dict[int, GraphTypes] = field(default_factory=dict)
-    """By identity of the subgraph."""
+    """Types in the subgraphs, by `id` of the GraphProto."""
     bounds: dict[str, Bounds] = field(default_factory=dict)
     """Known bounds of int64 values."""
     sizes: set[str] = field(default_factory=set)
@@ -82,7 +82,7 @@ class GraphTypes:
     def find(self, name: str) -> TypedValue | None:
         """Return the entry of a value in this graph or an enclosing one.
 
-        It is `None` if no requested change applies to the type of the value.
+        Return `None` if no requested change applies to the type of the value.
         """
         graph: GraphTypes | None = self
         while graph is not None:
@@ -98,11 +98,11 @@ class GraphTypes:
         return self.parent.bounds_of(name)
 
     def is_size(self, name: str) -> bool:
-        """Return whether a value depends on sizes alone."""
+        """Return whether a value depends on sizes of dimensions and on constants alone."""
         return name in self.sizes or (self.parent is not None and self.parent.is_size(name))
 
     def settle(self) -> None:
-        """Determine the types that readers determine, also in subgraphs."""
+        """Set the types of values that depend on their readers, also in subgraphs."""
         for value in self.values.values():
             value.settle()
         for each in self.children.values():
@@ -110,7 +110,7 @@ class GraphTypes:
 
 
 class Bounds(NamedTuple):
-    """Least and greatest possible element of a value, both included."""
+    """Least and greatest possible element of an integer value, both included."""
 
     low: int
     high: int
@@ -130,7 +130,7 @@ SUMS: Mapping[str, Callable[[Bounds, Bounds], tuple[int, ...]]] = {
     "Sub": lambda a, b: (a.low - b.high, a.high - b.low),
     "Mul": lambda a, b: (a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high),
 }
-"""Possible extremes of the result of arithmetic on two values."""
+"""Functions that return candidates for the bounds of a result from the bounds of both operands."""
 
 
 def bounds_of_output(
@@ -158,7 +158,7 @@ def bounds_of_output(
     formal = parameter_at(operator.outputs, position)
     if operator.bridge != "order" or formal is None:
         return None
-    # such an operator selects elements of the inputs of the same type, and zeros
+    # bridge `order`: the output has elements of the inputs with the same type variable, or zeros
     found = [
         find(each)
         for place, each in enumerate(node.inputs)

@@ -1,4 +1,4 @@
-"""Element types that the caller replaces, and operators that keep their types."""
+"""Changes of element types that a caller can request, and operators that keep their types."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ CHANGES = EXACT_CHANGES | {
 """Supported changes of element types."""
 
 KEPT_AS = {("bfloat16", "float16"): "float"}
-"""Types of nodes that do not get the new type, by old and new type: runtimes without bfloat16 have float."""
+"""Types in nodes that do not get the new type, by (old, new): runtimes without bfloat16 support float."""
 
 INTEGERS = ("int64", "int32")
-"""The change of integers: it applies only to values that bounds show to fit, so that it is exact."""
+"""Change of integers; it is exact, because only values with bounds in the range of int32 change."""
 
 
 def read_types(types: TypesLike) -> tuple[tuple[str, str], ...]:
-    """Return pairs of an element type and the one that replaces it.
+    """Return the requested changes as pairs of an old and a new element type.
 
     Args:
         types: a mapping such as `{"bfloat16": "float16"}`, or texts such as `bfloat16=float16`.
 
     Raises:
-        UsageError: a text is malformed, a type is unknown or occurs twice, or the change is
+        UsageError: a text is malformed, a type is unknown or has two replacements, or the change is
             not supported.
     """
     texts = (types,) if isinstance(types, str) else types
@@ -64,7 +64,7 @@ def read_types(types: TypesLike) -> tuple[tuple[str, str], ...]:
         if (old, new) not in CHANGES:
             supported = ", ".join(sorted(f"{one}={other}" for one, other in CHANGES))
             raise UsageError(
-                f"{old} cannot become {new} in a whole model", remedy=f"supported are {supported}"
+                f"cannot convert {old} to {new} in a whole model", remedy=f"use one of {supported}"
             )
     return tuple(found.items())
 
@@ -79,9 +79,9 @@ def _pair(text: str) -> tuple[str, str]:
 
 @cache
 def kept_operators(path: Path = KEPT_TYPES) -> Mapping[str, Mapping[str, str]]:
-    """Return the operators, and other domains, that keep their types `always` or when `narrowing`.
+    """Return the entries that keep their types `always` or when `narrowing`, each with its reason.
 
-    The values are the reasons. All are operators of the default domain.
+    An entry is an operator of the default domain, an input such as `Pad.axes`, or another domain.
     """
     return MappingProxyType(load_precompiled(path, (), lambda: _read(path)))
 

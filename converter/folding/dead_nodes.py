@@ -21,7 +21,7 @@ class Removal(NamedTuple):
 
     Attributes:
         is_pure: whether a node can be removed if nothing reads its outputs.
-        removable_inputs: initializers that are graph inputs and are removed with their input if unread.
+        removable_inputs: initializers that are also graph inputs, and that are removed from both if unread.
     """
 
     is_pure: Callable[[NodeProto], bool]
@@ -29,12 +29,12 @@ class Removal(NamedTuple):
 
 
 def remove_dead_nodes(container: ContainerProto, removal: Removal, kept: Iterable[str] = ()) -> set[str]:
-    """Remove what nothing reads from a graph or function and its subgraphs.
+    """Remove unread nodes, initializers and declarations from a graph or function and its subgraphs.
 
     Args:
         container: the graph or function.
         removal: rules of the removal.
-        kept: names that others read.
+        kept: names of values that must stay, such as values that training reads.
 
     Returns:
         The names that the remaining nodes read from enclosing graphs.
@@ -75,7 +75,7 @@ def _captures(node: NodeProto, removal: Removal) -> set[str]:
 def _live_nodes(
     container: ContainerProto, captured: dict[int, set[str]], removal: Removal, needed: set[str]
 ) -> tuple[list[bool], set[str]]:
-    """Return which nodes remain, and all names that they and others read."""
+    """Return for each node whether it remains, and the names in `needed` or read by remaining nodes."""
     nodes = container.node
     inputs = [node.input[:] for node in nodes]
     producers = {name: position for position, node in enumerate(nodes) for name in node.output if name}

@@ -21,17 +21,17 @@ from opshift.rewriting.constant_nodes import needs_cast
 from opshift.rewriting.rewrite_node import INVALID_NODE_ERRORS
 
 MAX_BYTES = 4 << 20
-"""Maximum size of all folded values of a model with more than 64 elements, or with strings."""
+"""Maximum total size of the folded values that are strings or have more than 64 elements."""
 
 
 Key: TypeAlias = Hashable
 
 COMPARED_TYPES = frozenset((*INTEGER_RANGES, "bool"))
-"""Element types of compared elements: floats have no symbols, and 0.0 equals -0.0."""
+"""Element types that `EqualValues` compares by elements: floats have no symbols, and 0.0 equals -0.0."""
 
 
 class Budget:
-    """Number of bytes that large folded values may still have."""
+    """Number of bytes that are left for large folded values."""
 
     def __init__(self, size: int = MAX_BYTES) -> None:
         self._left = size
@@ -58,9 +58,9 @@ class Decisions(NamedTuple):
 
     Attributes:
         container: the graph or function.
-        constants: values that become constants, by name: all outputs of their nodes.
-        aliases: outputs of nodes that change nothing, with the input that replaces each.
-        reshaped: positions of Reshapes, with the value that replaces their first input.
+        constants: values that become constants, by name; a node becomes constant with all its outputs.
+        aliases: names of values, each with the equal value that replaces it.
+        reshaped: positions of Reshapes, each with the value that replaces its first input.
         nested: decisions about the subgraphs of its nodes.
     """
 
@@ -75,13 +75,13 @@ class Rules(NamedTuple):
     """Rules for all nodes of a graph or function and its subgraphs.
 
     Attributes:
-        fixed: names whose producer remains, such as those of outputs.
+        fixed: names whose producers remain, such as graph outputs.
         repeated: names with several definitions, in different subgraphs.
         budget: budget of large values.
         takes_initializers: whether constants of the main graph become initializers, which have any type.
         is_ordered: whether every value is produced before it is read.
         has_training: whether the model has training graphs, where Dropout may drop elements.
-        has_devices: whether nodes name the tensors that they share between devices.
+        has_devices: whether nodes have device configurations, which contain names of tensors.
     """
 
     fixed: Set[str]
@@ -93,7 +93,7 @@ class Rules(NamedTuple):
     has_devices: bool
 
     def can_alias(self, names: Sequence[str], sources: Sequence[str]) -> bool:
-        """Return whether other values can replace values."""
+        """Return whether the values `sources` can replace the values `names`."""
         is_free = self.fixed.isdisjoint(filter(None, names)) and self.repeated.isdisjoint((*names, *sources))
         return is_free and not self.has_devices
 
@@ -119,7 +119,7 @@ def decide(scope: Scope, rules: Rules) -> Decisions:
 
 
 def declare_nodes(scope: Scope) -> None:
-    """Make the outputs of the nodes of a scope and its subgraphs known to it."""
+    """Add the outputs of all nodes to `defined_names` of a scope and of the scopes of its subgraphs."""
     scope.defined_names.update(name for record in scope.node_records for name in record[4])
     for record in scope.node_records:
         proto = scope.proto_of(record)
@@ -135,7 +135,7 @@ def _children(scope: Scope) -> Iterator[Scope]:
 
 
 def _constant_outputs(record: NodeRecord, scope: Scope, rules: Rules) -> list[Tensor] | None:
-    """Return the values of all outputs of a node that is not a Constant; `None` if one is not constant."""
+    """Return the values of all outputs of an evaluated node or a call; `None` if one cannot be folded."""
     _, domain, op_type, _, outputs = record
     is_evaluated = op_type in EVALUATED and canonical_domain(domain) == DEFAULT_DOMAIN
     if not (is_evaluated or scope.is_call(record)) or not all(outputs):
@@ -163,7 +163,7 @@ def _has_place(name: str, value: Tensor, scope: Scope, rules: Rules) -> bool:
 
 
 def _aliases(record: NodeRecord, scope: Scope, rules: Rules, equal_values: EqualValues) -> dict[str, str]:
-    """Return the outputs of a node that other values replace, with these."""
+    """Return the outputs of a node that equal other values, each with the value that replaces it."""
     outputs = record[4]
     try:
         source = _unchanged_input(record, scope, rules)
@@ -199,9 +199,9 @@ def _unchanged_input(record: NodeRecord, scope: Scope, rules: Rules) -> str | No
 
 
 class EqualValues:
-    """Values of one graph or function by what determines them; the nodes are visited in order.
+    """Search for equal values in one graph or function, whose nodes are visited in order.
 
-    `aliases` are the values that others replace; the caller adds to it.
+    `aliases` maps values to their replacements; the caller adds entries.
     """
 
     def __init__(self, scope: Scope, aliases: Mapping[str, str]) -> None:
@@ -221,7 +221,7 @@ class EqualValues:
         return None
 
     def _elements_key(self, record: NodeRecord) -> Key:
-        """Return the elements of an evaluated output, with symbols; `None` if some are unknown."""
+        """Return the elements of a small evaluated output as a key; `None` if one is unknown."""
         _, domain, op_type, _, outputs = record
         if len(outputs) != 1 or op_type not in EVALUATED or canonical_domain(domain) != DEFAULT_DOMAIN:
             return None
@@ -233,7 +233,7 @@ class EqualValues:
         return elements, tuple(map(is_symbol, elements.values))
 
     def _node_key(self, record: NodeRecord) -> Key:
-        """Return what determines the outputs of a deterministic node; `None` for other nodes."""
+        """Return the operator, inputs and attributes of a deterministic node as a key; else `None`."""
         _, domain, op_type, inputs, outputs = record
         operator = self._scope.operator(op_type, domain)
         if operator is None or operator.determinism != "deterministic" or self._scope.is_call(record):

@@ -1,7 +1,7 @@
 """Folding of a model: known values become constants, and nodes that change nothing are removed.
 
-Nothing is computed that the evaluator of constants does not know exactly, and nothing that a caller can
-override counts as known. Inputs, outputs and their names do not change.
+A value is known if the evaluator of constants computes it exactly, and it does not depend on a value that a
+caller can override. Inputs, outputs and their names do not change.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from opshift.rewriting.workspace import FreshNames
 
 
 def fold(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[ModelProto, tuple[str, ...]]:
-    """Return a folded model, and a sentence about the changes; a copy if it changes and is not owned.
+    """Return a folded model, and sentences about the changes; a changed model is a copy unless `owned`.
 
     An invalid model remains unchanged: the plan reports its faults.
     """
@@ -85,7 +85,7 @@ def fold(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[M
         return original, ()
     sentences: tuple[str, ...] = (_describe(constants, nodes, _node_count(result)),)
     if any(each.key == METADATA_KEY for each in result.metadata_props):
-        # the originals that it would restore may read values that no longer exist
+        # the record has original nodes, which may read values that folding removes
         remove_messages(result.metadata_props, [each.key == METADATA_KEY for each in result.metadata_props])
         sentences = (*sentences, "the record of an earlier reversible conversion is removed by folding")
     return result, sentences
@@ -116,20 +116,20 @@ def has_distinct_names(root: ContainerProto) -> bool:
 
 
 def _without_constant_branches(model: ModelProto, options: Options, *, owned: bool) -> ModelProto:
-    """Return the model, or a changed copy without Ifs that run the same branch every time."""
+    """Inline Ifs that run the same branch every time, in a copy of the model unless it is `owned`."""
     result = model
     while True:
         branches = [each for scope in _scopes(result, options) for each in constant_branches(scope)]
         if not branches:
             return result
         if result is model and not owned:
-            result = deepcopy(model)  # its branches are found again
+            result = deepcopy(model)  # the loop finds the branches of the copy
         else:
             inline_branches(branches, result)
 
 
 def _scopes(model: ModelProto, options: Options) -> Iterator[CallScope]:
-    """Yield a scope for each graph and function, with the values that callers can override."""
+    """Yield a scope for each graph and function; it knows which values callers can override."""
     variables = frozenset(bound_names(model))
     has_dynamic_inputs = _has_dynamic_inputs(model)
     is_modern = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
@@ -168,7 +168,7 @@ def _decide(model: ModelProto, options: Options) -> Iterator[Decisions]:
 
 
 def _has_dynamic_inputs(model: ModelProto) -> bool:
-    """Return whether shapes that an exporter states may hold for one size of the inputs only."""
+    """Return whether an input has an unknown size: declared shapes may then hold for one size only."""
     shapes = [shape_of(value.type) for value in model.graph.input]
     return any(shape is None or None in shape for shape in shapes)
 
@@ -193,7 +193,7 @@ def _is_ordered(container: ContainerProto) -> bool:
 
 
 def _for_copy(decisions: Decisions, container: ContainerProto) -> Decisions:
-    """Return decisions about a copy of their container."""
+    """Return the decisions for a copy of their container."""
     graphs = [graph for node in container.node for graph in graphs_of(node)]
     nested = [_for_copy(each, graph) for each, graph in zip(decisions.nested, graphs, strict=True)]
     return decisions._replace(container=container, nested=nested)
@@ -225,7 +225,7 @@ def names_in_training(model: ModelProto) -> set[str]:
 
 
 def _replace_reshaped(decisions: Decisions) -> None:
-    """Replace the first inputs of Reshapes of reshaped values."""
+    """Replace the first inputs of the Reshapes in `decisions.reshaped`."""
     for position, source in decisions.reshaped.items():
         decisions.container.node[position].input[0] = source
     for each in decisions.nested:
@@ -233,7 +233,7 @@ def _replace_reshaped(decisions: Decisions) -> None:
 
 
 def _rename(decisions: Decisions, outer: Mapping[str, str]) -> None:
-    """Replace the outputs of nodes that change nothing, in their graph and its subgraphs."""
+    """Replace the values in `aliases` in the inputs of nodes, also in subgraphs."""
     names = {**outer, **decisions.aliases}
     if names:
         for node in decisions.container.node:
@@ -251,7 +251,7 @@ def _source(name: str, names: Mapping[str, str]) -> str:
 
 
 class _PureNodes:
-    """Nodes without an effect but their outputs: those of known domains, and calls of functions of such."""
+    """Nodes without side effects: nodes of known domains, and calls of functions with such nodes only."""
 
     def __init__(self, model: ModelProto, registry: Registry) -> None:
         self._registry = registry
@@ -269,7 +269,7 @@ class _PureNodes:
         return any(node.output) and all(map(self._has_no_effect, (node, *nested_nodes(*graphs_of(node)))))
 
     def _called(self, function: FunctionProto) -> set[LocalFunction]:
-        """Return the functions that nodes of other domains than the known ones have to call."""
+        """Return the functions that nodes of unknown domains call."""
         return {called_function(node) for node in nested_nodes(function) if not self._has_known_domain(node)}
 
     def _has_known_domain(self, node: NodeProto) -> bool:
@@ -290,7 +290,7 @@ def _describe(constants: int, before: int, after: int) -> str:
 
 
 class ConstantBranch(NamedTuple):
-    """Branch of an If that runs every time."""
+    """Branch of an If that runs every time, and the position of the If in its container."""
 
     container: ContainerProto
     position: int
@@ -303,7 +303,7 @@ def has_branches(model: ModelProto) -> bool:
 
 
 def constant_branches(scope: Scope) -> Iterator[ConstantBranch]:
-    """Yield the branches that always run, except branches inside of other ones."""
+    """Yield the branches that always run; skip Ifs inside of an If with such a branch."""
     container = scope.container
     for position, record in enumerate(scope.node_records):
         node = container.node[position]
@@ -330,7 +330,7 @@ def _constant_branch(node: NodeProto, scope: Scope) -> GraphProto | None:
 
 
 def _can_inline(branch: GraphProto, node: NodeProto, scope: Scope) -> bool:
-    """Return whether the nodes of a branch produce all its outputs, and can hold its initializers."""
+    """Return whether a branch produces all its outputs, and Constant nodes can hold its initializers."""
     if branch.input or branch.sparse_initializer or branch.quantization_annotation:
         return False
     if branch.initializer and scope.opset_of("") < ANY_CONSTANT_SINCE:
@@ -369,9 +369,9 @@ def _nodes_of(branch: GraphProto, node_class: type[NodeProto]) -> InlinedNodes:
 
 
 def detach_constants(decisions: Decisions) -> None:
-    """Replace nodes that become constants by nodes without inputs and value, one for each output.
+    """Replace nodes that become constants by Constant nodes without a value, one for each output.
 
-    Producers of their inputs may thus be dead, and only the nodes that remain get a value.
+    The producers of their inputs may then be dead. `write_constants` adds the values of nodes that remain.
     """
     container = decisions.container
     keys = [*range(len(container.node))]
@@ -395,8 +395,8 @@ def detach_constants(decisions: Decisions) -> None:
 def write_constants(decisions: Decisions, *, as_initializers: bool = False) -> int:
     """Write the constants of a graph or function and its subgraphs, and return the number of new ones.
 
-    The values of Constant nodes become initializers, too, if constants are written `as_initializers`.
-    Outputs remain outputs of nodes.
+    With `as_initializers`, the values of Constant nodes in a graph become initializers, too. Graph outputs
+    remain outputs of nodes.
     """
     container = decisions.container
     count = 0
@@ -411,7 +411,7 @@ def write_constants(decisions: Decisions, *, as_initializers: bool = False) -> i
 
 
 def _add_initializers(constants: Mapping[str, Tensor], graph: GraphProto) -> int:
-    """Replace Constant nodes by initializers with the names of their outputs; return how many are new."""
+    """Replace Constant nodes by initializers; return how many of these are in `constants`."""
     fixed = fixed_names(graph)
     is_removed = [
         _is_constant(node) and node.output[0] not in fixed and _add_initializer(node, constants, graph)
@@ -433,7 +433,7 @@ def _is_constant(node: NodeProto) -> bool:
 
 
 def _add_initializer(node: NodeProto, constants: Mapping[str, Tensor], graph: GraphProto) -> bool:
-    """Add the value of a Constant as an initializer, and return whether it is a dense tensor."""
+    """Add the value of a Constant as an initializer, and return whether that is possible."""
     name = node.output[0]
     stored = next((each.t for each in node.attribute if each.name == "value"), None)
     if stored is not None:  # possibly large: it is not decoded

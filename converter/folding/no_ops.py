@@ -18,10 +18,10 @@ from opshift.model.tensors import element_count
 from opshift.model.types import Shape
 
 Test: TypeAlias = Callable[[Node, Scope, int], bool]
-"""Test of a node of the default domain, with the version of its operator: true if it changes nothing."""
+"""Test of a node, given the version of its operator: true if it returns its first input unchanged."""
 
 DROPOUT_WITHOUT_ATTRIBUTE_SINCE = 7
-"""First version of Dropout that has no attribute for training."""
+"""First version of Dropout that has no attribute `is_test`."""
 
 
 BROADCAST_SINCE = 7
@@ -40,10 +40,10 @@ def unchanged_input(node: Node, scope: Scope) -> str | None:
 
 
 def reshaped_source(node: Node, scope: Scope) -> str | None:
-    """Return the value of which the first input of a Reshape is a reshape, if the result is the same.
+    """Return the value that a Reshape can read instead of its first input, a reshape of this value.
 
-    The result depends on the shape of the input if a 0 copies one of its sizes. A reshaped value that other
-    nodes read stays: reading another value instead of it would save no node, and hide what computes it.
+    Return `None` if a 0 in the new shape may copy a size of the first input. A reshaped value with other
+    readers is not skipped: this would save no node, and hide the producer of the value.
     """
     if node.has_attribute_references or len(node.inputs) != 2:
         return None
@@ -60,7 +60,7 @@ def reshaped_source(node: Node, scope: Scope) -> str | None:
 
 
 def _has_only_reshapes(value: str, scope: Scope) -> bool:
-    """Return whether nothing reads a value but nodes that change its shape, and those that fold."""
+    """Return whether only nodes that change its shape, or that become constants, read a value."""
     return not (value in scope.outputs or scope.is_captured(value)) and all(
         _is_reshape(each, scope) or all(scope.constant(name) for name in each[4] if name)
         for each in scope.readers(value)
@@ -68,14 +68,14 @@ def _has_only_reshapes(value: str, scope: Scope) -> bool:
 
 
 def _is_reshape(record: NodeRecord, scope: Scope) -> bool:
-    """Return whether a node changes only the shape."""
+    """Return whether a node changes only the shape of its first input."""
     _, domain, op_type, inputs, _ = record
     is_standard = canonical_domain(domain) == DEFAULT_DOMAIN and not scope.is_call(record)
     return is_standard and op_type in RESHAPES and bool(inputs and inputs[0])
 
 
 def _other_operand(node: Node, scope: Scope) -> str | None:
-    """Return the operand of a node that its neutral operand keeps, if the result has its shape."""
+    """Return the operand that equals the result, such as `X` in `Mul(X, 1)`; `None` if there is none."""
     number, is_commutative = NEUTRAL_OPERANDS[node.op_type]
     first, second = node.inputs
     for value, neutral in ((first, second), (second, first))[: 1 + is_commutative]:
@@ -89,9 +89,9 @@ def _other_operand(node: Node, scope: Scope) -> str | None:
 
 
 def _has_different_bytes(name: str, scope: Scope) -> bool:
-    """Return whether the bytes of an initializer show that its elements differ: it is not decoded.
+    """Return whether the bytes of an initializer show that its elements differ.
 
-    Decoding all weights would spend the budget of evaluated elements.
+    The initializer is not decoded: decoding all weights would spend the budget of evaluated elements.
     """
     stored = scope.initializer(name)
     raw, count = (b"", None) if stored is None else (stored.raw_data, element_count(stored))
@@ -100,7 +100,7 @@ def _has_different_bytes(name: str, scope: Scope) -> bool:
 
 
 def _keeps_shape_of(value: str, dims: Shape, scope: Scope) -> bool:
-    """Return whether a value keeps its shape if it is broadcast with others of these dimensions, a few."""
+    """Return whether a value keeps its shape if broadcast with `dims`, at most `MAX_ELEMENTS` elements."""
     shape = scope.shape(value)
     if shape is None or len(dims) > len(shape):
         return False
@@ -113,12 +113,12 @@ def _keeps_shape_of(value: str, dims: Shape, scope: Scope) -> bool:
 
 
 def _is_filled_with(number: int, tensor: Tensor, op_type: str) -> bool:
-    """Return whether all elements are the neutral one of an operator: for Add of floats, -0.0."""
+    """Return whether all elements are neutral for an operator: `number`, but -0.0 for Add of floats."""
     if not all(each == number for each in tensor.values):
         return False
     if number or tensor.element_type in INTEGER_RANGES:
         return True
-    # 0.0 + -0.0 and -0.0 - 0.0 keep the sign, 0.0 + 0.0 and so on do not
+    # -0.0 + -0.0 and -0.0 - 0.0 keep the sign of the first operand, -0.0 + 0.0 and -0.0 - -0.0 do not
     sign = -1 if op_type == "Add" else 1
     return all(isinstance(each, float) and math.copysign(1, each) == sign for each in tensor.values)
 
@@ -138,7 +138,7 @@ def _keeps_shape(node: Node, scope: Scope, version: int) -> bool:
 
 
 def _casts_to_same_type(node: Node, scope: Scope, version: int) -> bool:
-    # Version 1 names the type, version 6 has its number.
+    # Attribute `to` is the name of the type in version 1, and its number since version 6.
     kind = BY_NUMBER.get(node.attribute("to")) if isinstance(node.attribute("to"), int) else None
     return kind is not None and kind.name == scope.element_type(node.input(0))
 
@@ -157,14 +157,14 @@ def _keeps_axes(node: Node, scope: Scope, version: int) -> bool:
 
 
 def _slices_everything(node: Node, scope: Scope, version: int) -> bool:
-    """Return whether the shape stays; a negative step would reverse an axis."""
+    """Return whether a Slice keeps the shape and has no negative step, which would reverse an axis."""
     steps = scope.constant(node.input(4)) if node.input(4) else None
     is_forward = not node.input(4) or (steps is not None and all(each > 0 for each in steps.values))
     return is_forward and _keeps_shape(node, scope, version)
 
 
 def _pads_nothing(node: Node, scope: Scope, version: int) -> bool:
-    """Return whether all pads are 0; the shape alone could also stay if a negative one removes an element."""
+    """Return whether all pads are 0; an equal shape does not suffice, because pads may be negative."""
     if node.input(1):
         pads = scope.constant(node.input(1))
         return pads is not None and not any(pads.values)
@@ -173,7 +173,7 @@ def _pads_nothing(node: Node, scope: Scope, version: int) -> bool:
 
 
 def _drops_nothing(node: Node, scope: Scope, version: int) -> bool:
-    """Return whether a Dropout is one of inference."""
+    """Return whether a Dropout runs in inference mode."""
     if version < DROPOUT_WITHOUT_ATTRIBUTE_SINCE:
         return bool(node.attribute("is_test", 0))
     if not node.input(2):
@@ -186,7 +186,7 @@ RESHAPES = frozenset(("Flatten", "Reshape", "Squeeze", "Unsqueeze"))
 """Operators that change only the shape of their first input."""
 
 NEUTRAL_OPERANDS = {"Add": (0, True), "Div": (1, False), "Mul": (1, True), "Sub": (0, False)}
-"""Neutral element of the second operand, and whether it is that of the first operand, too."""
+"""Neutral second operand by operator, and whether it is neutral as the first operand, too."""
 
 TESTS: dict[str, Test] = {
     "Identity": _always,

@@ -14,7 +14,7 @@ from opshift.rewriting.result import ComputedRewrite, Emission
 
 
 def restore_references(result: NodeRewrite, proto: NodeProto, scope: Scope) -> NodeRewrite:
-    """Return the rewrite of a node with references to attributes of the call restored.
+    """Restore the attribute references (`ref_attr_name`) in the rewrite of a node of a function.
 
     CannotConvert is raised if only some calls provide an input or attribute of the node, or if a new node
     would call a function of the model by mistake.
@@ -35,7 +35,7 @@ def restore_references(result: NodeRewrite, proto: NodeProto, scope: Scope) -> N
 
 
 def _restore(result: ComputedRewrite, view: ResolvedNode) -> ComputedRewrite:
-    """Restore the references in attributes that steps passed on unchanged, or the whole original node."""
+    """Restore references in attributes that steps passed on; restore an unchanged node as a whole."""
     original, operator = view.original, result.nodes[0].operator
     is_supported = original.attributes.keys() <= operator.attributes.keys()
     if result.is_unchanged and is_supported and len(original.inputs) <= operator.max_input:

@@ -13,15 +13,15 @@ from opshift.model.messages import FunctionProto, NodeProto, ValueInfoProto
 from opshift.model.operator_ids import LocalFunction, called_function
 
 MARK = "\0"
-"""Start of the names in a pattern, which no valid name has."""
+"""Prefix of placeholder names in a `CallPattern`; no valid name contains it."""
 
 
 class ExpandedCall:
-    """Nodes that replace a call, without calls of functions that are inlined.
+    """Nodes that replace a call; calls among them of functions to inline are expanded, too.
 
     Attributes:
-        nodes: the nodes.
-        value_info: types of the values between them.
+        nodes: the nodes, in order.
+        value_info: declared types of intermediate values.
         has_identity: whether Identity nodes were added.
     """
 
@@ -33,14 +33,14 @@ class ExpandedCall:
         self.fresh = fresh
 
     def add_call(self, call: NodeProto, function: FunctionProto) -> None:
-        """Add the nodes of a function as they are for a call; calls among them wait for their expansion."""
+        """Instantiate the nodes of a function for a call, and queue them: they may be calls, too."""
         instance = InlinedCall(call, function, self.fresh)
         self.has_identity |= instance.has_identity
         self.value_info += instance.value_info
         self.waiting += reversed(instance.nodes)
 
     def add_copy(self, pattern: CallPattern, call: NodeProto) -> None:
-        """Add the nodes of a pattern as they are for a call."""
+        """Add copies of the nodes of a pattern, with the names of a call."""
         names = {f"{MARK}<{position}": name for position, name in enumerate(call.input)}
         names |= {f"{MARK}>{position}": name for position, name in enumerate(call.output)}
         names |= {name: self.fresh(hint) for name, hint in pattern.created.items()}
@@ -50,19 +50,19 @@ class ExpandedCall:
             self.value_info[-1].name = names[value.name]
         for node in pattern.nodes:
             copy = type(node)()
-            copy.CopyFrom(node)  # in half of the time that `deepcopy` takes
+            copy.CopyFrom(node)  # takes half of the time of `deepcopy`
             _rename(copy, names)
-            if call.name and node.name:  # which the pattern of a named call has marked
+            if call.name and node.name:  # in the pattern of a named call, it starts with MARK
                 copy.name = call.name + node.name.removeprefix(MARK)
             self.nodes.append(copy)
 
 
 class CallPattern(ExpandedCall):
-    """Expansion of all calls that differ in names alone.
+    """Expansion that calls share if they differ only in names.
 
     Attributes:
-        key: the call without names.
-        created: names of new values, each with the name in the function.
+        key: the serialized call without names.
+        created: the name in the function for each placeholder of a new value.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -77,9 +77,9 @@ class CallPattern(ExpandedCall):
 
 
 class CallExpander:
-    """Expansion of calls; calls that differ in names alone are expanded once, and then copied.
+    """Expander of calls; calls that differ only in names share one expansion, which is copied.
 
-    Functions may be nested deeply, and an expansion may have fewer nodes than calls.
+    Nested functions may contain many more calls than nodes that remain, so not every call is expanded again.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class CallExpander:
         key = nameless.SerializeToString(deterministic=True)
         if key in self._patterns:
             current.add_copy(self._patterns[key], node)
-        elif key not in self._seen:  # most calls with attributes have no second one
+        elif key not in self._seen:  # most calls with attributes occur once, and need no pattern
             self._seen.add(key)
             current.add_call(node, function)
         else:
@@ -138,8 +138,8 @@ def _shared_functions(
 ) -> set[LocalFunction]:
     """Return the functions that several nodes call.
 
-    A pattern of another function would only be copied into the patterns of its caller: each function of a
-    long chain would contain all further ones.
+    The pattern of a function with one call would be copied only into the pattern of its caller: in a long
+    chain of such functions, each pattern would contain all later ones.
     """
     calls: Counter[LocalFunction] = Counter()
     waiting = [*callers]

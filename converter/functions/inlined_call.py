@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class InlinedNodes(NamedTuple):
     """Nodes to be inlined like a function, with the names of their inputs and outputs.
 
-    Their attribute references remain: those refer to the function that contains the call.
+    Attribute references in the nodes remain, because they refer to the function that contains the call.
     """
 
     input: Sequence[str]
@@ -33,7 +33,7 @@ class InlinedNodes(NamedTuple):
 
 
 class InlinedCall:
-    """Function with the inputs, outputs and attributes of one call (IR specification, "Functions").
+    """Nodes of a function with the inputs, outputs and attributes of a call (IR specification, "Functions").
 
     All other values get fresh names, in subgraphs too: a name in a subgraph of the function must not hide a
     value of the caller. The producer of the first output gets the name of the call, and its doc string,

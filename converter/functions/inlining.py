@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from opshift.model.messages import Repeated
 
 MAX_NODES, MAX_GROWTH = 50_000, 4
-"""Maximum number of nodes after inlining, or of nodes for each node of the file if that is more.
+"""Maximum number of nodes after inlining, and maximum growth factor; the larger limit applies.
 
-Functions that call each other twice grow exponentially.
+A chain of functions, each of which calls the next one twice, grows exponentially.
 """
 
 SORT_KEY_STRIDE = 1 << 32
@@ -58,7 +58,7 @@ def inline_functions(model: ModelProto, names: Set[LocalFunction] | None = None)
 def called_functions(
     caller: ContainerProto, functions: Mapping[LocalFunction, FunctionProto]
 ) -> list[FunctionProto]:
-    """Return those of some functions that a graph or function calls, directly or in one of them."""
+    """Return the given functions that a graph or function calls, directly or through another one of them."""
     found: dict[LocalFunction, FunctionProto] = {}
     waiting: list[ContainerProto] = [caller]
     while waiting:
@@ -78,8 +78,8 @@ def inlining_obstacles(
 ) -> Iterator[tuple[FunctionProto, str]]:
     """Yield each function that cannot be inlined, with the reason.
 
-    The functions, by default all, must not be recursive; if all are inlined, the result may not grow too
-    large. `opsets` are the opset imports of the graphs; domains are converted to `targets` before inlining.
+    `functions`, by default all, must not be recursive. If all are inlined, too many nodes are an obstacle.
+    `opsets` are the opset imports of the graphs; domains are converted to `targets` before inlining.
     """
     imported = {**opsets, **targets}
     for function in model.functions if functions is None else functions:
@@ -97,9 +97,9 @@ def inlining_obstacles(
 
 
 def recursion_error(functions: Sequence[str]) -> InvalidModel:
-    """Return the error of functions that call each other in a cycle, in the order of the calls."""
+    """Return the error for functions that call each other in a cycle; `functions` are their labels."""
     return InvalidModel(
-        f"functions call themselves: {' -> '.join(functions)}",
+        f"functions call each other in a cycle: {' -> '.join(functions)}",
         place=f"function {functions[0]}",
         remedy="replace the recursion by a Loop",
     )
@@ -128,7 +128,7 @@ def _are_equivalent(
 def replace_call(
     graph: ContainerProto, position: int, new_nodes: Sequence[NodeProto], node_names: NodeNames
 ) -> list[int]:
-    """Replace a call: write one node over it, append the others, and return their sort keys."""
+    """Replace a call: write one node over it, append the others, and return the sort keys of these."""
     call = graph.node[position]
     node_names.rename(new_nodes, kept=call.name)
     first = next(filter(None, call.output), None)

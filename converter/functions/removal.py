@@ -36,7 +36,7 @@ def plan_removal(plan: Plan, model: ModelProto, options: Options) -> Plan:
 
 
 def remove(model: ModelProto, without: frozenset[Unwanted]) -> None:
-    """Inline functions and remove imports, in place, after the conversion of all nodes."""
+    """Inline the functions and remove the imports that `without` names, in place, after the conversion."""
     removed = _removed_functions(model, without)
     if removed:
         inline_functions(model, removed.keys())

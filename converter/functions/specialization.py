@@ -25,8 +25,8 @@ Specializations = Mapping[int, frozenset[Fact]]
 class FunctionVersion:
     """Function, or one of its copies, to convert.
 
-    `outgoing_calls` has the position of each called function. `call_sites`, the calls to convert it for, is
-    empty if the function is unreachable. Only copies have a `name`.
+    `outgoing_calls` are the calls in its nodes, each with the position of the called function. `call_sites`
+    are the calls of this version; none if the function is unreachable. Only copies have a `name`.
     """
 
     index: int
@@ -102,9 +102,9 @@ def refine_specializations(
 ) -> Specializations:
     """Extend the specializations by the facts that may have caused refusals.
 
-    These are the facts on which the calls of the functions with refused nodes disagree, and the calls of the
-    functions that call them. Shapes distinguish calls only as a last resort, to keep the number of copies
-    low.
+    These are the facts on which the calls of a function with refused nodes disagree, and the facts on which
+    the calls of its direct and indirect callers disagree. Shapes distinguish calls only as a last resort, to
+    keep the number of copies low.
     """
     differing: dict[int, set[Fact]] = {}
     for callers in _with_calling_functions(functions, refused):

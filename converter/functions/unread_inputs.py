@@ -1,4 +1,4 @@
-"""Omission of arguments that converted functions do not read any more."""
+"""Omission of call arguments that the converted functions do not read."""
 
 from collections.abc import Iterable, Set
 
@@ -8,9 +8,10 @@ from opshift.model.operator_ids import LocalFunction, called_function, function_
 
 
 def omit_unread_arguments(model: ModelProto, candidates: Iterable[Set[str]]) -> set[str]:
-    """Omit arguments that no function reads any more, and return the names that the graphs passed.
+    """Omit arguments that the called functions do not read; return the value names that graphs passed.
 
-    The body of a function may contain a copy of a constant argument, whose element type the target may lack.
+    A converted function may have its own copy of a constant argument. The target may lack the element type of
+    the argument.
 
     Args:
         model: the converted model.
@@ -25,7 +26,7 @@ def omit_unread_arguments(model: ModelProto, candidates: Iterable[Set[str]]) -> 
     while unread:
         for graph in root_graphs(model):
             omitted |= _omit_arguments(graph, unread)
-        # A function that only handed the argument on does not read it any more, either.
+        # A function that only passed an omitted argument on does not read its own input, either.
         unread = {
             function_id(function): _positions(function, names)
             for function in model.functions
@@ -35,7 +36,7 @@ def omit_unread_arguments(model: ModelProto, candidates: Iterable[Set[str]]) -> 
 
 
 def _read_names(container: ContainerProto) -> set[str]:
-    """Return the names that nodes of a graph or function read, and those of outputs, subgraphs included."""
+    """Return the names that nodes of a graph or function read, and the names of outputs, with subgraphs."""
     names = {name for node in nested_nodes(container) for name in node.input}
     for each in nested_containers([container]):
         names.update(Container(each).outputs)

@@ -1,1 +1,1 @@
-"""Rewrite models without types that the target lacks, if no input or output has such a type."""
+"""Replacement of types that the target lacks, in models whose inputs and outputs do not have such types."""

@@ -1,4 +1,4 @@
-"""Formats of narrow floating-point types, and the same numbers in wider types."""
+"""Formats of narrow floating-point types, and conversion of their numbers to wider types."""
 
 import math
 import struct
@@ -16,9 +16,9 @@ class FloatFormat(NamedTuple):
         precision: number of significant bits.
         least: exponent of the smallest normal number.
         largest: largest finite number.
-        overflow: what a number beyond `largest` becomes if it does not saturate: infinity or NaN.
+        overflow: result for a number beyond `largest` without saturation: infinity or NaN.
         has_negative_zero: whether zero has a sign.
-        not_a_number: what NaN becomes.
+        not_a_number: result of converting NaN to the type.
     """
 
     precision: int
@@ -40,14 +40,14 @@ FORMATS = {
     "float8e4m3fnuz": FloatFormat(4, -7, 240.0, has_negative_zero=False),
     "float8e5m2": FloatFormat(3, -14, 57344.0, math.inf),
     "float8e5m2fnuz": FloatFormat(3, -15, 57344.0, has_negative_zero=False),
-    # The specification leaves NaN open; onnx.reference returns zero.
+    # The specification does not define the result for NaN; onnx.reference returns zero.
     "float4e2m1": FloatFormat(2, 0, 6.0, not_a_number=0.0),
 }
 
 
 def widened_floats(data: bytes, count: int, element_type: str, wide: str) -> bytes | None:
-    """Return numbers of a narrow type, as in `raw_data`, in a wide type; `None` if the size is wrong."""
-    if element_type == "bfloat16":  # the upper half of float
+    """Convert `raw_data` of a narrow type to `raw_data` of a wide type; `None` if its size is wrong."""
+    if element_type == "bfloat16":  # bfloat16 is the upper half of float
         if len(data) != 2 * count:
             return None
         wide_data = bytearray(2 * len(data))
@@ -66,14 +66,14 @@ def widened_floats(data: bytes, count: int, element_type: str, wide: str) -> byt
 # Tables, because `bytes.translate` converts gigabytes in seconds.
 @cache
 def _byte_planes(element_type: str, wide: str) -> tuple[bytes, ...]:
-    """Return a table for each byte of the numbers in a byte: from the narrow byte to the wide one."""
+    """Return translation tables from a narrow byte, one for each byte of the wide numbers in it."""
     code = BY_NAME[wide].code
     rows = [struct.pack(f"<{len(each)}{code}", *each) for each in _numbers_in_bytes(element_type)]
     return tuple(map(bytes, zip(*rows, strict=True)))
 
 
 def _numbers_in_bytes(element_type: str) -> Sequence[tuple[float, ...]]:
-    """Return the numbers in each of the 256 bytes."""
+    """Return the numbers that each of the 256 byte values holds."""
     numbers = all_numbers(element_type)
     is_packed = element_type == "float4e2m1"
     return [
@@ -83,7 +83,7 @@ def _numbers_in_bytes(element_type: str) -> Sequence[tuple[float, ...]]:
 
 @cache
 def all_numbers(element_type: str) -> tuple[float, ...]:
-    """Return the number of each bit pattern of a type."""
+    """Return the numbers of a type, ordered by bit pattern."""
     codes = range(1 << ELEMENT_BITS[element_type])
     if element_type == "bfloat16":
         return struct.unpack(

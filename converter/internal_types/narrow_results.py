@@ -1,4 +1,4 @@
-"""Results of nodes that compute in a wider type than their own: rounded to the values of their type."""
+"""Restriction of the results of nodes that compute in a wider type to the values of the narrow type."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -15,7 +15,7 @@ from opshift.model.tensors import PACKED_BITS, packed_range
 from opshift.registry.models import OperatorVersion
 
 EXACT_SOURCES = frozenset({*INTEGER_BITS, *PACKED_BITS, "bool"})
-"""Types with one result of a Cast to narrow integers; runtimes differ in how they round others."""
+"""Types whose Cast to narrow integers has one result; runtimes round other types differently."""
 
 ROUNDED_DIRECTLY = frozenset({"float16", "float", "double"})
 """Floating-point types that all versions of Round accept."""
@@ -40,11 +40,11 @@ class Widening(FrozenRecord):
     """Types to replace in a model.
 
     Attributes:
-        wider: wider types by narrow types.
+        wider: wider type of each narrow type.
         sources: types whose Cast to narrow integers is replaced. Floats are rounded to the nearest integer,
             ties to even, before the high bits are dropped: Cast does not state this, but ONNX's pages about
             types of 4 and 2 bits do. onnx.reference truncates, and onnxruntime rounds ties away from zero.
-        remedy: what to do if a node prevents the replacement.
+        remedy: advice in the error if a node prevents the replacement.
     """
 
     wider: Mapping[str, str]
@@ -53,7 +53,7 @@ class Widening(FrozenRecord):
 
     @property
     def has_floats(self) -> bool:
-        """Whether there are types that are computed in."""
+        """Whether floating-point types are replaced whose arithmetic has to be rounded."""
         return not FORMATS.keys().isdisjoint(self.wider)
 
     def require_known_use(self, node: Node, operator: OperatorVersion | None, narrow: str) -> None:
@@ -69,7 +69,7 @@ class Widening(FrozenRecord):
             raise CannotConvert(reason, "type.narrow-integer", subject=narrow, remedy=self.remedy)
 
     def restrict_cast(self, copy: NodeProto, source: str, result: str, writer: NodeWriter) -> None:
-        """Restrict the result of the Cast or CastLike that was written last."""
+        """Restrict the last written Cast or CastLike to the values of the narrow type `result`."""
         is_integer = result in PACKED_BITS
         if source not in (self.sources if is_integer else NUMERIC_SOURCES) or result == "float8e8m0":
             reason = f"runtimes round a Cast from {source} to {result} differently"
@@ -94,13 +94,13 @@ class Widening(FrozenRecord):
         writer.emit("Cast", [emit_low_bits(integer, result, writer)], name, to=BY_NAME[wide].number)
 
     def restrict_quantized(self, copy: NodeProto, result: str, writer: NodeWriter) -> None:
-        """Restrict the narrow integers of the QuantizeLinear that was written last."""
+        """Clip the last written QuantizeLinear to the range of the narrow integer type `result`."""
         name, values = _rename_output(copy, 0, writer), packed_range(result)
         bounds = [writer.constant(self.wider[result], (), each) for each in (values[0], values[-1])]
         writer.emit("Clip", [copy.output[0], *bounds], name)
 
     def round_output(self, copy: NodeProto, position: int, result: str, writer: NodeWriter) -> None:
-        """Round an output of the node that was written last, which computes in the wider type."""
+        """Round an output of the last written node, which computes in the wider type."""
         name = _rename_output(copy, position, writer)
         emit_rounded(copy.output[position], result, self.wider[result], name, writer, saturates=False)
 
@@ -109,13 +109,13 @@ def _rename_output(copy: NodeProto, position: int, writer: NodeWriter) -> str:
     """Give an output of a node a new name, and return the old one."""
     name = copy.output[position]
     copy.output[position] = writer.names.fresh(name)
-    if copy.name == name:  # tract names the unnamed node with the old output after it
+    if copy.name == name:  # tract names the next node, which is unnamed, after its output `name`
         copy.name = copy.output[position]
     return name
 
 
 def emit_low_bits(value: str, element_type: str, writer: NodeWriter) -> str:
-    """Emit the number with the low bits of an int32 value."""
+    """Emit nodes that wrap an int32 value to a narrow integer type: its low bits remain."""
     values = packed_range(element_type)
     shifted = writer.emit("Sub", [value, writer.constant("int32", (), values[0])])
     low = writer.emit("Mod", [shifted, writer.constant("int32", (), len(values))])
@@ -125,7 +125,7 @@ def emit_low_bits(value: str, element_type: str, writer: NodeWriter) -> str:
 def emit_rounded(
     value: str, element_type: str, wide: str, output: str, writer: NodeWriter, *, saturates: bool
 ) -> None:
-    """Emit the nodes that round a float value, half to even, and return it as the wide type.
+    """Emit nodes that round a float value to a narrow type, half to even, and cast it to the wide type.
 
     Args:
         value: name of the value.
@@ -137,7 +137,7 @@ def emit_rounded(
     """
     kind = FORMATS[element_type]
     steps = [_round_significand]
-    if element_type != "bfloat16":  # the arithmetic overflows to infinity like bfloat16
+    if element_type != "bfloat16":  # float arithmetic overflows to infinity, as bfloat16 does
         steps.append(_saturate if saturates or element_type == "float4e2m1" else _overflow)
     if not kind.has_negative_zero:
         steps.append(_clear_sign_of_zero)
@@ -159,7 +159,7 @@ def _round_significand(value: str, kind: FloatFormat, writer: NodeWriter) -> str
     logarithm = writer.emit("Log", [writer.emit("Abs", [value])])
     exponent = writer.emit("Floor", [writer.emit("Mul", [logarithm, scalar(1 / math.log(2))])])
     integer = writer.emit("Cast", [exponent], to=BY_NAME["int32"].number)
-    # also for the infinite exponents of zero and infinity, which become any integer
+    # the exponents of zero and infinity are infinite: Cast turns them into any integer, which Clip bounds
     bounds = [scalar(each, "int32") for each in (kind.least, kind.greatest)]
     position = writer.emit("Sub", [writer.emit("Clip", [integer, *bounds]), scalar(kind.least, "int32")])
     exponents = range(kind.least, kind.greatest + 1)

@@ -11,7 +11,7 @@ class NodeWriter:
     """Writer of nodes with unused names.
 
     Attributes:
-        result: message that receives the nodes.
+        result: graph or function that receives the nodes.
         names: generator of the names.
     """
 
@@ -35,7 +35,7 @@ class NodeWriter:
         return name
 
     def shared_constant(self, element_type: str, values: tuple[float, ...]) -> str:
-        """Return the output of one Constant node for all equal lists of values."""
+        """Return the output of a Constant node that all calls with equal arguments share."""
         if (element_type, values) not in self._shared:
             self._shared[element_type, values] = self.constant(element_type, (len(values),), *values)
         return self._shared[element_type, values]

@@ -1,4 +1,4 @@
-"""Plans for a model that the first plan refuses: without types that the target lacks."""
+"""Second plan for a model that the first plan refuses, without types that the target lacks."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -34,9 +34,9 @@ REMEDY = "convert to opset 21 or later, or use integers of 8 bits"
 def replan(
     model: ModelProto, plan: Plan, options: Options, make_plan: Callable[[ModelProto, Options], Plan]
 ) -> tuple[ModelProto, Plan]:
-    """Return a copy of a refused model that the target can express better, with its plan.
+    """Replace narrow integers, then sequences, in a copy of a refused model, and plan each copy.
 
-    If there is none, return the arguments. Refusals that remain contain the reasons.
+    Return the model and plan with the fewest refusals. Refusals that remain say why a replacement failed.
     """
     reasons: dict[str, CannotConvert] = {}
     allowances = Allowances(options.allow)
@@ -46,7 +46,7 @@ def replan(
         (replace_all_sequences, SEQUENCES_REPLACED),
     ):
         copy, found = replace_types(model, options.registry)
-        # with sequences in the target, the reasons of the plan are the specific ones
+        # if the target has sequences, the plan's own reasons are more specific
         if replace_types is replace_narrow_integers or _lacks_sequences(options):
             reasons |= found
         new = plan if copy is None else make_plan(copy, options)
@@ -62,7 +62,7 @@ def replan(
             subject = error.subject or error.reason
             each = replace(each, reason=error.reason, remedy=error.remedy, code=error.code, subject=subject)
         refusals.append(each)
-    # The first one becomes the message: a node that prevents a replacement.
+    # The first refusal becomes the message: nodes that prevent a replacement come first.
     refusals.sort(key=lambda each: each.place not in reasons)
     return model, replace(plan, refusals=tuple(refusals))
 
@@ -74,7 +74,7 @@ def _lacks_sequences(options: Options) -> bool:
 def replace_narrow_integers(
     model: ModelProto, registry: Registry
 ) -> tuple[ModelProto | None, dict[str, CannotConvert]]:
-    """Return a copy of a model without narrow integers, or the reasons against it by the places of nodes."""
+    """Return a copy of a model without narrow integers, or `None` and the reasons against it, by place."""
     values = (value for graph in root_graphs(model) for value in (*graph.input, *graph.output))
     found = types_in_model(model, registry).among(WIDER.keys(), 1)
     if not found or any(_is_narrow(value.type) for value in values):

@@ -1,4 +1,4 @@
-"""Sequence operators, as operators on the tensors of the sequences."""
+"""Replacement of sequence operators by operators on the tensors of the sequences."""
 
 from collections.abc import Sequence
 
@@ -12,17 +12,17 @@ from opshift.model.errors import CannotConvert, UnknownShape
 from opshift.model.messages import NodeProto
 from opshift.model.node import Node, Tensor
 
-INVALID = "correct the model, which fails in every run"
+INVALID = "correct the model: this node fails in every run"
 
 
 def construct(proto: NodeProto, out: SequencePass) -> None:
-    """Set the tensors of SequenceConstruct or SequenceEmpty."""
+    """Set the tensors of the output of SequenceConstruct or SequenceEmpty."""
     node = Node.from_proto(proto)
     out.set_sequence(node.output(0), map(out.element, node.inputs))
 
 
 def insert(proto: NodeProto, out: SequencePass) -> None:
-    """Set the tensors of SequenceInsert."""
+    """Set the tensors of the output of SequenceInsert."""
     node = Node.from_proto(proto)
     tensors = out.tensors(node.inputs[0])
     position = _position(node, 2, len(tensors), len(tensors) + 1, out)
@@ -30,7 +30,7 @@ def insert(proto: NodeProto, out: SequencePass) -> None:
 
 
 def erase(proto: NodeProto, out: SequencePass) -> None:
-    """Set the tensors of SequenceErase."""
+    """Set the tensors of the output of SequenceErase."""
     node = Node.from_proto(proto)
     tensors = out.tensors(node.inputs[0])
     position = _position(node, 1, -1, len(tensors), out)
@@ -53,7 +53,7 @@ def select(proto: NodeProto, out: SequencePass) -> None:
 
 
 def identity(proto: NodeProto, out: SequencePass) -> None:
-    """Remove an Identity of a sequence."""
+    """Remove an Identity of a sequence; keep an Identity of another value."""
     node = Node.from_proto(proto)
     if node.inputs[0] in out.stacks:
         out.set_stack(node.output(0), out.stacks[node.inputs[0]])
@@ -64,7 +64,7 @@ def identity(proto: NodeProto, out: SequencePass) -> None:
 
 
 def count(proto: NodeProto, out: SequencePass) -> None:
-    """Replace SequenceLength by a constant, or by the size of a stack."""
+    """Replace SequenceLength by a constant, or by the first dimension of a stack."""
     node = Node.from_proto(proto)
     if node.inputs[0] in out.stacks:
         rewrite_sequence_length(proto, out.stacks[node.inputs[0]], out)
@@ -95,13 +95,13 @@ def stack(
     outputs: Sequence[str] = (),
     origin: NodeProto | None = None,
 ) -> str:
-    """Add the concatenation of tensors along a new axis."""
+    """Add nodes that concatenate tensors along a new axis, and return the result."""
     wide = [out.emit("Unsqueeze", [tensor], axes=[axis]) for tensor in tensors]
     return out.emit("Concat", wide, outputs, origin=origin, axis=axis)
 
 
 def split(proto: NodeProto, out: SequencePass) -> None:
-    """Replace SplitToSequence by Split, and by Squeeze if the pieces lose the dimension."""
+    """Replace SplitToSequence by Split, with Squeeze after it if the pieces lose the dimension."""
     node = Node.from_proto(proto)
     sequence, axis = node.output(0), node.attribute("axis", 0)
     lengths = _lengths(node, axis, out)
@@ -138,7 +138,7 @@ def _lengths(node: Node, axis: int, out: SequencePass) -> Sequence[int]:
 
 
 def _position(node: Node, index: int, default: int, end: int, out: SequencePass) -> int:
-    """Return the nonnegative position below `end` in an input of a node; negative ones count from the end."""
+    """Return the position in an input of a node, from 0 to `end` - 1; a negative one counts from the end."""
     sequence, name, position = node.inputs[0], node.input(index), default
     length = len(out.tensors(sequence))
     if name:
@@ -164,6 +164,6 @@ def _constant(name: str, meaning: str, out: SequencePass) -> Tensor:
 
 
 def _have_equal_shapes(tensors: Tensors, out: SequencePass) -> bool:
-    """Whether all shapes are known and equal."""
+    """Return whether all shapes are known and equal."""
     shapes = {out.scope.shape(tensor) for tensor in tensors}
     return len(shapes) == 1 and all(shape is not None and None not in shape for shape in shapes)

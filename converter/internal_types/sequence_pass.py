@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -47,7 +48,7 @@ class Stack(NamedTuple):
 
 
 MAX_WORK = 1 << 20
-"""Maximum total length of the sequences and iterations of a model: unrolled loops multiply them."""
+"""Maximum of `Context.work`, because unrolled loops multiply the nodes and sequences of a model."""
 
 REMEDY = (
     "work on the tensors themselves, with Split and Concat, or convert to opset 13 or later "
@@ -61,10 +62,11 @@ class Context:
 
     Attributes:
         operators: functions that replace the nodes of operators of the default domain.
-        allowances: what the caller allows.
+        allowances: deviations that the caller allows.
         fresh_names: generator of new names.
-        work: total length of sequences and iterations so far.
+        work: total length of the sequences, and cost of the iterations, so far.
         sequence_count: number of sequences so far.
+        unknown_shapes: causes of the unknown shapes, without advice to infer shapes: the passes infer none.
     """
 
     operators: Mapping[str, Callable[[NodeProto, SequencePass], None]]
@@ -72,9 +74,10 @@ class Context:
     fresh_names: FreshNames = field(default_factory=FreshNames)
     work: int = 0
     sequence_count: int = 0
+    unknown_shapes: UnknownShapes = field(default_factory=partial(UnknownShapes, ""))
 
     def spend(self, length: int) -> None:
-        """Count the length of a sequence or an iteration; refuse the node if the total is too large."""
+        """Add the length of a sequence or the cost of an iteration; refuse the node above `MAX_WORK`."""
         self.work += length
         if self.work > MAX_WORK:
             reason = f"the sequences of the model contain more than {MAX_WORK:,} tensors"
@@ -85,12 +88,12 @@ class SequencePass:
     """Pass over a graph or function.
 
     Attributes:
-        scope: facts about values before the pass, and about those that it adds.
+        scope: facts about the original values, and about values that the pass adds.
         names: number of definitions of each name in the outermost graph and its subgraphs.
         node_names: names of the nodes, which copies of unrolled nodes must not repeat.
-        result: message that receives the new nodes.
-        sequences: tensors of each sequence, also of the enclosing graphs.
-        stacks: likewise, the sequences whose number of tensors is known only at run time.
+        result: graph or function that receives the new nodes.
+        sequences: tensors of each sequence, by name, also in enclosing graphs.
+        stacks: stack of each sequence whose length is known only at run time, also in enclosing graphs.
         reasons: reasons why nodes cannot be replaced, by place.
     """
 
@@ -124,8 +127,7 @@ class SequencePass:
                 self._replace(proto)
             except CannotConvert as error:
                 if isinstance(error, UnknownShape):
-                    # without advice to infer shapes, which this pass does not use
-                    error.remedy = UnknownShapes("").remedy(error, self.scope)
+                    error.remedy = self.context.unknown_shapes.remedy(error, self.scope)
                 self.reasons.setdefault(self.label_of(proto), error)
 
     def write_to(self, container: ContainerProto) -> None:
@@ -176,11 +178,11 @@ class SequencePass:
         self.stacks[name] = stack
 
     def element(self, name: str) -> str:
-        """Return a name for a tensor that subgraphs can read: none of them defines it again."""
+        """Return a name under which subgraphs can read a tensor: no subgraph defines the same name."""
         return name if self.names[name] <= 1 else self.emit("Identity", [name])
 
     def require_at_most(self, count: int, added: str) -> None:
-        """Refuse to replace a node by more than the limit, unless the caller allows it."""
+        """Refuse more than `MAX_NODES` added nodes, tensors or iterations, unless the caller allows it."""
         require_at_most(count, MAX_NODES, added, self.context.allowances)
 
     def fresh(self, hint: str) -> str:
@@ -198,8 +200,8 @@ class SequencePass:
     ) -> str:
         """Add a node and return its first output, by default a new value.
 
-        Lists in `attributes` become inputs since the opset at which the operators have them as inputs. The
-        replacement of `origin` inherits its name, doc string and metadata.
+        A list in `attributes` becomes an input at opsets where the operator has such an input. The new node
+        inherits the name, doc string and metadata of `origin`.
         """
         inputs, outputs = [*inputs], outputs or [self.fresh(op_type.lower())]
         has_inputs = (

@@ -1,8 +1,8 @@
-"""Sequences that stay inside of a model, as the tensors that they contain.
+"""Replacement of sequences that stay inside of a model by the tensors that they contain.
 
 A pass over the nodes follows each sequence as a list of tensors. Sequence operators become operators on these
-tensors, subgraphs pass the tensors, and loops with a constant number of iterations are unrolled if the number
-of tensors changes in them. The pass replaces all sequences, or none.
+tensors, and subgraphs pass the tensors. A loop that changes the number of tensors is unrolled if the number
+of its iterations is constant. The pass replaces all sequences, or none.
 """
 
 from collections import Counter
@@ -38,11 +38,11 @@ from opshift.registry.registry import Registry
 from opshift.rewriting.allowances import Allowances
 
 ITERATION_WORK, BYTES_PER_WORK = 256, 64
-"""Work of an unrolled iteration: a constant, and the size of the body."""
+"""Work for each copy of a body: ITERATION_WORK, plus the size of the body / BYTES_PER_WORK."""
 
 
 def rewrite_if(proto: NodeProto, out: SequencePass) -> None:
-    """Return the tensors of sequences from both branches."""
+    """Let both branches of an If return the tensors of sequences in place of the sequences."""
     _require_graphs(proto, 2, 0, len(proto.output))
     copy, branches = out.copy_node(proto)
     lengths = []
@@ -93,7 +93,7 @@ def rewrite_sequence_map(proto: NodeProto, out: SequencePass) -> None:
 
 
 def _require_graphs(proto: NodeProto, count: int, inputs: int, outputs: int) -> None:
-    """Require the number of subgraphs of a node, with this number of inputs and at least these outputs."""
+    """Refuse a node without `count` subgraphs that have `inputs` inputs and at least `outputs` outputs."""
     graphs = [*graphs_of(proto)]
     if len(graphs) != count or any(
         len(each.input) != inputs or len(each.output) < outputs for each in graphs
@@ -144,7 +144,7 @@ def _carry_tensors(proto: NodeProto, out: SequencePass, *, may_stack: bool) -> d
 
 
 def _iteration_count(loop: Node, out: SequencePass) -> int | None:
-    """Return the number of iterations of a Loop if it is constant and no condition ends the loop earlier."""
+    """Return the trip count that the first two inputs of a Loop set; `None` if they are not constant."""
     limit = out.scope.constant(loop.input(0)) if loop.input(0) else None
     condition = out.scope.constant(loop.input(1)) if loop.input(1) else Tensor("bool", (), (True,))
     if limit is None or condition is None or limit.element_type != "int64" or len(limit.values) != 1:
@@ -223,7 +223,7 @@ def _inline(
 
 
 def _return_tensors(inner: SequencePass, graph: GraphProto) -> list[int | None]:
-    """Return tensors from a subgraph; return the number of tensors of each sequence, `None` for a tensor."""
+    """Replace sequence outputs of a subgraph by tensors; return their number by output, `None` for others."""
     lengths: list[int | None] = []
     declared = [deepcopy(value) for value in graph.output]
     del graph.output[:]
@@ -239,7 +239,7 @@ def _return_tensors(inner: SequencePass, graph: GraphProto) -> list[int | None]:
 
 
 def _declare(tensor: ValueInfoProto, inferred: str | None, sequence: ValueInfoProto) -> str | None:
-    """Write and return the element type of a tensor: the inferred one, or that of the declared sequence."""
+    """Write and return the element type of a tensor: the inferred type, else the type in the sequence."""
     kind = BY_NUMBER.get(sequence.type.sequence_type.elem_type.tensor_type.elem_type)
     kind = BY_NAME.get(inferred or "", kind)
     if kind is None:
@@ -306,7 +306,7 @@ SEQUENCE_OPERATORS = {name for name in OPERATORS if "Sequence" in name}
 def replace_sequences(
     model: ModelProto, registry: Registry, allowances: Allowances
 ) -> tuple[ModelProto | None, dict[str, CannotConvert]]:
-    """Return a copy of a model without sequences, or the reasons against it by the places of the nodes."""
+    """Return a copy of a model without sequences, or `None` and the reasons against it, by place."""
     containers: list[ContainerProto] = [*root_graphs(model), *model.functions]
     if SEQUENCE_OPERATORS.isdisjoint(node.op_type for node in nested_nodes(*containers)):
         return None, {}

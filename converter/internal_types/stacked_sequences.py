@@ -1,6 +1,6 @@
-"""Sequences to which each iteration of a Loop appends a tensor, as scan outputs of the Loop.
+"""Replacement of sequences to which each iteration of a Loop appends a tensor by scan outputs.
 
-A scan output stacks the tensors, so all of them must have the same shape. That is certain if the shape is
+A scan output stacks the tensors, so all of them must have the same shape. This is certain if the shape is
 known, or if the sequence is concatenated along a new axis, which fails for different shapes.
 """
 
@@ -16,7 +16,7 @@ from opshift.model.types import Shape
 
 
 class Appended(NamedTuple):
-    """Tensor that a Loop body appends to a sequence, and the names of the results.
+    """Tensor that a Loop body appends to a sequence, and the sequence inside and outside of the body.
 
     Attributes:
         tensor: tensor of the body.
@@ -32,11 +32,11 @@ class Appended(NamedTuple):
 def appended_tensors(loop: NodeProto, given: Sequence[Tensors | None]) -> list[Appended]:
     """Return the tensors that each iteration appends to initially empty sequences.
 
-    `given` has the tensors of the sequences among the inputs of the body.
+    `given` has the tensors of each input of the body, or `None` if it is not a sequence.
     """
     found: list[Appended] = []
     (body,) = graphs_of(loop)
-    # scan outputs are the last ones, so an output may not be omitted
+    # scan outputs come last, so the Loop has to list all outputs
     if len(loop.output) != len(body.output) - 1:
         return found
     returned_names = [value.name for value in body.output]
@@ -51,7 +51,7 @@ def appended_tensors(loop: NodeProto, given: Sequence[Tensors | None]) -> list[A
 
 
 def _appended_tensor(body: GraphProto, received: str, returned: str) -> str | None:
-    """Return the tensor, if the only use of a sequence in a body is to return it with a tensor at its end."""
+    """Return the tensor that a body appends to a sequence; `None` if the body uses the sequence otherwise."""
     readers = [node for node in body.node if received in node.input or _captures(node, (received, returned))]
     if len(readers) != 1 or any(returned in node.input for node in body.node):
         return None
@@ -80,7 +80,7 @@ def require_equal_shapes(appended: Appended, inner: SequencePass, out: SequenceP
 
 
 def concatenate_stack(proto: NodeProto, stack: Stack, out: SequencePass) -> None:
-    """Replace ConcatFromSequence by Transpose, and by Reshape if no axis is new."""
+    """Replace ConcatFromSequence by Transpose, with Reshape after it if no axis is new."""
     node = Node.from_proto(proto)
     axis, shape = node.attribute("axis", 0), stack.shape
     is_new = node.attribute("new_axis", 0)
@@ -102,16 +102,16 @@ def concatenate_stack(proto: NodeProto, stack: Stack, out: SequencePass) -> None
 
 
 def rewrite_sequence_length(proto: NodeProto, stack: Stack, out: SequencePass) -> None:
-    """Replace SequenceLength by the size of the first dimension."""
+    """Replace SequenceLength by the size of the stack's first dimension."""
     sizes = out.emit("Shape", [stack.tensor])
     out.emit("Gather", [sizes, out.constant(Tensor("int64", (), (0,)))], proto.output, origin=proto, axis=0)
 
 
 def select_from_stack(proto: NodeProto, stack: Stack, out: SequencePass) -> None:
-    """Replace SequenceAt by Gather."""
+    """Replace SequenceAt by Gather from the stack."""
     out.emit("Gather", [stack.tensor, proto.input[1]], proto.output, origin=proto, axis=0)
 
 
 def _is_static(shape: Shape | None) -> bool:
-    """Whether all sizes are known, and Reshape to them is unambiguous."""
+    """Return whether all sizes are known and not 0: Reshape would replace a 0 by a size of its input."""
     return shape is not None and None not in shape and 0 not in shape

@@ -1,4 +1,4 @@
-"""Types and tensors of narrow element types, in wider types with the same values."""
+"""Conversion of types and tensors from narrow element types to wider ones with the same values."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from opshift.model.tensors import PACKED_BITS, element_count, unpacked_bytes
 
 
 def type_numbers(wider: Mapping[str, str]) -> dict[int, int]:
-    """Return the type number of each wider type by that of the narrow type."""
+    """Map the number of each narrow type in `TensorProto.DataType` to the number of its wider type."""
     return {BY_NAME[name].number: BY_NAME[wide].number for name, wide in wider.items()}
 
 
@@ -26,7 +26,7 @@ def widen_tensor(tensor: TensorProto, numbers: Mapping[int, int]) -> bool:
 
 
 def _widened(tensor: TensorProto, number: int) -> bytes | None:
-    """Return the elements in the type with a number; `None` for external data and invalid dimensions."""
+    """Return `raw_data` in the type with this number; `None` for external data or invalid dimensions."""
     name, wide = BY_NUMBER[tensor.data_type].name, BY_NUMBER[number].name
     if name in PACKED_BITS:
         return unpacked_bytes(tensor)
@@ -41,7 +41,7 @@ def _widened(tensor: TensorProto, number: int) -> bytes | None:
 
 
 def widen_type(value_type: TypeProto, numbers: Mapping[int, int]) -> None:
-    """Replace narrow types in a type."""
+    """Replace the narrow element types in a TypeProto."""
     kind = value_type.WhichOneof("value")
     if kind in ("tensor_type", "sparse_tensor_type"):
         tensor = getattr(value_type, kind)

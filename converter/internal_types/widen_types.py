@@ -40,7 +40,7 @@ from opshift.rewriting.validation import validate_node
 from opshift.rewriting.workspace import FreshNames
 
 MAX_INDICES = 1 << 20
-"""Maximum number of constant indices that repeat the scales of blocks."""
+"""Maximum size of a dimension with blocks: a constant has the index of the block of each element."""
 
 
 def types_in_model(model: ModelProto, registry: Registry) -> ElementTypes:
@@ -55,7 +55,7 @@ def types_in_model(model: ModelProto, registry: Registry) -> ElementTypes:
 def widen_types(
     model: ModelProto, registry: Registry, widening: Widening
 ) -> tuple[ModelProto | None, dict[str, CannotConvert]]:
-    """Return a copy of a model without narrow types, or the reasons against it by the places of nodes."""
+    """Return a copy of a model without narrow types, or `None` and the reasons against it, by place."""
     names, copy, reasons = FreshNames(), deepcopy(model), dict[str, CannotConvert]()
     names.avoid(*root_graphs(model), *model.functions)
     for scope, container, path in root_scopes(model, copy, registry):
@@ -64,7 +64,7 @@ def widen_types(
 
 
 class _Pass:
-    """Pass over the copy of a graph or function; `scope` is that of the original."""
+    """Pass over the copy of a graph or function; `scope` belongs to the original."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class _Pass:
             self._emit(Node.from_proto(proto), copy, operator)
 
     def _emit(self, node: Node, copy: NodeProto, operator: OperatorVersion) -> None:
-        """Add the copy, and restrict its results to the values of narrow types."""
+        """Add the copy of a node, and nodes that restrict its results to the values of narrow types."""
         if quantizes_floats(node, self._scope, self._widening):
             validate_node(node, operator)
             emit_quantization(node, self._scope, self._widening, self._writer)
@@ -175,7 +175,7 @@ class _Pass:
 
 
 def emit_unpacked(tensor: TensorProto, wider: Mapping[str, str], writer: NodeWriter) -> None:
-    """Add the nodes that decode an external tensor, and turn it into one of unsigned integers."""
+    """Turn an external tensor into one of unsigned integers, and add nodes that decode these."""
     element_type, dims, name = BY_NUMBER[tensor.data_type].name, tuple(tensor.dims), tensor.name
     tensor.name = writer.names.fresh(f"{name}_packed")
     bits, wide = ELEMENT_BITS[element_type], wider[element_type]
@@ -193,7 +193,7 @@ def emit_unpacked(tensor: TensorProto, wider: Mapping[str, str], writer: NodeWri
 
 
 def _emit_unpacked_integers(packed: str, element_type: str, dims: tuple[int, ...], writer: NodeWriter) -> str:
-    """Emit the integers in packed bytes."""
+    """Emit nodes that unpack narrow integers from bytes in an int32 tensor."""
     column = writer.emit("Reshape", [packed, writer.constant("int64", (2,), -1, 1)])
     divisors = [1 << shift for shift in range(0, 8, PACKED_BITS[element_type])]
     rows = writer.emit("Div", [column, writer.constant("int32", (len(divisors),), *divisors)])
@@ -204,7 +204,7 @@ def _emit_unpacked_integers(packed: str, element_type: str, dims: tuple[int, ...
 
 
 def quantizes_floats(node: Node, scope: Scope, widening: Widening) -> bool:
-    """Return whether a node converts from or to narrow floats that are replaced."""
+    """Return whether a node quantizes to, or dequantizes from or to, narrow floats that are replaced."""
     if node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
         return False
     names = node.outputs if node.op_type == "QuantizeLinear" else (node.inputs[0], *node.outputs)

@@ -1,1 +1,1 @@
-"""Choose the IR version and rewrite what it cannot express."""
+"""Choose the IR version, and rewrite the features that it lacks."""

@@ -1,10 +1,10 @@
 """Choice of the IR version of a converted model.
 
-For a release or runtime, it is at most the version that it supports. For opsets alone, it is raised if the
-first ONNX release with a raised opset has a newer IR version. If the default domain is lowered, it is lowered
-to the IR version of the first ONNX release with all opsets of the result, or to the nearest version that
-expresses the model without loss. Otherwise it does not change: an unchanged default domain may need the IR
-version that the model has, and no ONNX release has a private domain.
+If the target is a release or runtime, the IR version is at most the newest that the target supports. For
+opsets alone, the IR version is raised if the first ONNX release with a raised opset has a newer IR version.
+If the default domain is lowered, the IR version is lowered to that of the first ONNX release with all opsets
+of the result, or to the nearest version that expresses the model without loss. Otherwise it does not change:
+an unchanged default domain may need the model's IR version, and no ONNX release has a private domain.
 """
 
 from collections.abc import Collection, Mapping
@@ -33,14 +33,14 @@ def plan_ir_change(
     """Return the IR version of a model after its conversion, with the rewrites that it requires.
 
     `imports` are the opsets before the conversion; `operators` are the domain and op_type of every node, and
-    `graph` is the plan of the main graph if unread initializers are removed. `freed` is the result of
-    `freed_initializers`. Each use of an allowance is recorded.
+    `graph` is the plan of the main graph; `None` if unread initializers remain. `freed` is the result of
+    `freed_initializers`. Each use of an allowance is recorded in `allowances`.
     """
     before = model.ir_version
     requested, is_strict = _requested_version(before, imports, options.target, options.registry.releases)
     if requested >= before:
         if requested < FIRST_IR_WITH_STANDALONE_INITIALIZERS:
-            freed = frozenset()  # an import that was removed would have required a newer version
+            freed = frozenset()  # computed with a removed import, which would have required a newer version
         return IrChange(before, requested, freed_initializers=freed)
     from opshift.converter.ir_version.lower import plan_lowering  # most conversions do not need it
 
@@ -54,7 +54,7 @@ def freed_initializers(
     """Return the initializers that stop being inputs of the main graph.
 
     Below IR version 4, every initializer has to be an input, and runtimes treat all of them as constants.
-    Later, such an input is a default value that callers may override: without this rewrite, runtimes could
+    Since IR version 4, callers may override such an input: without this rewrite, runtimes could
     not fold or fuse any node that depends on a weight.
     """
     before = model.ir_version
@@ -87,7 +87,7 @@ def _requested_version(
 def _lowers_default_domain(
     imports: Mapping[str, int], final_opsets: Mapping[str, int], releases: Releases
 ) -> bool:
-    """Whether the opset of the default domain is lowered, or of an ONNX domain in a model without it."""
+    """Return whether the default domain is lowered, or, in a model without it, another domain of ONNX."""
     domains = [DEFAULT_DOMAIN] if DEFAULT_DOMAIN in imports else imports
     lowered = [domain for domain in domains if final_opsets[domain] < imports[domain]]
     return any(releases.first_release_with(domain, final_opsets[domain]) for domain in lowered)

@@ -1,4 +1,4 @@
-"""Defaults of function attributes (IR version 9); in older versions, every call sets each attribute."""
+"""Rewrites of local functions for older IR versions: attribute defaults, inlining, value_info, overloads."""
 
 from collections.abc import Iterable, Iterator
 from graphlib import CycleError
@@ -16,7 +16,7 @@ from opshift.model.operator_ids import (
 
 
 def write_default_attributes(contents: Contents) -> None:
-    """Write the defaults into the calls that omit the attributes."""
+    """Write the defaults of attributes (IR version 9) into the calls that omit the attributes."""
     defaults = attribute_defaults(contents)
     for (_, call, *_), _ in contents.calls:
         present = {attribute.name for attribute in call.attribute}
@@ -40,7 +40,7 @@ FUNCTIONS_REMEDY = "inline the functions in the exporter"
 
 
 def with_inlining_obstacles(uses: Iterable[Use], contents: Contents) -> Iterator[Use]:
-    """Yield the uses of IR features, those of functions with the reason why calls cannot be inlined."""
+    """Yield the uses of IR features; a use of functions gets the reason why calls cannot be inlined."""
     obstacles = _inlining_obstacles(contents) if contents.functions else {}
     functions = {path: function_id(function) for path, function in contents.functions}
     for use in uses:
@@ -61,7 +61,7 @@ def _inlining_obstacles(contents: Contents) -> dict[LocalFunction, str]:
 
 
 def move_function_value_info(contents: Contents) -> None:
-    """Move every type to the main graph's value_info, with the name `domain::function/value`."""
+    """Move the value_info of every function to the main graph, with the name `domain::function/value`."""
     values = contents.model.graph.value_info
     for _, function in contents.functions:
         for value in function.value_info:

@@ -1,6 +1,6 @@
 """Metadata of graphs, nodes, values, tensors and functions (IR version 10).
 
-Models have metadata in all IR versions: the entries move there, with keys that name their origin.
+In older IR versions, only the model has metadata: entries move there, with keys that name their origin.
 """
 
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -12,7 +12,7 @@ from opshift.model.messages import ModelProto, StringStringEntryProto
 
 
 def move_to_model(contents: Contents) -> None:
-    """Move every entry to the model's metadata, with a key such as `graph, node 'conv1': namespace`."""
+    """Move all metadata to that of the model, with keys such as `graph, node 'conv1': namespace`."""
     _copy_to_model(contents.model, _take_metadata(contents))
 
 
@@ -30,9 +30,9 @@ def _take_metadata(contents: Contents) -> Iterator[tuple[str, Sequence[StringStr
 
 
 def _copy_to_model(model: ModelProto, groups: Iterable[tuple[str, Sequence[StringStringEntryProto]]]) -> None:
-    """Copy entries to the model's metadata, with their place in the key, and a number if it is in use.
+    """Copy entries to the model's metadata; the key gets their place, and a number if it is already in use.
 
-    The keys of the entries change, too: the caller removes the entries, and reading the copies takes longer.
+    The keys of the entries change, too: the caller removes the entries, and changing the copies takes longer.
     """
     metadata = model.metadata_props
     used_keys = {entry.key for entry in metadata}
@@ -49,7 +49,7 @@ def _copy_to_model(model: ModelProto, groups: Iterable[tuple[str, Sequence[Strin
 
 
 def _numbered(key: str, used_keys: Set[str], numbers: dict[str, int]) -> str:
-    """Return a used key with the first number that makes it unique; `numbers` has the last one by key."""
+    """Return a used key with the first number that makes it unique; `numbers` has the last number per key."""
     numbers[key] = next(
         number for number in count(numbers.get(key, 1) + 1) if f"{key} ({number})" not in used_keys
     )
@@ -57,7 +57,7 @@ def _numbered(key: str, used_keys: Set[str], numbers: dict[str, int]) -> str:
 
 
 def move_annotations(contents: Contents) -> None:
-    """Move every entry to the model's metadata, with keys like `graph, quantization of 'x': SCALE_TENSOR`."""
+    """Move all annotations to the model's metadata; keys: `graph, quantization of 'x': SCALE_TENSOR`."""
     groups = (
         (f"{path}, quantization of {each.tensor_name!r}", each.quant_parameter_tensor_names)
         for path, graph in contents.graphs

@@ -1,9 +1,9 @@
-"""Initializers: before IR version 4, each is the default of a graph input and stored in the model.
+"""Initializers and sparse tensors for older IR versions: before version 4, each initializer is a graph input.
 
-In the main graph, initializers become inputs after the existing ones. The inputs of a subgraph are those that
-its node passes, so that its initializers become Constant nodes. Before opset 9, Constant produces only
-floating-point tensors: other initializers move to the main graph, which subgraphs can read. If their name is
-not unique, they become the Cast of a double, or the Identity of an initializer with a new name.
+In the main graph, initializers become inputs after the existing ones. In a subgraph, whose inputs its node
+determines, they become Constant nodes. Before opset 9, Constant produces only floating-point tensors: other
+initializers move to the main graph, which subgraphs can read. If their name is not unique, the Cast of a
+double, or the Identity of an initializer with a new name, produces the value.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Data types of a plan: changes to nodes, graphs, functions, opset imports and the IR version.
 
-Restorations of recorded nodes are among them, because `reversible` imports pydantic and every conversion
-applies a plan.
+The types of restorations are here and not in `reversible`, which imports pydantic: every conversion imports
+this module.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 
 METADATA_KEY: Final = "opshift.reversible"
-"""Key in `ModelProto.metadata_props`."""
+"""Key of the conversion record in `ModelProto.metadata_props`."""
 
 
 class NodeChange(NamedTuple):
     """Rewrite of a node; `path` names its graph or function in messages.
 
-    Loops over all changes unpack them, which takes a fraction of the time of reading named fields.
+    Loops over all changes unpack the tuples, which takes a fraction of the time of reading named fields.
     """
 
     record: NodeRecord
@@ -67,7 +67,7 @@ class NodeChange(NamedTuple):
 
 
 class Restoration(NamedTuple):
-    """Original node that replaces its group, converted to the target if that differs from its opset.
+    """Original node that replaces its group of nodes, converted if the target differs from its opset.
 
     `operators` are labels of the group's nodes, in order.
     """
@@ -91,11 +91,11 @@ class Restorations:
         kept_groups: groups that stay in the model and in the record.
         removed: positions of nodes to be removed.
         dropped: names of constants and inner values to be removed.
-        restored_positions: positions of nodes in restored groups, which are not converted any more.
+        restored_positions: positions of nodes in restored groups, which need no other conversion.
         entries: entries of the new record, without digests.
-        constants: names of constants that conversions added and that may still exist.
+        constants: names of constants that this or an earlier conversion added.
         holders: first output of the node that holds a subgraph after the conversion, by the position of the
-            original holder and the attribute.
+            node that holds it before, and the name of the attribute.
         unrecorded: places of nodes that are too large for the record, so that they are not restored.
     """
 
@@ -121,11 +121,11 @@ class ContainerPlan:
     declarations: list[Value] = field(default_factory=list)
     """Computed values whose type and rank the converted graph declares."""
     cast_sources: Mapping[str, str] = field(default_factory=dict)
-    """Constants that a Cast produces where no initializer can, with the name of the value that it casts."""
+    """For each constant that a Cast has to produce, the name of the value to cast."""
     emits_graphs: bool = False
     """Whether new nodes contain new graphs."""
     has_constant_nodes: bool = False
-    """Whether the model has Constant nodes, which are changed in a way of their own."""
+    """Whether the model has Constant nodes: unread ones are removed, and replaced ones may lose names."""
     unread_inputs: set[str] = field(default_factory=set)
     """Inputs of changed nodes, here and in subgraphs, that the new nodes do not read."""
     payloads: Mapping[str, Payload] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class ContainerPlan:
     calls: list[tuple[int, str]] = field(default_factory=list)
     """Positions of calls to redirect, each with the name of the function copy to call."""
     reversal: Restorations = field(default_factory=Restorations)
-    """Nodes that earlier conversions replaced and this one restores, and the records that it adds."""
+    """Restorations of nodes that earlier conversions replaced, and the new entries of the record."""
 
     @property
     def constant_sizes(self) -> dict[str, int]:
@@ -159,7 +159,7 @@ class ContainerPlan:
 
     def losses(self) -> list[str]:
         """Return a sentence about each node that a reversible conversion does not record."""
-        reason = "is not restored by the conversion back: its subgraphs are too large to be recorded"
+        reason = "the conversion back cannot restore it: its subgraphs are too large to record"
         return [f"{place}: {reason}" for each in self.walk() for place in each.reversal.unrecorded]
 
     @property
@@ -172,8 +172,8 @@ class ContainerPlan:
 class FunctionCopy(FrozenRecord):
     """Copy of a function, specialized for some of its calls.
 
-    `index` and `function` are position and label of the function; `name` is that of the copy, in the same
-    domain.
+    `index` and `function` are the position and label of the original function; `name` is the name of the copy
+    in the same domain.
     """
 
     index: int
@@ -183,10 +183,10 @@ class FunctionCopy(FrozenRecord):
 
 
 class Lowering(NamedTuple):
-    """Rewrite of a model without a feature of `ir_versions.yaml`.
+    """Rewrite that removes a feature of `ir_versions.yaml` from a model.
 
-    A feature without `replacement` and `apply` can only be dropped, by `drop` if `allow` contains the
-    allowance. After a rewrite that moves nodes, the contents have to be collected again.
+    `apply` replaces the feature. `drop` drops it without replacement, if the caller allows `allowance`. With
+    `moves_nodes`, the `Contents` of the model have to be collected again after `apply`.
     """
 
     feature: str
@@ -200,8 +200,8 @@ class Lowering(NamedTuple):
 class IrChange(FrozenRecord):
     """A model's IR version before and after a conversion, and the rewrites that the change requires.
 
-    The lowerings have the order of their application. The caller allows to drop the features in `dropped`.
-    `freed_initializers` are initializers that stop being graph inputs, see `freed_initializers`.
+    `lowerings` are applied in order. Features in `dropped` are dropped, as the caller allows.
+    `freed_initializers` stop being graph inputs, see the function of this name.
     """
 
     before: int
@@ -229,7 +229,7 @@ class IrChange(FrozenRecord):
     def _freed(self) -> Iterator[str]:
         if count := len(self.freed_initializers):
             subject = "1 initializer is" if count == 1 else f"{count:,} initializers are"
-            yield f"{subject} not graph inputs any more, and callers cannot override them"
+            yield f"{subject} removed from the graph inputs, so callers cannot override them"
 
     def _describe(self, lowering: Lowering) -> str:
         meaning = ir_versions().meaning(lowering.feature)
@@ -257,8 +257,8 @@ class Plan(FrozenRecord):
     """Everything that a conversion does to a model, and everything that prevents it.
 
     Training plans alternate between the initialization and the algorithm of each `training_info`. Functions
-    have the order of the model. A plan with refusals is never applied. `concessions` are the inexact
-    conversions that were allowed: each kind with its reason.
+    have the order of the model. A plan with refusals is never applied. `concessions` has the kind and reason
+    of each allowed inexact conversion.
     """
 
     opsets: tuple[OpsetChange, ...]
@@ -289,7 +289,7 @@ class Plan(FrozenRecord):
     nodes_before: int | None = None
     """Number of nodes before element types were converted and constants folded, if that was requested."""
     recognition: Recognition | None = None
-    """Nodes that became nodes of other operators after the conversion, if the caller requests it."""
+    """Groups of nodes that one node replaced after the conversion, if the caller requests recognition."""
 
     def containers(self) -> Iterator[ContainerPlan]:
         """Yield the plan of every graph, subgraph, function and function copy."""
@@ -333,7 +333,7 @@ def plan_imports(
     )
     removed: dict[str, int] = {}
     if fold or changed or target.ir_version is not None or target.documented is not None:
-        # otherwise, the target is that of the model
+        # otherwise, the model's own opsets are the target
         final_opset = {**imports, **target.opsets}.get(DEFAULT_DOMAIN)
         others = {domain: opset for domain, opset in imports.items() if domain not in target.opsets}
         unknown = {
@@ -350,7 +350,7 @@ def plan_imports(
 
 
 def _is_known(domain: str, opset: int, default_opset: int | None, releases: Releases) -> bool:
-    """Return whether releases of ONNX with an opset of the default domain have that of another one."""
+    """Return whether an ONNX release up to `default_opset` has an opset of a domain, if it is of ONNX."""
     newest = releases.companion_of(domain, default_opset) if default_opset is not None else None
     return newest is None or opset <= newest
 

@@ -35,7 +35,7 @@ class NodeAnalysis:
     ) -> None:
         self.operators: set[tuple[str, str]] = set()
         self.unresolved: dict[tuple[str, str, int], ResolveError] = {}
-        """Errors of unknown operators, by domain, op_type and opset; the look-up is slow."""
+        """Errors of unknown operators, by domain, op_type and opset; cached, because the look-up is slow."""
         self.calls: list[tuple[int, CallSite]] = []
         self._model = model
         self._registry = options.registry
@@ -62,10 +62,10 @@ class NodeAnalysis:
         return self._routers[key]
 
     def _imports(self, opsets: Mapping[str, int]) -> Imports:
-        # Each new operator and container asks, and most models have one mapping.
+        # Cached: each new operator, graph and function needs it, and most models have one mapping of opsets.
         if self._last_imports[0] is not opsets:
             new = frozenset(opsets.items())
-            # Equal sets are the same object: comparing them takes long in a model that imports many domains.
+            # Equal sets become one object: comparing them takes long in a model that imports many domains.
             self._last_imports = opsets, self._known_imports.setdefault(new, new)
         return self._last_imports[1]
 
@@ -112,7 +112,7 @@ class NodeAnalysis:
         return self._element_types
 
     def _status(self, model_domain: str, op_type: str, scope: Scope) -> OperatorStatus:
-        """Return the status of an operator; `model_domain` is its domain as the node has it."""
+        """Return the status of an operator; `model_domain` is the field `domain` of its nodes."""
         domain = model_domain or DEFAULT_DOMAIN
         opset = scope.opsets.get(domain)
         if opset is None:

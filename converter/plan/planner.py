@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 
 
 CONSTANT = frozenset({("", "Constant"), (DEFAULT_DOMAIN, "Constant")})
-"""Operator of Constant nodes, with the domain as models write it."""
+"""Domain and op_type of Constant nodes; models write the default domain in two ways."""
 
 
 MAX_ROUNDS = 4
-"""Maximum number of plans of a model with functions; a round specializes the callers of the previous one."""
+"""Maximum number of planning rounds for a model with functions; each round specializes more."""
 
 
 class _ContainerPlans(NamedTuple):
@@ -67,7 +67,7 @@ class _ContainerPlans(NamedTuple):
 
 
 class Planner:
-    """Planner of one conversion, which does not modify the model."""
+    """Planner of one conversion; it does not modify the model."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class Planner:
             fold=self._options.fold,
         )
         imports = {domain: opset for domain, opset in imports.items() if domain not in changes.removed}
-        cleaned = None if self._history else found.graph  # the originals of a record read all initializers
+        cleaned = None if self._history else found.graph  # restored originals may read any initializer
         ir = plan_ir_change(self._model, imports, self._options, self._allowances, operators, cleaned, freed)
         if self._history:
             ir = self._history.plan_ir_change(ir, imports, self._options)
@@ -243,7 +243,7 @@ class Planner:
         if self._history:
             self._history.add_entries(found, surveyed, router)
         found.emits_graphs = workspace.emits_graphs
-        # Most changes share few rewrites: comparing these takes less time than visiting all operators.
+        # Many changes share a rewrite: visiting each rewrite once takes less time than visiting all changes.
         rewrites = {id(each): each for _, _, _, result in found.changes for each in (result.operators,)}
         domains = {operator.domain for each in rewrites.values() for operator in each}
         found.new_imports = {
@@ -293,7 +293,7 @@ class Planner:
 
 @reading_text()
 def plan_model(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[ModelProto, Plan]:
-    """Plan the conversion of a model, or of a prepared copy or one without types the target lacks."""
+    """Return the model to convert, which may be a changed copy, and the plan of its conversion."""
     require_graph(model)
     if options.target.limits:
         imports = opset_imports(model.opset_import, model.ir_version)
@@ -304,7 +304,7 @@ def plan_model(model: ModelProto, options: Options, *, owned: bool = False) -> t
 
 
 def _replan(model: ModelProto, plan: Plan, options: Options) -> tuple[ModelProto, Plan]:
-    """Return the plan of a copy without types that the target lacks, if it has fewer refusals."""
+    """Replace types that the target lacks in a copy, and plan again; return the plan with fewer refusals."""
     if not plan.refusals:
         return model, plan
     from opshift.converter.internal_types.replan import replan  # few models need it
@@ -359,7 +359,7 @@ def _plan(model: ModelProto, options: Options) -> Plan:
 
 
 def _plan_as_declared(model: ModelProto, options: Options) -> Plan:
-    """Plan a conversion with the declared shapes and those that inference finds."""
+    """Plan a conversion without the shapes that onnx infers."""
     history = None
     if options.reversible or any(each.key == METADATA_KEY for each in model.metadata_props):
         from opshift.converter.reversible.history import History  # most conversions do not need pydantic

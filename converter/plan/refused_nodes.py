@@ -26,7 +26,7 @@ INTERMEDIATE = "an intermediate value"
 """Text for a value that a step created: users do not know its name."""
 
 OTHER_TARGET = "choose another target"
-"""Remedy of an unknown size that no declaration makes known: only values that a step created have it."""
+"""Remedy for an unknown size of a value that a step created: no declaration in the model helps."""
 
 
 class RefusedNodes:

@@ -1,4 +1,4 @@
-"""Checks of a candidate: whether an operator replaces the matched nodes, with equal results in every run."""
+"""Check that an operator can replace matched nodes with equal results in every run."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from opshift.registry.registry import Registry
 from opshift.registry.steps import Allow
 
 MAX_PASSED_ELEMENTS = 64
-"""Maximum number of elements of an integer input if an expansion may depend on its value."""
+"""Maximum number of elements of a constant integer input whose value is passed to an expansion."""
 
 
 class Replacement(NamedTuple):
     """Node that replaces others.
 
     Attributes:
-        operator: its operator version.
-        position: position of the node that it replaces in place, which computed its first output.
+        operator: operator version of the node.
+        position: position of the matched node that computes the first output, which the new node replaces.
         inputs, outputs, attributes: content of the node.
         nodes: records of all nodes that it replaces.
-        removable: outputs of nodes that are removed if nothing reads them any more.
-        approximate: difference in rounding, a sentence; empty if the results are equal.
-        flattened: constants in place of inputs, which they have in one dimension, by position.
+        removable: outputs of nodes that are removed if nothing reads their outputs.
+        approximate: sentence about the difference in rounding; empty if the results are equal.
+        flattened: one-dimensional constants that replace inputs of the new node, by input position.
     """
 
     operator: OperatorVersion
@@ -54,11 +54,11 @@ class Rejected(Exception):
 
 
 class Expansions:
-    """Expansions of the calls in one model, which layers repeat."""
+    """Cache of the expansions for one model: its layers repeat the same calls."""
 
     def __init__(self, registry: Registry, allow: frozenset[Allow]) -> None:
         self.registry = registry
-        # Not the inexact conversions: an expansion proves that the nodes compute the same.
+        # No inexact conversions: an expansion has to prove that the nodes compute the same results.
         self.allow = allow & {"large"}
         self._graphs: dict[tuple[Call, int], ExactGraph | None] = {}
         self._shapes: dict[Call, Shape | None] = {}
@@ -71,7 +71,7 @@ class Expansions:
         return self._graphs[key]
 
     def shape(self, call: Call) -> Shape | None:
-        """Return the shape of the first output of a call, with the numbers of unknown sizes in its inputs."""
+        """Return the shape of a call's first output; unknown sizes are negative numbers, as in the inputs."""
         if call not in self._shapes:
             model = call.model()
             scope = next(root_scopes(model, model, self.registry))[0]
@@ -97,16 +97,16 @@ class Candidate:
         self._anchor = record[4][pattern.outputs[0].output]
 
     def replacement(self, match: Match, fixed: frozenset[str], *, is_relaxed: bool) -> Replacement:
-        """Return the node that replaces the match; `fixed` names must not lose their producers.
+        """Return the node that replaces the match; values with `fixed` names must keep their producers.
 
-        `is_relaxed` is that of the matcher, see `Matcher`.
+        `is_relaxed` is `Matcher.is_relaxed` after the match.
 
         Raises:
-            Rejected: the nodes have to remain.
+            Rejected: the operator cannot replace the nodes.
         """
         protos = map(self._scope.proto_of, match.nodes.values())
         if any(getattr(proto, "device_configurations", ()) for proto in protos):
-            raise Rejected("a node is assigned to devices, by the names of its values")
+            raise Rejected("a node has device configurations, which name its values")
         inputs = self._inputs(match)
         self._require_type(inputs)
         match = match._replace(attributes={**match.attributes, **self._sizes(match)})
@@ -135,8 +135,8 @@ class Candidate:
                 leaks, match, outputs, attributes = set(), found, new_outputs, dict(wanted.attributes)
                 break
         if leaks:
-            raise Rejected(f"{min(leaks)!r} is read elsewhere")
-        if not self._pattern.shapes:  # a form with shapes determines that of its result
+            raise Rejected(f"{min(leaks)!r} is also used outside of the match")
+        if not self._pattern.shapes:  # the shapes of a form determine the shape of its result
             self._require_shape(call, actual_shape, is_relaxed=is_relaxed)
         if any(name in outputs.values() for name in inputs):
             raise Rejected("an input of the operator is one of its outputs")
@@ -154,7 +154,7 @@ class Candidate:
         )
 
     def _flattened(self, name: str) -> Tensor:
-        """Return a constant with one dimension."""
+        """Return the elements of a constant as a tensor with one dimension."""
         value = self._view.constant(name)
         if value is None or self._scope.is_function or not can_pack_tensor(value):
             raise Rejected(f"{name!r} is not a constant of a graph")
@@ -166,7 +166,7 @@ class Candidate:
             raise Rejected(f"the form is for {' and '.join(types)} only")
 
     def _sizes(self, match: Match) -> dict[str, int]:
-        """Return the attributes that are sizes in the shapes of a form, and check the other sizes."""
+        """Check the sizes in the shapes of a form, and return the sizes that are attributes."""
         names = [
             match.inputs[ref.position] if isinstance(ref, InputRef) else match.nodes[ref.node][4][ref.output]
             for ref, _ in self._pattern.shapes
@@ -184,7 +184,7 @@ class Candidate:
                 raise Rejected(f"the rank of {name!r} is unknown")
             optional = sum(str(each).endswith("?") for each in dims)
             if not len(dims) - optional <= len(shape) <= len(dims):
-                raise Rejected(f"the rank of {name!r} is {len(shape)}")
+                raise Rejected(f"the rank of {name!r} is {len(shape)}, which the form does not allow")
             for size, term in zip(reversed(shape), reversed(dims), strict=False):
                 if isinstance(term, str) and term.endswith("?"):
                     if size != 1:
@@ -197,7 +197,7 @@ class Candidate:
         return found
 
     def _require_size(self, name: str, size: int | None, term: int | str, known: dict[str, int]) -> None:
-        """Check that a size is that of a term: a number, a name, or a product of names."""
+        """Check that a size equals a term: a number, a name such as `H`, or a product such as `H * E`."""
         if size is None:
             raise Rejected(f"a size of {name!r} is unknown")
         if isinstance(term, str) and "*" in term:
@@ -209,7 +209,7 @@ class Candidate:
             raise Rejected(f"the sizes of {name!r} differ")
 
     def _attributes(self, match: Match) -> dict[str, Any]:
-        """Return the attributes of the node, without defaults."""
+        """Return the attributes of the new node, except those with default values."""
         found = {**self._pattern.attributes, **match.attributes}
         copies = self._pattern.copies.items()
         found |= {name: found[other] for name, other in copies if other in found}
@@ -223,11 +223,11 @@ class Candidate:
                 result[name] = value
             for each in value if isinstance(value, tuple) else (value,):
                 if not attribute.allows(each.decode() if isinstance(each, bytes) else each):
-                    raise Rejected(f"{name} would be {each!r}")
+                    raise Rejected(f"attribute {name} of the new node cannot be {each!r}")
         return dict(sorted(result.items()))
 
     def _inputs(self, match: Match) -> tuple[str, ...]:
-        """Return the inputs of the node, and check their types."""
+        """Return the inputs of the new node, and check their types."""
         count = max(match.inputs, default=-1) + 1
         inputs = tuple(match.inputs.get(position, "") for position in range(count))
         if count < self._operator.min_input:
@@ -248,7 +248,7 @@ class Candidate:
         return inputs
 
     def _call(self, inputs: tuple[str, ...], attributes: Mapping[str, Any]) -> tuple[Call, Shape | None]:
-        """Return the call with the facts about its inputs, and the shape of the value to replace."""
+        """Return the call with the facts about its inputs, and the shape of the first output in the graph."""
         given = [name for name in inputs if name]
         *shapes, actual = self._scope.comparable_shapes([*given, self._anchor])
         by_name = dict(zip(given, shapes, strict=True))
@@ -267,10 +267,10 @@ class Candidate:
         return Call(self._operator, opset, tuple(attributes.items()), tuple(facts), outputs), actual
 
     def _verified(self, call: Call, match: Match) -> tuple[ExactGraph, Match, bool]:
-        """Return the expansion of the call, if the nodes are equal to it."""
+        """Return the expansion of the call and its match, or raise Rejected if the nodes differ from it."""
         graph = self._expansions.graph(call, self._pattern.variant)
         if graph is None:
-            raise Rejected("the definition with these attributes differs")
+            raise Rejected("the operator cannot be expanded with these attributes")
         matcher = Matcher(self._view, graph.nodes, graph.outputs, self._operator, is_complete=True)
         found = matcher.match(self._anchor, match.inputs)
         if found is None or found.inputs != match.inputs:
@@ -278,7 +278,7 @@ class Candidate:
         return graph, found, matcher.is_relaxed
 
     def _with_outputs(self, call: Call) -> Iterator[Call]:
-        """Yield the call with all outputs, then with attributes that may select what an output is."""
+        """Yield the call with all outputs, then with values of modes such as `qk_matmul_output_mode`, too."""
         wanted = call._replace(outputs=(True,) * len(call.outputs))
         yield wanted
         known = {name for name, _ in call.attributes}
@@ -288,7 +288,7 @@ class Candidate:
                     yield wanted._replace(attributes=tuple(sorted([*call.attributes, (name, value)])))
 
     def _extended(self, call: Call, match: Match) -> tuple[ExactGraph | None, Match | None]:
-        """Match the expansion of a call with optional outputs."""
+        """Return the expansion of a call with optional outputs, and its match; `None` for each if missing."""
         graph = self._expansions.graph(call, self._pattern.variant)
         if graph is None or len(graph.outputs) == 1:
             return None, None
@@ -300,7 +300,7 @@ class Candidate:
         return graph, found if found is None or found.inputs == match.inputs else None
 
     def _reader(self, ref: NodeRef, graph: ExactGraph, matcher: Matcher, match: Match) -> Match:
-        """Return the match with a node that computes an output from matched nodes, if there is one."""
+        """Return the match, extended by a node that computes the output from matched values, if any."""
         for each in graph.nodes[ref.node].slots.values():
             if not isinstance(each, NodeRef) or each.node not in match.nodes:
                 continue
@@ -311,7 +311,7 @@ class Candidate:
         return match
 
     def _required_outputs(self, match: Match, refs: Mapping[int, NodeRef]) -> dict[int, str]:
-        """Return the matched values that are outputs of each node of the operator."""
+        """Return the matched values of required outputs after the first one, by position."""
         return {
             position: match.nodes[ref.node][4][ref.output]
             for position, ref in refs.items()
@@ -319,7 +319,7 @@ class Candidate:
         }
 
     def _add_outputs(self, match: Match, refs: Mapping[int, NodeRef], outputs: dict[int, str]) -> None:
-        """Add the optional outputs that something reads."""
+        """Add outputs after the first one that other nodes or subgraphs read, or that the graph returns."""
         for position, ref in refs.items():
             if position and ref.node in match.nodes:
                 name = match.nodes[ref.node][4][ref.output]
@@ -331,7 +331,7 @@ class Candidate:
     def _leaks(
         self, nodes: Mapping[int, NodeRecord], outputs: Mapping[int, str], fixed: frozenset[str]
     ) -> Iterator[str]:
-        """Yield the values of matched nodes that others read, other than sizes for the nodes themselves."""
+        """Yield matched values needed elsewhere that the new node does not compute, or computes too late."""
         inner = {record[0] for record in nodes.values()}
         private: set[int] | None = None
         for record in nodes.values():
@@ -352,7 +352,7 @@ class Candidate:
     def _private_nodes(
         self, nodes: Mapping[int, NodeRecord], inner: set[int], fixed: frozenset[str]
     ) -> set[int]:
-        """Return the positions of the matched nodes, and of the constants and sizes that only they read."""
+        """Return the positions of the matched nodes, and of constants and sizes that only they read."""
         found = set(inner)
         for record in sorted(self._auxiliary(nodes.values()), reverse=True):
             is_private = all(
@@ -374,7 +374,7 @@ class Candidate:
     def _without_passed(self, call: Call) -> Call:
         """Return a call without the integer inputs that a node of the pattern reads under the same name.
 
-        They cannot broadcast with others, such as the axes of a reduction: valid nodes are a valid operator.
+        Such inputs, for example the axes of a reduction, do not broadcast with other inputs.
         """
         slots: dict[int, set[str]] = {}
         for node in self._pattern.nodes:
@@ -408,7 +408,7 @@ class Candidate:
         raise Rejected("broadcasting changes the shape")
 
     def _removable(self, match: Match) -> Iterator[str]:
-        """Yield the outputs of the matched nodes, and of those that compute constants and sizes for them."""
+        """Yield outputs of nodes that may become unread: matched nodes, their constants and their readers."""
         matched = [each for each in match.nodes.values() if each[0] != self._record[0]]
         values = [name for each in matched for name in each[4] if name]
         unread = (each for name in values for each in self._scope.readers(name))

@@ -14,18 +14,18 @@ from opshift.model.tensors import pack_tensor
 from opshift.registry.models import OperatorVersion
 
 TOLERANCE: Final = {"float16": 2e-3, "bfloat16": 1e-2}
-"""Relative difference of constants that are equal up to rounding, by element type; for others 2e-6."""
+"""Maximum relative difference of constants that differ in rounding, by element type; else 2e-6."""
 
 SOLVED_TOLERANCE: Final = 1e-3
-"""Relative difference of a constant and its function of a solved attribute, in a candidate to be verified."""
+"""Maximum relative difference between a constant and its value computed from the solved attribute."""
 
 
 class Comparison(NamedTuple):
-    """Comparison for a pattern of an operator.
+    """Comparison of the constants of a pattern with constants in a graph.
 
     Attributes:
-        operator: the operator, whose attributes constants determine.
-        is_complete: whether the pattern alone decides: lists have to have its length.
+        operator: operator of the pattern; constants determine its attributes.
+        is_complete: whether no expansion verifies the match, so that lists must have equal lengths.
         is_close: whether numbers may differ in rounding.
     """
 
@@ -36,9 +36,9 @@ class Comparison(NamedTuple):
     def matches(
         self, constant: Constant, actual: Any, attributes: dict[str, Any] | None, element_type: str | None
     ) -> bool:
-        """Compare a constant with a tensor or the value of an attribute, and add what it determines.
+        """Compare a constant with a tensor or attribute value, and add the attributes that it determines.
 
-        Without `attributes`, constants that determine one differ.
+        If `attributes` is `None`, a constant that determines an attribute does not match.
         """
         elements = elements_of(actual)
         if constant.whole:
@@ -78,14 +78,14 @@ class Comparison(NamedTuple):
             attribute.type == "FLOAT" and not self._gives(value, hole, element, element_type)
         ):
             return False
-        # Many numbers round to the element; models have the one with few digits.
+        # Many attribute values round to the element; models have the value with few digits.
         short = round_to_float32(float(f"{value:.6g}")) if attribute.type == "FLOAT" else value
         exact = self._replace(is_close=False)
-        is_short = short != value and exact._gives(short, hole, element, element_type)  # own class
+        is_short = short != value and exact._gives(short, hole, element, element_type)  # private, same class
         return self._set(attributes, hole.attribute, short if is_short else value)
 
     def _gives(self, value: float, hole: Hole, element: float, element_type: str | None) -> bool:
-        """Return whether an attribute gives the element."""
+        """Return whether the function of a hole maps an attribute value to the element."""
         try:
             again = FUNCTIONS[hole.function].apply(value)
         except (ArithmeticError, ValueError):
@@ -110,7 +110,7 @@ def elements_of(constant: Any) -> Sequence[Any]:
 
 
 def is_identical(expected: Any, actual: Any) -> bool:
-    """Compare constants bit by bit; one of one element may also have a dimension of 1."""
+    """Compare constants bit by bit; with one element, `actual` may also be a scalar or have shape [1]."""
     if isinstance(expected, Tensor) and isinstance(actual, Tensor):
         count = len(expected.values)
         if expected.element_type != actual.element_type or count != len(actual.values):
@@ -118,6 +118,6 @@ def is_identical(expected: Any, actual: Any) -> bool:
         is_shape_equal = expected.dims == actual.dims or (count == 1 and len(actual.dims) <= 1)
         return is_shape_equal and pack_tensor(expected) == pack_tensor(actual)
     if isinstance(expected, Tensor) or isinstance(actual, Tensor):
-        # A list that is an attribute of one version, and an input of another one.
+        # The list is an attribute in one operator version, and an input in another.
         return tuple(elements_of(expected)) == tuple(elements_of(actual))
     return bool(expected == actual)

@@ -1,7 +1,7 @@
 """Derivation of patterns: function operators are expanded with two sets of attributes, types and shapes.
 
-Where both expansions have the same nodes, constants that differ depend on an attribute, or on a fact about
-the inputs. These patterns find candidates: the expansion of a candidate in its model decides.
+If both expansions have the same nodes, constants that differ depend on an attribute, or on a fact about the
+inputs. Derived patterns only find candidates; the expansion of each candidate in its model verifies it.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from opshift.registry.recognized_forms import NodeExample
 from opshift.registry.registry import Registry
 
 MAX_OPTIONAL_INPUTS = 3
-"""Maximum number of optional inputs of which all subsets are tried; of more, single ones and pairs."""
+"""Maximum number of optional inputs for which all subsets are tried; with more, at most two are given."""
 
 MAX_CHOICES = 16
-"""Maximum number of choices of attributes of which examples have all; of more, those of one attribute."""
+"""Maximum number of attribute choices for which an example gets two extra attributes; with more, one."""
 
 SIZES = (2, 4, 6, 8, 10), (3, 8, 12, 16, 20)
-"""Dimensions of the inputs in both expansions."""
+"""Dimensions of the inputs in the first and in the second expansion."""
 
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19), (3, 5, 7, 11, 13, 17, 19, 23)
-"""Sizes in examples in both expansions."""
+"""Sizes of examples in the first and in the second expansion."""
 
 TYPES = ("float", "float16", "int64")
 """Element types of the first input that are tried."""
 
 INTEGER_TYPES = ("int32", "int8", "uint32", "uint64")
-"""Further ones for operators without attributes, which older opsets compute in other types."""
+"""Further element types for operators without attributes, which compute in other types at older opsets."""
 
 SIMILAR_TYPES = (("float", "float16"), ("int64", "int32"), ("int8", "uint8"))
-"""Pairs of element types that show on which constants a type depends."""
+"""Pairs of element types: constants that differ between their expansions depend on the type."""
 
 FLOATS, INTS = (0.375, 0.625), (2, 4)
-"""Values of the first attribute of a type in both expansions; later ones get larger ones."""
+"""Values of FLOAT and INT attributes in both expansions; `_options` varies them by attribute position."""
 
 Sides = tuple[Mapping[str, Any], Mapping[str, Any]]
 """Attributes in both expansions."""
@@ -64,7 +64,7 @@ SideInputs = tuple[tuple[InputFact | None, ...], tuple[InputFact | None, ...]]
 
 
 class Setting(NamedTuple):
-    """Attributes and inputs of a node in both expansions; `fixed` are the attributes that agree."""
+    """Attributes and inputs of a node in both expansions; `fixed` are the attributes equal in both."""
 
     attributes: Sides
     fixed: Mapping[str, Any]
@@ -74,8 +74,8 @@ class Setting(NamedTuple):
 def derive(definition: Operator, registry: Registry) -> Iterator[Pattern]:
     """Yield the distinct patterns of an operator.
 
-    Patterns of the newest version are candidates for all opsets. Patterns of an older version are used at its
-    opsets only, and exist only for operators with different nodes there.
+    Patterns of the newest version find candidates at all opsets. An older version has patterns, for its own
+    opsets only, if its function body has different nodes.
     """
     opset = registry.newest_opset()
     newest = _Derivation(definition, definition.versions[-1], opset, registry)
@@ -97,12 +97,12 @@ class _Derivation:
         self._operator, self._opset, self._registry = operator, opset, registry
         self._expansions: dict[tuple[Call, int], ExactGraph | None] = {}
         self._settings = list(_settings(definition, operator))
-        # The steps that emit different nodes depend on shapes much more than on attributes.
+        # The nodes of an expansion depend on shapes much more than on attributes.
         basic = [each for each in self._settings if each.attributes == self._settings[0].attributes]
         self._basic = [_call(operator, each, 0, opset) for each in basic]
 
     def shapes(self) -> list[Hashable]:
-        """Return what the function bodies of some calls look like."""
+        """Return the operators and slots of the function bodies of basic calls, to compare two versions."""
         found = (expand(each, BODY, self._registry) for each in self._basic)
         return [each and tuple((n.op_type, n.domain, tuple(n.slots)) for n in each.nodes) for each in found]
 
@@ -119,7 +119,7 @@ class _Derivation:
         return [each for each in found if not any(_includes(other, each) for other in found)]
 
     def _patterns_of(self, setting: Setting, variants: Iterable[int]) -> Iterator[Pattern]:
-        """Yield the patterns of a setting; element types on which the nodes do not depend are open."""
+        """Yield the patterns of a setting; any number matches a constant that depends on the element type."""
         others = (_with_type(setting.inputs, *each) for each in SIMILAR_TYPES)
         inputs = next((each for each in others if each != setting.inputs), setting.inputs)
         other = setting._replace(inputs=inputs)
@@ -128,7 +128,7 @@ class _Derivation:
         found: list[ExactGraph] = []
         for variant in variants:
             graph = self._expand(calls[0], variant)
-            # Most variants have the same nodes: the second expansion would be the same one, too.
+            # Most variants have the same nodes: their second expansions are equal, too.
             if graph is None or graph in found:
                 continue
             found.append(graph)
@@ -142,7 +142,7 @@ class _Derivation:
             yield _merged(pattern, similar) if similar is not None and is_same else pattern
 
     def _expand(self, call: Call, variant: int) -> ExactGraph | None:
-        """Return the expansion of a call; settings that differ in their types have calls in common."""
+        """Return the cached expansion of a call: settings that differ in types share calls."""
         key = call, variant
         if key not in self._expansions:
             self._expansions[key] = expand(call, variant, self._registry)
@@ -165,14 +165,14 @@ def _includes(one: Pattern, other: Pattern) -> bool:
 
 
 def _is_recognizable(pattern: Pattern, operator: OperatorVersion) -> bool:
-    """Return whether several nodes compute the result, and read all required inputs."""
+    """Return whether several nodes compute the result and read all required inputs; Identity is not last."""
     refs = {ref for node in pattern.nodes for ref in node.slots.values() if isinstance(ref, InputRef)}
     required = {InputRef(i) for i, each in enumerate(operator.inputs) if each.option != "optional"}
     return len(pattern.nodes) > 1 and required <= refs and pattern.anchor.op_type != "Identity"
 
 
 def _structure(pattern: Pattern) -> Hashable:
-    """Return what patterns have in common that differ in constants only, and solve the same attributes."""
+    """Return a key that is equal for patterns with the same nodes, holes and implied attributes."""
     nodes = tuple(
         (node.op_type, node.domain, tuple((slot, _shape_of(ref)) for slot, ref in node.slots.items()))
         for node in pattern.nodes
@@ -187,7 +187,7 @@ def _shape_of(ref: Ref) -> Hashable:
 
 
 def _merged(first: Pattern, second: Pattern) -> Pattern:
-    """Return a pattern with the constants that two patterns have in common."""
+    """Merge two patterns of equal structure: any number matches an element that differs."""
     nodes = tuple(
         node._replace(
             slots={
@@ -210,7 +210,7 @@ def _common(one: Constant, other: Any) -> Constant:
 def _variants(call: Call, opset: int, registry: Registry) -> list[int]:
     """Return the variants with different expansions: the body, and opsets without the operator.
 
-    Opsets between two with the same expansion have it, too.
+    If two opsets have the same expansion, the search assumes that the opsets between them have it, too.
     """
     known: dict[int, ExactGraph | None] = {}
 
@@ -242,7 +242,7 @@ def _variants(call: Call, opset: int, registry: Registry) -> list[int]:
 
 
 def _settings(operator: Operator, version: OperatorVersion) -> Iterator[Setting]:
-    """Yield the examples of an operator, then a basic setting and those that differ in few facts."""
+    """Yield the examples of an operator, then a basic setting and settings with one or two other choices."""
     choices = list(_attribute_choices(version))
     types = _element_types(version)
     inputs = {each.name for each in version.inputs}
@@ -274,7 +274,7 @@ def _settings(operator: Operator, version: OperatorVersion) -> Iterator[Setting]
 def _example_setting(
     example: NodeExample, version: OperatorVersion, extra: Sides, fixed: Mapping[str, Any], is_static: bool
 ) -> Setting:
-    """Return an example with other attributes; sizes that are not attributes may be unknown."""
+    """Return an example with extra attributes; if not `is_static`, sizes without an attribute are unknown."""
     texts = [each for each in example.attributes.values() if isinstance(each, str)]
     named = {name for each in texts for name in re.split(r" [*+] ", each)}
     names = sorted({str(dim) for dims in example.inputs.values() for dim in dims})
@@ -307,14 +307,14 @@ def _with_type(inputs: SideInputs, old: str, new: str) -> SideInputs:
 
 
 def _size(dim: int | str, sizes: Mapping[str, int], named: Collection[str], is_static: bool) -> int:
-    """Return a size, or a negative number for one that is unknown."""
+    """Return a size, or a negative number for an unknown size."""
     if is_static or str(dim).isdigit() or "*" in str(dim) or dim in named:
         return _number(dim, sizes)
     return -_number(dim, sizes)
 
 
 def _number(dim: int | str, sizes: Mapping[str, int]) -> int:
-    """Return the number for a size, a product of sizes, or a sum of these."""
+    """Evaluate a size such as `H`, a product such as `H * E`, or a sum such as `P + S`."""
     terms = [term.split(" * ") for term in str(dim).split(" + ")]
     return sum(math.prod(sizes.get(each) or int(each) for each in factors) for factors in terms)
 
@@ -343,7 +343,7 @@ def _element_types(operator: OperatorVersion) -> list[str]:
 def _attribute_choices(
     operator: OperatorVersion,
 ) -> Iterator[tuple[tuple[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]]]:
-    """Yield attributes for both expansions, and those that agree: none, each one, and pairs."""
+    """Yield attributes for both expansions, and those equal in both; up to two or all floats are optional."""
     options = {
         name: list(_options(name, each, position))
         for position, (name, each) in enumerate(operator.attributes.items())
@@ -363,7 +363,7 @@ def _attribute_choices(
 
 
 def _options(name: str, attribute: Attribute, position: int) -> Iterator[tuple[Any, ...]]:
-    """Yield values of an attribute for both expansions, which differ from those at other positions."""
+    """Yield pairs of values for both expansions; the position of the attribute varies its numbers."""
     if attribute.values is not None:
         for value in attribute.values:
             if attribute.type in ("INT", "STRING", "FLOAT") and value != attribute.default:
@@ -375,7 +375,7 @@ def _options(name: str, attribute: Attribute, position: int) -> Iterator[tuple[A
         yield from ((1, 2), (-2, -2), (0, 0))
     elif attribute.type == "INT":
         yield tuple(each << (position % 2) for each in INTS)
-        yield 10, 11  # element types
+        yield 10, 11  # element types: FLOAT16 and DOUBLE
     elif attribute.type == "INTS":
         yield from (((1,), (0,)), ((0, 1), (1, 2)))
 
@@ -386,9 +386,9 @@ FACTS: tuple[Facts, ...] = (
     ((3, 4), "same", True), ((3, 4), "same", False), ((3, 3), "same", True), ((4, 4), "same", True),
     ((3, 4), "last", True), ((4, 4), "channels", True), ((3, 3), "unknown", True), ((3, 3), "same", False),
 )  # fmt: skip
-"""Rank of the first input in both expansions, shapes of the others, and whether sizes are known.
+"""Rank of the first input in both expansions, shapes of the other inputs, and whether sizes are known.
 
-The others have the same shape, one dimension of it, or an unknown shape.
+The other inputs have the shape of the first input, its last or second dimension alone, or an unknown shape.
 """
 
 
@@ -428,7 +428,7 @@ def _type_of(operator: OperatorVersion, position: int, element_type: str) -> str
 def _generalized(
     graphs: list[ExactGraph], setting: Setting
 ) -> tuple[tuple[PatternNode, ...], Mapping[int, NodeRef], Mapping[str, str]] | None:
-    """Return what both expansions have in common, and attributes that equal others; `None` if they differ."""
+    """Return the common nodes and outputs, and attributes that copy others; `None` if the nodes differ."""
     first, second = graphs
     if len(first.nodes) != len(second.nodes) or first.outputs != second.outputs:
         return None
@@ -467,7 +467,7 @@ def _unsolved(nodes: list[PatternNode], holes: list[tuple[str, Any, Any]]) -> se
 
 
 def _constant(one: Any, other: Any, holes: list[tuple[str, Any, Any]]) -> Constant:
-    """Return what two constants have in common."""
+    """Return a constant that matches both, with a hole for each element that an attribute determines."""
     first, second = tuple(elements_of(one)), tuple(elements_of(other))
     if len(first) > 64 or any(isinstance(each, bytes) for each in first):
         is_same = len(first) == 1 and first == second

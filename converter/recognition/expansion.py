@@ -1,4 +1,4 @@
-"""Nodes that express one node: what a conversion to an older opset and back makes of it."""
+"""Expansion of a node: the nodes of its function body, or of a conversion to an older opset and back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_NODES = 150
 
 
 class InputFact(NamedTuple):
-    """Element type and dimensions of an input; negative dimensions are unknown, equal ones the same."""
+    """Element type and dimensions of an input; equal negative numbers are equal unknown sizes."""
 
     element_type: str
     dims: Shape | None
@@ -40,7 +40,7 @@ class Call(NamedTuple):
         operator: operator version.
         opset: opset of the default domain.
         attributes: attributes by name.
-        inputs: facts about each input, or its value; `None` for an omitted one.
+        inputs: facts about each input, or its value; `None` for an omitted input.
         outputs: which outputs the node has.
     """
 
@@ -89,7 +89,7 @@ def _add_input(graph: GraphProto, name: str, fact: InputFact | Tensor) -> None:
 
 
 class ExactNode(NamedTuple):
-    """Node of an expansion: references to inputs and nodes by slot, and constants or attributes."""
+    """Node of an expansion; each slot holds an InputRef, a NodeRef, a tensor or an attribute value."""
 
     op_type: str
     domain: str
@@ -97,13 +97,13 @@ class ExactNode(NamedTuple):
 
 
 class ExactGraph(NamedTuple):
-    """Nodes that express a node, in topological order, and the outputs that they compute."""
+    """Expansion of a call: nodes in topological order, and the node output for each output of the call."""
 
     nodes: tuple[ExactNode, ...]
     outputs: Mapping[int, NodeRef]
 
     def size_nodes(self) -> frozenset[int]:
-        """Return the nodes that depend on the sizes of inputs only, not on their elements."""
+        """Return the positions of nodes that depend on the sizes of inputs only, not on their elements."""
         found: set[int] = set()
         for index, node in enumerate(self.nodes):
             refs = [each for each in node.slots.values() if isinstance(each, NodeRef | InputRef)]
@@ -117,7 +117,7 @@ class ExactGraph(NamedTuple):
 def expand(
     call: Call, variant: int, registry: Registry, allow: frozenset[Allow] = frozenset()
 ) -> ExactGraph | None:
-    """Return the nodes that express a call at its opset; `None` if there are none without subgraphs."""
+    """Return the expansion of a call at its opset; `None` if it is impossible or contains subgraphs."""
     model = call.model()
     try:
         if variant == BODY:
@@ -146,7 +146,7 @@ def _convert_in_place(model: ModelProto, options: Options) -> None:
 
 
 def exact_graph(model: ModelProto, call: Call, registry: Registry) -> ExactGraph | None:
-    """Return the nodes of a model without the operator of a call."""
+    """Return the nodes of an expanded model; `None` if the operator of the call or a subgraph remains."""
     scope = next(root_scopes(model, model, registry))[0]
     inputs = {f"in{index}": index for index, each in enumerate(call.inputs) if each is not None}
     names = {index: f"out{index}" for index, is_present in enumerate(call.outputs) if is_present}

@@ -1,4 +1,4 @@
-"""Nodes of one graph or function as patterns see them."""
+"""Slots and constants of the nodes of one graph or function, for the matching of patterns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import read_tensor, write_tensor
 
 MAX_DEPTH: Final = 6
-"""Maximum number of nested functions of constant numbers, such as a root of a quotient."""
+"""Maximum number of nested `ROUNDED` operators of a number, such as 2 for `Sqrt(Div(1, 2))`."""
 
 ROUNDED: Final[dict[str, Callable[..., float]]] = {
     "Sqrt": math.sqrt,
@@ -29,14 +29,14 @@ ROUNDED: Final[dict[str, Callable[..., float]]] = {
     "Mul": lambda one, other: one * other,
     "Cast": float,
 }
-"""Functions of constant numbers that the evaluator of constants does not know, because they round."""
+"""Python functions for operators on floats that the evaluator of constants skips, because they round."""
 
 
 class GraphView:
     """Nodes of one graph or function, with their slots and constants.
 
     Attributes:
-        known_trees: whether the nodes that compute a value have the operators of a tree.
+        known_trees: cached results of `has_operators`, by tree and value name.
     """
 
     def __init__(self, scope: Scope) -> None:
@@ -57,10 +57,10 @@ class GraphView:
         return self._slots[position]
 
     def constant(self, name: str) -> Tensor | None:
-        """Return the value if it is the same in every run."""
+        """Return the value if it is the same in every run, else `None`."""
         try:
             return self.scope.constant(name)
-        except (CannotConvert, ValueError, TypeError, LookupError):  # its node is invalid
+        except (CannotConvert, ValueError, TypeError, LookupError):  # the producer is invalid
             return None
 
     def default(self, record: NodeRecord, slot: str) -> Any:
@@ -71,7 +71,7 @@ class GraphView:
         return default.encode() if isinstance(default, str) else default
 
     def number(self, name: str, depth: int = MAX_DEPTH) -> Tensor | None:
-        """Return a constant, or a rounded function of constant numbers, such as the root of a size."""
+        """Return a constant, or the rounded result of `ROUNDED` operators on constants, such as `Sqrt(2)`."""
         found = self.constant(name)
         record = None if found is not None or not depth else self.producer(name)
         if record is None or record[2] not in ROUNDED or canonical_domain(record[1]) != DEFAULT_DOMAIN:

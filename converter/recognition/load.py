@@ -1,4 +1,4 @@
-"""Patterns of all operators, compiled into the wheel, or in a checkout into the cache."""
+"""Patterns of all operators, compiled into the wheel, or in a checkout into the user's cache."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATTERNS: Final = CompiledFile(
     Path(__file__).with_name("compiled.json"),
     [Path(__file__).with_name(f"{each}.py") for each in _SOURCES],
     ROUTES,
-    by_content=True,  # they take a minute
+    by_content=True,  # compiling all patterns needs a minute
 )
 
 _COMPILING: Final = Lock()
@@ -33,12 +33,12 @@ _COMPILING: Final = Lock()
 
 @share_results
 def operator_names(registry: Registry) -> tuple[str, ...]:
-    """Return the operators of the default domain that are recognized."""
+    """Return the names of the operators of the default domain that can be recognized."""
     return tuple(each.name for each in registry.operators(DEFAULT_DOMAIN) if each.is_recognizable)
 
 
 def pattern_groups(op_type: str, domain: str, registry: Registry) -> tuple[PatternGroup, ...]:
-    """Return the patterns of an operator, compiled for the definitions of the project."""
+    """Return the patterns of an operator; precompiled if the default registry has the same definition."""
     own, standard = registry.operator(op_type, domain), default_registry().operator(op_type)
     if domain == DEFAULT_DOMAIN and (own is standard or own == standard):
         return _compiled(op_type)
@@ -52,7 +52,7 @@ def _compiled(op_type: str) -> tuple[PatternGroup, ...]:
 
 
 def patterns_text(op_type: str) -> str:
-    """Return the patterns of an operator of the project's default domain in JSON."""
+    """Return the patterns of an operator in the default domain and default registry, as JSON text."""
     registry = default_registry()
     return PATTERNS.text(
         f"patterns/{op_type}",
@@ -62,9 +62,9 @@ def patterns_text(op_type: str) -> str:
 
 
 def patterns_of(op_type: str, domain: str, registry: Registry) -> list[Pattern]:
-    """Return the patterns of an operator: those of its forms and, for a function, those of its expansions.
+    """Return the patterns from the forms of an operator and, for a function, from its expansions.
 
-    The newest version decides whether it is a function. The expansions include those of older versions.
+    The operator is a function if its newest version has a function body. Older versions are expanded, too.
     """
     operator = registry.operator(op_type, domain)
     if operator is None:

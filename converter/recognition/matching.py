@@ -26,10 +26,10 @@ from opshift.registry.models import OperatorVersion
 COMMUTATIVE: Final = frozenset(
     ("Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Max", "Min", "Mul", "Or", "Sum", "Xor")
 )
-"""Operators with two inputs whose order does not matter."""
+"""Operators for which the order of two inputs does not matter."""
 
 AXES: Final = ("axes", "axis")
-"""Slots with axes, which may be negative."""
+"""Slots that hold axes; an axis and its negative form match."""
 
 MAX_STEPS: Final = 2_000
 """Maximum number of comparisons of values in one match; bounds the alternatives of commutative operands."""
@@ -68,10 +68,10 @@ Goal = tuple[Any, str]
 
 
 class Matcher:
-    """Matcher of the nodes of a pattern or of an expansion with a graph.
+    """Match the nodes of a pattern or of an expansion with nodes of a graph.
 
     Attributes:
-        is_relaxed: whether a constant of one element has other dimensions than in the pattern.
+        is_relaxed: whether a one-element constant has other dimensions than in the pattern.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Matcher:
         is_complete: bool,
         is_close: bool = False,
     ) -> None:
-        """`is_complete` patterns describe all attributes; others find candidates, up to rounding."""
+        """A pattern with `is_complete` lists all attributes; another one finds candidates, up to rounding."""
         self._view = view
         self._nodes = nodes
         self._outputs = outputs
@@ -95,12 +95,12 @@ class Matcher:
         self.is_relaxed = False
 
     def match(self, anchor: str, inputs: Mapping[int, str] | None = None) -> Match | None:
-        """Return the match that computes a value as first output; `inputs` are known inputs."""
+        """Return the match whose first output is the value `anchor`; `inputs` are the known inputs."""
         state = self._solve([(self._outputs[0], anchor)], _State({}, dict(inputs or {}), {}))
         return Match(*state) if state else None
 
     def extended(self, match: Match, ref: NodeRef, record: NodeRecord) -> Match | None:
-        """Return a match with one more node, for an output that the first one does not depend on."""
+        """Extend a match by the node of an output on which the first output does not depend."""
         if ref.output >= len(record[4]):
             return None
         state = _State(dict(match.nodes), dict(match.inputs), dict(match.attributes))
@@ -108,7 +108,7 @@ class Matcher:
         return Match(*found) if found else None
 
     def _solve(self, goals: list[Goal], state: _State) -> _State | None:
-        """Match all goals, last first; `None` if one differs."""
+        """Match all goals, last first; `None` if one does not match or there are too many steps."""
         while goals:
             self._steps += 1
             ref, name = goals.pop()
@@ -173,11 +173,11 @@ class Matcher:
             (one, first), (other, second) = operands
             orders = [[(one, first), (other, second)], [(one, second), (other, first)]]
             return [each for each in orders if all(map(self._is_possible, each))]
-        # Goals are matched from the end: inputs of the operator, which anything matches, come last.
+        # Goals are popped from the end: operator inputs, which any value matches, are matched last.
         return [sorted(operands, key=lambda goal: not isinstance(goal[0], InputRef))]
 
     def _is_possible(self, goal: Goal) -> bool:
-        """Return whether the operator that computes a value is that of the pattern, for speed."""
+        """Return whether the producer of a value has the operator of the pattern: a cheap test."""
         ref, name = goal
         if isinstance(ref, NodeRef):
             record = self._view.producer(name)
@@ -187,14 +187,14 @@ class Matcher:
     def _has_no_other_slots(
         self, node: PatternNode | ExactNode, actual: Mapping[str, Any], record: NodeRecord
     ) -> bool:
-        """Return whether the slots that the pattern lacks have default values."""
+        """Return whether slots outside of the pattern have default values, or for candidates are constant."""
         others = actual.keys() - node.slots.keys()
         if not self._is_complete:
             values = (actual[slot] for slot in others)
             return all(
                 self._view.constant(each.name) is not None for each in values if isinstance(each, ValueName)
             )
-        # The shape of its result alone determines a Reshape to any shape, whatever its attributes are.
+        # `...` is the shape input of a Reshape to a known result shape: its attributes do not matter.
         is_free = any(isinstance(ref, AnyValue) for ref in node.slots.values())
         return all(
             not isinstance(actual[slot], ValueName)
@@ -219,7 +219,7 @@ class Matcher:
         return self._matches_constant(ref, value, state.attributes)
 
     def _matches_axes(self, ref: Constant, value: Any, record: NodeRecord, state: _State) -> bool:
-        """Compare axes counted from either end."""
+        """Compare axes; negative axes count from the end."""
         actual = self._view.constant(value.name) if isinstance(value, ValueName) else value
         if actual is None or ref.elements is None:
             return False
@@ -249,7 +249,7 @@ def candidates(groups: Iterable[PatternGroup], record: NodeRecord, view: GraphVi
 def has_operators(tree: NodeTree, name: str, view: GraphView) -> bool:
     """Return whether the nodes that compute a value have the operators of a tree.
 
-    It compares no constants and no inputs. The results are kept, because patterns have trees in common.
+    Constants and inputs are not compared. Results are cached, because patterns share trees.
     """
     key = tree, name
     found = view.known_trees.get(key)

@@ -1,4 +1,4 @@
-"""Groups of patterns, which exclude most patterns with few comparisons of operators."""
+"""Groups of patterns: a few comparisons of operators exclude most patterns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from opshift.converter.recognition.patterns import NodeRef, Pattern, PatternNode
 
 
 class NodeTree:
-    """Operators of a node of a pattern and of those that compute its inputs; equal trees are one object.
+    """Operators of a pattern node and of the nodes that compute its inputs; equal trees are one object.
 
     Attributes:
         op_type, domain: operator of the node.
@@ -26,16 +26,16 @@ class NodeTree:
 Operands: TypeAlias = "tuple[tuple[str, NodeTree | None], ...]"
 
 _TREES: Final[dict[tuple[str, str, int, Operands], NodeTree]] = {}
-"""All trees, by content: the alternatives of a form have most in common."""
+"""All trees, by content: the alternatives of a form share most subtrees."""
 
 
 class PatternGroup(NamedTuple):
-    """Patterns with the same operators, which are equal near the last node.
+    """Patterns with the same set of operators, and with equal trees of operators near the last node.
 
     Attributes:
         op_types: operators of all nodes of a pattern.
-        near: operators of the last nodes, with which most nodes of a model differ.
-        patterns: the patterns, each with the operators of its nodes.
+        near: tree of the last node, limited to `NEAR_DEPTH`: comparing it excludes most nodes of a model.
+        patterns: the patterns, each with its complete tree.
     """
 
     op_types: frozenset[str]
@@ -44,7 +44,7 @@ class PatternGroup(NamedTuple):
 
 
 def grouped(patterns: Iterable[Pattern]) -> tuple[PatternGroup, ...]:
-    """Return patterns in groups, in which comparisons with the nodes of a graph start."""
+    """Group patterns by the set of their operators and by the tree near their last node."""
     groups: dict[tuple[frozenset[str], NodeTree], list[tuple[Pattern, NodeTree]]] = {}
     for pattern in patterns:
         tree = _tree_of(pattern)
@@ -54,11 +54,11 @@ def grouped(patterns: Iterable[Pattern]) -> tuple[PatternGroup, ...]:
 
 
 NEAR_DEPTH: Final = 4
-"""Number of nodes on each path from the last node that groups compare: 650 patterns have about 50 of them."""
+"""Maximum number of nodes on each path of `PatternGroup.near`, which many patterns share."""
 
 
 def _tree_of(pattern: Pattern) -> NodeTree:
-    """Return the operators of the node that computes the first output, and of those before it."""
+    """Return the tree of the node that computes the first output."""
     operands: list[Operands] = []
     for node in pattern.nodes:  # in topological order
         slots = node.slots.items()
@@ -74,7 +74,7 @@ def _tree_of(pattern: Pattern) -> NodeTree:
 
 
 def _pruned(tree: NodeTree, depth: int) -> NodeTree:
-    """Return a tree with at most a number of nodes on each path."""
+    """Return a tree limited to `depth` nodes on each path."""
     operands = tuple(
         (slot, None if each is None or depth == 1 else _pruned(each, depth - 1))
         for slot, each in tree.operands
@@ -83,6 +83,6 @@ def _pruned(tree: NodeTree, depth: int) -> NodeTree:
 
 
 def _interned(node: PatternNode | NodeTree, output: int, operands: Operands) -> NodeTree:
-    # Trees compare by identity, so that a key has no more than the operands of one node.
+    # Trees compare by identity, so hashing a key does not visit whole trees.
     key = node.op_type, node.domain, output, operands
     return _TREES.setdefault(key, NodeTree(*key))

@@ -1,7 +1,7 @@
 """Patterns of nodes that express an operator, and their form in JSON.
 
-The slot of a value in a node is the name of the formal input or of the attribute. ONNX has moved several
-attributes to inputs of the same name, such as `axes` of ReduceMean, so that one pattern covers both.
+A slot of a node is the name of a formal input or of an attribute. ONNX has moved several attributes to inputs
+of the same name, such as `axes` of ReduceMean, so one pattern covers both.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class NodeRef(NamedTuple):
 
 
 class Hole(NamedTuple):
-    """Element of a constant that an attribute of the operator determines, by a function of `FUNCTIONS`."""
+    """Element of a constant, computed from an attribute of the operator by a function in `FUNCTIONS`."""
 
     attribute: str
     function: str = "same"
@@ -39,9 +39,9 @@ Element: TypeAlias = "float | int | str | bool | Hole | None"
 
 
 class Constant(NamedTuple):
-    """Constant input or attribute: its elements, or `None` for any; `rest` allows further elements.
+    """Constant input or attribute; `elements` is `None` if any elements match.
 
-    A list attribute in `whole` provides all elements. One element is that of all if it `is_filled`.
+    `whole` names a list attribute with all elements. With `is_filled`, all elements equal the given one.
     """
 
     elements: tuple[Element, ...] | None = None
@@ -50,7 +50,7 @@ class Constant(NamedTuple):
 
 
 class AnyValue(NamedTuple):
-    """Value on which the result does not depend: the shape of a value determines it."""
+    """Input that does not affect the result, such as the shape input of a Reshape to a known shape."""
 
 
 Ref: TypeAlias = "InputRef | NodeRef | Constant | AnyValue"
@@ -69,18 +69,18 @@ class Pattern(NamedTuple):
 
     Attributes:
         domain: domain of the operator.
-        operator: its name.
+        operator: name of the operator.
         variant: opset for which the operator is expanded, `BODY` for its function body, or the position
             among the forms in its definition.
-        is_form: whether a definition lists the pattern: it then is complete, and others are candidates only.
-        approximate: difference in rounding, a sentence; empty if the results are equal.
+        is_form: whether the operator's definition lists the pattern; other patterns need verified matches.
+        approximate: sentence about the difference in rounding; empty if the results are equal.
         attributes: values of attributes that the pattern implies.
         nodes: the nodes.
-        outputs: output of a node for each output of the operator, by position; 0 exists always.
+        outputs: output of a node for each output of the operator, by position; position 0 always exists.
         shapes: dimensions that values must have, see `RecognizedForm`.
         types: element types that the first input may have; empty for all.
-        copies: attributes that are equal to another one, which constants determine.
-        flattened: constant inputs that get one dimension, by position.
+        copies: attributes that constants do not determine, each with the attribute that it equals.
+        flattened: positions of constant inputs that are reshaped to one dimension.
         version: the only operator version of the pattern; 0 for all.
     """
 
@@ -105,7 +105,7 @@ class Pattern(NamedTuple):
 
 
 BODY: Final = 0
-"""Variant of a pattern: the function body at the target."""
+"""Variant of a pattern that is derived from the function body of the operator."""
 
 
 class Function(NamedTuple):
@@ -126,7 +126,7 @@ FUNCTIONS: Final = {
 
 
 def solved(element: float, function: str, kind: str) -> float | int | None:
-    """Return the attribute of type FLOAT or INT for which a function has a result; `None` if it is absent."""
+    """Return the FLOAT or INT value that the function maps to `element`; `None` if there is none."""
     try:
         value = FUNCTIONS[function].solve(element)
     except (ArithmeticError, ValueError):

@@ -1,7 +1,7 @@
-"""Recognition of operators in a model: nodes that express one become a node of it.
+"""Recognition of operators in a model: one node of an operator replaces nodes that compute its results.
 
-Each graph is visited once from its end: the node that computes the result of a pattern comes last. Names of
-graph inputs and outputs do not change.
+Each pass visits the nodes of a graph from last to first, because the last node of a pattern computes its
+result. Names of graph inputs and outputs do not change.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ MAX_PASSES = 3
 
 
 def recognize(model: ModelProto, options: Options) -> Recognition:
-    """Replace nodes in a model that is at its target, and return what was recognized.
+    """Replace nodes in a model that has its target opsets, in place, and return the recognized nodes.
 
     A model in which several values have the same name stays unchanged.
     """
@@ -89,7 +89,7 @@ class _Located(NamedTuple):
 
 
 class _Pass:
-    """One pass over a model; `wanted` are operators that a pattern has to contain, or `None` for all."""
+    """One pass over a model; a pattern must contain an operator of `wanted`, unless `wanted` is `None`."""
 
     def __init__(self, model: ModelProto, options: Options, wanted: Set[str] | None) -> None:
         self._model, self._options, self._registry = model, options, options.registry
@@ -103,7 +103,7 @@ class _Pass:
         self.replacements: list[Replacement] = []
 
     def run(self, op_types: Set[str]) -> None:
-        """Find and write all replacements; other operators than `op_types` do not occur."""
+        """Find and write all replacements; `op_types` includes the operators of all nodes in the model."""
         anchors = self.anchors(op_types)
         if not anchors:
             return
@@ -219,16 +219,16 @@ class _Pass:
         return found
 
     def _operator(self, pattern: Pattern, view: GraphView) -> OperatorVersion | None:
-        """Return the operator version at the opset of a graph; `None` if the pattern is not for it."""
+        """Return the operator version at the opset of a graph; `None` if it is not that of the pattern."""
         found = view.scope.operator(pattern.operator, model_domain(pattern.domain))
         return found if found is None or pattern.version in (0, found.since_version) else None
 
 
 def _add_call_facts(scopes: Sequence[CallScope]) -> None:
-    """Let the scopes of functions know the facts on which all their calls agree."""
+    """Set `call_facts` of each function scope: the facts on which all calls of the function agree."""
     calls: defaultdict[int, list[CallSite]] = defaultdict(list)
     pending: list[Scope] = [*scopes]
-    for scope in pending:  # a list that grows by the subgraphs
+    for scope in pending:  # the loop appends the scopes of subgraphs
         for record in scope.node_records:
             proto = scope.proto_of(record)
             if scope.is_call(record):
@@ -247,7 +247,7 @@ def _write(
     """Write replacements into a graph or function and its subgraphs, and remove unread nodes."""
     removable: set[str] = set()
     read = {name for node in nested_nodes(root) for name in node.input}
-    kept = {each.name for each in getattr(root, "initializer", ())} - read  # they were unread before, too
+    kept = {each.name for each in getattr(root, "initializer", ())} - read  # unread initializers stay
     for container, replacements in graphs:
         nodes = container.node
         for each in replacements:
@@ -264,7 +264,7 @@ def _write(
 def _fill(proto: NodeProto, replacement: Replacement, names: FreshNames) -> None:
     """Turn a node into the replacement; its name, doc string and metadata stay.
 
-    Outputs that each node of the operator has, but which the model does not compute, get new names.
+    Required outputs of the operator that the model does not compute get new names.
     """
     operator = replacement.operator
     proto.op_type = operator.name

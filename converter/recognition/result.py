@@ -14,9 +14,9 @@ class RecognizedNode(FrozenRecord):
 
     Attributes:
         place: label of the node, with its graph or function.
-        operator: its operator version, such as `ai.onnx.Gelu:20`.
+        operator: operator version of the node, such as `ai.onnx.Gelu:20`.
         nodes: number of nodes that it replaced.
-        rounding: what rounds differently, a sentence; empty if results are equal.
+        rounding: sentence about the difference in rounding; empty if the results are equal.
     """
 
     place: str
@@ -31,7 +31,7 @@ class NearMiss(FrozenRecord):
     Attributes:
         place: label of the last node.
         operator: operator version of the pattern.
-        reason: the reason, a sentence.
+        reason: sentence about why the nodes are kept.
     """
 
     place: str
@@ -47,10 +47,10 @@ class Recognition(FrozenRecord):
     node_counts: tuple[int, int] = (0, 0)
     """Number of nodes of the model before and after."""
     removed_record: bool = False
-    """Whether the record of a reversible conversion was removed: its originals may read removed values."""
+    """Whether the record of a reversible conversion was removed: nodes in it may read removed values."""
 
     def groups(self) -> list[tuple[str, int, int]]:
-        """Return each operator with the number of its new nodes and of those that they replaced."""
+        """Return tuples of an operator, the number of its new nodes and the number of replaced nodes."""
         counts = Counter(each.operator for each in self.nodes)
         replaced: Counter[str] = Counter()
         for each in self.nodes:

@@ -1,4 +1,4 @@
-"""Record of earlier conversions while a model is planned: restorations and new entries."""
+"""Use of the record of earlier conversions in a plan: restorations and new entries."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def retained_entries(plan: ContainerPlan, surveyed: ContainerSurvey) -> Iterator
 
 
 def added_entries(plan: ContainerPlan, surveyed: ContainerSurvey, router: Router) -> Iterator[RecordEntry]:
-    """Yield entries for nodes that change now or would change in the reverse conversion."""
+    """Yield entries for nodes that this conversion changes, or that the reverse conversion would change."""
     scope = surveyed.scope
     known = plan.reversal.restored_positions.union(*(each.positions for each in plan.reversal.kept_groups))
     changes = {each.position: each for each in plan.changes}
@@ -88,7 +88,7 @@ def added_entries(plan: ContainerPlan, surveyed: ContainerSurvey, router: Router
 
 
 def _would_change(proto: NodeProto, scope: Scope, router: Router, reverse_router: Router) -> bool:
-    """Return whether the reverse conversion would change a node that stays unchanged now."""
+    """Return whether the reverse conversion would change a node that this conversion keeps."""
     domain = canonical_domain(proto.domain)
     if domain not in scope.opsets:
         return False
@@ -121,10 +121,8 @@ def _group_entries(
     yield from _entries(original, serialize(original).hex(), opsets, group, read, scope)
 
 
-def _carried_entries(
-    group: Group, changes: Mapping[int, NodeChange], scope: Scope
-) -> Iterator[RecordEntry]:
-    """Yield the entry of a group that remains and may have nodes that this conversion replaces."""
+def _carried_entries(group: Group, changes: Mapping[int, NodeChange], scope: Scope) -> Iterator[RecordEntry]:
+    """Yield the updated entry of a kept group; this conversion may replace some nodes of the group."""
     names: list[str] = []
     read: set[str] = set()
     for position in group.positions:
@@ -158,7 +156,7 @@ def _entries(
 class History:
     """Record of the earlier conversions of one model.
 
-    InvalidModel is raised if it is damaged, or if a name that it would contain is not UTF-8 text.
+    InvalidModel is raised if the record is damaged, or if a name to be recorded is not UTF-8 text.
 
     `is_continued` states whether this conversion is recorded too.
     """
@@ -167,7 +165,7 @@ class History:
         self.is_continued = is_continued
         self._model = model
         self._record = read_record(model)
-        # the record is JSON; refuse here, because it is written into a model that is already converted
+        # JSON requires UTF-8; refuse here, because the record is written after the model is converted
         for imports in (model.opset_import, *(function.opset_import for function in model.functions)):
             require_utf8_names(each.domain for each in imports)
         for function in model.functions:
@@ -185,8 +183,8 @@ class History:
     ) -> None:
         """Plan to restore the originals of unchanged groups.
 
-        A group is restored if the opset of its original is in the direction of the target. The original is
-        then converted to the target if the two opsets differ.
+        A group is restored if the opset of its original and the target are both newer or both older than the
+        current opset. The original is then converted to the target if these two opsets differ.
         """
         part = self._parts.get(id(surveyed.scope.container))
         if part is None:
@@ -203,7 +201,7 @@ class History:
                 plan.changes.append(NodeChange(record, surveyed.path, original.name, each.result))
 
     def add_entries(self, plan: ContainerPlan, surveyed: ContainerSurvey, router: Router) -> None:
-        """Add the record entries of a graph or function to its plan, and drop newly unused constants."""
+        """Add the record entries of a graph or function to its plan, and drop constants without a use."""
         reversal = plan.reversal
         if reversal.restored:
             container = surveyed.scope.container
@@ -242,7 +240,7 @@ class History:
         return change
 
     def updated_record(self, imports: Mapping[str, int], ir: IrChange) -> ConversionRecord:
-        """Return the record after the conversion, without its parts."""
+        """Return the record without new parts: only the IR version and the removed inputs are updated."""
         opsets = tuple(Opset(domain=domain, version=opset) for domain, opset in imports.items())
         known = self._record or ConversionRecord(format=1, ir_version=(ir.before, ir.after), opsets=opsets)
         inputs = recorded_inputs(self._model.graph, ir.freed_initializers) or known.initializer_inputs
@@ -264,7 +262,7 @@ class History:
 
     @cached_property
     def _originals(self) -> dict[int, list[NodeProto]]:
-        """Original nodes of the recorded groups, by the identity of the graph or function."""
+        """Original nodes of the recorded groups, by the `id` of the graph or function."""
         sample = NodeProto()
         return {
             key: [read_original(each, sample) for each in part.entries if each.original]
@@ -272,7 +270,7 @@ class History:
         }
 
     def _names_needed_later(self, reversal: Restorations, surveyed: ContainerSurvey) -> Iterator[str]:
-        """Yield the names that originals read which may be restored later, here or in subgraphs."""
+        """Yield the names that originals of kept groups and of subgraphs read: they may be restored later."""
         for group in reversal.kept_groups:
             yield from names_read(group.original)
         positions = reversal.restored_positions
@@ -283,7 +281,7 @@ class History:
 
     @cached_property
     def _parts(self) -> dict[int, RecordPart]:
-        """Record of each graph and function that still exists, by the identity of its message."""
+        """Record of each graph and function that still exists, by the `id` of its message."""
         parts: dict[int, RecordPart] = {}
         top_level = dict(top_level_graphs(self._model))
         for part in self._record.parts if self._record else ():
@@ -314,7 +312,7 @@ class History:
         return self._value_indexes[key]
 
     def _used_outside(self, container: ContainerProto) -> frozenset[str]:
-        """Return the names of a graph's values that training uses from outside the graph."""
+        """Return the names in training bindings, and for the main graph, all names that training reads."""
         return self._bound_names | (self._training_reads if container is self._model.graph else frozenset())
 
     @cached_property

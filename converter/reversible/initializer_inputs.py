@@ -18,7 +18,7 @@ def recorded_inputs(graph: GraphProto, names: Set[str]) -> tuple[RecordedInput, 
 
 
 def restore_inputs(graph: GraphProto, recorded: Sequence[RecordedInput]) -> None:
-    """Give the inputs their recorded declarations and positions; the graph has inputs for all initializers.
+    """Give inputs their recorded declarations and positions; every initializer must have an input.
 
     An initializer that was edited keeps its new declaration.
     """
@@ -32,7 +32,7 @@ def restore_inputs(graph: GraphProto, recorded: Sequence[RecordedInput]) -> None
     for value in graph.input:
         original = by_name.get(value.name)
         if original is not None and _declares(original, value):
-            # the message may be of the class of onnx, to which ours cannot be copied
+            # `value` may be a message of onnx, and `CopyFrom` accepts only its own class
             value.Clear()
             value.MergeFromString(original.SerializeToString(deterministic=True))
     places = {name: place for place, name in enumerate(order)}
@@ -47,7 +47,7 @@ def _read(recorded: Sequence[RecordedInput]) -> list[ValueInfoProto]:
 
 
 def _declares(original: ValueInfoProto, value: ValueInfoProto) -> bool:
-    """Return whether a recorded declaration holds for an input that declares exactly its initializer."""
+    """Return whether a recorded declaration fits `value`, which declares exactly its initializer."""
     before, after = original.type.tensor_type, value.type.tensor_type
     dims, sizes = declared_dims(original.type), declared_dims(value.type)
     if before.elem_type != after.elem_type or dims is None or sizes is None:

@@ -20,8 +20,8 @@ UNKNOWN_PRECONDITION = Precondition()
 class Group(NamedTuple):
     """Group of nodes that replaced one original node.
 
-    `opset` is the version of its domain that the original was written for, and `place` the position at which
-    it is restored. The positions have the order of the entry. `inner` are the names of values that the group
+    `opset` is the opset of its domain that the original was written for; `place` is the position at which it
+    is restored. `positions` has the order of `entry.group`. `inner` are the names of values that the group
     produces and the original does not.
     """
 
@@ -143,8 +143,8 @@ def preconditions_of(original: NodeProto, read: Set[str], scope: Scope) -> Itera
     """Yield the precondition of each input of a node.
 
     If attributes of the node refer to attributes of calls, the last precondition is a digest of their values.
-    `read` are the names that the group of nodes reads. The group does not depend on other constant inputs,
-    because their values are part of it; a digest of these values is recorded instead.
+    `read` are the names that the group of nodes reads. For a constant input that the group does not read, the
+    precondition has a digest of the value, because the conversion may have made this value part of the group.
     """
     for name in original.input:
         yield _precondition_of(name, name not in read, scope) if name else UNKNOWN_PRECONDITION

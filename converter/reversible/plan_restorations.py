@@ -46,7 +46,7 @@ def _restoration(
 ) -> Restoration | None:
     """Return the restoration of a group.
 
-    `None` if the target is in the other direction, or if the original cannot be converted to it.
+    `None` if it would lead away from the target, or if the original cannot be converted to the target.
     """
     scope, allowances = workspace.scope, workspace.allowances
     if not _is_toward_target(group, scope, router):
@@ -77,7 +77,7 @@ def _rewrite_original(group: Group, workspace: Workspace, router: Router) -> Com
 
 
 def _is_toward_target(group: Group, scope: Scope, router: Router) -> bool:
-    """Return whether the opset of the original is in the direction of the target.
+    """Return whether restoring the original changes the opset of the node toward the target.
 
     A node with subgraphs is restored at its exact opsets only, because nodes in restored subgraphs are not
     converted.
@@ -95,10 +95,10 @@ def _operator_label(node: NodeProto, scope: Scope) -> str:
 
 
 def drop_unused_constants(plan: ContainerPlan, value_index: ValueIndex, read: Set[str]) -> None:
-    """Plan to remove added constants that only removed nodes read, and withdraw the changes of these nodes.
+    """Plan to remove added constants that only removed nodes read, and withdraw the changes of removed nodes.
 
-    The value index is that of the graph before the conversion; `read` are the names that other graphs, and
-    nodes that may be restored later, read.
+    `value_index` is for the graph before the conversion. `read` are the names that other graphs, and
+    originals that may be restored later, read.
     """
     reversal = plan.reversal
     new_reads = {each.position: set(names_read_by_emissions(each.result.nodes)) for each in plan.changes}
@@ -113,7 +113,7 @@ def drop_unused_constants(plan: ContainerPlan, value_index: ValueIndex, read: Se
             if name in value_index.producers:
                 position = value_index.producers[name]
                 reversal.removed.add(position)
-                # A Cast precedes the constant that it reads in the list.
+                # In this list, a Cast precedes the constant that it reads.
                 removed.add(position)
                 read_counts.subtract(new_reads.get(position, ()))
     plan.changes = [

@@ -1,6 +1,6 @@
 """Record of the nodes that conversions replaced, as one entry of the model's metadata.
 
-The value of the entry is base64 of zlib of JSON; its size is proportional to the number of recorded nodes.
+The value is JSON, compressed by zlib, in base64. Its size is proportional to the number of recorded nodes.
 """
 
 import base64
@@ -54,7 +54,7 @@ class RecordModel(BaseModel):
 class Precondition(RecordModel):
     """Precondition on an input of a recorded node: the group and the original are equivalent under it.
 
-    The type may be empty and the rank -1, if unknown. `value` is a digest of a constant that the group does
+    An unknown type is empty, and an unknown rank is -1. `value` is a digest of a constant that the group does
     not read because its value is part of the group.
     """
 
@@ -73,7 +73,7 @@ class Opset(RecordModel):
 class RecordEntry(RecordModel):
     """Recorded node, and the group of nodes that replaced it.
 
-    The opsets are for the domains of the node and of its subgraphs. `original`, the serialized NodeProto, is
+    `opsets` are for the domains of the node and of its subgraphs. `original`, the serialized NodeProto, is
     empty if the group is the node itself. `group` has the first named output of each node, in order. The
     digest covers the group and the constants that were added for it.
     """
@@ -122,8 +122,8 @@ class ConversionRecord(RecordModel):
     """Complete record of a model.
 
     `ir_version` has the versions before the first recorded conversion and after the last one; `opsets` are
-    the imports before the first one. `imports` and `copies` are what conversions added, and
-    `initializer_inputs` are the graph inputs that they removed.
+    the imports before the first one. `imports` and `copies` are the opset imports and function copies that
+    conversions added; `initializer_inputs` are the graph inputs that they removed.
     """
 
     format: Literal[1]
@@ -136,7 +136,7 @@ class ConversionRecord(RecordModel):
 
 
 def read_record(model: ModelProto) -> ConversionRecord | None:
-    """Return the record of a model, if any; InvalidModel is raised for a damaged one, and for several."""
+    """Return the record of a model, or `None`; raise InvalidModel if it is damaged or not unique."""
     texts = [each.value for each in model.metadata_props if each.key == METADATA_KEY]
     if not texts:
         return None

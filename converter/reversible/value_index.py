@@ -45,7 +45,7 @@ class ValueIndex:
         for index in range(len(self.nodes)):
             for name in self.reads(index):
                 consumers.setdefault(name, set()).add(index)
-        # Below IR version 4, every initializer is an input; that alone does not use it.
+        # Below IR version 4, every initializer is an input; being an input is not a use.
         inputs: set[str] = set()
         if is_graph(self.container):
             inputs.update(each.name for each in self.container.input if each.name in self.initializers)
@@ -79,9 +79,9 @@ class ValueIndex:
         )
 
     def digest(self, group: Sequence[str], constants: Set[str]) -> str | None:
-        """Return a digest of some nodes and of the added constants that they read; `None` if one is absent.
+        """Return a digest of nodes and of the added constants that they read; `None` if any is absent.
 
-        `group` has one output of each node.
+        `group` has one output of each node; `constants` are the names of all added constants.
         """
         if not all(name in self.producers for name in group):
             return None

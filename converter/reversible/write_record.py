@@ -24,7 +24,7 @@ from opshift.model.operator_ids import called_function, canonical_domain, functi
 
 
 def update_record(record: ConversionRecord, plan: Plan, model: ModelProto, *, is_continued: bool) -> None:
-    """Write the record of a plan into the converted model, and clean up additions that are no longer needed.
+    """Write the record of a plan into the converted model; remove added imports and copies if not needed.
 
     The record is removed if it has no entries and the model is back at the recorded opsets, or if this
     conversion is not recorded.

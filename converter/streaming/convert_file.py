@@ -55,9 +55,9 @@ def convert_file(
         out: the path or URL of the file to write, which may be the same file. It is replaced as a whole, or
             not at all. Or a file object in binary mode: the model is written to a temporary file, then
             copied.
-        target: as for `convert_version`; so are the other arguments, except that `inplace` has no effect.
+        target: as for `convert_version`, like all other arguments. `inplace` has no effect.
         external: handling of external data if `out` is in another folder: `"copy"` copies the files, `"link"`
-            creates hard links to them, and `"keep"` ignores them, as for a file object `out`.
+            creates hard links to them, and `"keep"` ignores them. A file object `out` implies `"keep"`.
         force: replace existing files in the folder of `out` that have the names of external data files.
 
     Raises:
@@ -100,7 +100,7 @@ def converting(
     `convert_in_place` converts a model in place. Large tensors of this model contain placeholders, see
     `opshift.model.offloaded_tensors`. `progress` counts the bytes of weights that are copied. `metadata` is
     stored with an object of S3. With `needs_file`, the converted model is in a local file even if `out` is a
-    URL. With `rewrites_data`, external data may be converted: a new file `<out>.data` replaces the others.
+    URL. With `rewrites_data`, the output has one data file, `<out>.data`: elements may be converted.
     """
     progress = progress or Progress()
     if is_url(source) or is_url(out):
@@ -173,7 +173,7 @@ def converting(
 
 
 def _require_new(path: Path, old_files: list[Path], *, is_same: bool, force: bool) -> None:
-    """Raise UsageError if a data file would replace another file than that of a model converted in place."""
+    """Refuse to replace a data file of a source not converted in place, or another file without `force`."""
     if not path.exists():
         return
     is_source = any(path.samefile(each) for each in old_files)

@@ -37,7 +37,7 @@ from opshift.stores.source_file import Source, open_source
 from opshift.stores.uploads import new_object, writable_object
 
 SOURCE_STATE = "opshift-source-state"
-"""Metadata of a copied data file: the state of the original."""
+"""Metadata key of a copied data file: its value is the state of the original, see `object_state`."""
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def converting_object(
 ) -> Iterator[OutputFile]:
     """Convert like `converting`; `source` or `out` is a URL.
 
-    External data files are written before the model, and their state is stored with them.
+    External data files are completed before the model. A copied object stores the state of its original.
     """
     if is_url(out):
         writable_object(out)
@@ -89,7 +89,7 @@ def converting_object(
 
 
 class _NewFiles:
-    """Files and objects that appear at the end of the block of `stack`, the last one first."""
+    """Files and objects that appear when the block of `stack` ends, the last written one first."""
 
     path: Path | None = None
     """Local file with the model."""
@@ -109,7 +109,7 @@ class _NewFiles:
     ) -> int:
         """Write the pieces of a file, and return its size."""
         self._progress.total += sum(each.end - each.start for each in pieces if isinstance(each, Range))
-        # a store receives parts of ranges, which a conversion of elements cannot be cut into
+        # an upload splits ranges into parts, which is not possible for ranges whose elements are converted
         copied = unconverted(pieces)
         if is_url(location) and (needs_file or copied is None):
             folder = self._stack.enter_context(TemporaryDirectory(prefix="opshift-"))
@@ -135,7 +135,7 @@ def _data_to_copy(
     external: ExternalHandling,
     force: bool,
 ) -> dict[str, str]:
-    """Return the external data files to copy, with their new locations, after checking all of them."""
+    """Check all external data files, and return the new location of each one that must be copied."""
     if not isinstance(source, str | os.PathLike):
         if located and external != "keep":
             raise unknown_folder(file.place)
@@ -179,7 +179,7 @@ def _require_object(location: str, least: int) -> None:
 
 
 def is_copy(new: str, old: str) -> bool:
-    """Return whether a data file is a copy, by the state of the source that it names, or by its content."""
+    """Return whether a data file is a copy: its metadata has the state of `old`, or contents are equal."""
     if is_url(new) and is_url(old) and (metadata_of(new) or {}).get(SOURCE_STATE) == object_state(old):
         return True
     with open_source(new) as one, open_source(old) as other:

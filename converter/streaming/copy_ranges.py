@@ -10,10 +10,10 @@ from opshift.model.tensor_pieces import ConvertedRange, OutputPiece, Range
 from opshift.stores.source_file import Source
 
 MAX_KERNEL_COPY = 1 << 26
-"""Bytes for one kernel call; a keyboard interrupt is handled between two calls."""
+"""Maximum number of bytes per kernel call; a keyboard interrupt is handled between two calls."""
 
 MAX_BUFFERED = 1 << 18
-"""Bytes of short pieces that are collected before they are written."""
+"""Number of bytes of short pieces that are collected before they are written."""
 
 MIN_DIRECT_COPY = 1 << 16
 """Shorter ranges are read into memory and written together with adjacent pieces, which saves calls."""
@@ -22,7 +22,7 @@ PAGE_SIZE = 1 << 12
 """Page size of common file systems, in bytes."""
 
 CopyFunction = Callable[[int, int, int, int], int]
-"""Function that appends bytes of a file, from a position, to another file, and returns their number."""
+"""Function of source, target, start and count: append bytes of the source, and return their number."""
 
 
 def write_pieces(

@@ -26,12 +26,12 @@ from opshift.model.tensors import element_count
 from opshift.stores.source_file import Source, SourceFile, open_source
 
 ExternalHandling = Literal["copy", "link", "keep"]
-"""Handling of the files if the output is in another folder: copies, hard links, or nothing."""
+"""Handling of external data files if the output is in another folder: copy, hard-link or ignore them."""
 
 HANDLINGS: tuple[ExternalHandling, ...] = get_args(ExternalHandling)
 
 LOCATION_KEY = re.compile(rb"location")
-"""Key of every external tensor; only tensors that contain it are parsed."""
+"""Key in the `external_data` of every external tensor; only tensors that contain the key are parsed."""
 
 MAX_SEARCHED = 64 << 20
 """Maximum size of a file that is searched for the key as a whole; larger ones are mostly weights."""
@@ -45,7 +45,7 @@ def require_handling(external: object) -> None:
 
 
 def external_files(message: bytes, place: str) -> Mapping[str, int]:
-    """Return the external data files of a serialized model, with the least size of each in bytes.
+    """Return the external data files of a serialized model, with the minimum size of each in bytes.
 
     InvalidModel is raised if a location is outside the model's folder, or a number is malformed.
     """
@@ -94,7 +94,7 @@ def _require_below_folder(location: str, place: str) -> None:
 
 
 def _end_of_elements(tensor: TensorProto, data: ExternalData, place: str) -> int:
-    """Return the end of the elements in their file; without a length, their number follows from the shape."""
+    """Return the byte at which the tensor ends; if `length` is missing, compute it from the shape."""
     offset = _parse_number(data.offset, "offset", place)
     length = _parse_number(data.length, "length", place)
     if length is None:
@@ -191,13 +191,18 @@ def require_size(file: Source, least: int) -> None:
 def unknown_folder(place: str) -> InvalidModel:
     """Return the error for a model with external data that is not a named file."""
     remedy = "name the model file, or keep them there: --external keep, external='keep'"
-    return InvalidModel("has weights in separate files, in an unknown folder", place=place, remedy=remedy)
+    return InvalidModel(
+        "has weights in separate files, but the folder of the model is unknown", place=place, remedy=remedy
+    )
 
 
 def _is_missing(old: Path, new: Path, target: Path, force: bool) -> bool:
     resolved = new.resolve()
     if not resolved.is_relative_to(target.resolve()) or (os.path.lexists(new) and not new.is_file()):
-        reason, remedy = "is needed for weights of the model and not a regular file", "use another folder"
+        reason, remedy = (
+            "must be a regular file of the folder, because weights of the model are written to it",
+            "use another folder",
+        )
         raise UsageError(reason, place=str(new), remedy=remedy)
     if not new.exists():
         return True
@@ -216,13 +221,13 @@ def data_exists(place: str) -> UsageError:
 
 
 def is_name_of_weights(place: str) -> UsageError:
-    """Return the error for an output file that would be read as an external data file of the result."""
-    reason = "is the name of a file with weights of the model"
+    """Return the error for an output with the name of an external data file of the result."""
+    reason = "is also the path of a file with weights of the model"
     return UsageError(reason, place=place, remedy="choose another output file")
 
 
 def contains_weights(place: str) -> UsageError:
-    """Return the error for an output file with the name of an external data file."""
+    """Return the error for an output that would overwrite an external data file of the input."""
     return UsageError("contains weights of the input model", place=place, remedy="choose another output file")
 
 

@@ -28,9 +28,9 @@ ALIGNMENT = 1 << 12
 
 
 class ExternalWeights(PlaceholderStore):
-    """External tensors of one model, which have placeholders while the model is converted.
+    """External tensors of one model, replaced by placeholders while the model is converted.
 
-    The ranges of payloads refer to all data files one after the other.
+    The `Range` of a payload counts bytes in the concatenation of all data files.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -114,7 +114,7 @@ class ExternalWeights(PlaceholderStore):
 
 
 def relocate_external_data(model: ModelProto, location: str) -> None:
-    """Set the file of all external tensors of a model."""
+    """Set the `location` of all external tensors of a model."""
     for tensor in _tensors(model):
         for each in tensor.external_data:
             if each.key == "location":

@@ -17,11 +17,11 @@ class OutputFile(FrozenRecord):
     """Converted model in a temporary file.
 
     Attributes:
-        path: the file; a model that is sent to a store has none, unless it was requested.
+        path: the file; `None` for a model that was sent to a store without a local file.
         report: report of the conversion.
         external: locations of the external data files of the original.
-        data: those of the result, which differ if the elements are converted.
-        data_file: temporary file with converted elements, which becomes the only one of `data`.
+        data: locations of the external data files of the result; they differ if elements are converted.
+        data_file: temporary file with converted elements, which becomes the only file in `data`.
     """
 
     path: Path | None

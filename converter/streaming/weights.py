@@ -43,7 +43,7 @@ class Weights(PlaceholderStore):
     """Large tensors of one model file.
 
     Fields that protobuf's own libraries would serialize differently stay unchanged: a payload in several
-    fields, or a single message that occurs twice. The remaining message therefore means the same as the file.
+    fields, or a singular message that occurs twice. The rest therefore means the same as the file.
     """
 
     def __init__(self, source: Source) -> None:
@@ -81,16 +81,16 @@ class Weights(PlaceholderStore):
         pieces: list[bytes] = []
         copied_up_to = start
         seen: set[int] = set()
-        # repetitions of a single message have to be detected, whatever their size
+        # repetitions of a singular message field have to be detected, whatever their size
         least = 0 if name in mergeable_messages() else MIN_EXTRACTED_TENSOR
         for field in fields(self._source.read, start, end, least):
-            # such a list may be long, and an attribute that has one has no tensor
+            # a list of scalars may be long, and an attribute with such a list has no tensor
             if name == ATTRIBUTE and field.number in SCALAR_LIST_FIELDS:
                 return None
             part = tensor_fields()[name].get(field.number)
             if part is None:
                 continue
-            # protobuf merges repetitions of a single message, which placeholders cannot express
+            # protobuf merges repetitions of a singular message field, which placeholders cannot express
             if not part.is_repeated and field.number in seen:
                 return None
             seen.add(field.number)

@@ -126,7 +126,7 @@ _PURPOSES: Final = {
         "version-deleted": "A published version was deleted: models of its opsets become invalid.",
     },
 }
-"""Class to the rules of the class, each with its purpose."""
+"""For each class, its rules and their purposes."""
 
 CHANGE_RULES: Final = {
     rule: ChangeRule(rule, change_class, purpose)

@@ -43,9 +43,9 @@ def classify(
 ) -> tuple[ClassifiedChange, ...]:
     """Return every change from `old` to `new`, attributes first; empty if the definitions are identical.
 
-    If both have the same number, the newer one is an edit in place, and changes of its steps count too.
-    Otherwise the step of `new` is also considered, because it declares changes of meaning that definitions
-    do not show; pass `adjacent=False` if there are versions in between.
+    If both have the same `since_version`, `new` is an edit in place, and changes of its steps count too.
+    Otherwise the step between the versions is also considered, because it declares changes of meaning that
+    definitions do not show; pass `adjacent=False` if there are versions in between.
     """
     versions = Versions(old, new, _step_between(old, new) if adjacent else None)
     found = _apply_rules((*diff(old, new), *text_changes(old, new)), versions)
@@ -55,7 +55,7 @@ def classify(
 
 
 def _step_between(old: OperatorVersion, new: OperatorVersion) -> Step | None:
-    """Return the step of the newer version, with exchanged directions if it is the old one of a change."""
+    """Return the step of the newer version, with exchanged directions if `old` is the newer version."""
     if old.since_version < new.since_version:
         return new.step
     if old.since_version == new.since_version or old.step is None:
@@ -76,7 +76,7 @@ def changes_between(operator: Operator, start: int, goal: int) -> tuple[Classifi
     path = path if start <= goal else path[::-1]
     if len(path) == 2:
         return classify(old, new)
-    # Only the steps declare changes of meaning.
+    # Only steps between adjacent versions declare changes of meaning.
     steps = [change for pair in pairwise(path) for change in classify(*pair)]
     by_change = {(each.change.kind, each.subject): each for each in steps}
     found = (
@@ -88,7 +88,7 @@ def changes_between(operator: Operator, start: int, goal: int) -> tuple[Classifi
 
 
 def _with_rule_of(change: ClassifiedChange, step: ClassifiedChange | None) -> ClassifiedChange:
-    """Return a change with the rule of the same change in a step, which may declare a change of meaning."""
+    """Return a change, with the rule of the same change in a step if that is RE_ENCODES or INCOMPATIBLE."""
     if step is None or step.change_class not in (ChangeClass.RE_ENCODES, ChangeClass.INCOMPATIBLE):
         return change
     return step._replace(change=change.change)
@@ -101,7 +101,7 @@ def most_severe_class(changes: Iterable[ClassifiedChange]) -> ChangeClass:
 
 
 def classify_single(change: Change, version: OperatorVersion) -> ClassifiedChange:
-    """Classify a change that does not compare two definitions: a version was added or removed."""
+    """Classify a change that does not compare two definitions: an added or removed operator or version."""
     (classified,) = _apply_rules((change,), Versions(version, version, None))
     return classified
 
@@ -130,7 +130,7 @@ def _declared_change(
 
 
 def text_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
-    """Yield every difference that `diff` does not report."""
+    """Yield differences that `diff` omits, such as those of shape rules, requirements and bodies."""
     for change in field_changes(old.name, old, new, ("shape", "bridge", "axes", "one_of", "requires")):
         yield Change(change.kind, old.name, None, None)
     yield from field_changes(old.name, old, new, ("has_function",))
@@ -148,7 +148,7 @@ def text_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]
 
 
 def in_place_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
-    """Yield differences between two copies of the same version: its texts, its steps and its removal."""
+    """Yield differences in texts, steps and removal between two copies of the same version."""
     if texts_of(old).items() - texts_of(new).items():
         yield Change("description", old.name, None, None)
     for change in field_changes(old.name, old, new, ("step", "before")):
@@ -210,7 +210,7 @@ def _attribute_default(change: Change, versions: Versions) -> str:
     renamed = (each.values.get(change.old) for each in versions.renamed_values(change.subject))
     if change.new in renamed:
         return "values-renamed"
-    # an adapter does more than setting the old default, so that setting it is not enough
+    # if setting the old default were enough, the step would have a verb and no adapter
     is_adapted = change.old is not None and versions.is_adapted
     return _meaning(change, versions) if is_adapted else "default-changed"
 
@@ -367,4 +367,4 @@ RULE_SELECTION: Final[dict[str, str | Callable[[Change, Versions], str]]] = {
     "behaviour": "behaviour-added",
     "text": "text-clarified",
 }
-"""Kind of change to the id of its rule, or to a function that selects one."""
+"""For each kind of change, the id of its rule, or a function that selects the rule."""

@@ -7,7 +7,7 @@ from opshift.registry.models import Attribute, OperatorVersion, Parameter
 
 
 class Change(NamedTuple):
-    """One difference: its kind, the attribute or parameter concerned, and the values on both sides."""
+    """One difference: its kind, the changed attribute, parameter or operator, and the old and new value."""
 
     kind: str
     subject: str
@@ -51,7 +51,7 @@ def _changes_of_attribute(name: str, old: Attribute, new: Attribute) -> Iterator
 def field_changes(
     subject: str, old: object, new: object, fields: tuple[str, ...], prefix: str = ""
 ) -> Iterator[Change]:
-    """Yield one change for each of the fields that differs; its kind is the field's name after a prefix."""
+    """Yield a change for each field that differs; its kind is the prefix and the name of the field."""
     for field in fields:
         before, after = getattr(old, field), getattr(new, field)
         if before != after:

@@ -67,7 +67,7 @@ class ChangeFinding(NamedTuple):
 def apply_waivers(
     findings: Iterable[ChangeFinding], waivers: Iterable[Waiver], today: date
 ) -> Iterator[ChangeFinding]:
-    """Yield the findings, each with the waiver that covers it; the waiver that expires last is preferred."""
+    """Yield the findings with their waivers; of several, the one that expires last is used."""
     by_expiry = sorted(waivers, key=lambda each: each.until, reverse=True)
     for finding in findings:
         covering = (each for each in by_expiry if each.covers(finding.change.rule, finding.operator))

@@ -81,7 +81,7 @@ def _findings(
     direction = mode.removesuffix("-transitive")
     for change in changes:
         if not mode.allows(change):
-            reason = f"the mode {mode} does not allow this against {base}"
+            reason = f"mode {mode} does not allow this change from {base}"
             yield ChangeFinding(operator, change, reason, REMEDIES[direction])
 
 

@@ -73,7 +73,7 @@ class Mode(StrEnum):
         return self.endswith("-transitive")
 
     def allows(self, change: ClassifiedChange) -> bool:
-        """Return whether a new version may have this change compared with its base."""
+        """Return whether a new version may have this change compared with an earlier version."""
         direction = self.removesuffix("-transitive")
         passes_up = direction not in ("backward", "full") or change.change_class in BACKWARD
         return passes_up and (direction not in ("forward", "full") or change.change_class in FORWARD)

@@ -1,4 +1,4 @@
-"""Compare two trees of definitions and find changes of published versions."""
+"""Compare two trees of definitions, and find forbidden changes of published versions."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ class Tree:
 def read_tree(folder: Path) -> Tree:
     """Read the definitions in a folder, or raise `DefinitionError` if there are none, or invalid ones.
 
-    If the folder has no type sets or releases, the project's own are used.
+    The project's type sets are available, too; its releases are used if the folder has no `releases.yaml`.
     """
     own = default_registry()
     types = own.types.merged(TypeSets.load(folder / TYPES))
@@ -52,9 +52,9 @@ def read_tree(folder: Path) -> Tree:
 
 
 def version_place(folder: Path, operator: str) -> Place:
-    """Return the place of an operator version such as `com.acme.Blur:2`, or of its file if it is deleted.
+    """Return the place of an operator version such as `com.acme.Blur:2` in its file.
 
-    A removal has its opset as version; its place is that of the version that it removes.
+    The place of a deleted version, or of a removal at this opset, is the last version before it, or the file.
     """
     domain, name, version = OperatorId.parse(operator)
     path = folder / domain / f"{name}.yaml"
@@ -66,7 +66,7 @@ def version_place(folder: Path, operator: str) -> Place:
 
 
 def compare_trees(old: Tree, new: Tree, policy: Policy, mode: Mode = Mode.NONE) -> Iterator[ChangeFinding]:
-    """Yield forbidden changes of versions published in `old`, and new versions that break the mode.
+    """Yield forbidden changes; the policy applies to versions published in `old`, the mode to new versions.
 
     A version is published if it is stable and its opset is released. A removal in an opset that is not
     released yet does not change the published version.

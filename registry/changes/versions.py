@@ -1,4 +1,4 @@
-"""The information that the classification of a change reads."""
+"""Facts about two versions and their step, which the classification of a change reads."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,7 +43,7 @@ class Versions:
 
     @property
     def is_adapted(self) -> bool:
-        """Whether an adapter rewrites nodes on upgrade: their values are not enough to keep the meaning."""
+        """Whether an adapter rewrites nodes on upgrade."""
         return self.answer("up") == "adapter"
 
     def renamed_values(self, attribute: str) -> tuple[RenameValue, ...]:
@@ -52,7 +52,7 @@ class Versions:
         return tuple(verb for verb in verbs if verb.attribute == attribute)
 
     def attributes_of(self, kind: type[IgnoreAttribute | AddAttribute | RenameValue]) -> frozenset[str]:
-        """Return the attributes that verbs of some kind name."""
+        """Return the attributes that verbs of a class name."""
         return frozenset(verb.attribute for verb in self._verbs if isinstance(verb, kind))
 
     @property

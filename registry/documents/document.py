@@ -1,4 +1,4 @@
-"""Operator sets: those of a registry's domains, and their conversion to and from plain data."""
+"""Operator sets: create them from a registry, and convert them to and from plain data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORMAT_VERSION: Final = 1
 
 
 class DocumentHeader(NamedTuple):
-    """Metadata of a document that describe no operator; empty texts are absent."""
+    """Metadata of a document, apart from its domain and opset; an empty text is absent from the file."""
 
     ir_version: int
     """The IR version of the ONNX release with the opset (ONNX IR, "Operator Sets")."""
@@ -54,14 +54,14 @@ class OperatorSet(NamedTuple):
 
 
 class ListedOperator(NamedTuple):
-    """Operator in a document without definitions."""
+    """Operator that a document lists without its definition."""
 
     id: OperatorId
     status: str
 
 
 class OperatorNames(NamedTuple):
-    """The operators that a document lists without definitions, as other tools write them."""
+    """The operators that a document lists without definitions; other tools write such documents."""
 
     domain: str
     opset_version: int
@@ -103,7 +103,7 @@ def read_header(fields: Mapping[str, object]) -> DocumentHeader:
     """Validate and return the header of a document.
 
     Raises:
-        UnsupportedVersion, WrongDomain, WrongOpset: that field is missing or invalid.
+        UnsupportedVersion, WrongDomain, WrongOpset: the IR version, domain or opset is missing or invalid.
         DocumentError: another field is invalid.
     """
     ir_version, domain, opset = (fields.get(key) for key in ("ir_version", "domain", "opset_version"))
@@ -140,7 +140,7 @@ _HEADER_TEXTS = {
     ),
     "doc_string": (re.compile(r"(?s).*"), "use text"),
 }
-"""Form of the optional texts of a header (Semantic Versioning 2.0.0, items 9 and 10), and its description."""
+"""Pattern and remedy for the optional texts of a header (Semantic Versioning 2.0.0, items 9 and 10)."""
 
 
 def _check(found: OperatorSet) -> None:
@@ -168,11 +168,11 @@ class UnsupportedVersion(DocumentError):
 
 
 class WrongDomain(DocumentError):
-    """The domain is missing or already defined, or an operator belongs to a different one."""
+    """The domain is missing, invalid or already defined, or an operator belongs to a different domain."""
 
 
 class WrongOpset(DocumentError):
-    """The opset version is missing or below 1, or an operator is newer than it."""
+    """The opset version is missing or below 1, or an operator is newer than the opset."""
 
 
 class RepeatedOperator(DocumentError):
@@ -184,7 +184,7 @@ class NoDefinitions(DocumentError):
 
 
 class Contradiction(DocumentError):
-    """The message lists operators that differ from the definitions."""
+    """The fields of the message contradict the definitions in it."""
 
 
 def operator_set(
@@ -196,7 +196,7 @@ def operator_set(
     build_metadata: str = "",
     doc_string: str = "",
 ) -> OperatorSet:
-    """Return a domain as of an opset (the newest by default), without later versions and removals.
+    """Return the operators of a domain at an opset (default: newest), without later versions and removals.
 
     Args:
         registry: the definitions.
@@ -218,7 +218,7 @@ def operator_set(
         {
             "domain": domain,
             "opset_version": opset,
-            # no release of ONNX has a private domain
+            # 0 for a private domain, which no release of ONNX has
             "ir_version": registry.releases.ir_version_for({domain: opset}) or ir_versions().newest,
             "ir_version_prerelease": prerelease,
             "ir_build_metadata": build_metadata,

@@ -39,7 +39,7 @@ def read_document(path: Path) -> OperatorSet:
 
     Raises:
         NoDefinitions: the document lists names only.
-        DocumentError: a different subclass; the place is the file.
+        DocumentError: the document is invalid; a subclass gives the reason, and the place is the file.
         DefinitionError: the file cannot be read, or a definition is invalid.
     """
     found = read_set_or_names(path)
@@ -52,7 +52,7 @@ def read_document(path: Path) -> OperatorSet:
 def read_set_or_names(path: Path) -> OperatorSet | OperatorNames:
     """Read a document: YAML or JSON according to the file's suffix, otherwise a serialized message.
 
-    Messages of other tools have names only. Errors are those of `read_document`.
+    Messages of other tools have names only. The errors are those of `read_document`, except `NoDefinitions`.
     """
     try:
         return _read(path)

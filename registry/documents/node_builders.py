@@ -1,4 +1,4 @@
-"""Source code of a module with one typed function per operator, which builds a node of it."""
+"""Generate the source code of a module with one typed function per operator, which builds its nodes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PYTHON_TYPES: Final = {
     "SPARSE_TENSOR": "SparseTensorProto",
     "TYPE_PROTO": "TypeProto",
 }
-"""Types of the values of attributes."""
+"""Python types of attribute values, by attribute type; a list attribute is a sequence of these."""
 
 TYPING: Final = ("Final", "Literal", "Unpack")
 MESSAGES: Final = (
@@ -127,7 +127,7 @@ def {function}(
 def node_builders(registry: Registry, domain: str = "", opset: int | None = None) -> str:
     """Return the code of a module that builds nodes of a domain at an opset, by default the newest.
 
-    The nodes are messages of `onnx`: its helpers build graphs of them, and opshift reads these, too.
+    The functions return NodeProto messages of `onnx`, which `onnx.helper.make_graph` accepts.
 
     Raises:
         UnknownDomain, UnknownOpset: the registry lacks the domain or the opset.
@@ -208,7 +208,7 @@ def _input(name: str, parameter: Parameter, *, is_required: bool) -> str:
 
 
 def _at_least(count: int) -> str:
-    """Return the type of the variadic argument with a minimum number of names."""
+    """Return the annotation of the variadic argument that takes at least `count` names."""
     return f"Unpack[tuple[{'str, ' * count}Unpack[tuple[str, ...]]]]" if count else "str"
 
 
@@ -237,7 +237,7 @@ def _attribute_call(argument: str, name: str, attribute: Attribute) -> str:
 
 
 def _python_type(attribute: Attribute) -> str:
-    """Return the type of an attribute's values; strings with a choice of values are literals."""
+    """Return the annotation of an attribute; strings with a set of allowed values are a `Literal`."""
     text = PYTHON_TYPES[attribute.type.removesuffix("S")]
     if attribute.values and text == "str":
         default = attribute.default or ()
@@ -248,7 +248,7 @@ def _python_type(attribute: Attribute) -> str:
 
 
 def _literal(value: Value) -> str:
-    """Return an attribute's value in Python, with as few digits as its float32 number needs."""
+    """Return a value as a Python expression; a float has the fewest digits that give the same float32."""
     if isinstance(value, tuple):
         return f"({', '.join(map(_literal, value))}{',' if len(value) == 1 else ''})"
     if not isinstance(value, float):
@@ -287,7 +287,7 @@ def _docstring(version: OperatorVersion, names: list[str]) -> Iterator[str]:
 
 
 def _paragraph(text: str, indent: int = 4) -> list[str]:
-    """Return wrapped lines of a text that cannot end the docstring."""
+    """Return the wrapped lines of a text, escaped so that it cannot end the docstring."""
     printable = "".join(each if each.isprintable() else " " for each in text)
     escaped = printable.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     margin = " " * indent

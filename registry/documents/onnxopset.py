@@ -60,7 +60,7 @@ def _operator_protos(operators: OperatorSet) -> list[OperatorProto]:
 
 
 def from_onnxopset(content: bytes) -> OperatorSet | OperatorNames:
-    """Return the set in a serialized `OperatorSetProto`, or only its names if it has no definitions.
+    """Return the operator set in a serialized `OperatorSetProto`, or only names if it has no definitions.
 
     Raises `DocumentError` or `DefinitionError`.
     """

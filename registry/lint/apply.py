@@ -1,4 +1,4 @@
-"""Application of the rules to operators."""
+"""Apply the lint rules to operators."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opshift.registry.lint.steps import Direction, directions
 from opshift.registry.models import Operator, OperatorVersion
 
 Problems = Iterator[tuple[str, Problem]]
-"""Ids of rules, each with a problem whose keys start at the top of the file."""
+"""Pairs of a rule id and a problem, whose keys start at the top of the file."""
 
 
 DRAFT_RULES = frozenset(
@@ -25,7 +25,7 @@ DRAFT_RULES = frozenset(
         "type.unused",
     }
 )
-"""Rules that a draft may violate, because the check of proposals has rules for the same mistakes."""
+"""Rules that a draft may violate, because proposal rules report the same mistakes."""
 
 
 def operator_problems(operator: Operator) -> Problems:
@@ -37,7 +37,7 @@ def operator_problems(operator: Operator) -> Problems:
 
 
 def consistent(operator: Operator) -> Operator:
-    """Return an operator; raise InvalidDefinition if it violates rules, except `DRAFT_RULES`."""
+    """Return an operator; raise InvalidDefinition if it violates a rule that is not in `DRAFT_RULES`."""
     place = Place(node=f"{operator.domain}.{operator.name}")
     findings = [
         DefinitionFinding.of_rule(rule, place, f"{'.'.join(map(str, keys))}: {reason}", remedy)
@@ -50,7 +50,7 @@ def consistent(operator: Operator) -> Operator:
 
 
 def version_problems(versions: Mapping[int, OperatorVersion]) -> Problems:
-    """Yield the violations of rules by versions and their steps, given the positions of valid versions."""
+    """Yield the violations by versions and the steps between them; `versions` has valid ones by position."""
     for position, version in versions.items():
         subjects: list[tuple[type, object]] = [(OperatorVersion, version)]
         previous = versions.get(position - 1)

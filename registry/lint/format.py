@@ -1,4 +1,4 @@
-"""Rules for the format of files, and problems of data that pydantic refuses."""
+"""Rules for the format of files; convert the errors of pydantic to problems."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ _NOUNS = {
     "dict_type": "a mapping",
     "dataclass_type": "a mapping",
 }
-"""Expectation of each of pydantic's errors, which speak of Python classes."""
+"""Expected value for each type of pydantic error; pydantic's own messages name Python classes."""
 
 _LIMITS = {
     "greater_than_equal": "expected {ge} or more",
     "too_short": "expected {min_length} or more items",
     "string_too_short": "expected {min_length} or more characters",
 }
-"""The same for errors with a limit."""
+"""Expected value for each type of pydantic error about a limit."""
 
 
 def format_problems(error: ValidationError, data: object, prefix: Keys = ()) -> Iterator[tuple[str, Problem]]:
-    """Yield the rule and problem of each part of the data at the keys `prefix` that pydantic refuses.
+    """Yield the rule and the problem of each value that pydantic refuses; `prefix` are the keys of the data.
 
     For a union, pydantic reports an error for every alternative; the deepest ones belong to the alternative
     that matches best.
@@ -76,14 +76,14 @@ def format_problems(error: ValidationError, data: object, prefix: Keys = ()) -> 
             continue
         depth = max(len(keys) for keys, _ in same)
         for keys in dict.fromkeys(keys for keys, _ in same if len(keys) == depth):
-            # a list with an invalid item also counts as too short
+            # pydantic also reports a list with an invalid item as too short
             if not any(each[: len(keys)] == keys for each in reported):
                 reported.append(keys)
                 yield _problem((*prefix, *keys), [each for place, each in same if place == keys])
 
 
 def _place_of(error: ErrorDetails, data: Any) -> Keys:
-    """Return the keys of an error in the file: pydantic inserts the names of a union's alternatives."""
+    """Return the keys of an error in the data, without the union alternatives that pydantic inserts."""
     keys: list[int | str] = []
     for key in error["loc"]:
         if _has(data, key):
@@ -143,7 +143,7 @@ def _has(data: object, key: int | str) -> bool:
 
 
 def _verb_problems(answers: Any, keys: Keys) -> Iterator[tuple[str, Problem]]:
-    """Yield the problems of a list of verbs, which pydantic reports at the list."""
+    """Yield the problems of each verb in a list; pydantic reports them for the whole list."""
     for position, item in enumerate(answers):
         try:
             parse_action([item])
@@ -168,7 +168,7 @@ def _verb_fields(item: dict[str, Any], keys: Keys, error: ValidationError) -> It
 
 
 def known_keys(keys: Keys) -> list[str]:
-    """Return the keys that the format has in the mapping at `keys`."""
+    """Return the keys that the format allows in the mapping at `keys`."""
     from opshift.registry.editor_schema import operator_file_schema  # few files have unknown keys
 
     schema = operator_file_schema()

@@ -13,7 +13,7 @@ from opshift.registry.models import Attribute, Operator, OperatorVersion, Parame
 from opshift.registry.type_sets import is_type, similar_types
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.\.\.)?")
-"""Identifiers of C, as the IR specification demands; ONNX 1.0 marks variadic parameters by three dots."""
+"""C identifiers, as the IR specification requires; in ONNX 1.0, three dots mark variadic parameters."""
 
 DOMAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_][A-Za-z0-9_-]*)*")
 
@@ -24,7 +24,7 @@ _NOUNS = {"INT": "an integer", "FLOAT": "a number", "STRING": "a string, in quot
 
 
 def parameters(version: OperatorVersion) -> Iterator[tuple[Keys, Parameter]]:
-    """Yield the inputs and outputs of a version with their keys."""
+    """Yield the inputs and outputs of a version with their keys, such as `("inputs", 0)`."""
     for side, formals in (("inputs", version.inputs), ("outputs", version.outputs)):
         for position, each in enumerate(formals):
             yield (side, position), each
@@ -67,7 +67,7 @@ def parameter_repeated(version: OperatorVersion) -> Iterator[Problem]:
 
 @rule("parameter.variadic", "move the variadic parameter to the end")
 def parameter_variadic(version: OperatorVersion) -> Iterator[Problem]:
-    """Only the last input, and the last output, is variadic: a node could not tell later ones apart."""
+    """Only the last input and the last output may be variadic: later parameters would be ambiguous."""
     for side, formals in (("inputs", version.inputs), ("outputs", version.outputs)):
         for position, each in enumerate(formals[:-1]):
             if each.option == "variadic":
@@ -124,7 +124,7 @@ def type_unused(version: OperatorVersion) -> Iterator[Problem]:
 
 @rule("type.none", "list the types that it allows")
 def type_none(version: OperatorVersion) -> Iterator[Problem]:
-    """Every type variable allows a type."""
+    """Every type variable allows at least one type."""
     for name, types in version.type_constraints.items():
         if not types:
             yield Problem(f"{name} allows no type", ("type_constraints", name))
@@ -185,7 +185,7 @@ def attribute_default_value(version: OperatorVersion) -> Iterator[Problem]:
         if each.default is None or (each.values is None and each.minimum is None and each.maximum is None):
             continue
         if not _has_type(each):
-            continue  # another rule
+            continue  # the rule `attribute.default-type` reports it
         for value in _scalars(each.default):
             if not each.allows(value):
                 remedy = nearest(value, map(str, each.values or ()))
@@ -196,7 +196,7 @@ def attribute_default_value(version: OperatorVersion) -> Iterator[Problem]:
 
 @rule("attribute.default-required", "remove one of them")
 def attribute_default_required(version: OperatorVersion) -> Iterator[Problem]:
-    """A required attribute has no default, and an attribute with a default no text in `absent`."""
+    """A required attribute has no default, and `absent` is only for optional attributes without a default."""
     for name, each in version.attributes.items():
         if each.default is not None and each.required:
             yield Problem("a required attribute cannot have a default", ("attributes", name))
@@ -207,7 +207,7 @@ def attribute_default_required(version: OperatorVersion) -> Iterator[Problem]:
 
 @rule("attribute.values", "correct the values, or the type of the attribute")
 def attribute_values(version: OperatorVersion) -> Iterator[Problem]:
-    """The allowed values have the type of the attribute, each once; only numbers have a range."""
+    """The allowed values have the type of the attribute and are distinct; only numbers have a range."""
     for name, each in version.attributes.items():
         keys = ("attributes", name)
         expected = _SCALARS.get(each.type.removesuffix("S"))
@@ -222,6 +222,6 @@ def attribute_values(version: OperatorVersion) -> Iterator[Problem]:
         low, high = each.minimum, each.maximum
         if (low is not None or high is not None) and expected not in (int, float):
             key = "maximum" if low is None else "minimum"
-            yield Problem(f"{each.type} has no order, so no {key}", (*keys, key), "remove it")
+            yield Problem(f"attributes of type {each.type} cannot have a {key}", (*keys, key), "remove it")
         elif low is not None and high is not None and low > high:
             yield Problem(f"the minimum {low} exceeds the maximum {high}", (*keys, "minimum"))

@@ -1,4 +1,4 @@
-"""Table of lint rules: functions that yield the problems of objects of their parameter's type."""
+"""Table of lint rules: functions that yield problems; a rule applies to objects of its parameter's type."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Keys = tuple[int | str, ...]
 
 
 class Problem(NamedTuple):
-    """Violation of a rule at `keys`, relative to the object; a remedy replaces that of the rule."""
+    """Violation of a rule at `keys` of the checked object; `remedy` replaces the remedy of the rule."""
 
     reason: str
     keys: Keys = ()
@@ -32,7 +32,7 @@ Check = Callable[..., Iterable[Problem]]
 class LintRule:
     """Requirement `title`; `check` yields the violations in objects of the target types.
 
-    The reader of files checks the rules without target types.
+    Rules without target types are checked while files are read.
     """
 
     id: str
@@ -43,7 +43,7 @@ class LintRule:
 
 
 def nearest(word: object, known: Iterable[str]) -> str:
-    """Return a remedy with the valid names that are similar to a word, or else with the first ones."""
+    """Return a remedy with the valid names that are similar to a word, or else the first valid names."""
     names = tuple(dict.fromkeys(known))
     shown = ", ".join(names[:MAX_SHOWN]) + (", ..." if len(names) > MAX_SHOWN else "")
     return did_you_mean(str(word), names, f"use one of {shown}" if names else "")
@@ -68,7 +68,7 @@ def rule(name: str, remedy: str) -> Callable[[Check], Check]:
 
 
 def requirement(name: str, title: str, remedy: str) -> None:
-    """Register a rule that the reader of files checks."""
+    """Register a rule that is checked while files are read, not by a function."""
 
     def check(_: object) -> tuple[()]:
         return ()

@@ -1,4 +1,4 @@
-"""Rules for the files of runtimes, and their application."""
+"""Rules for the files of runtimes, and the function that applies them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from opshift.registry.yaml_files import MAX_FINDINGS, Positions
 
 
 class TreeRuntime(NamedTuple):
-    """A runtime with the definitions of operators."""
+    """A runtime, and look-ups of operator definitions, for rules to check."""
 
     runtime: Runtime
     names: Callable[[str], Collection[str]]
@@ -31,7 +31,7 @@ class TreeRuntime(NamedTuple):
 
 @rule("runtime.operator", "correct it, or add `nonstandard: true` to its kernels")
 def runtime_operator(subject: TreeRuntime) -> Iterator[Problem]:
-    """A kernel implements versions and types of an operator that exists, unless it is nonstandard."""
+    """The operator, versions and type variables of a kernel exist, unless the kernel is nonstandard."""
     runtime = subject.runtime
     for key, kernels in runtime.operators.items():
         domain, _, name = key.rpartition(".")
@@ -65,7 +65,7 @@ def _kernel_problems(kernel: Kernel, operator: Operator, keys: Keys) -> Iterator
 
 @rule("runtime.note", "write the operator as ai.onnx.Add, and the version as ai.onnx.Add:14")
 def runtime_note(subject: TreeRuntime) -> Iterator[Problem]:
-    """Restrictions and slow kernels name operators, and wrong results operator versions, that exist."""
+    """Operators in `restrictions` and `slow_kernels`, and operator versions in `wrong`, exist."""
     runtime = subject.runtime
     notes: Mapping[str, Iterable[str]] = {
         "restrictions": runtime.restrictions,
@@ -121,20 +121,20 @@ def _unknown_names(
 
 
 def _wrong_patterns(key: str, patterns: Iterable[Pattern]) -> Iterator[tuple[str, str]]:
-    """Yield each pattern without a node of the operator, or with a condition on an unknown value."""
+    """Yield a reason and a remedy for each pattern without the operator, and for each unknown value name."""
     for each in patterns:
         *inner, last = nodes = pattern_nodes(each.nodes)
         own = next((node for node in inner if each.node in node.outputs), None) if each.node else last
         if own is None or f"{canonical_domain(own.domain)}.{own.op_type}" != key.partition(":")[0]:
             yield (
-                f"no node of {each.nodes!r} is that of {key}",
+                f"pattern {each.nodes!r} has no node of {key}",
                 "write it last, or name its output in `node`",
             )
         computed = {name for node in inner for name in node.outputs}
         read = {name for node in nodes for name in node.inputs} - computed
         for names, known in ((each.shared, computed), ((*each.scalars, *each.ranks, *each.types), read)):
             for unknown in (name for name in names if name not in known):
-                yield f"{each.nodes!r} has no value {unknown!r} there", nearest(unknown, sorted(known))
+                yield f"pattern {each.nodes!r} has no value {unknown!r}", nearest(unknown, sorted(known))
 
 
 def _variables(version: OperatorVersion) -> list[str]:
@@ -143,7 +143,7 @@ def _variables(version: OperatorVersion) -> list[str]:
 
 
 def _exists(text: str, subject: TreeRuntime, *, with_version: bool) -> bool:
-    """Return whether an operator, or a version of it, exists, or may lack a definition."""
+    """Return whether a text names an operator, or its version, that exists or may lack a definition."""
     name, colon, version = text.partition(":")
     domain, _, op_type = name.rpartition(".")
     if domain not in subject.runtime.opsets or bool(colon) != with_version:

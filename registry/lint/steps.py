@@ -22,7 +22,7 @@ class Direction(NamedTuple):
 
     @property
     def keys(self) -> Keys:
-        """The key of the declaration in the newer version."""
+        """The keys of the direction in the newer version: `step` and `up` or `down`."""
         return ("step", self.name)
 
 
@@ -78,12 +78,16 @@ def step_before(operator: Operator) -> Iterator[Problem]:
             yield Problem("`before` is `body`, but the version has no body", keys, "write the `body`")
         if version.before == "compatible":
             yield Problem(
-                "nodes cannot stay if the opset lacks the operator", keys, "use verbs or an adapter"
+                "`compatible` is impossible: the target opset lacks the operator",
+                keys,
+                "use verbs or an adapter",
             )
         if version.removal is not None and version.removal.up == "compatible":
             keys = ("versions", position, "removal", "up")
             yield Problem(
-                "nodes cannot stay if the opset lacks the operator", keys, "use verbs or an adapter"
+                "`compatible` is impossible: the target opset lacks the operator",
+                keys,
+                "use verbs or an adapter",
             )
 
 

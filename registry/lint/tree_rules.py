@@ -1,4 +1,4 @@
-"""Rules for operators and their versions; only `opshift lint` applies those for `TreeOperator`."""
+"""Rules for operators and their versions; only `opshift lint` applies the rules for `TreeOperator`."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from opshift.registry.steps import RenameOp
 
 
 class TreeOperator(NamedTuple):
-    """An operator with the other definitions, and the registered adapters."""
+    """An operator, with the names of the other operators and the registered adapters, for rules to check."""
 
     operator: Operator
     names: Callable[[str], Collection[str]]
     """The names of the operators of a domain."""
     adapters: Collection[tuple[str, str, int, int]]
-    """Domain, operator, version and target of each."""
+    """Domain, operator, version and target version of each adapter."""
 
 
 class Declaration(NamedTuple):
-    """A declared conversion: its keys, its ends and the action."""
+    """A declared conversion: its keys, source and target version, and action."""
 
     keys: Keys
     source: int
@@ -77,10 +77,10 @@ def step_adapter(subject: TreeOperator) -> Iterator[Problem]:
 
 @rule("step.undeclared", "declare `adapter` for it, or remove it")
 def step_undeclared(subject: TreeOperator) -> Iterator[Problem]:
-    """Every adapter of an operator is declared."""
+    """Every registered adapter of an operator is declared."""
     operator = subject.operator
     declared = {(each.source, each.target) for each in _declarations(operator) if each.action == "adapter"}
-    # adapters that express a version by other operators need no declaration
+    # adapters from a version to itself, which build its function body, need no declaration
     declared |= {(each.since_version, each.since_version) for each in operator.versions}
     for domain, name, source, target in subject.adapters:
         if (domain, name) == (operator.domain, operator.name) and (source, target) not in declared:
@@ -91,7 +91,7 @@ def step_undeclared(subject: TreeOperator) -> Iterator[Problem]:
 
 @rule("reference.unknown", "correct the name, or define the operator")
 def reference_unknown(subject: TreeOperator) -> Iterator[Problem]:
-    """Operators that replace others, and those of function bodies, exist."""
+    """Operators that `replaced_by`, `rename_op` and function bodies name exist."""
     domain = subject.operator.domain
     found: list[tuple[Keys, str, str]] = []
     for position, version in enumerate(subject.operator.versions):
@@ -141,11 +141,11 @@ requirement(
 
 @rule("version.order", "sort the versions by `since_version`, oldest first, each once")
 def version_order(operator: Operator) -> Iterator[Problem]:
-    """Versions ascend."""
+    """`since_version` increases from each version to the next."""
     numbers = [version.since_version for version in operator.versions]
     for position, (old, new) in enumerate(pairwise(numbers), 1):
         if old >= new:
-            reason = f"versions must ascend, each once: {numbers}"
+            reason = f"`since_version` must increase from version to version, got {numbers}"
             yield Problem(reason, ("versions", position, "since_version"))
 
 
@@ -166,7 +166,7 @@ def version_removal(operator: Operator) -> Iterator[Problem]:
 
 @rule("shape.unknown", "name a rule of registry/shapes")
 def shape_unknown(operator: Operator) -> Iterator[Problem]:
-    """`shape` names a shape rule, or one that a file registers later, whose name resembles no other."""
+    """`shape` names a shape rule, or a private rule with a name that resembles no registered rule."""
     for keys, name in unknown_shapes(operator):
         if not is_private_shape(name):
             remedy = nearest(name, TABLE.registered)
@@ -178,14 +178,14 @@ def unknown_shapes(operator: Operator) -> Iterator[tuple[Keys, str]]:
     found: dict[str, Keys] = {}
     for position, version in enumerate(operator.versions):
         name = version.shape
-        # a look-up, because listing the modules with rules takes longer than all other rules
+        # `registered` first, because `load` lists modules, which takes longer than all other rules
         if name and name not in TABLE.registered and name not in TABLE.load():
             found.setdefault(name, ("shape",) if name == operator.shape else ("versions", position, "shape"))
     return ((keys, name) for name, keys in found.items())
 
 
 def is_private_shape(name: str) -> bool:
-    """Return whether an unknown shape rule may be registered later: it resembles no other."""
+    """Return whether a file may register an unknown shape rule later: the name resembles no known rule."""
     return not similar_names(name, TABLE.registered)
 
 
@@ -193,7 +193,7 @@ def is_private_shape(name: str) -> bool:
 def requirement_syntax(operator: Operator) -> Iterator[Problem]:
     """Requirements are expressions about attributes and inputs.
 
-    A name that no version has is not a mistake: a set of operators may contain some of the versions only.
+    A name that no version has is not a mistake: an operator set may contain only some of the versions.
     """
     texts = (*operator.requires, *(each for version in operator.versions for each in version.requires))
     for text in dict.fromkeys(texts):

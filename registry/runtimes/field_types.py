@@ -22,7 +22,7 @@ def _type_sets() -> TypeSets:
 
 
 def _expand(entries: object) -> object:
-    """Return the types of a list in a file; pydantic refuses what is not a list of strings."""
+    """Return the types that a list in a file denotes; pydantic refuses values that are no list of strings."""
     if not isinstance(entries, list) or not all(isinstance(each, str) for each in entries):
         return entries
     try:
@@ -49,7 +49,7 @@ def _axis(name: object) -> object:
 
 
 Axis = Annotated[str, Checked(_axis)]
-"""Number of an axis, as text: keys of YAML files are texts."""
+"""Number of an axis, as a string: keys in YAML files are strings."""
 
 Version = Annotated[int, Checked(strict=True, ge=1)]
 

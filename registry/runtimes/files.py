@@ -43,19 +43,19 @@ IMPROVED_KEYS: Final = {
     "reads_empty_constants", "restrictions", "schemas", "slow_kernels", "unread_types", "validates_nodes",
     "wrong",
 }  # fmt: skip
-"""Keys that may be improved after publication."""
+"""Keys that may be improved after publication, so fingerprints exclude them."""
 
 OWN_KEYS: Final = frozenset({"runtime", "version", "extends", "evidence"})
 """Keys that a file does not inherit."""
 
 MERGED_KEYS: Final = ("internal_operators", "operators", "restrictions", "schemas", "slow_kernels", "wrong")
-"""Mappings that a file inherits except for its own entries; an empty entry removes an inherited one."""
+"""Mappings whose entries are inherited one by one; an empty entry removes an inherited entry."""
 
 YAML_SUFFIX: Final = ".yaml"
 """Suffix of files that describe runtimes."""
 
 NEVER_RUN: Final = "ai.onnx.Constant"
-"""Operator of the nodes that become initializers when a model is loaded."""
+"""Operator whose nodes runtimes turn into initializers when they load a model."""
 
 
 @cache
@@ -70,10 +70,10 @@ RuntimeLike = Runtime | str | os.PathLike[str]
 
 
 def runtime_of(runtime: RuntimeLike) -> Runtime:
-    """Return a runtime that is given as an argument, see `get_runtime`.
+    """Return the runtime that an argument denotes; for names and paths, see `get_runtime`.
 
     Raises:
-        UsageError: the argument has no such type, or there is no data about the runtime.
+        UsageError: the argument has a different type, or there is no data about the runtime.
         DefinitionError: the file cannot be read, or is invalid.
     """
     if isinstance(runtime, Runtime):
@@ -85,11 +85,11 @@ def runtime_of(runtime: RuntimeLike) -> Runtime:
 
 
 def get_runtime(name: str | os.PathLike[str]) -> Runtime:
-    """Return a runtime by name, or that of a file with the suffix `.yaml`; a `Path` always denotes a file.
+    """Return a runtime by name or from a file; a `Path`, or a name that ends with `.yaml`, denotes a file.
 
-    A version without its last number, as in `onnxruntime-1.31`, is the newest one that starts with it, and a
-    name without a version, such as `onnxruntime-coreml`, the newest one. Names of execution providers and of
-    their packages, such as `coreml` and `onnxruntime-gpu-1.20`, are names of their runtimes, too.
+    If the last number of the version is missing, as in `onnxruntime-1.31`, or the version, as in
+    `onnxruntime-coreml`, the newest matching runtime is returned. A name may also start with an execution
+    provider, as in `coreml`, or its package, as in `onnxruntime-gpu-1.20`.
 
     Raises:
         UsageError: there is no data about this version, or no such file.
@@ -117,7 +117,7 @@ def get_runtime(name: str | os.PathLike[str]) -> Runtime:
 
 
 def _name_of_runtime(name: str) -> str:
-    """Return the name with that of the runtime in place of an execution provider or its package."""
+    """Replace an execution provider or its package in a name by the runtime with its kernels."""
     names = default_registry().releases.runtime_names
     if name.lower() in names:
         return names[name.lower()]
@@ -126,7 +126,7 @@ def _name_of_runtime(name: str) -> str:
 
 
 def find_runtime(name: str) -> str | None:
-    """Return the whole name of a runtime of the project, see `get_runtime`; `None` without data about it."""
+    """Return the full name of a runtime, such as `onnxruntime-1.31.1` for `onnxruntime-1.31`, or `None`."""
     found = [each for each in runtime_files() if name in (each, each.rpartition(".")[0])]
     return found[-1] if found else None
 
@@ -138,7 +138,7 @@ def _own_runtime(name: str) -> Runtime:
 
 
 def compiled_runtimes() -> str:
-    """Return the compiled copies of all runtimes, as a package may contain them."""
+    """Return the compiled copies of all runtimes in the format of `packaged_file`."""
     files = runtime_files().items()
     entries = (packaged_entry(path, [OPSETS / TYPES], get_runtime(name)) for name, path in files)
     return packaged_file(dict(entries))
@@ -163,7 +163,7 @@ def load_runtime(path: Path) -> Runtime:
     """Read the file of a runtime without linting it.
 
     Raises:
-        DefinitionError: the file cannot be read, has the wrong format, or extends an unknown runtime.
+        DefinitionError: the file cannot be read, has the wrong format, or names an unknown runtime.
     """
     from opshift.registry.yaml_files import load_yaml  # not needed for compiled runtimes
 
@@ -202,14 +202,14 @@ def runtime_fingerprints() -> dict[str, str]:
 
 
 def without_fallback(runtime: Runtime) -> Runtime:
-    """Return a provider whose nodes without a kernel do not fall back to another runtime.
+    """Return a copy of a runtime that does not fall back to another runtime for nodes without a kernel.
 
-    A runtime that runs all nodes itself, such as TensorRT, is returned unchanged.
+    A runtime without a fallback, such as TensorRT, is returned unchanged.
     """
     if not runtime.falls_back:
         return runtime
     other = get_runtime(runtime.falls_back)
-    # the other runtime loads the models, so that its limits of imports and schemas hold in any case
+    # the fallback still loads the model, so its limits on imports and its schemas apply
     newest = {name: other.newest_import(name) for name in {**other.opsets, **other.imports}}
     imports = {name: each for name, each in newest.items() if each is not None and name not in runtime.opsets}
     constants = {NEVER_RUN: other.operators.get(NEVER_RUN, ())}

@@ -50,22 +50,22 @@ def _nodes_text(text: object) -> object:
 class Pattern(Record):
     """Nodes that an optimizer replaces together.
 
-    Names stand for any values, equal names for the same value. Nodes may have more inputs than the pattern
-    lists; the last one that it lists for a variadic operator stands for these, too.
+    A name matches any value; equal names match the same value. Nodes may have more inputs than the pattern
+    lists; for a variadic operator, these match the last listed input.
     """
 
     nodes: Annotated[str, Checked(_nodes_text)]
     """The nodes in ONNX's syntax."""
     attributes: dict[str, tuple[AttributeValue, ...]] = field(default_factory=dict)
-    """Values of attributes of all nodes that may have them; `null` for an absent one."""
+    """Allowed values of attributes, for all nodes with such attributes; `null` for an absent attribute."""
     node: str = ""
-    """The output of the node with the condition that the last node reads; by default it is the last node."""
+    """Output of the node with the restriction, which the last node reads; by default, it is the last node."""
     ranks: dict[str, Sizes] = field(default_factory=dict)
     """Ranks of inputs of the nodes."""
     types: dict[str, Types] = field(default_factory=dict)
     """Types of inputs of the nodes."""
     shared: tuple[str, ...] = ()
-    """Values between the nodes that other nodes may read, too."""
+    """Values inside the pattern that nodes outside it may also read."""
     scalars: tuple[str, ...] = ()
     """Inputs of the nodes that must be constants with one element."""
     skips: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ class Condition(Record):
     """Condition on a node: all of its parts must hold."""
 
     attributes: dict[str, Values] = field(default_factory=dict)
-    """Values of attributes, or of each element of a list or tensor; `null` for an absent one."""
+    """Allowed values of attributes, or of all elements of lists and tensors; `null` for an absent one."""
     stated: tuple[str, ...] = ()
     """Attributes that the node has, even with their defaults."""
     present: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ class Condition(Record):
     fed: tuple[str, ...] = ()
     """Inputs that the node has, and that depend on values of graph inputs, not only on sizes."""
     captures: tuple[str, ...] = ()
-    """Subgraphs that read values of enclosing graphs, except initializers and results of Constant nodes."""
+    """Attributes with subgraphs that read enclosing values other than initializers and Constant results."""
     untyped: tuple[str, ...] = ()
     """Attributes with subgraphs that do not declare the types of all inputs."""
     ranks: dict[str, Sizes] = field(default_factory=dict)
@@ -101,11 +101,11 @@ class Condition(Record):
     dimensions: dict[str, dict[Axis, Sizes]] = field(default_factory=dict)
     """Sizes of inputs and outputs by axis; a missing axis has the size 1."""
     equal_sizes: dict[str, Annotated[int, Checked(strict=True)]] = field(default_factory=dict)
-    """Axes of inputs and outputs that all have the same size."""
+    """One axis for each input or output; all these axes have the same size."""
     sized: tuple[str, ...] = ()
     """Inputs and outputs whose sizes are all known before a run."""
     sized_axes: dict[str, Sizes] = field(default_factory=dict)
-    """Axes of inputs and outputs whose sizes are all known before a run; an unknown rank has none."""
+    """Axes of inputs and outputs whose sizes are all known before a run; false if the rank is unknown."""
     ranked: tuple[str, ...] = ()
     """Inputs and outputs whose ranks are known before a run."""
     empty: tuple[str, ...] = ()
@@ -115,27 +115,27 @@ class Condition(Record):
     odd_sizes: dict[str, Annotated[int, Checked(strict=True)]] = field(default_factory=dict)
     """Axes of inputs and outputs whose sizes are odd."""
     single_after: dict[str, str] = field(default_factory=dict)
-    """Inputs whose sizes after an axis are known, and have a product of at most 1, with the attribute that
-    names the axis."""
+    """For each input, the attribute with an axis: the sizes after the axis are known, and their product is at
+    most 1."""
     values: dict[str, Values] = field(default_factory=dict)
-    """Elements of constant inputs."""
+    """Allowed elements of constant inputs."""
     differing: tuple[str, ...] = ()
     """Constant inputs whose elements are not all equal."""
     patterns: tuple[Pattern, ...] = ()
-    """Patterns of nodes, of which an optimizer makes another node; the node is part of one."""
+    """Patterns of nodes that an optimizer replaces; the node is part of one of them."""
     opsets: tuple[Version, Version] | None = None
     """The first and the last opset of the default domain in the model."""
     types: dict[str, Types] = field(default_factory=dict)
     """Types of type variables and parameters."""
     some_types: dict[str, Types] = field(default_factory=dict)
-    """Types of which at least one value of a parameter has one: the values of a parameter may differ."""
+    """Types of parameters: at least one value of the parameter, which may be variadic, has one of them."""
 
 
 class Restriction(Record):
     """Nodes that a kernel refuses or computes wrongly.
 
-    It concerns nodes with everything in `when`, except nodes with everything in `unless`. Without conditions,
-    only the text describes the nodes.
+    A restriction concerns nodes that fulfil `when`, except nodes that fulfil `unless`. Without conditions,
+    only `reason` describes the nodes.
     """
 
     reason: Annotated[str, Checked(min_length=1)]
@@ -150,9 +150,9 @@ class Restriction(Record):
     """Exceptions of `when`: nodes that the kernel accepts."""
 
     def __hash__(self) -> int:
-        """Return the hash of its reason: the dictionaries of its conditions have none."""
+        """Return the hash of the reason: the dictionaries of the conditions are not hashable."""
         return hash(self.reason)
 
     def concerns(self, version: int) -> bool:
-        """Return whether it concerns the operator version with this `since_version`."""
+        """Return whether the restriction concerns the operator version with this `since_version`."""
         return self.versions is None or self.versions[0] <= version <= self.versions[1]

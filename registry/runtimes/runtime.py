@@ -20,11 +20,11 @@ class Kernel(Record):
     """Implementation of some versions of an operator for some types."""
 
     versions: tuple[Version, Version]
-    """The first and the last `since_version` that it implements."""
+    """The first and the last `since_version` that the kernel implements."""
     types: dict[str, Types] = field(default_factory=dict)
-    """Types of type variables, or of parameters; combinations that are not a product are several kernels."""
+    """Types by type variable or parameter; all combinations are accepted, others need several kernels."""
     nonstandard: bool = False
-    """Whether these versions are not in the operator's domain, but an addition of the runtime."""
+    """Whether the runtime added these versions, which the operator's domain does not define."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -32,11 +32,11 @@ class Kernel(Record):
             raise ValueError(f"{versions_text(self.versions)} is not a range of versions")
 
     def implements(self, version: int) -> bool:
-        """Return whether it implements the operator version with this `since_version`."""
+        """Return whether the kernel implements the operator version with this `since_version`."""
         return self.versions[0] <= version <= self.versions[1]
 
     def accepts(self, types: Mapping[str, str]) -> bool:
-        """Return whether it accepts types by type variable or parameter; unknown types are accepted."""
+        """Return whether the kernel accepts types by type variable or parameter, ignoring missing types."""
         return all(types.get(name, accepted[0]) in accepted for name, accepted in self.types.items())
 
 
@@ -52,7 +52,7 @@ class RuntimeEvidence(Record):
 class Support(NamedTuple):
     """Answer to whether a runtime implements an operator version for some types.
 
-    `kernel` is `None` if it does not; then `reason` and `remedy` describe why, and what to do. `caveats`
+    `kernel` is `None` if it does not; then `reason` gives the cause, and `remedy` an action. `caveats`
     describe nodes that the kernel refuses, and wrong results.
     """
 
@@ -69,71 +69,71 @@ class Runtime(Record):
     """Version of a runtime that runs models on one kind of device."""
 
     runtime: Annotated[str, Checked(min_length=1)]
-    """Name of the program; that of its folder in `opsets/runtimes/`."""
+    """Name of the program, and of its folder in `opsets/runtimes/`."""
     version: Annotated[str, Checked(min_length=1)]
-    """Exact version; that of its file."""
+    """Exact version, and the name of the file without `.yaml`."""
     provider: str = "cpu"
-    """Device, or library, that the kernels are for."""
+    """Device or library for which the kernels are written."""
     extends: str = ""
-    """Name of another runtime: keys and operators that the file does not have are those of this runtime."""
+    """Name of another runtime, from which this file inherits the keys and operators that it does not list."""
     opsets: dict[str, Version]
     """Newest supported opset of each domain."""
     imports: dict[str, Version | str] = field(default_factory=dict)
-    """Newest opset of other domains that a model may import; the name of a domain for that of `opsets`.
+    """Newest opset of other domains that a model may import; a domain name means its opset in `opsets`.
 
-    Runtimes refuse to load a model with a newer one, even if no node needs it.
+    Runtimes refuse to load a model with a newer import, even if no node needs it.
     """
     ir_version: Version | None = None
     """Newest supported IR version; missing if it is not documented or not checked."""
     expands_functions: bool
-    """Whether it replaces nodes without a kernel by the function body of the operator."""
+    """Whether the runtime replaces nodes without a kernel by the function body of the operator."""
     expands_outdated_bodies: bool = False
-    """Whether function bodies replace nodes even if the opset has other versions of their operators."""
+    """Whether function bodies are used even if the model's opset has other versions of their operators."""
     falls_back: str = ""
-    """Name of the runtime that runs nodes without a kernel, such as that of the CPU."""
+    """Name of the runtime that runs nodes without a kernel, such as the CPU runtime `onnxruntime-1.20.1`."""
     computes_in: dict[ElementName, ElementName] = field(default_factory=dict)
-    """Element types that it computes in another one if it has no kernel."""
+    """Element types without a kernel, and the element types in which the runtime computes them instead."""
     evidence: RuntimeEvidence
     """Origin of this file; not inherited."""
     operators: dict[str, tuple[Kernel, ...]]
     """Kernels by operator, as `ai.onnx.Add`; an empty list removes an inherited operator."""
     internal_operators: dict[str, tuple[Kernel, ...]] = field(default_factory=dict)
-    """Kernels that its table lacks: of operators that it writes into the models that it optimizes, and of
-    nonstandard operators, for types with which it replaces a node by a function body."""
+    """Kernels that the runtime's kernel table lacks: of operators that the runtime writes into optimized
+    models, and of nonstandard operators, for types with which it replaces a node by a function body."""
     restrictions: dict[str, str | tuple[Restriction, ...]] = field(default_factory=dict)
     """Nodes that the kernels of an operator refuse in spite of their version and types, by operator.
 
-    A text is a restriction without conditions; an empty text or list removes inherited ones.
+    A text is a restriction without conditions; an empty text or list removes inherited restrictions.
     """
     wrong: dict[str, str | tuple[Restriction, ...]] = field(default_factory=dict)
     """Wrong results by operator version, as `ai.onnx.Add:14`, in the form of restrictions."""
     misorders_functions_in: dict[str, str] = field(default_factory=dict)
     """Attributes with subgraphs in which nodes must not be replaced by function bodies, by operator.
 
-    It expands the operator, then writes the nodes of the other function bodies in the wrong order, and
-    refuses the model. Bodies of one node have no order.
+    The runtime expands the operator, such as SequenceMap, then writes the nodes of function bodies in the
+    subgraph in the wrong order, and refuses the model. A body with one node has no order.
     """
     slow_kernels: dict[str, str] = field(default_factory=dict)
-    """Operators with kernels that take longer than the nodes that express the operator, with the measurement.
+    """Operators with kernels that take longer than the equivalent simpler nodes, with the measurement.
 
-    `fit` recognizes these operators only if they are named. An empty text removes an inherited one.
+    `fit` introduces these operators only if the caller names them. An empty text removes an inherited entry.
     """
     validates_nodes: bool = False
-    """Whether it refuses nodes that its schemas do not allow, such as those with unknown attributes."""
+    """Whether the runtime refuses nodes that its schemas do not allow, for example unknown attributes."""
     needs_input_ranks: bool = False
-    """Whether it refuses models with inputs of unknown rank."""
+    """Whether the runtime refuses models with inputs of unknown rank."""
     may_need_input_sizes: bool = False
-    """Whether it refuses some models with inputs of unknown sizes; it is unknown which ones."""
+    """Whether the runtime refuses some models with inputs of unknown sizes; their common cause is unknown."""
     inexact_types: dict[ElementName, str] = field(default_factory=dict)
-    """Element types whose results may differ from the definitions in all kernels, with the difference."""
+    """Element types in which results of any kernel may differ from the definition, and the difference."""
     unread_types: tuple[ElementName, ...] = ()
-    """Element types of initializers that it cannot read, even if no node uses them."""
+    """Element types of initializers that the runtime cannot read, even if no node uses the initializer."""
     reads_empty_constants: bool = True
     """Whether constants without elements keep their shapes; otherwise they become scalars."""
     constant_types: tuple[ElementName, ...] = ()
-    """Element types of initializers that must be constant: it refuses those that callers can override."""
+    """Element types in which the runtime refuses initializers that callers can override."""
     schemas: dict[str, SchemaDifference] = field(default_factory=dict)
-    """Schemas that differ from the definitions, by operator; an empty difference removes an inherited one."""
+    """Differences of schemas from the definitions, by operator; an empty entry removes an inherited one."""
 
     @property
     def name(self) -> str:
@@ -141,7 +141,7 @@ class Runtime(Record):
         return f"{self.runtime}-{self.version}"
 
     def newest_import(self, domain: str) -> int | None:
-        """Return the newest opset of a domain that a model may import; `None` if any one is accepted."""
+        """Return the newest opset of a domain that a model may import; `None` if any opset is accepted."""
         newest = self.opsets.get(domain, self.imports.get(domain))
         return self.opsets[newest] if isinstance(newest, str) else newest
 
@@ -151,10 +151,10 @@ class Runtime(Record):
         """Return the kernel for an operator version and types, or the reason why it is missing.
 
         Args:
-            operator: the operator version; one that exists at the opset of the model.
-            types: types such as `tensor(float)` by type variable or name of a parameter. Types that are
-                not given do not count.
-            inserts_casts: whether the runtime may cast the types of `computes_in` to wider ones.
+            operator: the operator version that is in effect at the opset of the model.
+            types: types such as `tensor(float)` by type variable or name of a parameter. Missing types
+                are accepted.
+            inserts_casts: whether the runtime may cast types as `computes_in` states.
         """
         name = f"{operator.domain}.{operator.op_type}"
         kernels = (*self.operators.get(name, ()), *self.internal_operators.get(name, ()))
@@ -226,7 +226,7 @@ def _described(reason: str) -> tuple[Restriction, ...]:
 
 
 class SchemaDifference(Record):
-    """Difference between the schema of a release and the definition of an operator without versions.
+    """Difference between a runtime's schema of an operator and the definition of the operator.
 
     Some releases of a runtime change operators without a new version, so nodes of one version may be valid in
     some releases only.
@@ -241,6 +241,6 @@ class SchemaDifference(Record):
     adds: tuple[str, ...] = ()
     """Attributes of the schema that the definition does not have."""
     requires: tuple[str, ...] = ()
-    """Attributes and inputs that are optional in the definition only."""
+    """Attributes and inputs that are required in the schema and optional in the definition."""
     types: dict[str, Types] = field(default_factory=dict)
-    """All types of type variables or parameters of the definition that have others in the schema."""
+    """All types in the schema, for type variables or parameters with other types in the definition."""

@@ -1,4 +1,4 @@
 """Shape inference rules, by the name that definitions use (`shape: broadcast`).
 
-A rule returns certain facts only: an output of unknown rank is `None`, and so is each unknown dimension.
+A rule returns only facts that are certain: an output of unknown rank, or an unknown dimension, is `None`.
 """

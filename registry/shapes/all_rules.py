@@ -1,6 +1,6 @@
 """All shape rules of the project, and the facts about them.
 
-Import the tables from here to use them: `rule_table` has the rules of the modules that were imported so far.
+Import the tables from here: in `rule_table`, they lack the rules of modules that are not imported yet.
 """
 
 from opshift.registry.shapes.rule_table import (

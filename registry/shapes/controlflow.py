@@ -33,7 +33,7 @@ def loop(node: ShapeContext) -> Shapes:
 
 @rule("scan")
 def scan(node: ShapeContext) -> Shapes:
-    """Infer states with unchanged shapes, and scan outputs with the sequence length at their axis."""
+    """Infer states with their input shapes, and scan outputs with the sequence length at their axis."""
     scanned = node.integer("num_scan_inputs")
     if scanned is None or not 0 < scanned <= len(node.inputs):
         return []

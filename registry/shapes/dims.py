@@ -29,7 +29,7 @@ def dim_at(shape: Shape | None, axis: int) -> int | None:
 
 
 def with_dims(shape: Shape, dims: Mapping[int, int | None]) -> Shape:
-    """Return the shape with some dimensions replaced, which are given by axis."""
+    """Return the shape with replaced dimensions; `dims` maps an axis to its size."""
     return tuple(dims.get(axis, dim) for axis, dim in enumerate(shape))
 
 
@@ -45,7 +45,7 @@ def plus(*sizes: int | None) -> int | None:
 
 
 def product(dims: Iterable[int | None]) -> int | None:
-    """Return the product; it is 0 if a factor is 0, even if others are unknown."""
+    """Return the product, or `None` if a factor is unknown; it is 0 if any factor is 0."""
     factors = tuple(dims)
     if 0 in factors:
         return 0
@@ -109,9 +109,9 @@ def broadcast(shapes: Sequence[Shape | None]) -> Shape | None:
 
 
 def at_most(size: Symbol) -> Symbol:
-    """Return the symbol of the smaller one of a size known only at run time and a positive number.
+    """Return the symbol of min(size, n) for a positive number n.
 
-    Which number does not matter: where both sizes broadcast, they are equal, or the smaller one is 1.
+    The symbol is the same for every n: if size and the minimum broadcast, the minimum is size or 1.
     """
     return Symbol(SMALLEST_SYMBOL + hash(("at most", int(size))) % SMALLEST_SYMBOL)
 
@@ -120,10 +120,10 @@ def _broadcast_dim(column: Sequence[int | None]) -> int | None:
     sizes = {dim for dim in column if dim is not None and dim != 1}
     if len(sizes) == 1:
         size = sizes.pop()
-        # A size known only at run time may be 1, and an unknown one then differs from it.
+        # A symbol may be 1; then the result is the unknown dimension.
         return None if type(size) is Symbol and None in column else size
     if len(sizes) == 2 and None not in column:
-        # A table of positions that is cut to a length: it has that length in every valid run.
+        # For example, position embeddings that a Slice cuts to the sequence length, which is `size`.
         for size, other in permutations(sizes):
             if type(size) is Symbol and type(other) is Symbol and at_most(size) == other:
                 return size

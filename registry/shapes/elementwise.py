@@ -24,7 +24,7 @@ def broadcast_operands(node: ShapeContext) -> Shapes:
 
 @rule("batch_normalization", keeps_rank=True)
 def batch_normalization(node: ShapeContext) -> Shapes:
-    """Infer the input's shape, and the shape of the mean for statistics, with one value per channel."""
+    """Infer the input's shape, and for statistics the shape of input 3, or else one value per channel."""
     data, mean = node.shape(0), node.shape(3)
     if mean is None and node.integer("spatial", 1) == 1:
         mean = (dim_at(data, 1),)
@@ -33,7 +33,7 @@ def batch_normalization(node: ShapeContext) -> Shapes:
 
 @data_rule("layer_normalization", keeps_rank=True)
 def layer_normalization(node: ShapeContext, data: Shape) -> Shapes:
-    """Infer the input's shape, and statistics with 1 for the axis and all later dimensions."""
+    """Infer the input's shape, and statistics whose dimensions are 1 from the axis on."""
     start = normalize_axis(node.integer("axis"), len(data))
     reduced = unknown(len(data)) if start is None else data[:start] + (1,) * (len(data) - start)
     return [data, reduced, reduced]

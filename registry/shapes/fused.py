@@ -50,7 +50,7 @@ def normalized_embedding(node: ShapeContext, words: Shape) -> Shapes:
 
 @rule("quantized_concat")
 def quantized_concat(node: ShapeContext) -> Shapes:
-    """Add up the axis of all tensors, which are every third input."""
+    """Add up the sizes of the tensors along the axis; every third input from input 2 is a tensor."""
     shapes = [node.shape(position) for position in range(2, len(node.inputs), 3)]
     known = [shape for shape in shapes if shape is not None]
     if not known or len({len(shape) for shape in known}) != 1:
@@ -65,7 +65,7 @@ def quantized_concat(node: ShapeContext) -> Shapes:
 
 @rule("pool_in_layout", keeps_rank=True)
 def pool_in_layout(node: ShapeContext) -> Shapes:
-    """Infer the shape of pooling; with channels last, sizes of windows are unknown."""
+    """Infer the shape of pooling; with channels last, the spatial dimensions are unknown."""
     data = node.shape(0)
     if "channels_last" in node.version.attributes and not node.integer("channels_last", 0):
         return pool(node)
@@ -73,7 +73,7 @@ def pool_in_layout(node: ShapeContext) -> Shapes:
 
 
 def _with_sizes(data: Shape, size: int | None) -> Shape:
-    """Return the shape of images with channels last and other sizes."""
+    """Return a shape with channels last whose spatial dimensions are replaced by `size`."""
     return (data[0], *(size for _ in data[1:-1]), data[-1]) if len(data) > 1 else unknown(len(data))
 
 
@@ -94,5 +94,5 @@ def expand_dims(node: ShapeContext, data: Shape) -> Shapes:
 
 @data_rule("unique_with_positions")
 def unique_with_positions(node: ShapeContext, data: Shape) -> Shapes:
-    """Infer unknown numbers of values, and one position per element."""
+    """Infer 1-D values and counts of unknown length, and one position per element of the input."""
     return [(None,), data, (None,)]

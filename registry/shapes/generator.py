@@ -29,7 +29,7 @@ def constant(node: ShapeContext) -> Shapes:
 
 @rule("constant_of_shape", ranking_list="input", rank_inputs=())
 def constant_of_shape(node: ShapeContext) -> Shapes:
-    """Infer the shape that the input contains."""
+    """Infer the shape in the elements of the input."""
     listed = node.setting("input")
     return [unknown(listed.length) if listed.values is None and listed.length is not None else listed.values]
 
@@ -41,7 +41,7 @@ def range_(node: ShapeContext) -> Shapes:
     if start is None or limit is None or not step:
         return [(None,)]
     if Symbol in (type(start), type(limit), type(step)):
-        # Other bounds than from 0 to a size may be in any order.
+        # With a symbol, only the length from 0 by 1 is known: the order of other bounds is unknown.
         return [(limit if (start, step) == (0, 1) else None,)]
     return [(len(range(start, limit, step)),)]
 

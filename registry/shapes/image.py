@@ -42,7 +42,7 @@ def space_to_depth(node: ShapeContext) -> Shapes:
 
 @rule("column_to_image")
 def column_to_image(node: ShapeContext) -> Shapes:
-    """Infer an image of the given size; each column contains the channels of one block."""
+    """Infer an image of the given size; a column contains all channels of one block."""
     size, block = node.constant_integers(1), node.constant_integers(2)
     counts = {count for count in (node.input_length(1), node.input_length(2)) if count is not None}
     if len(counts) != 1:
@@ -111,7 +111,7 @@ def _cropped_size(size: int | None, cut: int) -> int | None:
 
 @data_rule("resize", keeps_rank=True)
 def resize(node: ShapeContext, data: Shape) -> Shapes:
-    """Replace the given axes, or all axes, by the sizes, or scale them and round down.
+    """Set the given axes, or all axes, to the sizes, or multiply them by the scales and round down.
 
     Products are rounded to float32, like those of onnxruntime and of ONNX's own inference.
     """

@@ -68,7 +68,7 @@ def one_hot(node: ShapeContext, indices: Shape) -> Shapes:
 
 
 UNBOUNDED = (1 << 31) - 1
-"""Ends from here on are the end of an axis of unknown size: exporters write the largest int32 or int64."""
+"""Ends of at least this number mean the end of an axis: exporters write the largest int32 or int64."""
 
 
 def _sliced_dim(
@@ -83,11 +83,11 @@ def _sliced_dim(
     if (dim is None or type(dim) is Symbol) and type(end) is not Symbol and end >= UNBOUNDED:
         if is_positive and (start, step) == (-1, 1):
             return 1
-        end = max(end, dim or 0)  # the numbers of symbols may be larger
+        end = max(end, dim or 0)  # the number of a symbol may be larger than `end`
     if dim is None:
         return None
     if Symbol in (type(start), type(end)):
-        # Sizes known only at run time may be in any order, but a slice from 0 to the size is complete.
+        # The order of symbols is unknown, but a slice from 0 to the dimension itself is complete.
         if (start, end, step) == (0, dim, 1):
             return dim
         is_cut = type(end) is Symbol and (start, step) == (0, 1) and type(dim) is not Symbol and dim > 0
@@ -100,7 +100,7 @@ def _sliced_dim(
 
 @rule("compress")
 def compress(node: ShapeContext) -> Shapes:
-    """Infer an unknown size for the axis, or a list if there is no axis, because the input is flattened."""
+    """Infer an unknown size for the axis; without an axis, the input is flattened, so the output is 1-D."""
     if node.attribute("axis") is None:
         return [(None,)]
     return [_with_unknown_axis(node)]

@@ -16,7 +16,7 @@ def matmul(node: ShapeContext) -> Shapes:
 
 @rule("quantized_matmul")
 def quantized_matmul(node: ShapeContext) -> Shapes:
-    """Infer the product of inputs 0 and 3, because each tensor has a scale and a zero point."""
+    """Infer the product of inputs 0 and 3: inputs 1 and 2 are the scale and zero point of input 0."""
     return [matmul_shape(node.shape(0), node.shape(3))]
 
 
@@ -115,14 +115,14 @@ def stft(node: ShapeContext) -> Shapes:
 
 
 def _transform_length(node: ShapeContext, dim: int | None, real: bool) -> int | None:
-    """Return the length in the input, or that of the axis; a one-sided inverse has an even length."""
+    """Return `dft_length`, or the length of the axis n; for a one-sided inverse, it is 2 * (n - 1)."""
     if len(node.inputs) > 1:
         return node.constant_integer(1)
     return dim if dim is None or not real else 2 * (dim - 1)
 
 
 def _frame_length(node: ShapeContext, signal: int | None) -> int | None:
-    """Return the length in the input, or that of the window, or that of the signal."""
+    """Return `frame_length`, or else the length of the window, or else the length of the signal."""
     declared, shape = node.constant_integer(3), node.shape(2)
     if declared is not None:
         return declared

@@ -27,10 +27,10 @@ FIXED_RANKS: dict[str, int] = {}
 """Rank of the first output, for rules that always infer the same one."""
 
 RANKING_LISTS: dict[str, str] = {}
-"""Name of the list whose number of elements is the rank of the first output."""
+"""Name of the attribute or input with one element per dimension of the first output."""
 
 RANK_INPUTS: dict[str, tuple[int, ...]] = {}
-"""Positions of the inputs whose ranks determine those of the outputs, besides the lengths of lists."""
+"""Positions of the inputs whose ranks, with the lengths of list inputs, determine the output ranks."""
 
 
 def rule(
@@ -43,9 +43,9 @@ def rule(
 ) -> Callable[[ShapeRule], ShapeRule]:
     """Register a function as the rule that definitions call `name`; raise `DuplicateRule` if there is one.
 
-    The result is limited to the outputs of the node, and negative dimensions become unknown, like shapes of
-    more than `MAX_RANK` dimensions and those of rules that raise OverflowError. Other exceptions of private
-    rules become `ExtensionFailed`.
+    Shapes beyond the node's outputs are dropped. Negative dimensions, and shapes of more than `MAX_RANK`
+    dimensions, become unknown, and so do all shapes if the rule raises InvalidFlag or OverflowError. Other
+    exceptions of private rules, except OpshiftError, become `ExtensionFailed`.
 
     Args:
         name: name of the rule.
@@ -82,7 +82,7 @@ def rule(
 
 @contextmanager
 def temporary_rules() -> Iterator[None]:
-    """Remove at exit the rules that are registered within the context."""
+    """Context manager that removes at its end the rules that were registered within it."""
     before = set(SHAPE_RULES)
     try:
         yield
@@ -97,7 +97,7 @@ def temporary_rules() -> Iterator[None]:
 def data_rule(
     name: str, *, keeps_rank: bool = False, rank_inputs: tuple[int, ...] | None = None
 ) -> Callable[[Callable[[ShapeContext, Shape], Shapes]], ShapeRule]:
-    """Register a function of the node and the shape of its first input, which has to be known."""
+    """Register a function of the node and its first input's shape; if that is unknown, so are all outputs."""
 
     def register(function: Callable[[ShapeContext, Shape], Shapes]) -> ShapeRule:
         @wraps(function)
@@ -111,7 +111,7 @@ def data_rule(
 
 
 def _private_rule(name: str, function: ShapeRule) -> ShapeRule:
-    """Return a rule that raises `ExtensionFailed` if a private one fails or returns no shapes."""
+    """Return a rule that raises `ExtensionFailed` if a private rule fails or returns an invalid shape."""
 
     def infer(node: ShapeContext) -> Shapes:
         label = f"node {node.version.id}"

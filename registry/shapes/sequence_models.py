@@ -8,7 +8,7 @@ from opshift.registry.shapes.shape_context import ShapeContext
 
 @rule("attention")
 def attention(node: ShapeContext) -> Shapes:
-    """Infer the result, which is packed like the query, and the caches and scores, which are 4-D."""
+    """Infer the result, which has the rank of the query, and the caches and scores, which are 4-D."""
     query, kv_heads = node.shape(0), node.integer("kv_num_heads")
     batch, heads, length, _ = _split(query, node.integer("q_num_heads"))
     _, cached_heads, added, size = _split(node.shape(1), kv_heads)

@@ -32,11 +32,11 @@ class ShapeContext(ABC):
 
     version: OperatorVersion
     inputs: Sequence[Shape | None]
-    """Shapes of the listed inputs; `None` if the rank is unknown, or the input is omitted or no tensor."""
+    """Shapes of the listed inputs; `None` if the rank is unknown, or the input is omitted or not a tensor."""
     output_count: int
     """The number of outputs that the node lists, including omitted ones."""
     assumes_positive_sizes: bool = False
-    """Whether no size known only at run time is 0: a Reshape then copies no dimension in its place."""
+    """Whether no symbol is 0 at run time; in the target shape of a Reshape, a 0 would copy a dimension."""
 
     @abstractmethod
     def attribute(self, name: str) -> object:
@@ -51,7 +51,7 @@ class ShapeContext(ABC):
 
     @abstractmethod
     def body_output_shape(self, attribute: str, position: int) -> Shape | None:
-        """Return the shape of a subgraph output, inferred from input shapes that every iteration has."""
+        """Return the shape of a subgraph output, inferred from input shapes that hold in every iteration."""
 
     def has_input(self, position: int) -> bool:
         """Return whether the node has an input at a position; an input of unknown shape counts."""
@@ -66,7 +66,7 @@ class ShapeContext(ABC):
         return self.inputs[position] if 0 <= position < len(self.inputs) else None
 
     def integer(self, name: str, default: int | None = None) -> int | None:
-        """Return an integer attribute.
+        """Return an integer attribute, or `default` if it has no integer value.
 
         Raises:
             InvalidFlag: the definition does not allow its value.

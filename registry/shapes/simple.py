@@ -13,7 +13,7 @@ OTHERS: dict[str, ShapeRule] = {
     "same_as_second": lambda node: [node.shape(1)],
     "scalar": lambda node: [()],
     "stated": lambda node: [node.integers("shape")],
-    # A scalar scale and a scalar zero point.
+    # The quantized input, a scalar scale and a scalar zero point.
     "dynamic_quantize": lambda node: [node.shape(0), (), ()],
     "window": lambda node: [(node.constant_integer(0),)],
     "multinomial": lambda node: [(dim_at(node.shape(0), 0), node.integer("sample_size", 1))],

@@ -17,13 +17,13 @@ def convolution(node: ShapeContext) -> Shapes:
 
 @rule("quantized_convolution", keeps_rank=True)
 def quantized_convolution(node: ShapeContext) -> Shapes:
-    """Infer the output with the weights as input 3, because each tensor has a scale and a zero point."""
+    """Infer the output with the weights as input 3: input 0 has a scale and a zero point, inputs 1 and 2."""
     return [_convolved(node, node.shape(0), node.shape(3))]
 
 
 @rule("convolution_in_layout", keeps_rank=True)
 def convolution_in_layout(node: ShapeContext) -> Shapes:
-    """Infer the output with the channels last; only quantized convolutions may have them second."""
+    """Infer the output with channels last; quantized convolutions with `channels_last=0` have them second."""
     is_quantized = "channels_last" in node.version.attributes
     data, weights = node.shape(0), node.shape(3 if is_quantized else 1)
     if is_quantized and not node.integer("channels_last", 0):
@@ -49,9 +49,9 @@ def conv_transpose(node: ShapeContext) -> Shapes:
 
 @rule("causal_convolution", keeps_rank=True)
 def causal_convolution(node: ShapeContext) -> Shapes:
-    """Infer an output with the input's shape, and a state with the positions that the kernel covers before.
+    """Infer the input's shape, and a state with the positions before the input that the kernel reads.
 
-    The state of several dimensions, or of several calls, has more dimensions.
+    With several spatial dimensions or `state_window`, the state has more dimensions and is not inferred.
     """
     data = node.shape(0)
     if node.integer("ndim", 1) != 1 or node.integer("state_window", 0):
@@ -80,7 +80,7 @@ def global_pool(node: ShapeContext, data: Shape) -> Shapes:
 
 @rule("max_unpool")
 def max_unpool(node: ShapeContext) -> Shapes:
-    """Infer the shape from the third input, or from the window."""
+    """Infer the shape in the third input, `output_shape`, or compute it from the window."""
     data, windows = _pooled(node)
     if data is None or windows is None:
         return [data]
@@ -91,13 +91,13 @@ def max_unpool(node: ShapeContext) -> Shapes:
 
 @rule("max_roi_pool")
 def max_roi_pool(node: ShapeContext) -> Shapes:
-    """Infer one image per region, with the size in `pooled_shape`."""
+    """Infer one image per region, of the size `pooled_shape`."""
     return [(*_regions(node), *of_rank(node.integers("pooled_shape"), 2))]
 
 
 @rule("roi_align")
 def roi_align(node: ShapeContext) -> Shapes:
-    """Infer one image per region, with the size in the attributes."""
+    """Infer one image per region, of the size `output_height` by `output_width`."""
     return [(*_regions(node), node.integer("output_height"), node.integer("output_width"))]
 
 
@@ -142,8 +142,8 @@ def _window_counts(node: ShapeContext, sizes: Shape, windows: Sequence[_Window])
 def _window_count(node: ShapeContext, size: int | None, window: _Window) -> int | None:
     """Return the number of positions of the window.
 
-    With `ceil_mode`, a last window that would start in the padding makes the result unknown, because
-    definitions differ on whether it counts.
+    With `ceil_mode`, a last window that starts in the padding at the end makes the result unknown, because
+    operator versions differ on whether this window counts.
     """
     if size is None or window.stride is None or window.stride < 1:
         return None
@@ -163,7 +163,7 @@ def _window_count(node: ShapeContext, size: int | None, window: _Window) -> int 
 
 
 def _transposed_sizes(node: ShapeContext, sizes: Shape, windows: Sequence[_Window], extra: Shape) -> Shape:
-    """Return the sizes over which the windows have `sizes` positions, plus `extra`."""
+    """Return the input sizes for which the windows have `sizes` positions, plus `extra`."""
     rows = zip(sizes, windows, extra, strict=True)
     return tuple(_transposed_size(node, size, window, added) for size, window, added in rows)
 
@@ -199,7 +199,7 @@ def _transposed_spatial_shape(node: ShapeContext, data: Shape, weights: Shape) -
 
 
 def _rank(node: ShapeContext, data: Shape | None, weights: Shape | None) -> int | None:
-    """Return the rank if the data, the weights and `kernel_shape` do not contradict each other."""
+    """Return the rank of the data; `None` if data, weights and `kernel_shape` contradict each other."""
     kernel = node.list_length("kernel_shape")
     ranks = {len(shape) for shape in (data, weights) if shape is not None}
     if kernel:

@@ -33,7 +33,7 @@ def transpose(node: ShapeContext) -> Shapes:
 
 @rule("flatten", rank=2)
 def flatten(node: ShapeContext) -> Shapes:
-    """Infer a matrix of the dimensions before the axis and the remaining ones."""
+    """Infer a matrix: the product of the dimensions before the axis, and the product of the others."""
     data, axis = node.shape(0), node.integer("axis", 1)
     if data is None or axis is None or not -len(data) <= axis <= len(data):
         return [(None, None)]
@@ -55,8 +55,8 @@ def reshape(node: ShapeContext) -> Shapes:
         return [unknown(len(dims))]
     target = with_dims(dims, {position: known[position] for position in copied})
     if copies and not node.assumes_positive_sizes:
-        # A size known only at run time may be 0, and then copies the dimension: the same one, or a product
-        # with the size, which is 0, too. After the last dimension, a 0 would be an error.
+        # A symbol may be 0 at run time and then copies a dimension of the input. That changes nothing if the
+        # dimension is the same symbol or a multiple of it. Beyond the input's rank, a 0 would be an error.
         target = tuple(
             None if position < len(known) and _may_differ_at_0(size, known[position]) else size
             for position, size in enumerate(target)
@@ -91,14 +91,14 @@ def unsqueeze(node: ShapeContext, data: Shape) -> Shapes:
 
 
 def _may_differ_at_0(size: int | None, dim: int | None) -> bool:
-    """Return whether a dimension may be another number than 0 if a size known only at run time is 0."""
+    """Return whether `size` is a symbol that may be 0 while `dim` is another number."""
     if type(size) is not Symbol or size == dim:
         return False
     return type(dim) is not Symbol or dim % size != 0
 
 
 def _inferred_dim(data: Shape | None, target: Shape, copied: set[int]) -> int | None:
-    """Return the dimension for -1; copied dimensions cancel out, even if they are unknown."""
+    """Return the dimension for -1; dimensions that 0 copies cancel out, even if they are unknown."""
     if data is None or target.count(-1) != 1:
         return None
     if 0 in (data[position] for position in copied):
@@ -109,7 +109,7 @@ def _inferred_dim(data: Shape | None, target: Shape, copied: set[int]) -> int | 
 
 @rule("concat", keeps_rank=True)
 def concat(node: ShapeContext) -> Shapes:
-    """Add up the axis; on other axes the inputs have the same sizes.
+    """Add up the sizes along the axis; the inputs agree in all other dimensions.
 
     The default axis of version 1 is unspecified.
     """
@@ -138,7 +138,7 @@ def split(node: ShapeContext, data: Shape) -> Shapes:
 
 @rule("expand", rank_inputs=(0,))
 def expand(node: ShapeContext) -> Shapes:
-    """Broadcast the input and the given shape."""
+    """Broadcast the shape of the input and the given shape."""
     target = node.setting("shape")
     if target.length is None:
         return [None]

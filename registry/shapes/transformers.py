@@ -1,4 +1,4 @@
-"""Shapes of com.microsoft's attention, and of its weights that are quantized in blocks."""
+"""Shapes of com.microsoft's attention operators, and of operators with block-quantized weights."""
 
 from opshift.model.types import Shape
 from opshift.registry.shapes.dims import dim_at, exact_quotient, normalize_axis, of_rank, plus, product
@@ -14,7 +14,7 @@ def matmul_columns(node: ShapeContext, data: Shape) -> Shapes:
 
 @data_rule("gather_blocks", rank_inputs=(0, 1))
 def gather_blocks(node: ShapeContext, data: Shape) -> Shapes:
-    """Replace the axis by the dimensions of the indices; bytes may hold several numbers of the last axis."""
+    """Replace the axis by the dimensions of the indices; a byte may contain several numbers."""
     indices, axis = node.shape(1), normalize_axis(node.integer("gather_axis", 0), len(data))
     if indices is None or axis is None:
         return [None]
@@ -23,7 +23,7 @@ def gather_blocks(node: ShapeContext, data: Shape) -> Shapes:
 
 
 def _unpacked_width(node: ShapeContext, width: int | None) -> int | None:
-    """Return the last dimension of the dequantized data, if the number of scales decides it."""
+    """Return the last dimension of the dequantized data, if the number of scales determines it."""
     scales, bits, size = node.shape(2), node.integer("bits", 4), node.integer("block_size", 128)
     if width is None or not scales or not bits or not size:
         return None
@@ -60,7 +60,7 @@ def multi_head_attention(node: ShapeContext) -> Shapes:
 def _key_size_and_length(
     query: Shape | None, key: Shape | None, heads: int | None
 ) -> tuple[int | None, int | None]:
-    """Return the size of a head and the number of new keys, which are separate or packed with others."""
+    """Return the head size and the number of new keys; one input may pack queries, keys and values."""
     source = query if key is None else key
     if source is not None and len(source) == 5:
         return source[4], source[1]
@@ -71,7 +71,7 @@ def _key_size_and_length(
 
 @rule("group_query_attention")
 def group_query_attention(node: ShapeContext) -> Shapes:
-    """Infer the values of all heads, and caches of rank 4, whose length the total length determines."""
+    """Infer the values of all heads, and caches of rank 4, whose length is unknown."""
     batch, length, _ = of_rank(node.shape(0), 3)
     heads, shared = node.integer("num_heads"), node.integer("kv_num_heads")
     past_size, new_size = of_rank(node.shape(3), 4)[3], of_rank(node.shape(1), 3)[2]

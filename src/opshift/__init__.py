@@ -9,8 +9,8 @@ Names are loaded when they are first used.
 
 from opshift.registry.function_builder import set_function_builder
 
-# The name that type checkers know. Importing `typing` would take longer than everything else here, and Ctrl+C
-# is only handled after this module.
+# Type checkers know this name. Importing `typing` would take longer than everything else here, and Ctrl+C is
+# handled only after this module is imported.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -133,12 +133,12 @@ _HOMES["__version__"] = "version"
 
 
 def _module(name: str) -> "Any":
-    from importlib import import_module  # not at the top: Ctrl+C is only handled after this module
+    from importlib import import_module  # not at the top: Ctrl+C is handled only after this module
 
     return import_module(f"opshift.{name}")
 
 
-# Hidden from type checkers: with it, they would accept every attribute.
+# Hidden from type checkers: with `__getattr__`, they would accept every attribute.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:

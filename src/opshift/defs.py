@@ -3,8 +3,8 @@
     import opshift.defs as defs
     defs.get_schema("Softmax", 12).attributes["axis"].default_value.i
 
-Schemas are views of `opshift.default_registry()`, which can answer more. They equal those of the newest
-ONNX release, except for:
+Schemas are views of `opshift.default_registry()`, which provides more information. They equal those of the
+newest ONNX release, except for:
 
 * texts and function bodies, which are the project's own;
 * lists of types, which are sorted;
@@ -66,7 +66,7 @@ class OpSchema:
     _version: OperatorVersion
 
     class FormalParameterOption(_Number):
-        """The number of values of a parameter: exactly one, at most one, or several."""
+        """The number of values of a parameter: exactly one, at most one, or a variable number."""
 
         Single, Optional, Variadic = range(3)
 
@@ -81,7 +81,7 @@ class OpSchema:
         COMMON, EXPERIMENTAL = range(2)
 
     class NodeDeterminism(Enum):
-        """The determinism of an operator: equal inputs lead to equal outputs."""
+        """Whether equal inputs of an operator lead to equal outputs."""
 
         Unknown, NonDeterministic, Deterministic = range(3)
         __repr__ = Enum.__str__
@@ -99,9 +99,9 @@ class OpSchema:
 
         name: str
         type_str: str
-        """A type variable, or a type."""
+        """The name of a type variable, or a type such as `tensor(float)`."""
         types: set[str]
-        """The types of its values."""
+        """The types that values of the parameter may have."""
         description: str
         option: OpSchema.FormalParameterOption
         is_homogeneous: bool
@@ -128,7 +128,7 @@ class OpSchema:
 
     name = _Member(lambda version: version.name)
     domain = _Member(lambda version: model_domain(version.domain))
-    """The domain; the default domain is empty."""
+    """The domain; empty for the default domain."""
     since_version = _Member(lambda version: version.since_version)
     doc = _Member(lambda version: version.description)
     file = _Member(lambda version: str(default_registry().file_of(version.name, version.domain)))
@@ -167,7 +167,7 @@ class OpSchema:
     function_body = _Member(lambda version: _function_body(version))
     """The function body that is the same for all nodes; an empty message if there is none."""
     all_function_opset_versions = _Member(lambda version: _function_opsets(version))
-    """The opsets for which ONNX has a function body; the next two members tell the kinds apart."""
+    """The opsets for which ONNX has a function body; the next two members list them by the kind of body."""
     function_opset_versions = _Member(lambda version: _function_opsets(version) if version.body else [])
     context_dependent_function_opset_versions = _Member(
         lambda version: _function_opsets(version) if version.has_context_dependent_function else []
@@ -215,7 +215,7 @@ def _function_opsets(version: OperatorVersion) -> list[int]:
 
 
 def _parameter(parameter: Parameter, version: OperatorVersion) -> OpSchema.FormalParameter:
-    # Parameters, unlike type constraints, contain the values of maps as tensors and no spaces.
+    # ONNX writes `map(int64, float)` as `map(int64,tensor(float))` in parameters, not in type constraints.
     types = {_MAP_VALUE.sub(r",tensor(\1))", each) for each in version.types_of(parameter)}
     return OpSchema.FormalParameter(
         name=parameter.name,
@@ -259,7 +259,7 @@ AI_ONNX_PREVIEW_DOMAIN = "ai.onnx.preview"
 AI_ONNX_PREVIEW_TRAINING_DOMAIN = "ai.onnx.preview.training"
 
 SchemaError = ResolveError
-"""The error of `get_schema`: the base class of errors that name the reason and a remedy."""
+"""The error of `get_schema`; it contains the reason and a remedy."""
 
 
 def get_schema(
@@ -307,7 +307,7 @@ def get_all_schemas_with_history() -> list[OpSchema]:
 
 
 def get_function_ops() -> list[OpSchema]:
-    """Return the newest versions that are functions."""
+    """Return the newest version of each operator, except for versions without a function body."""
     return [each for each in get_all_schemas() if each.has_function or each.has_context_dependent_function]
 
 
@@ -336,7 +336,7 @@ def _all_versions() -> list[tuple[OpSchema, ...]]:
     return [versions for versions in every if versions]
 
 
-@lru_cache(maxsize=1024)  # for all operators, and a limited number of unknown names
+@lru_cache(maxsize=1024)  # large enough for all operators; unknown names cannot fill the memory
 def _versions(op_type: str, domain: str) -> tuple[OpSchema, ...]:
     """Return the published versions of an operator, oldest first; none for an unknown operator."""
     operator = default_registry().operator(op_type, domain)

@@ -8,8 +8,8 @@
         ...
         return [(rows, *shape[1:])]
 
-A definition names its rule: `shape: acme_thin`. A rule returns certain facts only: an output of unknown rank
-is `None`, and so is each unknown dimension. Shapes of inputs may be unknown, and nodes may be invalid.
+A definition names its rule: `shape: acme_thin`. A rule must not guess: it returns `None` for an output of
+unknown rank, and for each unknown dimension. Input shapes may be unknown, and nodes may be invalid.
 """
 
 from opshift.model.types import Shape as Shape

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 VERSION_FILE: Final = Path(__file__).with_name("version.txt")
-"""File that the build of a wheel adds: reading it takes a hundredth of the time of the metadata."""
+"""File in wheels with the version: reading it takes a hundredth of the time of reading the metadata."""
 
 UNKNOWN: Final = "0+unknown"
 """Version of sources that are not installed."""

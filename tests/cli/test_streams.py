@@ -119,7 +119,7 @@ WRONG = {
     "json and model": (("convert", "-", *TO_STDOUT, "--format", "json"), "both the model and JSON"),
     "json and fixed model": (("doctor", "-", "-", "--fix", "--format", "json"), "both the model and JSON"),
     "in place": (("convert", "-", "--in-place", "-t", "17"), "--in-place needs a file"),
-    "batch": (("convert", "-", "--out", "out", "-t", "17"), "has no name for the file"),
+    "batch": (("convert", "-", "--out", "out", "-t", "17"), "standard input has no file name"),
     "no output": (("convert", "-", "-t", "17"), "OUT is not given"),
 }
 

@@ -280,7 +280,7 @@ ERRORS: Mapping[str, tuple[ShapesLike, str]] = {
         {"x": (2, 3, 4), "lengths": (5,)},
         "dimension 'B' has the sizes 3 and 5, because of 'lengths'",
     ),
-    "initializer": ({"w": (4,)}, "'w' is an initializer, and its shape is that of its value"),
+    "initializer": ({"w": (4,)}, "'w' is an initializer, so its shape cannot be declared"),
     "sequence": ({"q": (4,)}, "'q' has the type seq(tensor(float)), which has no shape"),
     "computed number": ({"h": (2, 3, 5)}, "shape [2, 3, 5] contradicts the inferred shape [?, ?, 4] of 'h'"),
     "computed symbol": ({"h": (2, 3, 4)}, "shape [2, 3, 4] contradicts the inferred shape [?, ?, 4] of 'h'"),

@@ -245,7 +245,12 @@ INVALID: list[tuple[str, TargetLike, type[OpshiftError], str]] = [
     ("package of a provider", "onnxruntime-nnapi", UsageError, "is an execution provider of onnxruntime"),
     ("provider with another name", "directml", UsageError, "is an execution provider of onnxruntime"),
     ("release of another product", "winml-1903", UsageError, "unknown release 'winml-1903'"),
-    ("program without documented opsets", "ncnn-2025", UsageError, "ncnn documents no newest opset"),
+    (
+        "program without documented opsets",
+        "ncnn-2025",
+        UsageError,
+        "the documentation of ncnn states no newest opset",
+    ),
     ("unknown release", "onnx-1.99", UsageError, "unknown version '1.99' of onnx"),
     ("empty list", [], UsageError, "no target is given"),
 ]

@@ -55,7 +55,7 @@ def test_rejects_recursive_functions(names: list[str], expected: str) -> None:
     functions = [function(name, [node(other, ["a"], ["b"], "local")]) for name, other in pairs]
     with pytest.raises(InvalidModel) as caught:
         convert_version(model([node("F", ["x"], ["y"], "local")], functions), 13)
-    cycle = caught.value.reason.removeprefix("functions call themselves: ").split(" -> ")
+    cycle = caught.value.reason.removeprefix("functions call each other in a cycle: ").split(" -> ")
     start = cycle.index("local.F")
     assert cycle[0] == cycle[-1]
     assert " -> ".join([*cycle[start:-1], *cycle[:start], "local.F"]) == expected

@@ -211,7 +211,7 @@ def test_refuses_two_names_of_one_file(tmp_path: Path, exists: bool) -> None:
     if exists:
         (folder / "x").write_bytes(b"before")
     texts = dict.fromkeys((folder / "x", folder / "y", alias / "x"), "after")
-    with pytest.raises(CannotWrite, match="written twice: two names"):
+    with pytest.raises(CannotWrite, match="written twice: two output names"):
         atomic_files.write_files(texts)
     assert [each.name for each in folder.iterdir()] == (["x"] if exists else [])
     assert not exists or (folder / "x").read_bytes() == b"before"

@@ -148,7 +148,8 @@ def test_reports_exception_with_line(tmp_path: Path, body: str, reason: str) -> 
 def test_reports_exception_of_downgrade(tmp_path: Path) -> None:
     found, file = _failure(tmp_path, "", 2, 1)
     assert str(found) == (
-        f"{file}:8: node Scale -> y: the adapter com.acme.Scale 2 -> 1 raises KeyError: 0 (correct this code)"
+        f"{file}:8: node Scale -> y: the adapter com.acme.Scale 2 -> 1 raises KeyError: 0"
+        " (fix the code at this place)"
     )
 
 

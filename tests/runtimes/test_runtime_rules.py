@@ -87,7 +87,7 @@ RELU, CAST = "h = Relu (x) y = Abs (h)", "h = Cast <to = 1> (x) y = Abs (h)"
     [
         (RELU, TensorProto.FLOAT, True, ""),
         (RELU, TensorProto.UNDEFINED, True, ""),
-        (RELU, TensorProto.INT64, True, "ai.onnx.Relu, T is both float and int64"),
+        (RELU, TensorProto.INT64, True, "ai.onnx.Relu, type variable T is both float and int64"),
         (RELU, TensorProto.INT64, False, ""),
         (CAST, TensorProto.FLOAT, True, ""),
         (CAST, TensorProto.INT64, True, "ai.onnx.Cast, an output of type float is declared as int64"),
@@ -105,7 +105,7 @@ INVALID = {
     "y = Relu <alpha = 1.0> (x)": "it has no attribute `alpha`",
     "y = Cast (x)": "it requires the attribute `to`",
     "y = Relu (x, x)": "it has 1 inputs, not 2",
-    "y = Mul (x, i)": "T is both float and int64",
+    "y = Mul (x, i)": "type variable T is both float and int64",
     "y = Trilu <upper = 1.0> (x)": "the attribute `upper` must be INT",
     "y = Mul (, x)": "it requires `A`",
 }

@@ -1,1 +1,1 @@
-"""Operators of onnxruntime, in the domain com.microsoft, as operators of ONNX."""
+"""Adapters that rewrite operators of the domain com.microsoft as operators of ONNX, and some in reverse."""

@@ -55,7 +55,7 @@ def added_masks(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
         filtered = node.attribute("mask_filter_value", MASK_FILTER_VALUE)
         masks = _mask(_kept_keys(node, mask, lengths, out), out.constant(0.0, "float"), filtered, out)
     if node.attribute("unidirectional", 0):
-        # The lowest number replaces that of the key mask: their sum would be minus infinity.
+        # For later keys, this mask replaces the key mask: the sum of both would be minus infinity.
         others = masks or out.constant(0.0, "float")
         masks = _mask(_kept_past(lengths, out), others, -LARGEST_FINITE["float"], out)
     return masks
@@ -66,7 +66,7 @@ def _mask(kept: str, others: str, filtered: float, out: Rewriter) -> str:
 
 
 def _kept_past(lengths: Lengths, out: Rewriter) -> str:
-    """Return which keys are not after a query, of shape (queries, keys)."""
+    """Return a boolean mask of shape (queries, keys), True where the key is not after the query."""
     numbers = queries = positions(lengths.queries, out)
     if lengths.past:
         queries = out.emit("Add", [queries, dimension_tensor(lengths.past, out)])
@@ -74,19 +74,19 @@ def _kept_past(lengths: Lengths, out: Rewriter) -> str:
     kept = out.emit("Not", [out.emit("Greater", operands)])
     if not lengths.has_later_keys:
         return kept
-    # Kernels never mask keys of the last query.
+    # Kernels never mask keys for the last query.
     last = out.emit("Sub", [dimension_tensor(lengths.queries, out), out.int64(1)])
     is_last = out.emit("Equal", [reshape(numbers, (-1, 1), out), last])
     return out.emit("Or", [kept, is_last])
 
 
 def _kept_keys(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
-    """Return whether keys are kept, of a shape that broadcasts to (batch, heads, queries, keys)."""
+    """Return a boolean mask of the kept keys, which broadcasts to (batch, heads, queries, keys)."""
     rank = out.rank(mask)
     if rank == 1:
         return _kept_range(node, mask, lengths, out)
     if rank == 4:
-        # A square mask of the longest sequence: take the rows of the queries and the columns of the keys.
+        # The mask is square, for the longest sequence: slice rows of the queries and columns of the keys.
         starts = [dimension_tensor(lengths.past, out), out.int64([0])]
         ends = [add_dimensions(lengths.past, lengths.queries, out), lengths.keys]
         bounds = [out.emit("Concat", starts, axis=0), shape_tensor(ends, out)]
@@ -97,9 +97,9 @@ def _kept_keys(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
 
 
 def _kept_range(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
-    """Return whether keys are before the end, and not before the start, of each batch entry.
+    """Return a boolean mask of the keys from the start to before the end of each batch entry.
 
-    Of MultiHeadAttention, the mask has ends, which offsets may follow.
+    `mask` lists the ends, then optionally the starts; in MultiHeadAttention, offsets may follow the ends.
     """
     data = node.inputs[0]
     shapes = out.comparable_shapes([data, mask])
@@ -113,7 +113,7 @@ def _kept_range(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
     ends = reshape(out.emit("Slice", [bounds, zero, count, zero]), (-1, 1, 1, 1), out)
     if node.op_type == "MultiHeadAttention":
         return out.emit("Less", [keys, ends])
-    # Without starts, those are 0.
+    # If the mask has no starts, they are 0.
     starts = out.emit("Expand", [zero, count])
     padded = out.emit("Concat", [bounds, starts], axis=0)
     both = dimension_tensor(add_dimensions(count, count, out), out)
@@ -197,7 +197,7 @@ def _projections(node: Node, out: Rewriter) -> list[str]:
     if node.input(3):
         reason = "the layout of a bias for packed inputs is not defined"
         raise CannotConvert(reason, "input.unsupported", subject="bias")
-    # Packed inputs have the shape (batch, sequence, heads, queries keys and values, head size).
+    # Packed inputs have the shape (batch, sequence, heads, 3 for Q, K and V or 2 for K and V, head size).
     packed = out.emit("Transpose", [given[-1]], perm=(3, 0, 2, 1, 4))
     count = 3 if given == list(node.inputs[:1]) else 2
     parts = [out.emit("Gather", [packed, out.int64(index)], axis=0) for index in range(count)]
@@ -231,7 +231,7 @@ def expand_attention(node: Node, out: Rewriter) -> None:
 
 @adapter("QAttention", 1, 0, domain="com.microsoft")
 def expand_quantized_attention(node: Node, out: Rewriter) -> None:
-    """Rewrite the projection as MatMulInteger with scales, and the attention as for Attention."""
+    """Rewrite the projection as MatMulInteger with scales, and the attention like `expand_attention`."""
     out = out.for_opset(OPSET, "")
     data, weight, bias, data_scale, weight_scale, mask, data_zero, weight_zero, past = (
         node.input(position) for position in range(9)
@@ -244,10 +244,10 @@ def expand_quantized_attention(node: Node, out: Rewriter) -> None:
 
 
 def _attend_to_projection(node: Node, product: str, past: str, masks: Masks, out: Rewriter) -> None:
-    """Emit the attention of queries, keys and values that are side by side in one value."""
+    """Emit the attention of the queries, keys and values that `product` holds along dimension 2."""
     for name in ("do_rotary", "past_present_share_buffer"):
         if node.attribute(name, 0):
-            reason = f"{name} is set, which only kernels for other devices than the CPU support"
+            reason = f"{name} is set, but the kernel for CPUs does not support it"
             raise CannotConvert(reason, "attribute.unsupported", subject=name)
     sizes = node.attribute("qkv_hidden_sizes")
     _require_present(node, sizes, past, out)
@@ -273,9 +273,9 @@ def _attend_to_projection(node: Node, product: str, past: str, masks: Masks, out
 
 
 def _require_present(node: Node, sizes: Sequence[int] | None, past: str, out: Rewriter) -> None:
-    """Refuse a cache that kernels do not define."""
+    """Refuse `past` without `present`, and `present` if keys and values differ in size."""
     if past and not node.output(1):
-        reason = "past is given without the output present, and kernels ignore it"
+        reason = "past is given without the output present; kernels then ignore past"
         raise CannotConvert(reason, "result.runtime-dependent", subject="past", remedy="add present")
     if out.is_used(node.output(1)) and sizes and sizes[0] != sizes[2]:
         reason = "keys and values of different sizes cannot be one output present"
@@ -283,12 +283,12 @@ def _require_present(node: Node, sizes: Sequence[int] | None, past: str, out: Re
 
 
 def _attend(node: Node, heads: Heads, lengths: Lengths, masks: Masks, out: Rewriter) -> None:
-    """Emit the attention, and the scores if they are an output."""
+    """Emit the attention, and the scores if they are a used output."""
     element_type = heads.element_type
     size = heads.hidden_size and heads.hidden_size // node.attribute("num_heads")
     scale = score_scale(node.attribute("scale", 0.0), heads.query, size, element_type, out)
     scores = scaled_scores(heads.query, heads.key, scale, out)
-    # Kernels add the masks first, which matters where all keys of a query are masked.
+    # Kernels add masks and bias before the scores; the order matters where all keys of a query are masked.
     bias = masks.bias and cast_between(masks.bias, element_type, "float", out)
     added = fold("Add", filter(None, (added_masks(node, masks.keys, lengths, out), bias)), out)
     if added:
@@ -308,7 +308,7 @@ ROTARY_OPSET = 23
 
 @adapter("RotaryEmbedding", 1, 0, domain="com.microsoft")
 def expand_rotary_embedding(node: Node, out: Rewriter) -> None:
-    """Rewrite as RotaryEmbedding of ONNX, with one position for each token."""
+    """Rewrite as RotaryEmbedding of ONNX, with explicit positions of all tokens."""
     out = out.for_opset(ROTARY_OPSET, "")
     if node.attribute("is_packed_batching", 0):
         reason = "is_packed_batching is 1, but RotaryEmbedding of ONNX requires a batch dimension"
@@ -317,7 +317,7 @@ def expand_rotary_embedding(node: Node, out: Rewriter) -> None:
     heads, rank = node.attribute("num_heads", 0), out.rank(data)
     sizes = out.known_dimension(data, 2), out.known_dimension(cosine, 1)
     if rank == 3 and not heads and sizes[0] is not None and sizes[1]:
-        # The caches have a column for each pair of a head.
+        # The caches have one column for two elements of a head.
         heads = sizes[0] // (2 * sizes[1])
     if out.rank(positions) == 1:
         positions = _consecutive_positions(positions, data, rank - 2, out)
@@ -336,7 +336,7 @@ def expand_rotary_embedding(node: Node, out: Rewriter) -> None:
 
 
 def _split_heads(data: str, cosine: str, out: Rewriter) -> str:
-    """Return the data as (batch, heads, sequence, head size), with sizes that are computed."""
+    """Return the data as (batch, heads, sequence, head size); unknown sizes are computed."""
     half = dimension(cosine, 1, out)
     size = multiply_dimension(half, 2, out)
     heads = out.emit("Div", [dimension_tensor(dimension(data, 2, out), out), dimension_tensor(size, out)])
@@ -344,7 +344,7 @@ def _split_heads(data: str, cosine: str, out: Rewriter) -> str:
 
 
 def _consecutive_positions(start: str, data: str, axis: int, out: Rewriter) -> str:
-    """Return the positions of all tokens, of which `start` has the first."""
+    """Return consecutive positions from `start` on, the same for each batch entry."""
     batch, length = (dimension_tensor(dimension(data, each, out), out) for each in (0, axis))
     positions = out.emit("Add", [start, index_range(length, out)])
     return out.emit("Expand", [positions, out.emit("Concat", [batch, length], axis=0)])

@@ -1,4 +1,4 @@
-"""Nodes of ONNX's operators as nodes of com.microsoft, where these differ in more than the domain."""
+"""Replace ONNX nodes by nodes of com.microsoft that differ in more than the domain."""
 
 from typing import Any
 
@@ -14,27 +14,27 @@ def _require(condition: bool, name: str, meaning: str) -> None:
 
 @equivalent("Gelu", "Gelu")
 def gelu(node: Node, out: Rewriter) -> EquivalentNode:
-    """Keep the exact formula."""
+    """Accept only the exact formula, and drop `approximate`."""
     _require(node.attribute("approximate", b"none") == b"none", "approximate", "is tanh")
     return EquivalentNode(node.inputs, node.outputs, {})
 
 
 @equivalent("Gelu", "FastGelu")
 def fast_gelu(node: Node, out: Rewriter) -> EquivalentNode:
-    """Keep the approximate formula."""
+    """Accept only the tanh approximation, and drop `approximate`."""
     _require(node.attribute("approximate", b"none") == b"tanh", "approximate", "is none")
     return EquivalentNode(node.inputs, node.outputs, {})
 
 
 @equivalent("Swish", "QuickGelu")
 def quick_gelu(node: Node, out: Rewriter) -> EquivalentNode:
-    """Set `alpha`, whose default differs."""
+    """Set `alpha`, because its default differs."""
     return EquivalentNode(node.inputs, node.outputs, {"alpha": node.attribute("alpha", 1.0)})
 
 
 @equivalent("Unsqueeze", "ExpandDims")
 def expand_dims(node: Node, out: Rewriter) -> EquivalentNode:
-    """Turn one constant axis into a scalar."""
+    """Replace `axes` with one constant element by a scalar."""
     axes = out.require_constant(node.inputs[1], "axes").values
     _require(len(axes) == 1, "axes", f"has {len(axes)} values, and ExpandDims has one axis")
     return EquivalentNode((node.inputs[0], out.constant(axes[0], "int32")), node.outputs, {})
@@ -42,7 +42,7 @@ def expand_dims(node: Node, out: Rewriter) -> EquivalentNode:
 
 @equivalent("Unique", "Unique")
 def unique(node: Node, out: Rewriter) -> EquivalentNode:
-    """Select the outputs of unsorted values of a vector."""
+    """Accept only vectors with `sorted` 0, and drop the output `indices`."""
     _require(node.attribute("sorted", 1) == 0, "sorted", "is 1")
     _require(out.rank(node.inputs[0]) == 1, "X", "is not a vector")
     _require(not out.is_used(node.output(1)), "indices", "is used")
@@ -52,7 +52,7 @@ def unique(node: Node, out: Rewriter) -> EquivalentNode:
 
 @equivalent("Pad", "Pad")
 def pad(node: Node, out: Rewriter) -> EquivalentNode:
-    """Keep the node if it pads all axes, in a mode that version 11 has."""
+    """Accept only nodes without `axes` and with a mode other than `wrap`."""
     _require(not node.input(3), "axes", "is an input")
     _require(node.attribute("mode", b"constant") != b"wrap", "mode", "is wrap")
     return EquivalentNode(node.inputs, node.outputs, node.attributes)
@@ -60,7 +60,7 @@ def pad(node: Node, out: Rewriter) -> EquivalentNode:
 
 @equivalent("GridSample", "GridSample")
 def grid_sample(node: Node, out: Rewriter) -> EquivalentNode:
-    """Rename modes of newer versions, for images only."""
+    """Accept 4-D data, and rename the modes `linear` and `cubic` to `bilinear` and `bicubic`."""
     _require(out.rank(node.inputs[0]) == 4, "X", "does not have 4 dimensions")
     mode = node.attribute("mode", b"bilinear")
     mode = {b"linear": b"bilinear", b"cubic": b"bicubic"}.get(mode, mode)
@@ -69,7 +69,7 @@ def grid_sample(node: Node, out: Rewriter) -> EquivalentNode:
 
 @equivalent("RotaryEmbedding", "RotaryEmbedding")
 def rotary_embedding(node: Node, out: Rewriter) -> EquivalentNode:
-    """Move the position ids to the front of the caches."""
+    """Move `position_ids` in front of the caches, and set `num_heads` where kernels require it."""
     data, cosines, sines, positions = (node.input(position) for position in range(4))
     _require(bool(positions), "position_ids", "is omitted")
     rows, length = out.known_dimension(cosines, 0), out.known_dimension(data, -2)
@@ -77,7 +77,7 @@ def rotary_embedding(node: Node, out: Rewriter) -> EquivalentNode:
     _require(is_covered, "cos_cache", f"has {rows} rows for {length} tokens, which kernels refuse")
     attributes = dict(node.attributes)
     if node.attribute("rotary_embedding_dim", 0) and not node.attribute("num_heads", 0):
-        # Kernels require the number of heads then, even if the shape of the data has it.
+        # Kernels require `num_heads` with `rotary_embedding_dim`, even if the data is 4-D and has the heads.
         attributes["num_heads"] = out.dimension(data, 1)
     return EquivalentNode((data, positions, cosines, sines), node.outputs, attributes)
 
@@ -85,7 +85,7 @@ def rotary_embedding(node: Node, out: Rewriter) -> EquivalentNode:
 @equivalent("QuantizeLinear", "QuantizeLinear")
 @equivalent("DequantizeLinear", "DequantizeLinear")
 def quantize(node: Node, out: Rewriter) -> EquivalentNode:
-    """Keep the axis only if there is a scale for each of its elements."""
+    """Keep `axis` unless quantization is per tensor; refuse blocks, `output_dtype` and `precision`."""
     _require(not node.attribute("block_size", 0), "block_size", "is set")
     for name in ("output_dtype", "precision"):
         _require(not node.attribute(name, 0), name, "is set")

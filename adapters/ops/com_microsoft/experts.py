@@ -1,6 +1,6 @@
-"""MoE and QMoE of onnxruntime: networks of two layers, of which a router selects some for each token.
+"""MoE and QMoE of onnxruntime: a router selects `k` experts, networks of two layers, for each token.
 
-The standard operators compute all networks for all tokens, and weight the results of the others with 0.
+The emitted nodes compute all experts for all tokens, and weight the results of unselected experts with 0.
 """
 
 from typing import NamedTuple
@@ -19,10 +19,10 @@ OPSET, GELU_OPSET = 13, 20
 """Opset of the emitted nodes, and the first opset with Gelu."""
 
 DEFAULTS = (("alpha", 1.0), ("beta", 0.0))
-"""Defaults of the attributes of SwiGLU."""
+"""Defaults of `activation_alpha` and `activation_beta`, the parameters of SwiGLU."""
 
 INTERLEAVED = 1
-"""Value of `swiglu_fusion` for gates and values that alternate."""
+"""Value of `swiglu_fusion` for alternating gates and linear values."""
 
 
 class Layer(NamedTuple):
@@ -34,7 +34,7 @@ class Layer(NamedTuple):
 
 @adapter("MoE", 1, 0, domain="com.microsoft")
 def expand_experts(node: Node, out: Rewriter) -> None:
-    """Rewrite as TopK for the router, and MatMul for all networks and tokens."""
+    """Rewrite as TopK for the router, and MatMul for all experts and tokens."""
     out = out.for_opset(OPSET, "")
     _require_common_form(node, range(6, 8))
     scores = node.inputs[1]
@@ -53,7 +53,7 @@ def expand_quantized_experts(node: Node, out: Rewriter) -> None:
     out = out.for_opset(OPSET, "")
     _require_common_form(node, (8, 9, 10, *range(13, 21)))
     if node.attribute("quant_type", b"int") != b"int" or node.attribute("weights_prepacked", -1) > 0:
-        reason = "the layout of weights that are prepacked or no integers is that of one kernel"
+        reason = "quantized weights must be plain integers: other layouts are specific to one kernel"
         raise CannotConvert(reason, "attribute.unsupported", subject="quant_type")
     if not node.attribute("normalize_routing_weights", 0):
         reason = "normalize_routing_weights is 0, but the CPU kernel normalizes the weights"
@@ -67,7 +67,7 @@ def expand_quantized_experts(node: Node, out: Rewriter) -> None:
 
 
 def _require_common_form(node: Node, other_inputs: range | tuple[int, ...]) -> None:
-    """Refuse forms that the CPU kernel does not support."""
+    """Refuse attributes and inputs that the CPU kernel does not support."""
     for name, value in (("use_sparse_mixer", 0), ("swiglu_fusion", INTERLEAVED)):
         needed = name != "swiglu_fusion" or _activation(node) == "swiglu"
         if needed and node.attribute(name, 0) != value:
@@ -79,7 +79,7 @@ def _require_common_form(node: Node, other_inputs: range | tuple[int, ...]) -> N
 
 
 def _chosen(node: Node, out: Rewriter) -> tuple[str, ...]:
-    """Return the scores and the indices of the networks of each token."""
+    """Return the router scores and the indices of the selected experts of each token."""
     return out.emit_all("TopK", [node.inputs[1], out.int64([node.attribute("k", 1)])], 2, axis=1)
 
 
@@ -94,7 +94,7 @@ def _dequantized(node: Node, layer: int, position: int, out: Rewriter) -> str:
     blocks = -(-rows // size) if size else 1
     numbers = unpack(packed, bits, 3, element_type, out)
     if zeros:
-        # Without blocks, bytes hold the zero points of several columns, otherwise those of several blocks.
+        # A byte holds the zero points of several blocks, or, without blocks, of several columns.
         rank, count = (3, blocks) if size else (2, columns)
         zeros = first_columns(unpack(zeros, bits, rank, element_type, out), count, rank - 1, out)
     is_partial = bool(size and rows % size)
@@ -112,7 +112,7 @@ def _dequantized(node: Node, layer: int, position: int, out: Rewriter) -> str:
 
 
 def _emit_experts(node: Node, layers: list[Layer], weights: str, chosen: str, out: Rewriter) -> None:
-    """Emit all networks for all tokens, and the sum of their results with the weights of the chosen ones."""
+    """Emit all experts for all tokens, and the sum of the chosen experts' results times their weights."""
     data, scores = node.inputs[:2]
     element_type = out.element_type(data)
     shape = out.emit("Shape", [data])
@@ -125,7 +125,7 @@ def _emit_experts(node: Node, layers: list[Layer], weights: str, chosen: str, ou
     gates = out.emit("ScatterElements", [none, chosen, weights], axis=1)
     gates = out.emit("Unsqueeze", [out.emit("Transpose", [gates], perm=(1, 0)), out.int64([2])])
     weighted = out.emit("Mul", [results, gates])
-    # A result that is not finite must not reach the sum unless it is chosen.
+    # Replace results of other experts by 0: infinity times the weight 0 would be NaN.
     weighted = out.emit("Where", [out.emit("Equal", [gates, zero]), zero, weighted])
     total = out.emit("ReduceSum", [weighted, out.int64([0])], keepdims=0)
     reshape_like(total, data, shape, out, node.outputs)

@@ -1,6 +1,6 @@
 """Fused MatMul, Gemm and Conv of onnxruntime, and its Gelu and Dropout with a bias.
 
-The products are fused with a transposition, a scale, a residual and an activation.
+The products may be fused with a transposition, a scale, a residual or an activation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,12 @@ ACTIVATIONS = {
 """Parameters of standard operators that may be fused, in the order of `activation_params`."""
 
 CLIP_OPSET, ACTIVATION_OPSET = 6, 20
-"""Opset in which the limits of Clip are attributes, and that of the other activations."""
+"""Opset of Clip, whose limits are attributes, and opset of the other activations."""
 
 
 @adapter("FastGelu", 1, 0, domain="com.microsoft")
 def expand_fast_gelu(node: Node, out: Rewriter) -> None:
-    """Rewrite as Gelu with the tanh approximation, of the sum if there is a bias."""
+    """Rewrite as Add, if there is a bias, and Gelu with the tanh approximation."""
     _emit_fast_gelu(_with_bias(node.inputs[0], node.input(1), out), node, out)
 
 
@@ -64,7 +64,7 @@ def expand_bias_dropout(node: Node, out: Rewriter) -> None:
 def emit_activation(
     value: str, activation: str, parameters: Mapping[str, float], node: Node, out: Rewriter
 ) -> None:
-    """Emit the outputs of a node: an activation of the value with the given parameters.
+    """Emit an activation of `value` with the given parameters; its output is the output of the node.
 
     Raises:
         CannotConvert: no standard operator computes the activation, or it has no such parameter.
@@ -82,7 +82,7 @@ OPSET = 13
 """Opset of the emitted products."""
 
 PARAMETERS = ("alpha", "beta", "gamma", "axis")
-"""Parameters of activations that nodes name as `activation_alpha` and so on."""
+"""Parameters of activations; the attributes of nodes are `activation_alpha` and so on."""
 
 
 @adapter(("FusedMatMul", "TransposeMatMul", "FusedMatMulActivation"), 1, 0, domain="com.microsoft")
@@ -102,16 +102,16 @@ def expand_fused_matmul(node: Node, out: Rewriter) -> None:
 
 
 def _require_matrices(node: Node, out: Rewriter) -> None:
-    """Refuse a vector if the other operand is transposed, which kernels ignore."""
+    """Refuse a transposed operand if the other operand is a vector: kernels ignore the transposition."""
     for name in ("transA", "transB", "transBatchA", "transBatchB"):
         first, second = node.inputs if name.endswith("A") else node.inputs[::-1]
         if node.attribute(name, 0) and out.rank(first) > 1 and out.rank(second) == 1:
-            reason = f"{name} is set, and the other operand is a vector, for which kernels ignore it"
+            reason = f"{name} is set, but kernels ignore it because the other operand is a vector"
             raise CannotConvert(reason, "result.runtime-dependent", subject=name)
 
 
 def _transposed(node: Node, position: int, out: Rewriter) -> str:
-    """Return an operand with its last two dimensions swapped, or its first one moved after the batches."""
+    """Transpose an operand: `transBatch` moves dimension 0 before the last, `trans` swaps the last two."""
     name, letter = node.inputs[position], "AB"[position]
     swaps, moves = (node.attribute(f"{verb}{letter}", 0) for verb in ("trans", "transBatch"))
     rank = out.rank(name) if swaps or moves else 0

@@ -1,6 +1,6 @@
 """GroupQueryAttention of onnxruntime: causal attention in which groups of query heads share keys and values.
 
-New keys and values are appended to a cache. It may be longer than the sequences in it, whose lengths differ
+New keys and values are appended to a cache. The cache may be longer than its sequences, whose lengths differ
 by batch entry.
 """
 
@@ -28,14 +28,14 @@ OPSET, NORMALIZATION_OPSET = 13, 23
 """Opset of the emitted nodes, and of RotaryEmbedding and RMSNormalization."""
 
 SCORES, WEIGHTS = 1, 2
-"""Values of `qk_output`."""
+"""Values of `qk_output`: output 3 holds the scores or the softmax weights."""
 
 PLAIN_CACHE = {"k_quant_type": b"NONE", "v_quant_type": b"NONE", "sliding_window_cache": 0}
-"""Attributes of a cache in the type of the query that holds all positions."""
+"""Attributes of a cache that is not quantized and holds all positions."""
 
 
 class CachedSequence(NamedTuple):
-    """Sequence of each batch entry, as int64.
+    """Numbers and positions of tokens in each batch entry, as int64.
 
     Attributes:
         new: number of new tokens, of shape (1,).
@@ -76,7 +76,7 @@ def expand_group_query_attention(node: Node, out: Rewriter) -> None:
 
 
 def _size(width: int, node: Node) -> int:
-    """Return the head size of queries of a width, which may have keys and values, too."""
+    """Return the head size; `width` is the last dimension of `query`, which may hold keys and values, too."""
     packed = 0 if node.input(1) else 2 * node.attribute("kv_num_heads")
     return int(width // (node.attribute("num_heads") + packed))
 
@@ -85,9 +85,7 @@ def _require_plain_cache(node: Node) -> None:
     for name, plain in PLAIN_CACHE.items():
         value = node.attribute(name, plain)
         if value != plain:
-            reason = (
-                f"{name} is {value!r}, and only a cache of all positions in the type of query is supported"
-            )
+            reason = f"{name} is {value!r}, but the cache must have all positions and the type of query"
             raise CannotConvert(reason, "attribute.unsupported", subject=name)
     if node.attribute("local_window_size", -1) == 0:
         raise CannotConvert("local_window_size is 0, which selects no keys", "value.unsupported")
@@ -104,7 +102,7 @@ def _projections(node: Node, out: Rewriter) -> list[str]:
 
 
 def _normalize(value: str, weight: str, node: Node, out: Rewriter) -> str:
-    """Divide queries or keys by the root mean square of each head, and multiply by the weight, if given."""
+    """Apply RMSNormalization to each head of queries or keys, if the node has a weight for it."""
     if not weight:
         return value
     epsilon = node.attribute("qk_norm_epsilon", 1e-6)
@@ -115,19 +113,19 @@ def _tokens(node: Node, out: Rewriter) -> CachedSequence:
     count = dimension_tensor(dimension(node.inputs[0], 1, out), out)
     last = reshape(out.cast(node.inputs[5], "int64"), (-1, 1), out)
     total = out.emit("Add", [last, out.int64(1)])
-    # The first tokens have no past, and with padding there are fewer keys than new tokens.
+    # First tokens have no past; if they are padded, `total` is less than `count`, so limit the past to 0.
     past = out.emit("Max", [out.emit("Sub", [total, count]), out.int64(0)])
     queries = out.emit("Add", [past, positions(count, out)])
     return CachedSequence(count, past, queries, total, reshape(out.cast(node.inputs[6], "int64"), (1,), out))
 
 
 def _rotate(value: str, tokens: CachedSequence, node: Node, out: Rewriter) -> str:
-    """Rotate queries or keys according to their positions, if the node does."""
+    """Rotate queries or keys by their positions if `do_rotary` is set."""
     if not node.attribute("do_rotary", 0):
         return value
     cosine, sine, ids = (node.input(position) for position in (7, 8, 9))
     if ids:
-        # Without a past, only the first position is read, and the others follow it.
+        # Without a past, kernels read only the first position, and count further positions from it.
         first = out.emit("Slice", [ids, out.int64([0, 0]), out.int64([1, 1])])
         consecutive = out.emit("Add", [first, positions(tokens.new, out)])
         ids = out.emit("Where", [out.emit("Equal", [tokens.new, tokens.keys]), consecutive, ids])
@@ -139,9 +137,9 @@ def _rotate(value: str, tokens: CachedSequence, node: Node, out: Rewriter) -> st
 
 
 def _append_to_cache(node: Node, index: int, new: str, tokens: CachedSequence, out: Rewriter) -> str:
-    """Return the keys or values to attend to, and emit the cache with the new ones.
+    """Append new keys or values to the cache, emit the cache as output, and return the part to attend to.
 
-    The rest of a cache that is longer than the sequence is zero.
+    If the cache is longer than the sequence, the remaining rows are zero.
     """
     past, present = node.input(3 + index), node.output(1 + index)
     if not past:
@@ -194,7 +192,7 @@ def _weights(node: Node, query: str, key: str, tokens: CachedSequence, out: Rewr
 
 
 def _kept_keys(node: Node, tokens: CachedSequence, out: Rewriter) -> str:
-    """Return which keys each query attends to: those up to its position, and within the window."""
+    """Return a boolean mask of the keys for each query: up to its position and in the window, if causal."""
     keys, window = positions(tokens.keys, out), node.attribute("local_window_size", -1)
     if not node.attribute("causal", 1):
         return out.emit("Less", [keys, reshape(tokens.total, (0, 1, 1, 1), out)])
@@ -207,7 +205,7 @@ def _kept_keys(node: Node, tokens: CachedSequence, out: Rewriter) -> str:
 
 
 def _softmax(node: Node, scores: str, element_type: str, out: Rewriter) -> str:
-    """Return the softmax over the keys; a sink is a further score of each head, without a key."""
+    """Return the softmax over the keys; a sink is an additional score of each head, without a key."""
     sink = node.input(11)
     if not sink and node.attribute("smooth_softmax", -1) != 1:
         return out.emit("Softmax", [scores], axis=-1)

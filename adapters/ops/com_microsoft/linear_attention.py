@@ -24,7 +24,7 @@ def expand_scaled_silu(node: Node, out: Rewriter) -> None:
 
 @adapter("GatedRMSNorm", 1, 0, domain="com.microsoft")
 def expand_gated_rms_norm(node: Node, out: Rewriter) -> None:
-    """Rewrite as the normalization of rows with the length of `scale`, and a product with the gate."""
+    """Rewrite as RMS normalization of rows with the length of `scale`, times the activated gate."""
     data, scale, gate = node.inputs
     activation = node.attribute("activation", b"silu").decode()
     if activation not in ("silu", "swish", "sigmoid"):
@@ -48,7 +48,7 @@ def expand_gated_rms_norm(node: Node, out: Rewriter) -> None:
 
 @adapter("LinearAttentionGate", 1, 0, domain="com.microsoft")
 def expand_linear_attention_gate(node: Node, out: Rewriter) -> None:
-    """Rewrite as a scaled Softplus of a sum, and as Sigmoid."""
+    """Rewrite as `scale * Softplus(x + bias)`, and Sigmoid for the second output."""
     arguments, bias, scale = node.inputs[:3]
     element_type = out.element_type(arguments)
     out = out.for_opset(OPSET, "")
@@ -71,7 +71,7 @@ def _as_float(value: str, out: Rewriter) -> str:
 
 
 def _emit_as(element_type: str, op_type: str, inputs: list[str], name: str, out: Rewriter) -> None:
-    """Emit an operator of float32, and cast its result to an element type."""
+    """Emit an operator in float32, and cast its result to an element type."""
     if element_type == "float":
         out.emit(op_type, inputs, [name])
     else:
@@ -79,7 +79,7 @@ def _emit_as(element_type: str, op_type: str, inputs: list[str], name: str, out:
 
 
 LINEAR_ATTENTION_OPSET, TRANSPOSE_OPSET = 27, 13
-"""First opset with the operators of ONNX, and the opset of emitted Transpose."""
+"""First opset with LinearAttention and CausalConvWithState, and the opset of the emitted Transpose."""
 
 ADDED_ATTRIBUTES = {"dilation": 1, "ndim": 1, "state_window": 0}
 """Attributes that ONNX lacks, and the values with which both operators compute the same."""
@@ -90,7 +90,7 @@ SWAPPED = (0, 2, 1)
 
 @adapter(("CausalConvWithState", "LinearAttention"), 1, 0, domain="com.microsoft")
 def convert_to_standard_operator(node: Node, out: Rewriter) -> None:
-    """Rewrite as the operator of the same name in ONNX, which has the channels first and lacks attributes."""
+    """Rewrite as ONNX's operator of the same name, which has channels first and lacks some attributes."""
     for name, value in ADDED_ATTRIBUTES.items():
         if node.attribute(name, value) != value:
             reason = f"{name} is {node.attribute(name)}, but {node.op_type} of ONNX requires {value}"

@@ -1,6 +1,6 @@
-"""LayerNormalization, RMSNormalization and GroupNormalization of sums, and embeddings that are normalized.
+"""LayerNormalization, RMSNormalization and GroupNormalization, also of sums and of embeddings.
 
-onnxruntime writes LayerNormalization and SimplifiedLayerNormalization to the default domain, too.
+onnxruntime writes LayerNormalization and SimplifiedLayerNormalization in the default domain, too.
 """
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
@@ -13,7 +13,7 @@ OPSET, RMS_OPSET, GROUP_OPSET = 17, 23, 21
 """Opsets that introduced LayerNormalization, RMSNormalization, and GroupNormalization per channel."""
 
 EPSILON = 1e-12
-"""Default of `epsilon` of the operators for transformers."""
+"""Default of `epsilon` in SkipLayerNormalization, its simplified form, and EmbedLayerNormalization."""
 
 
 @adapter("SkipLayerNormalization", 1, 0, domain="com.microsoft")
@@ -28,9 +28,9 @@ def expand_skip_layer_normalization(node: Node, out: Rewriter) -> None:
 
 
 def _normalize_in_float(node: Node, out: Rewriter) -> None:
-    """Emit the operators in float32, because the kernel normalizes a sum that is not rounded.
+    """Compute in float32, because the kernel does not round the sum before it normalizes.
 
-    The difference from the mean of a row with similar numbers may be smaller than the rounding.
+    In a row of similar numbers, the difference from the mean may be smaller than the rounding error.
     """
     element_type = out.element_type(node.inputs[0])
     names = [name and cast(name, "float", out) for name in node.inputs]
@@ -44,7 +44,7 @@ def _normalize_in_float(node: Node, out: Rewriter) -> None:
 
 
 def _sum(names: list[str], result: str, out: Rewriter) -> str:
-    """Return the sum of the values that are present, named `result` if the model reads it."""
+    """Return the sum of the values that are present, named `result` if the model uses that output."""
     *first, last = [name for name in names if name]
     return out.emit("Add", [fold("Add", first, out), last], [result] if out.is_used(result) else 1, opset=14)
 
@@ -74,7 +74,7 @@ def expand_skip_rms_normalization(node: Node, out: Rewriter) -> None:
 
 @adapter("EmbedLayerNormalization", 1, 0, domain="com.microsoft")
 def expand_embed_layer_normalization(node: Node, out: Rewriter) -> None:
-    """Rewrite as Gather of each table, Add and LayerNormalization; the mask index is a sum."""
+    """Rewrite as Gather of each table, Add and LayerNormalization; `mask_index` is the sum of the mask."""
     out = out.for_opset(OPSET, "")
     words, segments, word_rows, position_rows, segment_rows, scale, offset, mask, positions = (
         node.input(position) for position in range(9)
@@ -95,7 +95,7 @@ def expand_embed_layer_normalization(node: Node, out: Rewriter) -> None:
 
 @adapter("GroupNorm", 1, 0, domain="com.microsoft")
 def expand_group_norm(node: Node, out: Rewriter) -> None:
-    """Rewrite as GroupNormalization with the channels in front, and Swish for the activation."""
+    """Rewrite as GroupNormalization with channels first, and Sigmoid and Mul for the activation."""
     _group_norm(node.inputs[0], node, out.for_opset(GROUP_OPSET, ""))
 
 
@@ -120,7 +120,7 @@ def _group_norm(data: str, node: Node, out: Rewriter) -> None:
         reason = f"activation is {activation}; 0 and 1 are defined"
         raise CannotConvert(reason, "attribute.unsupported", subject="activation")
     element_type, parameter_type = (out.element_type(name) for name in (node.inputs[0], scale))
-    # Different types are computed in the wider one.
+    # If data and parameters differ in type, compute in float.
     compute_type = element_type if element_type == parameter_type else "float"
     if channels_last:
         data = out.emit("Transpose", [data], perm=(0, 3, 1, 2))
@@ -138,15 +138,15 @@ def _group_norm(data: str, node: Node, out: Rewriter) -> None:
 
 
 DOUBLE = 11
-"""Number of the element type. onnxruntime normalizes doubles in it, whatever `stash_type` is."""
+"""Number of the element type double, in which onnxruntime normalizes doubles, whatever `stash_type` is."""
 
 
 @adapter("LayerNormalization", 1, 0, domain="com.microsoft")
 def to_layer_normalization(node: Node, out: Rewriter) -> None:
-    """Rewrite as LayerNormalization of ONNX; as arithmetic for doubles, which it normalizes as floats."""
+    """Rewrite as LayerNormalization of ONNX; for doubles as arithmetic, because ONNX computes in float."""
     data_type, scale_type = map(out.known_element_type, node.inputs[:2])
     if data_type and scale_type and data_type != scale_type:
-        reason = f"X has the element type {data_type} and Scale {scale_type}, and ONNX requires the same"
+        reason = f"X is {data_type} and Scale is {scale_type}, but ONNX requires equal types"
         raise CannotConvert(reason, "type.unsupported", subject=data_type, remedy="cast Scale and B")
     if "double" not in (data_type, scale_type):
         out.for_opset(17, "").emit("LayerNormalization", node.inputs, node.outputs, **node.attributes)
@@ -167,7 +167,7 @@ def to_rms_normalization(node: Node, out: Rewriter) -> None:
     if not data_type or not scale_type or data_type == scale_type:
         out.emit("RMSNormalization", [data, scale], node.outputs[:1], **attributes)
         return
-    # The result has the type of the scale, and kernels do not round the normalized data to that of the data.
+    # The result has the type of the scale; kernels do not round the normalized data to the type of the data.
     compute = "double" if "double" in (data_type, scale_type) else "float"
     types = {data: data_type, scale: scale_type}
     operands = [cast_between(name, types[name], compute, out) for name in (data, scale)]
@@ -177,5 +177,7 @@ def to_rms_normalization(node: Node, out: Rewriter) -> None:
 
 def _refuse_statistics(node: Node, out: Rewriter) -> None:
     if any(map(out.is_used, filter(None, node.outputs[1:]))):
-        reason = "a statistic is used, and the operators that express the node do not compute it"
+        reason = (
+            "an output with statistics is used, but the operators that replace the node do not compute it"
+        )
         raise CannotConvert(reason, "output.unsupported", subject="statistics", remedy="omit the output")

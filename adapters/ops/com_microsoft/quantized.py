@@ -1,7 +1,7 @@
-"""Operators of com.microsoft on integers of 8 and 16 bits.
+"""Operators of com.microsoft on integers of 8 and 16 bits, and operators with channels last.
 
 Elementwise operators, concatenation, pooling, products and Softmax. Kernels compute some of them with
-integers, and others on floats; layouts with channels last are transposed.
+integers, and others with floats; data with channels last is transposed.
 """
 
 from collections.abc import Sequence
@@ -18,39 +18,39 @@ OPSET = 13
 
 
 class Quantized(NamedTuple):
-    """A quantized tensor by the names of its parts; `zero_point` may be empty."""
+    """Value names of a quantized tensor, its scale and its zero point; `zero_point` may be `""`."""
 
     data: str
     scale: str
     zero_point: str
 
     def dequantize(self, out: Rewriter) -> str:
-        """Emit DequantizeLinear with scalars."""
+        """Emit DequantizeLinear with a scalar scale and zero point."""
         zero_point = [as_scalar(self.zero_point, out)] if self.zero_point else []
         return out.emit("DequantizeLinear", [self.data, as_scalar(self.scale, out), *zero_point])
 
 
 class QuantizedFormat(NamedTuple):
-    """Scale, zero point and element type that a result is quantized with; `zero_point` may be empty."""
+    """Scale, zero point and element type of a quantized result; `zero_point` may be `""`."""
 
     scale: str
     zero_point: str
     element_type: str
 
     def quantize(self, value: str, out: Rewriter, outputs: int | tuple[str, ...] = 1) -> str:
-        """Emit QuantizeLinear with scalars."""
+        """Emit QuantizeLinear with a scalar scale and zero point."""
         zero = as_scalar(self.zero_point, out) if self.zero_point else out.constant(0, self.element_type)
         return out.emit("QuantizeLinear", [value, as_scalar(self.scale, out), zero], outputs)
 
     def saturate(self, value: str, node: Node, out: Rewriter) -> None:
-        """Emit the output of a node: a value that has been scaled, rounded and limited."""
+        """Emit Round, Clip and Cast of a scaled value to the output of the node."""
         low, high = INTEGER_RANGES[self.element_type]
         value = out.emit("Clip", [out.emit("Round", [value])], opset=6, min=float(low), max=float(high))
         out.cast(value, self.element_type, node.outputs)
 
 
 def quantized_operands(node: Node, out: Rewriter, start: int = 0) -> tuple[list[Quantized], QuantizedFormat]:
-    """Return the quantized operands from an input on, and the format of the result, which follows them."""
+    """Return the operands from input `start` on, three inputs each, and the format of the result."""
     end = start + (len(node.inputs) - start) // 3 * 3
     operands = [Quantized(*node.inputs[index : index + 3]) for index in range(start, end, 3)]
     return operands, QuantizedFormat(
@@ -82,14 +82,14 @@ def expand_quantized_add(node: Node, out: Rewriter) -> None:
 
 
 def _is_repeated(name: str, out: Rewriter) -> bool:
-    """Return whether broadcasting repeats each element, for which the kernel exchanges the operands."""
+    """Return whether a value is a scalar or has a last dimension of 1; kernels make it the second operand."""
     shape = out.shape(name)
     return shape is not None and shape[-1:] in ((), (1,))
 
 
 def _ratio(operand: Quantized, scale: Float32, out: Rewriter) -> tuple[Float32, Float32, Float32]:
-    """Return the data, the zero point, and the quotient of the scale and another one."""
-    # `multiply_add` casts the integers to double.
+    """Return the data, the zero point, and the operand's scale divided by `scale`."""
+    # The data is not cast to float: `multiply_add` casts the integers to double.
     return (
         Float32(operand.data, out),
         float32_scalar(operand.zero_point, out),
@@ -115,7 +115,7 @@ def _centered(operand: Quantized, out: Rewriter) -> Float32:
 
 @adapter("QLinearConcat", 1, 0, domain="com.microsoft")
 def expand_quantized_concat(node: Node, out: Rewriter) -> None:
-    """Rewrite as Concat of tensors that are dequantized, and quantized with the scale of the result."""
+    """Rewrite as Concat of operands that are dequantized, and quantized with the scale of the result."""
     out = out.for_opset(OPSET, "")
     result = QuantizedFormat(node.inputs[0], node.inputs[1], out.element_type(node.inputs[1]))
     operands = [Quantized(*node.inputs[index : index + 3]) for index in range(2, len(node.inputs), 3)]
@@ -125,7 +125,7 @@ def expand_quantized_concat(node: Node, out: Rewriter) -> None:
 
 @adapter("QLinearWhere", 1, 0, domain="com.microsoft")
 def expand_quantized_where(node: Node, out: Rewriter) -> None:
-    """Rewrite as Where of tensors that are dequantized, and quantized with the scale of the result."""
+    """Rewrite as Where of operands that are dequantized, and quantized with the scale of the result."""
     out = out.for_opset(OPSET, "")
     operands, result = quantized_operands(node, out, start=1)
     parts = [result.quantize(each.dequantize(out), out) for each in operands]
@@ -144,14 +144,14 @@ def channels_last_order(rank: int) -> tuple[int, ...]:
 
 @adapter("NhwcConv", 1, 0, domain="com.microsoft")
 def expand_nhwc_conv(node: Node, out: Rewriter) -> None:
-    """Rewrite as Conv between two Transpose."""
+    """Rewrite as Conv between two Transpose nodes."""
     out = out.for_opset(11, "")
     _convolve("Conv", node.inputs, node.attributes, node, out)
 
 
 @adapter("NhwcFusedConv", 1, 0, domain="com.microsoft")
 def expand_nhwc_fused_conv(node: Node, out: Rewriter) -> None:
-    """Rewrite as FusedConv between Transpose."""
+    """Rewrite as FusedConv between Transpose nodes."""
     inputs, residual = list(node.inputs), node.input(3)
     if residual:
         inputs[3] = channels_first(residual, _rank(node, out), out.for_opset(11, ""))
@@ -160,7 +160,7 @@ def expand_nhwc_fused_conv(node: Node, out: Rewriter) -> None:
 
 @adapter("QLinearConv", 1, 0, domain="com.microsoft")
 def expand_quantized_conv(node: Node, out: Rewriter) -> None:
-    """Rewrite as QLinearConv of ONNX, between two Transpose if the channels are last."""
+    """Rewrite as QLinearConv of ONNX, between two Transpose nodes if the channels are last."""
     out, attributes = out.for_opset(10, ""), node.without("channels_last")
     if node.attribute("channels_last", 0):
         _convolve("QLinearConv", node.inputs, attributes, node, out)
@@ -169,7 +169,7 @@ def expand_quantized_conv(node: Node, out: Rewriter) -> None:
 
 
 def _convolve(op_type: str, inputs: Sequence[str], attributes: Attributes, node: Node, out: Rewriter) -> None:
-    """Emit an operator with the channels in the second dimension for a node with the channels last."""
+    """Emit `op_type`, which has the channels in dimension 1, for a node with the channels last."""
     rank, standard = _rank(node, out), out.for_opset(11, "")
     data = channels_first(inputs[0], rank, standard)
     result = out.emit(op_type, [data, *inputs[1:]], **attributes)
@@ -187,7 +187,7 @@ POOL_OPSET = 12
 
 @adapter("NhwcMaxPool", 1, 0, domain="com.microsoft")
 def expand_nhwc_max_pool(node: Node, out: Rewriter) -> None:
-    """Rewrite as MaxPool between two Transpose."""
+    """Rewrite as MaxPool between two Transpose nodes."""
     out = out.for_opset(POOL_OPSET, "")
     rank = len(node.attribute("kernel_shape")) + 2
     pooled = out.emit("MaxPool", [channels_first(node.inputs[0], rank, out)], **node.attributes)
@@ -196,7 +196,7 @@ def expand_nhwc_max_pool(node: Node, out: Rewriter) -> None:
 
 @adapter("QLinearAveragePool", 1, 0, domain="com.microsoft", error="at most one step of the quantized result")
 def expand_quantized_average_pool(node: Node, out: Rewriter) -> None:
-    """Rewrite as AveragePool of dequantized numbers; the averages round after the zero point is added."""
+    """Rewrite as AveragePool of dequantized data; add the zero point before the rounding."""
     out.allow("approximate", "AveragePool adds up a window in a different order than the kernel")
     out = out.for_opset(OPSET, "")
     (operand,), result = quantized_operands(node, out)
@@ -214,9 +214,9 @@ def expand_quantized_average_pool(node: Node, out: Rewriter) -> None:
 
 
 def _with_counted_padding(data: str, node: Node, out: Rewriter) -> tuple[str, Attributes]:
-    """Return padded data and the attributes of AveragePool, where a window may end after the padding.
+    """Return data and attributes of AveragePool; pad the data if a window may end after the padding.
 
-    Kernels divide by all elements of such a window, and AveragePool by those within the padded data.
+    Kernels divide by the size of such a window, but AveragePool by the elements within the padded data.
     """
     settings = node.without("channels_last")
     is_same = node.attribute("auto_pad", b"NOTSET") in (b"SAME_UPPER", b"SAME_LOWER")
@@ -236,16 +236,17 @@ def _with_counted_padding(data: str, node: Node, out: Rewriter) -> tuple[str, At
 
 
 def _end_padding(node: Node, size: int | None, kernel: int, stride: int, start: int, end: int) -> int:
-    """Return the padding after the data with which the last window is complete.
+    """Return the trailing padding that completes the last window.
 
     Raises:
-        UnknownShape: it depends on the size whether the last window would start after the data.
+        UnknownShape: the size is unknown, and decides whether the last window starts after the data.
     """
     if size is None:
         if end - kernel + stride > 0:
             name = node.inputs[0]
             raise UnknownShape(
-                f"the sizes of {name!r}, which decide about the last window, are unknown", name
+                f"the spatial sizes of {name!r} are unknown, which decide whether ceil_mode adds a window",
+                name,
             )
         return end + stride - 1
     windows = -(-(size + start + end - kernel) // stride) + 1
@@ -274,7 +275,7 @@ def expand_quantized_global_average_pool(node: Node, out: Rewriter) -> None:
 
 @adapter("QGemm", 1, 0, domain="com.microsoft")
 def expand_quantized_gemm(node: Node, out: Rewriter) -> None:
-    """Rewrite as MatMulInteger and Add, scaled, and quantized if the result has a zero point."""
+    """Rewrite as MatMulInteger, Add and a Mul by the scales; quantize if the result has a zero point."""
     out = out.for_opset(OPSET, "")
     first, first_scale, first_zero, second, second_scale, second_zero, addend, scale, zero = (
         node.input(position) for position in range(9)
@@ -307,7 +308,7 @@ def _scale(name: str, out: Rewriter) -> Float32:
 
 @adapter("DynamicQuantizeMatMul", 1, 0, domain="com.microsoft")
 def expand_dynamic_quantize_matmul(node: Node, out: Rewriter) -> None:
-    """Rewrite as DynamicQuantizeLinear, and MatMulInteger scaled to floats."""
+    """Rewrite as DynamicQuantizeLinear, MatMulInteger, and a Mul by the scales."""
     out = out.for_opset(OPSET, "")
     data, weights, scale, zero, bias = (node.input(position) for position in range(5))
     quantized, data_scale, data_zero = out.emit_all("DynamicQuantizeLinear", [data], 3, opset=11)
@@ -316,7 +317,7 @@ def expand_dynamic_quantize_matmul(node: Node, out: Rewriter) -> None:
 
 @adapter("MatMulIntegerToFloat", 1, 0, domain="com.microsoft")
 def expand_matmul_integer_to_float(node: Node, out: Rewriter) -> None:
-    """Rewrite as MatMulInteger, scaled to floats."""
+    """Rewrite as MatMulInteger and a Mul by the scales."""
     out = out.for_opset(OPSET, "")
     first, second, first_scale, second_scale, first_zero, second_zero, bias = (
         node.input(position) for position in range(7)
@@ -327,7 +328,7 @@ def expand_matmul_integer_to_float(node: Node, out: Rewriter) -> None:
 def _scaled_product(operands: list[str], scales: list[str], bias: str, node: Node, out: Rewriter) -> None:
     """Emit the product of integers times both scales, plus the bias, in the type of the scales.
 
-    It is computed in float32, because float16 cannot represent large sums.
+    The computation is in float32, because float16 cannot represent large sums.
     """
     element_type = out.element_type(node.inputs[2])
     while not operands[-1]:
@@ -345,15 +346,15 @@ def _scaled_product(operands: list[str], scales: list[str], bias: str, node: Nod
 
 LARGEST_FLOAT = float.fromhex("0x1.fffffep127")
 SPARE_EXPONENT = 5.0
-"""The kernel scales exponentials so that the sum of a row is at most the largest float, divided by e**5."""
+"""The kernel scales exponentials so that the sum of a row is at most `LARGEST_FLOAT / e**5`."""
 
 SPARE_FACTOR = 2.0**-16
-"""Factor that keeps products of exponentials and levels finite, and all of their bits."""
+"""Factor that keeps products of exponentials and levels finite; as a power of 2, it keeps all bits."""
 
 
 @adapter("QLinearSoftmax", 1, 0, domain="com.microsoft")
 def expand_quantized_softmax(node: Node, out: Rewriter) -> None:
-    """Rewrite as exponentials in double and the other steps in float, as the kernel rounds them."""
+    """Rewrite as arithmetic, with Exp of doubles and the other steps in float, as in the kernel."""
     out = out.for_opset(OPSET, "")
     (operand,), result = quantized_operands(node, out)
     data, axis = operand.data, node.attribute("axis", -1)
@@ -367,7 +368,7 @@ def expand_quantized_softmax(node: Node, out: Rewriter) -> None:
     largest = Expression(out.emit("ReduceMax", [numbers.name], axes=[axis]), "double", out)
     shares = ((numbers - largest + offset / scale) * scale).apply("Exp").cast("float")
     total = Expression(out.emit("ReduceSum", [shares.name, out.int64([axis])]), "float", out)
-    # The kernel rounds the reciprocal down, and the product and the quotient to float before half to even.
+    # The kernel rounds the reciprocal down, product and quotient to float, and the result half to even.
     reciprocal = Expression(as_scalar(result.scale, out), "float", out).apply("Reciprocal")
     levels = reciprocal.apply("Floor") * SPARE_FACTOR
     quotient = (shares * levels / total * (1 / SPARE_FACTOR)).apply("Round")
@@ -380,12 +381,12 @@ def expand_quantized_softmax(node: Node, out: Rewriter) -> None:
 
 
 ARITHMETIC_OPSET = 7
-"""Opset that introduced arithmetic with broadcasting, also of 32-bit integers."""
+"""First opset in which Mul and Sub broadcast and support 32-bit integers."""
 
 
 @adapter("MatMulInteger16", 1, 0, domain="com.microsoft")
 def expand_matmul_integer(node: Node, out: Rewriter) -> None:
-    """Rewrite as MatMul of integers with 32 bits."""
+    """Rewrite as MatMul of 32-bit integers."""
     types = {out.element_type(name) for name in node.inputs}
     wide = "uint32" if types == {"uint16"} else "int32"
     out.emit("MatMul", [cast(name, wide, out) for name in node.inputs], node.outputs, domain="", opset=9)
@@ -393,7 +394,7 @@ def expand_matmul_integer(node: Node, out: Rewriter) -> None:
 
 @adapter("MulInteger", 1, 0, domain="com.microsoft")
 def expand_mul_integer(node: Node, out: Rewriter) -> None:
-    """Rewrite as Mul of the differences from the zero points."""
+    """Rewrite as Sub of the zero points, and Mul of the differences."""
     out = out.for_opset(ARITHMETIC_OPSET, "")
     factors = [_centered_integers(node.input(position), node.input(position + 1), out) for position in (0, 2)]
     out.emit("Mul", factors, node.outputs)
@@ -406,10 +407,10 @@ def _centered_integers(value: str, zero_point: str, out: Rewriter) -> str:
 
 @adapter("ReduceSumInteger", 1, 0, domain="com.microsoft")
 def expand_reduce_sum_integer(node: Node, out: Rewriter) -> None:
-    """Rewrite as ReduceSum of integers with 32 bits."""
+    """Rewrite as ReduceSum of 32-bit integers."""
     is_unsigned = out.element_type(node.inputs[0]) == "uint8"
     out, data = out.for_opset(11, ""), cast(node.inputs[0], "int32", out)
-    # onnxruntime adds up no unsigned integers
+    # ReduceSum of onnxruntime does not support unsigned integers.
     total = out.emit("ReduceSum", [data], 1 if is_unsigned else node.outputs, **node.attributes)
     if is_unsigned:
         cast(total, "uint32", out, node.outputs)

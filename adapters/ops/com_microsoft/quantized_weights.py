@@ -1,6 +1,6 @@
-"""Operators with weights quantized in blocks, as arithmetic on dequantized weights.
+"""Operators with weights quantized in blocks, such as MatMulNBits: dequantize the weights by arithmetic.
 
-A byte has one number or several; each block of numbers has a scale.
+A byte holds one number or several; each block of numbers has a scale.
 """
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
@@ -15,13 +15,13 @@ from opshift.adapters.emit.shapes import (
 )
 
 PACKED_BITS = (2, 4, 8)
-"""Numbers of bits that divide a byte."""
+"""Supported sizes of packed numbers in bits: a byte holds 4, 2 or 1 numbers."""
 
 
 def require_packed_bits(bits: int) -> int:
-    """Return the number of bits of packed numbers; refuse numbers that bytes divide."""
+    """Return `bits`, the size of packed numbers; refuse sizes other than 2, 4 and 8."""
     if bits not in PACKED_BITS:
-        reason = f"numbers of {bits} bits are spread over bytes"
+        reason = f"numbers of {bits} bits cross byte boundaries"
         raise CannotConvert(reason, "value.unsupported", remedy="quantize to 2, 4 or 8 bits")
     return bits
 
@@ -36,11 +36,11 @@ def unpack(
     high_first: bool = False,
     row: int | None = -1,
 ) -> str:
-    """Return the numbers of bytes as a floating-point type; the last dimension grows.
+    """Unpack the numbers in bytes to a floating-point type; the last dimension grows.
 
-    `row` is the number of bytes in the last dimension, `None` if it is unknown; -1 if there are bytes.
-    The lowest bits of a byte hold its first number, or its last with `high_first`. Floating-point
-    arithmetic is exact on bytes, and runtimes without shifts of bytes support it.
+    `row` is the number of bytes in the last dimension, `None` if unknown, -1 to let Reshape infer the length,
+    which requires nonempty data. The lowest bits of a byte hold its first number, or, with `high_first`, its
+    last. Floating-point arithmetic on bytes is exact, and runtimes that cannot shift bytes support it.
     """
     rest = Expression(out.cast(packed, element_type), element_type, out)
     if bits == 8:
@@ -62,7 +62,7 @@ def unpack(
 
 
 def block_indices(count: Dimension, block_size: int, out: Rewriter) -> str:
-    """Return the block of each of `count` numbers."""
+    """Return the index of the block of each of `count` numbers."""
     if isinstance(count, int):
         out.require_elements(count)
         return out.int64([index // block_size for index in range(count)])
@@ -70,7 +70,7 @@ def block_indices(count: Dimension, block_size: int, out: Rewriter) -> str:
 
 
 def first_columns(value: str, count: Dimension, axis: int, out: Rewriter) -> str:
-    """Return the first elements of a dimension; packed rows are padded to whole bytes."""
+    """Return the first `count` elements along `axis`; packed rows are padded to whole bytes."""
     return out.emit("Slice", [value, out.int64([0]), dimension_tensor(count, out), out.int64([axis])])
 
 
@@ -88,7 +88,7 @@ FOUR_BIT_NUMBERS = {
         0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
     ),
 }  # fmt: skip
-"""Numbers of the 4-bit codes, by `quant_type`: FP4, and NF4 with quantiles of a normal distribution."""
+"""Numbers of the 4-bit codes by `quant_type`: 0 is FP4, 1 is NF4 (quantiles of a normal distribution)."""
 
 
 @adapter("MatMulNBits", 1, 0, domain="com.microsoft")
@@ -97,11 +97,11 @@ def expand_matmul_nbits(node: Node, out: Rewriter) -> None:
     out = out.for_opset(OPSET, "")
     bits, block_size = require_packed_bits(node.attribute("bits", 4)), node.attribute("block_size")
     if node.attribute("weight_prepacked", 0):
-        reason = "weight_prepacked is set, and the layout of prepacked weights is that of one kernel"
+        reason = "weight_prepacked is set, but the prepacked layout is specific to one kernel"
         raise CannotConvert(reason, "attribute.unsupported", subject="weight_prepacked")
     has_integers = node.input(3) and out.element_type(node.input(3)) == "uint8"
     if node.input(4) and (has_integers or bits == 2):
-        what = "read other numbers of 2 bits" if bits == 2 else "ignore integer zero points"
+        what = "decode 2-bit weights incorrectly" if bits == 2 else "ignore integer zero points"
         reason = f"with g_idx, kernels of onnxruntime {what}, unlike the definition"
         remedy = "reorder the rows of the weights and omit g_idx, or pass zero points of the type of A"
         raise CannotConvert(reason, "result.runtime-dependent", remedy=remedy)

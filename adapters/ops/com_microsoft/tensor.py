@@ -25,7 +25,7 @@ def expand_expand_dims(node: Node, out: Rewriter) -> None:
 
 @adapter("Pad", 1, 0, domain="com.microsoft")
 def expand_pad(node: Node, out: Rewriter) -> None:
-    """Rewrite as Pad, whose numbers are a vector and whose value is a scalar."""
+    """Rewrite as Pad of ONNX, with `pads` as a vector and the value as a scalar."""
     out = out.for_opset(13, "")
     data, pads, value = (node.input(position) for position in range(3))
     constant = out.constant_value(pads)
@@ -64,7 +64,7 @@ OPSET = 13
 """Opset of the emitted nodes."""
 
 NO_TOKEN = -1
-"""Padding before the tokens; as an index, the last column."""
+"""Number that pads the tokens at the front; as an index, it selects the last column."""
 
 
 @adapter("NGramRepeatBlock", 1, 0, domain="com.microsoft")
@@ -75,7 +75,7 @@ def expand_n_gram_repeat_block(node: Node, out: Rewriter) -> None:
     size = node.attribute("ngram_size")
     if size < 1:
         raise CannotConvert(f"ngram_size is {size}, but a sequence has at least one token", "node.invalid")
-    # With padding, there is a sequence, and none with padding is equal to the last tokens.
+    # Padding ensures that there is a sequence; a sequence with padding never equals the last tokens.
     padding = [out.int64([0, size, 0, 0]), out.int64(NO_TOKEN)]
     padded = out.emit("Pad", [ids, *padding])
 
@@ -96,7 +96,7 @@ def expand_n_gram_repeat_block(node: Node, out: Rewriter) -> None:
         excluded = out.emit("Where", [repeats, excluded, out.int64(NO_TOKEN)])
     infinity = Tensor("float", (1,), (-math.inf,))
     updates = out.emit("ConstantOfShape", [out.emit("Shape", [excluded])], value=infinity)
-    # A further column receives the updates of all other tokens.
+    # An additional column receives the updates for sequences that do not repeat.
     wider = out.emit("Pad", [scores, out.int64([0, 0, 0, 1])])
     changed = out.emit("ScatterElements", [wider, excluded, updates], axis=1)
     out.emit("Slice", [changed, *(out.int64([each]) for each in (0, -1, 1))], node.outputs)
@@ -111,7 +111,7 @@ class Images(NamedTuple):
 
 
 class Points(NamedTuple):
-    """Points of each box along an axis, in pixels, of shape (boxes, points, 1) or (boxes, 1, points)."""
+    """Points of each box along an axis, in pixels; the shape is (boxes, points, 1) or (boxes, 1, points)."""
 
     positions: Expression
     is_inside: str
@@ -121,7 +121,7 @@ class Points(NamedTuple):
 def expand_crop_and_resize(node: Node, out: Rewriter) -> None:
     """Rewrite as GatherND of the pixels around each point, and Where for points outside of the image.
 
-    GridSample would multiply the pixel after a point by 0, and fail if that is infinite.
+    At a point exactly on a pixel, GridSample multiplies the next pixel by 0: NaN if that pixel is infinite.
     """
     out = out.for_opset(OPSET, "")
     data, boxes, indices = node.inputs[:3]
@@ -140,7 +140,7 @@ def expand_crop_and_resize(node: Node, out: Rewriter) -> None:
 
 
 def _points(node: Node, axis: int, ends: tuple[str, str], out: Rewriter) -> Points:
-    """Return the points along an axis; those outside of the image are moved to its first pixel."""
+    """Return the points along an axis; points outside of the image are moved to its first pixel."""
     data, sizes = node.inputs[0], node.inputs[3]
     element_type = out.element_type(data)
     start, end = (Expression(name, element_type, out) for name in ends)

@@ -1,5 +1,5 @@
-"""Adapters of mathematical operators: those of ONNX's `math` folder, and a few of other folders.
+"""Adapters of mathematical operators, most of which are defined in `onnx/defs/math` of the ONNX repository.
 
-ConvInteger, QLinearConv and Shrink are in ONNX's `nn` folder. The operators that share their broadcasting
-with Add, such as And and Equal, are in its `logical` folder.
+ConvInteger, QLinearConv and Shrink are defined in `onnx/defs/nn`. The operators that broadcast like Add, such
+as And and Equal, are defined in `onnx/defs/logical`.
 """

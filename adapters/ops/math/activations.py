@@ -1,7 +1,7 @@
-"""Activation functions: Celu, Swish, SwiGLU, Gelu, ThresholdedRelu and Shrink as formulas of older operators.
+"""Activation functions: rewrite Celu, Swish, SwiGLU, Gelu, ThresholdedRelu and Shrink with older operators.
 
-In Softmax, LogSoftmax and Hardmax, `axis` names a single dimension since version 13. Before, the input was
-flattened to two dimensions at `axis`, and the second was normalized.
+Since version 13, Softmax, LogSoftmax and Hardmax normalize the single dimension `axis`. Older versions
+flatten the input to a matrix at `axis`, and normalize each row.
 """
 
 import math
@@ -17,7 +17,7 @@ SHRINK_FLOAT_TYPES = ("float16", "float", "double")
 
 @adapter("Celu", 12, 11)
 def expand_celu(node: Node, out: Rewriter) -> None:
-    """Rewrite as `alpha * Elu(x / alpha)`; with a negative `alpha` as Relu and Exp.
+    """Rewrite as `alpha * Elu(x / alpha)`; if `alpha` is negative, rewrite with Relu and Exp.
 
     The definition is `max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`.
     """
@@ -42,7 +42,7 @@ def expand_celu(node: Node, out: Rewriter) -> None:
 @adapter("Swish", 24, 23)
 @adapter("SwiGLU", 28, 27)
 def expand_swish(node: Node, out: Rewriter) -> None:
-    """Rewrite as `x * sigmoid(alpha * x)`, times the second input of SwiGLU."""
+    """Rewrite as `x * sigmoid(alpha * x)`; for SwiGLU, multiply by the second input."""
     data, alpha, gate = node.inputs[0], node.attribute("alpha", 1.0), node.input(1)
     scaled = data if alpha == 1 else out.emit("Mul", [data, out.constant(alpha, out.element_type(data))])
     swish = out.emit("Mul", [data, out.emit("Sigmoid", [scaled])], 1 if gate else node.outputs)
@@ -52,10 +52,10 @@ def expand_swish(node: Node, out: Rewriter) -> None:
 
 @adapter("Gelu", 20, 19)
 def expand_gelu(node: Node, out: Rewriter) -> None:
-    """Rewrite as `0.5 * x * (1 + erf(x / sqrt(2)))`, or with the tanh approximation if it is requested.
+    """Rewrite as `0.5 * x * (1 + erf(x / sqrt(2)))`, or as its approximation if `approximate` is `tanh`.
 
-    The approximation replaces the error function by `tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))`. Both are the
-    formulas of the function body, operator by operator, because runtimes fuse these forms only.
+    The approximation replaces `erf` by `tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))`. Both formulas use the
+    operators of ONNX's function body in the same order, because runtimes fuse only these forms.
     """
     x = Expression(node.inputs[0], out.element_type(node.inputs[0]), out)
     if node.attribute("approximate", b"none") == b"tanh":
@@ -115,7 +115,7 @@ def flatten_at_axis(node: Node, out: Rewriter) -> None:
     if axis == -1 or (rank is not None and axis == rank - 1):
         out.replace(node, attributes={**node.attributes, "axis": -1})
         return
-    # Reshape could not restore a dimension of size 0, and an empty input needs no normalization.
+    # Before opset 14, Reshape cannot restore a dimension of size 0; an empty input needs no normalization.
     if out.default_opset < ALLOWZERO_OPSET and 0 in (out.shape(data) or ()):
         out.replace(node, op_type="Identity", inputs=[data], attributes={})
         return
@@ -132,8 +132,8 @@ def flatten_at_axis(node: Node, out: Rewriter) -> None:
 def _copies_empty_dimensions(shape: tuple[int | None, ...] | None, axis: int) -> bool:
     """Return whether a Reshape without `allowzero` restores every dimension that may be 0.
 
-    It copies such a dimension from the same position of the flattened data. With axis 1 these are the first
-    dimension, and a product that contains the second one.
+    For a 0 in the shape, Reshape copies the input dimension at the same position. With axis 1, the input has
+    the dimensions d0 and d1 * d2 * ..., which are 0 if d0 or d1 is 0.
     """
     if shape is None:
         return False
@@ -142,10 +142,10 @@ def _copies_empty_dimensions(shape: tuple[int | None, ...] | None, axis: int) ->
 
 @adapter(("Softmax", "LogSoftmax", "Hardmax"), 13, 11)
 def swap_axis_with_last(node: Node, out: Rewriter) -> None:
-    """Swap `axis` with the last dimension, where both versions compute the same."""
+    """Swap `axis` with the last dimension, for which versions 11 and 13 agree, and swap back."""
     data = node.inputs[0]
     axis, rank = node.attribute("axis", -1), out.known_rank(data)
-    # Both versions normalize only the last dimension for -1, so the rank is not required.
+    # For axis -1, both versions normalize only the last dimension, so the rank is not required.
     if axis == -1 and rank is None:
         out.replace(node, attributes={"axis": -1})
         return
@@ -168,9 +168,9 @@ def swap_axis_with_last(node: Node, out: Rewriter) -> None:
 
 @function_body(("Softmax", "LogSoftmax"), 13)
 def expand_softmax(node: Node, out: Rewriter) -> None:
-    """Divide each exponential by their sum along `axis`; LogSoftmax subtracts the logarithm of the sum.
+    """Rewrite Softmax as `exp(x) / sum(exp(x))` along `axis`, and LogSoftmax as `x - log(sum(exp(x)))`.
 
-    The maximum is subtracted first, which prevents overflow.
+    The maximum is subtracted from x first, which prevents overflow.
     """
     data, axis = node.inputs[0], node.attribute("axis", -1)
     shifted = out.emit("Sub", [data, out.emit("ReduceMax", [data], axes=(axis,), opset=13)])

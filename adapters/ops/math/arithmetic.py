@@ -1,4 +1,4 @@
-"""Pow, Mod and Round: integer powers since opset 12, Mod of floats since 28, Round since 11."""
+"""Pow of integers or mixed types (new in opset 12), Mod (10), float Mod with `fmod` 0 (28), Round (11)."""
 
 import math
 
@@ -13,24 +13,24 @@ from opshift.adapters.emit.expression import (
 )
 
 DIVISION_EXPONENTS = {"float16": (0,), "float": tuple(range(252, -1, -28))}
-"""Powers of 2 by which a long division multiplies the divisor, for each type.
+"""Exponents of the powers of 2 by which the steps of a long division multiply the divisor, by element type.
 
-The first digit holds the largest quotient, below 2^41 for float16 and 2^278 for float. The product of a digit
-and a divisor has at most 53 bits.
+Quotients are below 2^41 for float16 and 2^278 for float, so the first digit has at most 41 and 26 bits. The
+product of a digit and a divisor has at most 53 bits, so double represents it exactly.
 """
 
 BEYOND_ALL_DIVIDENDS = 2.0**300
-"""A power of 2 larger than every float."""
+"""A power of 2 larger than every float; it replaces an infinite divisor."""
 
 MAX_FACTORS = 16
-"""Largest power of an integer that is expanded into Mul nodes: it bounds their number."""
+"""Largest exponent of an integer power that is expanded into Mul nodes: it limits the number of nodes."""
 
 
 @adapter("Pow", 12, 7, error="at most 2^-52 of the power")
 def compute_power_in_double(node: Node, out: Rewriter) -> None:
-    """Compute small powers of integers as products, and other integer and mixed types in double.
+    """Compute integers to small constant powers as products, and other integer and mixed types in double.
 
-    Products overflow as the powers do. A Pow of a single float type is kept unchanged.
+    Products overflow like Pow. A Pow whose inputs have the same float type is kept unchanged.
     """
     base_type, exponent_type = (out.element_type(name) for name in node.inputs)
     if base_type == exponent_type and base_type not in ("int32", "int64"):
@@ -52,12 +52,12 @@ def compute_power_in_double(node: Node, out: Rewriter) -> None:
 
 
 def _small_integer_exponent(node: Node, out: Rewriter) -> int | None:
-    """Return a constant integer exponent up to the limit that keeps the shape of the base, or `None`."""
+    """Return the exponent if it is a constant integer from 1 to `MAX_FACTORS` and keeps the base's shape."""
     exponent = out.constant_value(node.inputs[1])
     if exponent is None or exponent.dims not in ((), (1,)) or not 1 <= exponent.scalar <= MAX_FACTORS:
         return None
     rank = out.known_rank(node.inputs[0])
-    # A list of one element broadcasts with a scalar base to rank 1.
+    # If the base is a scalar, a 1-D exponent of one element gives a result of rank 1.
     keeps_shape = exponent.dims == () or (rank is not None and rank > 0)
     return int(exponent.scalar) if keeps_shape and float(exponent.scalar).is_integer() else None
 
@@ -73,7 +73,7 @@ def _emit_product(node: Node, factors: int, out: Rewriter) -> None:
 def correct_sign_of_float_mod(node: Node, out: Rewriter) -> None:
     """Rewrite Mod of floats with `fmod` 0 as `fmod` 1 and a correction of the sign.
 
-    Before version 28 floats required `fmod` 1, for which the result has the sign of the dividend. Where it
+    Before version 28, floats require `fmod` 1, whose result has the sign of the dividend. Where this sign
     differs from the sign of the divisor, the divisor is added once.
     """
     divisor = node.inputs[1]
@@ -92,9 +92,9 @@ def correct_sign_of_float_mod(node: Node, out: Rewriter) -> None:
 
 @adapter("Mod", 10, 9)
 def expand_mod(node: Node, out: Rewriter) -> None:
-    """Rewrite as `x - Div(x, y) * y`, with the sign of the divisor for integers and `fmod` 0.
+    """Rewrite as `x - Div(x, y) * y`; with `fmod` 0, give the result the sign of the divisor.
 
-    Div truncates quotients of integers towards zero. The remainder of floats is exact.
+    Div truncates quotients of integers towards zero. Floats are divided by an exact long division.
     """
     element_type = out.element_type(node.inputs[0])
     if element_type in FLOAT_TYPES:
@@ -117,7 +117,7 @@ def _emit_float_remainder(node: Node, element_type: str, out: Rewriter) -> None:
         raise CannotConvert(reason, "value.inexact", remedy=remedy)
     dividend, divisor = (Expression(cast(name, "double", out), "double", out) for name in node.inputs)
     magnitude = abs(divisor)
-    # An infinite divisor leaves the dividend unchanged, like any divisor beyond it. The power of 0 is 1.
+    # Replace an infinite divisor by a number larger than all dividends; infinity to the power 0 is 1.
     is_finite = magnitude.apply("Less", math.inf).cast("double")
     finite = magnitude.apply("Pow", is_finite) + (1 - is_finite) * BEYOND_ALL_DIVIDENDS
     remainder = dividend
@@ -125,26 +125,26 @@ def _emit_float_remainder(node: Node, element_type: str, out: Rewriter) -> None:
         multiple = finite * 2.0**exponent if exponent else finite
         quotient = (remainder / multiple).cast("int64").cast("double")
         remainder = remainder - quotient * multiple
-    # Floats may have `fmod` 0 since opset 28; runtimes compute older nodes in the same way.
+    # ONNX allows `fmod` 0 for floats since opset 28; runtimes compute older nodes in the same way.
     if not node.attribute("fmod", 0):
         remainder = _add_divisor_of_other_sign(remainder, divisor)
     is_defined = abs(dividend).apply("Less", math.inf).apply("And", magnitude.apply("Greater", 0.0))
-    # 0 / 0 is NaN, the remainder of infinity and the one by zero.
+    # 0 / 0 is NaN, which is the remainder if the dividend is infinite or the divisor is 0.
     one_or_nan = is_defined.cast("double") / is_defined.cast("double")
     cast((remainder * one_or_nan).name, element_type, out, node.outputs)
 
 
 def _add_divisor_of_other_sign(remainder: Expression, divisor: Expression) -> Expression:
-    """Add the divisor once to a remainder with the opposite sign; both are double."""
+    """Add the divisor once where the remainder has the opposite sign; both are double."""
     is_below = remainder.apply("Less", 0.0).apply("And", divisor.apply("Greater", 0.0))
     is_above = remainder.apply("Greater", 0.0).apply("And", divisor.apply("Less", 0.0))
     factor = is_below.apply("Or", is_above).cast("double")
-    # the power is 1 for a factor of 0, while the product of 0 and an infinite divisor would be NaN
+    # For a factor of 0, the power is 1, whereas a product of 0 and an infinite divisor would be NaN.
     return remainder + (divisor.apply("Pow", factor) - (1 - factor))
 
 
 def _match_divisor_sign(divisor: str, remainder: str, element_type: str, out: Rewriter) -> str:
-    """Add the divisor once to a remainder with the opposite sign."""
+    """Add the divisor once where the remainder has the opposite sign."""
     # Before version 9 Less accepts floats only. A cast to float keeps the sign of every integer.
     zero = out.constant(0.0, "float")
     signs = [out.emit("Less", [cast(name, "float", out), zero], opset=7) for name in (remainder, divisor)]

@@ -1,10 +1,10 @@
 """Broadcasting: elementwise operators, and Expand.
 
-NumPy broadcasting replaced `broadcast` and `axis` in opset 7. Before, only the second input was broadcast,
-and only if `broadcast` was 1. Its dimensions matched those of the first input starting at `axis`, or the
-last ones if `axis` was absent. Sum, Mean, Max and Min broadcast since opset 8; before, all inputs had one
-shape. Expand before opset 8 is Tile for known ranks, otherwise a product with ones or a conjunction with
-True.
+NumPy broadcasting replaced the attributes `broadcast` and `axis` in opset 7. Before opset 7, only the second
+input broadcasts, and only if `broadcast` is 1. Its dimensions match the dimensions of the first input from
+`axis` on, or the last dimensions if `axis` is absent. Before opset 8, all inputs of Sum, Mean, Max and Min
+have the same shape, and Expand does not exist: it is rewritten as Tile or, for some unknown shapes, as Mul
+with ones or And with True.
 """
 
 from collections.abc import Sequence
@@ -34,18 +34,18 @@ SWAPPED_OPERATORS = {
     "Greater": "Less",
     "Less": "Greater",
 }
-"""The operator that computes the same with its inputs swapped."""
+"""Operators, and the operators that compute the same result with swapped inputs."""
 
 Shape = tuple[int | None, ...]
 
 LEGACY_OPSET = 6
-"""Opset of the emitted helper nodes: the last one without NumPy broadcasting."""
+"""Opset of the emitted helper nodes: the last opset without NumPy broadcasting."""
 
 
 class LegacyBroadcast(NamedTuple):
-    """Attributes that broadcast the second input, and the shape to give it first (`None`: keep its shape).
+    """Attributes that broadcast the second input, and its new shape (`None` keeps the shape).
 
-    If the shape has unknown sizes, the input gets it by removing the dimensions of size 1 in `squeezed`.
+    If the new shape has unknown sizes, `squeezed` lists the dimensions of size 1 to remove by Squeeze.
     """
 
     attributes: dict[str, int]
@@ -77,7 +77,7 @@ def append_trailing_dimensions(node: Node, out: Rewriter) -> None:
 @adapter(OPERATORS_SINCE_6, 7, 6)
 @adapter(OPERATORS_SINCE_1, 7, 1)
 def add_broadcast_attributes(node: Node, out: Rewriter) -> None:
-    """Set `broadcast` and `axis`, with swapped inputs if necessary; otherwise tile to one shape."""
+    """Set `broadcast` and `axis`, and swap the inputs if necessary; if that fails, tile both to one shape."""
     require_supported_types(node, out)
     first, second = node.inputs
     shapes = out.comparable_shapes(node.inputs)
@@ -92,10 +92,10 @@ def add_broadcast_attributes(node: Node, out: Rewriter) -> None:
 
 
 def _find_legacy_broadcast(first: Shape | None, second: Shape | None) -> LegacyBroadcast | None:
-    """Return the attributes `broadcast` and `axis` that broadcast the second input to the first, or `None`.
+    """Return the attributes `broadcast` and `axis` that broadcast the second shape to the first, or `None`.
 
-    Without the ones at either end, its dimensions must be consecutive dimensions of the first. The shapes are
-    comparable: equal negative numbers are equal sizes.
+    Without leading and trailing ones, the second shape must equal the dimensions of the first that it aligns
+    with. Equal negative numbers stand for equal unknown sizes, see `Rewriter.comparable_shapes`.
     """
     if second == ():
         return LegacyBroadcast({"broadcast": 1}, None)
@@ -129,7 +129,7 @@ def _broadcast_second(
 
 
 def _tile_to_common_shape(names: Sequence[str], out: Rewriter) -> list[str]:
-    """Tile values to the shape that they broadcast to; refuse if a dimension is unknown."""
+    """Tile values to their broadcast shape; refuse if a required size is unknown."""
     shapes = out.comparable_shapes(names)
     common = _common_shape(shapes)
     if common is None:
@@ -147,7 +147,7 @@ def _common_shape(shapes: Sequence[Shape | None]) -> tuple[int, ...] | None:
     rank = max(map(len, known))
     padded = [(1,) * (rank - len(shape)) + shape for shape in known]
     common = tuple(next((dim for dim in dims if dim != 1), 1) for dims in zip(*padded, strict=True))
-    # A size known only at run time has to be that of every value: Tile cannot repeat a value to it.
+    # Negative sizes are unknown. They must be equal in all values: Tile needs known numbers of repetitions.
     is_possible = all(
         set(dims) == {size} if min(dims) < 0 else True
         for dims, size in zip(zip(*padded, strict=True), common, strict=True)
@@ -156,7 +156,7 @@ def _common_shape(shapes: Sequence[Shape | None]) -> tuple[int, ...] | None:
 
 
 def _tile_to_shape(name: str, shape: Shape, full: tuple[int, ...], out: Rewriter) -> str:
-    """Tile a value of a comparable shape to another shape."""
+    """Tile a value of the shape `shape` to the shape `full`; negative numbers are unknown sizes."""
     ones = (1,) * (len(full) - len(shape)) + tuple(dim for dim in shape if dim is not None)
     if shape == full:
         return name
@@ -171,7 +171,7 @@ def _tile_to_shape(name: str, shape: Shape, full: tuple[int, ...], out: Rewriter
 
 @adapter("PRelu", 6, 7)
 def align_slope_with_channels(node: Node, out: Rewriter) -> None:
-    """Unsqueeze a slope per channel: it matched dimension 1, and matches the last one since version 7."""
+    """Unsqueeze a slope per channel, which matches dimension 1 in version 6 but the last one in version 7."""
     data, slope = node.inputs
     shape = out.shape(slope)
     if shape is not None and len(shape) == 1 and out.known_rank(data) == 0:
@@ -190,7 +190,7 @@ def align_slope_with_channels(node: Node, out: Rewriter) -> None:
 
 @adapter("PRelu", 7, 6)
 def restrict_slope(node: Node, out: Rewriter) -> None:
-    """Keep a slope per tensor or channel; rewrite others as `Relu(x) - slope * Relu(-x)`."""
+    """Keep a PRelu with a slope per tensor or channel; rewrite others as `Relu(x) - slope * Relu(-x)`."""
     require_supported_types(node, out)
     data, slope = node.inputs
     out.rank(slope)  # refuses a slope of unknown rank
@@ -208,7 +208,7 @@ def restrict_slope(node: Node, out: Rewriter) -> None:
 
 @adapter(("Sum", "Mean"), 8, 6)
 def expand_into_additions(node: Node, out: Rewriter) -> None:
-    """Rewrite as Add nodes, which broadcast; before version 8 Sum and Mean do not."""
+    """Rewrite as Add, and Div for Mean, unless all shapes are equal: Sum-6 and Mean-6 do not broadcast."""
     if _have_equal_shapes(node, out):
         out.replace(node)
         return
@@ -230,7 +230,7 @@ def _have_equal_shapes(node: Node, out: Rewriter) -> bool:
 
 @adapter(("Max", "Min"), 12, 8)
 def compare_64_bit_integers(node: Node, out: Rewriter) -> None:
-    """Rewrite Max and Min of 64-bit integers as comparisons and Where: no float represents them all."""
+    """Rewrite Max and Min of 64-bit integers as comparisons and Where: no float type represents them all."""
     if out.element_type(node.inputs[0]) not in ("int64", "uint64"):
         require_supported_types(node, out)
         out.replace(node)
@@ -256,7 +256,7 @@ def equalize_input_shapes(node: Node, out: Rewriter) -> None:
 
 
 def _broadcast_by_adding_zeros(names: Sequence[str], out: Rewriter) -> list[str]:
-    """Return the values, each plus a negative zero of every input.
+    """Broadcast the values: add a tensor of -0.0 in the broadcast shape to each value.
 
     Adding -0.0 changes no number, not even the sign of a zero.
     """
@@ -281,7 +281,7 @@ BROADCASTING_OPSET = 7
 
 @adapter("Expand", 8, 7)
 def expand_by_tiling(node: Node, out: Rewriter) -> None:
-    """Repeat dimensions of size 1 by Tile; if they are unknown, use Mul with ones, or And with True."""
+    """Repeat dimensions of size 1 by Tile; for unknown sizes, prefer Mul with ones, or And with True."""
     data, shape = node.inputs
     rank, length = out.known_rank(data), out.known_dimension(shape, 0)
     if rank is None or length is None:
@@ -306,11 +306,11 @@ def expand_by_tiling(node: Node, out: Rewriter) -> None:
 
 
 REPEATED: Final = -1
-"""Number of repetitions of a dimension of size 1 if the model computes it."""
+"""Marker of a dimension of size 1 whose number of repetitions the model computes."""
 
 
 def _repeats(node: Node, rank: int, length: int, out: Rewriter) -> list[int | None]:
-    """Return the number of repetitions of each dimension of the result; `None` if its size may not be 1."""
+    """Return the repetitions of each dimension of the result: a number, `REPEATED`, or `None` if unknown."""
     data, shape = node.inputs
     result_rank = max(rank, length)
     first_axis = result_rank - rank
@@ -323,16 +323,16 @@ def _repeats(node: Node, rank: int, length: int, out: Rewriter) -> list[int | No
 
 
 def _repetitions(size: int | None, target: ListedSize, axis: int) -> int | None:
-    """Return the number of repetitions of one dimension, the axis of the data; `None` if it is unknown."""
+    """Return the repetitions of the dimension `axis` of the data: a number, `REPEATED`, or `None`."""
     if size == 1:
         return target if isinstance(target, int) else REPEATED
-    # A target of 1, or of the size of the dimension, never repeats it, even if this size is unknown.
+    # Never repeated: a size other than 1, a target of 1, and a target that is the size of this dimension.
     never = target == 1 or size is not None or (isinstance(target, tuple) and axis in target)
     return 1 if never else None
 
 
 def _computed_repeats(data: str, repeats: Sequence[int] | None, shape: str, out: Rewriter) -> str:
-    """Return the number of repetitions of each dimension: the target size where its size is 1, else 1."""
+    """Return the repetitions of each dimension as a value: the target size if its size is 1, else 1."""
     if repeats is not None and 1 not in repeats:
         return shape
     one = out.int64([1])
@@ -345,7 +345,7 @@ def _computed_repeats(data: str, repeats: Sequence[int] | None, shape: str, out:
 
 
 def _compute_type(data: str, out: Rewriter) -> str | None:
-    """Return the type in which data is multiplied by ones, `bool` for a conjunction, or `None`."""
+    """Return the type for Mul with ones, `bool` for And, or `None` if the type is unknown or unsupported."""
     element_type = out.known_element_type(data) or ""
     if element_type != "bool" and element_type not in MULTIPLIABLE_TYPES:
         return None
@@ -353,10 +353,10 @@ def _compute_type(data: str, out: Rewriter) -> str | None:
 
 
 def _multiply_by_ones(node: Node, length: int | None, out: Rewriter) -> None:
-    """Emit the product with ones of the given shape, whose length may be unknown.
+    """Emit Mul with ones, or And with True, in the target shape; `length` is its rank, `None` if unknown.
 
     Raises:
-        CannotConvert: the element type is unknown or has no product.
+        CannotConvert: the element type is unknown, or neither Mul nor And supports it.
     """
     data, shape = node.inputs
     compute_type = _compute_type(data, out)

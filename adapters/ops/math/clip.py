@@ -1,4 +1,4 @@
-"""Clip: `min` and `max` became inputs of the type of the data in opset 11; integers since opset 12."""
+"""Clip: `min` and `max` are inputs of the data's type since opset 11; integers are allowed since 12."""
 
 import math
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ BROADCASTING_OPSET = 8
 
 
 LEGACY_OPSET = 6
-"""Last opset in which `broadcast` adds a scalar to data of any shape."""
+"""Last opset in which Add has `broadcast`, which adds a scalar to data of any shape."""
 
 
 class Bound(NamedTuple):
-    """One of the two bounds."""
+    """A bound of Clip: `min` or `max`."""
 
     name: str
     position: int
@@ -38,10 +38,9 @@ BOUNDS = (Bound("min", 1, -1, "Max", "Less"), Bound("max", 2, 1, "Min", "Greater
 
 @adapter("Clip", 6, 11)
 def move_bounds_to_inputs(node: Node, out: Rewriter) -> None:
-    """Move the bounds to inputs; leave out a bound only if it has no effect on float.
+    """Move the bounds to inputs; omit a bound if the data is float and the bound is the default.
 
-    The default bounds of version 6 are the limits of float, those of version 11 the limits of the type of the
-    data.
+    The default bounds are the limits of float in version 6, and the limits of the data's type in version 11.
     """
     data = node.inputs[0]
     element_type = out.element_type(data)
@@ -59,13 +58,13 @@ def move_bounds_to_inputs(node: Node, out: Rewriter) -> None:
 
 @function_body("Clip", 13)
 def apply_bounds(node: Node, out: Rewriter) -> None:
-    """Apply the bounds that the node has by Max and Min."""
+    """Rewrite as Max for the lower bound and Min for the upper bound, if present."""
     _apply_bounds(node, [node.input(bound.position) for bound in BOUNDS], False, 13, out)
 
 
 @adapter("Clip", 12, 11)
 def clip_integers(node: Node, out: Rewriter) -> None:
-    """Clip small integers as floats, 32-bit ones by Max and Min, and 64-bit ones by Where."""
+    """Clip integers of 8 and 16 bits as float, of 32 bits by Max and Min, and of 64 bits by Where."""
     element_type = out.element_type(node.inputs[0])
     if element_type in SMALL_INTEGER_TYPES:
         _clip_as_float(node, element_type, out)
@@ -80,7 +79,7 @@ def clip_integers(node: Node, out: Rewriter) -> None:
 
 @adapter("Clip", 11, 6)
 def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
-    """Move constant bounds to float attributes; apply other bounds by Max and Min."""
+    """Move constant bounds to float attributes; apply computed or double bounds by separate nodes."""
     require_supported_types(node, out)
     element_type = out.element_type(node.inputs[0])
     largest = LARGEST_FINITE[element_type]
@@ -96,7 +95,7 @@ def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
             ]
             _apply_float_bounds(node, limits, element_type, out)
             return
-        # The defaults of version 6 are the limits of float: leave them out.
+        # The defaults of version 6 are the limits of float: omit them.
         if value is not None or element_type != "float":
             attributes[bound.name] = value.scalar if value is not None else bound.sign * largest
     # If the bounds contradict each other the upper one applies, but runtimes refuse such attributes.
@@ -118,7 +117,7 @@ def _apply_float_bounds(node: Node, limits: Sequence[str], element_type: str, ou
 
 
 def _expand_bounds(data: str, element_type: str, limits: Sequence[str], out: Rewriter) -> list[str]:
-    """Give scalar bounds the shape of the data, which may be unknown, with the operators of opset 6."""
+    """Broadcast scalar bounds to the data, whose shape may be unknown, with operators of opset 6."""
     out = out.for_opset(LEGACY_OPSET)
     # No value is less than itself, NaN included: this yields False in the shape of the data. Adding -0.0
     # changes no number.

@@ -1,4 +1,4 @@
-"""CumSum and CumProd as Scan, which adds in the same order, or as a product of matrices of integers."""
+"""CumSum and CumProd as Scan or Loop, which keep the order of operations; CumSum of integers as MatMul."""
 
 import math
 
@@ -14,17 +14,17 @@ RESHAPE_OPSET = 5
 """First opset in which the shape is an input of Reshape."""
 
 ACCUMULATORS = {"CumSum": ("Add", 0), "CumProd": ("Mul", 1)}
-"""Operator that combines two elements, and its neutral element."""
+"""By operator: the binary operator that accumulates, and its neutral element."""
 
 MATRIX_TYPES = frozenset(("int32", "int64", "uint32", "uint64"))
 MATRIX_OPSET = 9
-"""First opset of MatMul of integers."""
+"""First opset in which MatMul supports integers."""
 
 
 @adapter("CumSum", 11, 10)
 @adapter("CumProd", 26, 25)
 def accumulate(node: Node, out: Rewriter) -> None:
-    """Accumulate along the axis; along a computed axis, accumulate along all and select one result."""
+    """Accumulate along a constant axis; for a computed axis, accumulate along every axis and select one."""
     rank = out.rank(node.inputs[0])
     axis = out.constant_value(node.inputs[1])
     if axis is not None or rank == 1:
@@ -33,7 +33,7 @@ def accumulate(node: Node, out: Rewriter) -> None:
         return
     results = [_accumulate_along(index, node, out, out.fresh("totals")) for index in range(rank)]
     rows = [out.emit("Unsqueeze", [value], opset=UNSQUEEZE_OPSET, axes=(0,)) for value in results]
-    # Each result gets a leading dimension of size 1, along which Gather selects one of them.
+    # The results are concatenated along a new leading dimension, from which Gather selects one.
     stacked = out.emit("Concat", rows, axis=0)
     computed_axis = reshape(cast(node.inputs[1], "int64", out), (), out)
     wrapped_axis = out.emit("Mod", [computed_axis, out.int64(rank)])
@@ -48,7 +48,7 @@ def _accumulate_along(axis: int, node: Node, out: Rewriter, output: str) -> str:
         return out.emit("MatMul", [value, _triangle(size, node, out)], [output])
     shape = out.known_shape(value)
     if shape is None:
-        # onnxruntime ends the process if a Scan has no turns, or scans sequences without elements.
+        # onnxruntime crashes if a Scan has no iterations, or its scanned elements are empty.
         return _accumulate_in_loop(axis, node, out, output)
     if not all(shape):
         return out.emit("Identity", [value], [output])
@@ -56,7 +56,7 @@ def _accumulate_along(axis: int, node: Node, out: Rewriter, output: str) -> str:
 
 
 def _is_product_of_matrices(axis: int, size: int, node: Node, out: Rewriter) -> bool:
-    """Return whether a product with a matrix of 0 and 1 is exact: not for floats, because inf * 0 is NaN."""
+    """Return whether to use MatMul with a matrix of 0 and 1: not for floats, because inf * 0 is NaN."""
     return (
         node.op_type == "CumSum"
         and out.element_type(node.inputs[0]) in MATRIX_TYPES
@@ -67,7 +67,7 @@ def _is_product_of_matrices(axis: int, size: int, node: Node, out: Rewriter) -> 
 
 
 def _triangle(size: int, node: Node, out: Rewriter) -> str:
-    """Return the square matrix that holds 1 in each row that a column adds."""
+    """Return a square matrix with 1 at (row, column) if the sum at `column` includes the element at `row`."""
     reverse, exclusive = node.attribute("reverse", 0), node.attribute("exclusive", 0)
     positions = [-each if reverse else each for each in range(size)]
     values = tuple(
@@ -102,7 +102,7 @@ def _accumulate_in_scan(axis: int, shape: tuple[int, ...], node: Node, out: Rewr
 
 
 def _neutral_elements(axis: int, node: Node, out: Rewriter) -> str:
-    """Return the neutral element for each position of the other axes."""
+    """Return the initial total: neutral elements in the shape of the data without the axis."""
     value = node.inputs[0]
     neutral = Tensor(out.element_type(value), (1,), (ACCUMULATORS[node.op_type][1],))
     if shape := out.known_shape(value):
@@ -142,10 +142,10 @@ def _accumulate_in_loop(axis: int, node: Node, out: Rewriter, output: str) -> st
         # The Loop stacks its results from the last element to the first: gathering by the reversed indices
         # restores their order.
         rows = out.emit("Gather", [rows, indices], axis=0)
-    # The Loop stacks its results along dimension 0: move it back to the axis.
+    # The Loop stacks its results along dimension 0: move this dimension back to the axis.
     order = (*range(1, axis + 1), 0, *range(axis + 1, rank))
     if out.known_dimension(value, axis):
         return out.emit("Transpose", [rows], [output], perm=order)
-    # A Loop without iterations does not know the sizes of its results.
+    # A Loop without iterations cannot know the sizes of its results: restore the shape of the data.
     moved = out.emit("Transpose", [rows], perm=order)
     return out.emit("Reshape", [moved, out.emit("Shape", [value])], [output], opset=RESHAPE_OPSET)

@@ -1,7 +1,7 @@
 """Sinh, Cosh, Asinh, Acosh, Atanh and Erf before opset 9, as formulas of Exp, Log and Sqrt in double.
 
-Where a function has two formulas, both are computed, and the one that does not apply is multiplied by 0. It
-must be finite: its input is raised to the power 0 for this purpose, which turns infinity and NaN into 1.
+Where a function has two formulas, both are computed, and the result that does not apply is multiplied by 0.
+This result must be finite, so if necessary its input is raised to the power 0: infinity and NaN become 1.
 """
 
 import math
@@ -16,17 +16,17 @@ MAX_ULP = 8
 ERROR = f"at most 1 unit in the last place, or {MAX_ULP} in double"
 
 LARGE = 2.0**28
-"""For larger inputs, the sum of 1 and the square rounds to the square."""
+"""Limit above which `x^2 + 1` rounds to `x^2` in double."""
 
 SINH_SERIES = tuple(1 / math.factorial(2 * power + 1) for power in range(8, -1, -1))
-"""Coefficients of sinh(x) / x for powers of x^2, highest first; exact to double below 0.5."""
+"""Coefficients of sinh(x) / x for powers of x^2, highest first; exact to double precision for |x| < 0.5."""
 
 ERF_SERIES = (
     -7.795898827002142e-10, 1.3720064546777686e-08, -1.6208483801871705e-07, 1.6447424703317362e-06,
     -1.492473690741966e-05, 0.00012055294904839707, -0.0008548325975389692, 0.0052239776071164225,
     -0.02686617064323777, 0.11283791670945006, -0.37612638903183543, 1.1283791670955126,
 )  # fmt: skip
-"""Coefficients of erf(x) / x for powers of x^2 from 0 to 1, with an error of at most 1e-17."""
+"""Coefficients of erf(x) / x for powers of x^2, highest first; for |x| <= 1 the error is at most 1e-17."""
 
 ERFC_SCALE = 0.3
 
@@ -44,7 +44,7 @@ The coefficients are a Chebyshev approximation with an error of at most 4e-17.
 
 
 def _sinh(x: Expression) -> Expression:
-    """Return `(e^x - e^-x) / 2`, and a series near 0."""
+    """Return `(e^x - e^-x) / 2`, or a power series where |x| < 0.5."""
     is_small = _test("Less", abs(x), 0.5)
     near = x.apply("Pow", is_small)
     growing, falling = _half_exponentials(x)
@@ -81,7 +81,7 @@ def _acosh(x: Expression) -> Expression:
 
 
 def _split_large(x: Expression) -> tuple[Expression, Expression, Expression]:
-    """Return numbers up to `LARGE`, the logarithm of 2x for larger ones, and which of them are larger."""
+    """Return x where x <= `LARGE` (else 1), log(2x) where x > `LARGE` (else log(2)), and x > `LARGE`."""
     is_large = _test("Greater", x, LARGE)
     far = x.apply("Pow", is_large)
     return x.apply("Pow", 1 - is_large), far.apply("Log") + math.log(2), is_large
@@ -98,7 +98,7 @@ def _atanh(x: Expression) -> Expression:
 
 
 def _erf(x: Expression) -> Expression:
-    """Return a polynomial near 0, and `1 - t p(t) e^(-x^2)` with `t = 1 / (1 + 0.3 |x|)` elsewhere."""
+    """Return a polynomial where |x| < 1, else `1 - t p(t) e^(-x^2)` with `t = 1 / (1 + 0.3 |x|)`."""
     magnitude = abs(x)
     is_small = _test("Less", magnitude, 1.0)
     near = magnitude.apply("Pow", is_small)
@@ -113,12 +113,12 @@ def _test(comparison: str, x: Expression, limit: float) -> Expression:
 
 
 def _select(flag: Expression, chosen: Expression, other: Expression) -> Expression:
-    """Return one value where a flag is 1, and the other one where it is 0; the unselected one is finite."""
+    """Return `chosen` where `flag` is 1 and `other` where it is 0; unselected elements must be finite."""
     return flag * chosen + (1 - flag) * other
 
 
 def _polynomial(x: Expression, coefficients: Sequence[float]) -> Expression:
-    """Return a polynomial with at least two coefficients, highest power first."""
+    """Evaluate a polynomial by Horner's method; it has at least two coefficients, highest power first."""
     first, second, *others = coefficients
     total = x * first + second
     for coefficient in others:
@@ -129,7 +129,8 @@ def _polynomial(x: Expression, coefficients: Sequence[float]) -> Expression:
 def _log_of_one_plus(x: Expression) -> Expression:
     """Return log(1 + x) for a number x that is not negative.
 
-    The quotient cancels the rounding error of the sum (W. Kahan). It is 1 if the sum rounds to 1.
+    The factor `x / ((1 + x) - 1)` cancels the rounding error of the sum (W. Kahan). If the sum rounds to 1,
+    the result is x.
     """
     total = x + 1
     difference = total - 1

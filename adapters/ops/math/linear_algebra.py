@@ -1,9 +1,9 @@
 """Linear algebra: Gemm, Det, Einsum, MatMulInteger, ConvInteger, QLinearMatMul and QLinearConv.
 
-In Gemm, `C` is optional since version 11, and broadcasts without an attribute since version 7. Products of
-integers before opset 10 are computed exactly in float. The Det of small matrices is expanded into the sum
-over all permutations. The operands of Einsum before opset 12 are multiplied pairwise, aligned by label, and
-summed over labels.
+In Gemm, `C` is optional since version 11, and broadcasts without an attribute since version 7. Before opset
+10, integer products such as MatMulInteger are computed exactly in float. Before opset 11, Det of small
+matrices is expanded by the Leibniz formula. Before opset 12, the operands of Einsum are multiplied one by
+one, aligned by label, and summed over labels.
 """
 
 import re
@@ -26,14 +26,14 @@ from opshift.adapters.emit.quantization import ARITHMETIC_OPSET, CLIP_OPSET, INT
 from opshift.adapters.emit.shapes import Dimension, computed_dimension, dimension, reshape
 
 MAX_MATRIX_SIZE = 4
-"""Largest matrix that is expanded: the number of products is the factorial of the size."""
+"""Largest size of a matrix that Det expands: the number of products is the factorial of the size."""
 
 ERROR = "at most 2^-46 of the sum of the magnitudes of all products, and 1 unit in the last place"
 
 
 @adapter("Det", 11, 10, error=ERROR)
 def expand_det(node: Node, out: Rewriter) -> None:
-    """Expand into the sum over all permutations, with products of odd permutations subtracted.
+    """Expand by the Leibniz formula: add the products of even permutations, subtract those of odd ones.
 
     The sum is computed in double.
     """
@@ -68,7 +68,7 @@ def _is_odd(permutation: tuple[int, ...]) -> bool:
 
 @adapter("Gemm", 11, 9)
 def add_zero_addend(node: Node, out: Rewriter) -> None:
-    """Add a `C` of 0 if it is absent."""
+    """Add a `C` of 0 if `C` is absent."""
     if node.input(2):
         out.replace(node)
         return
@@ -78,9 +78,9 @@ def add_zero_addend(node: Node, out: Rewriter) -> None:
 
 @adapter("Gemm", 7, 6)
 def add_broadcast_attribute(node: Node, out: Rewriter) -> None:
-    """Set `broadcast` for a scalar or row `C`; add a column by separate nodes.
+    """Set `broadcast` for a scalar or row `C`; add a column `C` by separate nodes.
 
-    Before version 7 `broadcast` expands scalars and rows only.
+    In version 6, `broadcast` expands scalars and rows only.
     """
     require_supported_types(node, out)
     *factors, addend = node.inputs
@@ -111,18 +111,18 @@ def _add_column(node: Node, out: Rewriter) -> None:
 
 
 MAX_EXACT_INTEGER = 2**24
-"""Float represents every integer up to this one."""
+"""Float represents every integer up to this limit exactly."""
 
 MAX_DIFFERENCE = 255
 """Largest difference of an 8-bit integer and its zero point."""
 
 DIGIT_BASE = 16
-"""Base of the digits that the second factor is split into if a sum could exceed the exact integers."""
+"""Base of the two digits of the second factor; it is split if a sum could exceed `MAX_EXACT_INTEGER`."""
 
 
 @adapter("MatMulInteger", 10, 9)
 def expand_matmul_integer(node: Node, out: Rewriter) -> None:
-    """Multiply the differences from the zero points by MatMul."""
+    """Subtract the zero points, and multiply the differences by MatMul."""
     first, second = node.inputs[:2]
     rename_output(_multiply_matrices(node, first, node.input(2), second, node.input(3), out), node, out)
 
@@ -161,7 +161,7 @@ def _as_column(name: str, out: Rewriter) -> str:
 
 
 def _exact_product(op_type: str, node: Node, first: str, second: str, terms: int, out: Rewriter) -> str:
-    """Return the exact product of two values as int32, computed in parts whose sums float represents."""
+    """Return the product as int32, computed exactly in float; split `second` into digits if necessary."""
     out = out.for_opset(ARITHMETIC_OPSET)
 
     def product(factor: str) -> str:
@@ -174,7 +174,7 @@ def _exact_product(op_type: str, node: Node, first: str, second: str, terms: int
         reason = f"each element is a sum of {terms} products, which float may not represent exactly"
         raise CannotConvert(reason, "value.inexact")
     base = out.constant(float(DIGIT_BASE), "float")
-    # The factor is `high * base + low`: both parts give sums that stay exact.
+    # `second` is `high * base + low`: float represents the sums of products with `high` and `low` exactly.
     high = out.emit("Floor", [out.emit("Div", [second, base])], opset=CLIP_OPSET)
     low = out.emit("Sub", [second, out.emit("Mul", [high, base])])
     upper, lower = product(high), product(low)
@@ -184,7 +184,7 @@ def _exact_product(op_type: str, node: Node, first: str, second: str, terms: int
 
 @adapter("ConvInteger", 10, 9)
 def expand_conv_integer(node: Node, out: Rewriter) -> None:
-    """Convolve the differences from the zero points by Conv."""
+    """Subtract the zero points, and convolve the differences by Conv."""
     data, weight = node.inputs[:2]
     rename_output(_convolve(node, data, node.input(2), weight, node.input(3), out), node, out)
 
@@ -192,7 +192,7 @@ def expand_conv_integer(node: Node, out: Rewriter) -> None:
 def _convolve(node: Node, data: str, data_zero: str, weight: str, weight_zero: str, out: Rewriter) -> str:
     first = _subtract_zero_point(data, data_zero, out)
     if weight_zero and out.shape(weight_zero) not in ((), (1,)):
-        # A zero point per output channel broadcasts with the kernel.
+        # Reshape the zero points per output channel so that they broadcast with the weight.
         weight_zero = reshape(weight_zero, (-1, *[1] * (out.rank(weight) - 1)), out, opset=ARITHMETIC_OPSET)
     second = _subtract_zero_point(weight, weight_zero, out)
     sizes = [out.known_dimension(weight, axis) for axis in range(1, out.known_rank(weight) or 2)]
@@ -203,7 +203,7 @@ def _convolve(node: Node, data: str, data_zero: str, weight: str, weight_zero: s
 
 @adapter("QLinearMatMul", 21, 10)
 def cast_scales_to_float(node: Node, out: Rewriter) -> None:
-    """Cast scales to float; refuse 8-bit floats, which older versions do not support."""
+    """Cast scales to float; refuse 8-bit floats, which version 10 does not support."""
     for name in (node.inputs[0], node.inputs[3]):
         element_type = out.element_type(name)
         if element_type not in INTEGER_RANGES:
@@ -252,20 +252,20 @@ def expand_qlinear_conv(node: Node, out: Rewriter) -> None:
 
 
 HALF_PRECISION_COMPUTE_TYPES = dict.fromkeys(("float16", "bfloat16"), "float")
-"""Half-precision types, and the type that they are computed in."""
+"""Half-precision types to the type in which Einsum computes."""
 
 MAX_OPERANDS = 64
-"""Maximum number of operands: each product considers the labels of all later ones."""
+"""Maximum number of operands of Einsum: each product reads the labels of all later operands."""
 
 ELLIPSIS = "..."
 """Ellipsis of an equation: any number of unnamed dimensions."""
 
 
 class Term(NamedTuple):
-    """A value, a label for each of its dimensions, and an input dimension of the same size for each label.
+    """A value, the label of each dimension, and by label an input and axis of the same size (`origins`).
 
-    The origin of an ellipsis label is `None` if both factors of a product have it: either may have size 1
-    there, so only the product itself has its size.
+    The origin of an ellipsis label is `None` if both factors of a product have the label: each factor may
+    have size 1, so only the product has the broadcast size.
     """
 
     value: str
@@ -275,7 +275,7 @@ class Term(NamedTuple):
 
 @adapter("Einsum", 12, 11)
 def expand_einsum(node: Node, out: Rewriter) -> None:
-    """Multiply the operands one by one; sum over a label once no later operand and not the result has it."""
+    """Multiply the operands one by one; sum over labels that neither later operands nor the result have."""
     if len(node.inputs) > MAX_OPERANDS:
         reason = f"the node has {len(node.inputs):,} operands, more than {MAX_OPERANDS}"
         raise CannotConvert(reason, "limit.exceeded", remedy="split it into nodes with fewer operands")
@@ -296,8 +296,8 @@ def expand_einsum(node: Node, out: Rewriter) -> None:
 def _parse_equation(node: Node, out: Rewriter) -> tuple[list[Term], tuple[str, ...]]:
     """Return the operands and the labels of the result.
 
-    Dimensions of an ellipsis are labelled by digits, counted from the last one, because ellipses of different
-    ranks align there.
+    Dimensions of an ellipsis are labelled by numbers, counted from the last dimension, because ellipses of
+    different ranks align at their last dimensions.
     """
     left, arrow, right = node.attribute("equation").decode().replace(" ", "").partition("->")
     terms = []
@@ -309,7 +309,7 @@ def _parse_equation(node: Node, out: Rewriter) -> tuple[list[Term], tuple[str, .
     max_ellipsis_rank = max(sum(label.isdigit() for label in term.labels) for term in terms)
     if arrow:
         return terms, _labels(right, max_ellipsis_rank)
-    # Without an arrow the result has the labels that occur once, in alphabetical order.
+    # Without an arrow, the result has the ellipsis and the letters that occur once, in alphabetical order.
     letters_only = re.sub("[^A-Za-z]", "", left)
     unique = sorted(label for label in set(letters_only) if letters_only.count(label) == 1)
     return terms, _labels(ELLIPSIS + "".join(unique), max_ellipsis_rank)
@@ -343,7 +343,7 @@ def _take_diagonals(term: Term, out: Rewriter) -> Term:
 
 
 def known_size(term: Term, label: str, out: Rewriter) -> int | None:
-    """Return the size of a dimension, or `None` if it is unknown."""
+    """Return the size of the dimension with a label, or `None` if it is unknown."""
     origin = term.origins[label]
     return out.known_dimension(*origin) if origin is not None else None
 
@@ -367,7 +367,7 @@ def _product(sizes: list[Dimension], out: Rewriter) -> Dimension:
 
 
 def _multiply(first: Term, second: Term, needed: set[str], is_float: bool, out: Rewriter) -> Term:
-    """Return the product of two operands, summed over the labels that are not needed."""
+    """Return the product of two operands, summed over the labels that are not in `needed`."""
     first = sum_out(first, needed | set(second.labels), out)
     second = sum_out(second, needed | set(first.labels), out)
     shared = [label for label in first.labels if label in second.labels]
@@ -385,7 +385,7 @@ def _multiply(first: Term, second: Term, needed: set[str], is_float: bool, out: 
 
 
 def sum_out(term: Term, needed: set[str], out: Rewriter) -> Term:
-    """Sum over the dimensions that are not needed."""
+    """Sum over the dimensions whose labels are not in `needed`."""
     axes = [axis for axis, label in enumerate(term.labels) if label not in needed]
     if not axes:
         return term
@@ -394,10 +394,10 @@ def sum_out(term: Term, needed: set[str], out: Rewriter) -> Term:
 
 
 def sizes_agree(first: Term, second: Term, label: str, out: Rewriter) -> bool:
-    """Whether both operands have the same nonzero size under a label.
+    """Return whether the dimensions with a label have the same nonzero size in both operands.
 
-    Ellipsis labels do not count, because they may be broadcast. Sizes of named labels are assumed to be equal
-    where one is unknown.
+    The answer is False for ellipsis labels, which may be broadcast. For letters, an unknown size is assumed
+    to equal the other size.
     """
     if label.isdigit():
         return False
@@ -434,16 +434,16 @@ def _matrix_product(
 def _matrix_sizes(
     groups: tuple[list[Dimension], list[Dimension]], has_batch: bool, out: Rewriter
 ) -> list[Dimension]:
-    """Return the sizes of a matrix; that of a vector, which may be 0, is inferred: Reshape would copy it."""
+    """Return the sizes of a matrix for Reshape; -1 infers the length of a vector that is computed or 0."""
     rows, columns = (_product(group, out) for group in groups)
     if not has_batch and 1 in (rows, columns):
-        # Only a size next to numbers other than 0 can be inferred.
+        # Reshape copies a dimension for 0, and infers a size for -1 only if all other sizes are nonzero.
         return [each if isinstance(each, int) and each else -1 for each in (rows, columns)]
     return [rows, columns]
 
 
 def transpose_to_labels(term: Term, labels: Sequence[str], out: Rewriter) -> Term:
-    """Transpose to the order of some labels."""
+    """Transpose the dimensions to the order of `labels`."""
     if term.labels == tuple(labels):
         return term
     order = [term.labels.index(label) for label in labels]
@@ -451,13 +451,13 @@ def transpose_to_labels(term: Term, labels: Sequence[str], out: Rewriter) -> Ter
 
 
 def merge_origins(first: Term, second: Term) -> Mapping[str, tuple[str, int] | None]:
-    """Return the origins of the sizes of a product."""
+    """Return the origins of the product of two terms: `None` for ellipsis labels that both terms have."""
     shared_digits = {label for label in first.labels if label.isdigit() and label in second.labels}
     return {**first.origins, **second.origins, **dict.fromkeys(shared_digits)}
 
 
 def unsqueeze_to_labels(term: Term, labels: Sequence[str], out: Rewriter) -> str:
-    """Return the value with a dimension of size 1 for every label that the operand lacks."""
+    """Return the value in the order of `labels`, with a dimension of size 1 for every label it lacks."""
     arranged_term = transpose_to_labels(term, [label for label in labels if label in term.labels], out)
     axes = [axis for axis, label in enumerate(labels) if label not in term.labels]
     return out.emit("Unsqueeze", [arranged_term.value], axes=axes) if axes else arranged_term.value

@@ -1,7 +1,7 @@
 """NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss before opset 12, as a selection by label.
 
 All dimensions after the classes are flattened into one: scores are N x C x D, labels N x 1 x D. A label that
-matches no class, such as a label to ignore, selects nothing: its loss and its weight are 0.
+equals `ignore_index` or matches no class selects nothing: its loss and its weight are 0.
 """
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
@@ -30,7 +30,7 @@ def _emit_loss(scores: str, node: Node, out: Rewriter) -> None:
     label_mask = _label_mask(node, out)
     flat_scores = reshape(scores, (0, 0, _sample_count(node, out)), out)
     losses = out.emit("Neg", [_select_by_label(label_mask, flat_scores, element_type, out)])
-    # Without weights and a label to ignore, all samples count equally.
+    # With neither weights nor `ignore_index`, all samples count equally.
     weights = reshape(node.input(2), (-1, 1), out) if node.input(2) else ""
     if not weights and "ignore_index" in node.attributes:
         weights = out.constant(1.0, element_type)
@@ -47,7 +47,7 @@ def _emit_loss(scores: str, node: Node, out: Rewriter) -> None:
 
 
 def _label_mask(node: Node, out: Rewriter) -> str:
-    """Return a mask N x C x D of the classes that the labels name, except for the class to ignore."""
+    """Return a mask N x C x D: True at the class of each label, unless the label is `ignore_index`."""
     element_type = out.element_type(node.inputs[1])
     labels = reshape(node.inputs[1], (0, 1, _sample_count(node, out)), out)
     mask = out.emit("Equal", [labels, _class_indices(node.inputs[0], element_type, out)])
@@ -74,9 +74,9 @@ def _class_indices(scores: str, element_type: str, out: Rewriter) -> str:
 
 
 def _select_by_label(label_mask: str, values: str, element_type: str, out: Rewriter) -> str:
-    """Return N x D: the value of the label's class, or 0 without one.
+    """Return N x D: the value at the class of each label, or 0 if the label selects no class.
 
-    Values are N x C x D, or C x 1 for all samples.
+    `values` are N x C x D, or C x 1 if all samples share them.
     """
     selected = out.emit("Where", [label_mask, values, out.constant(0.0, element_type)])
     return out.emit("ReduceSum", [selected], axes=(1,), keepdims=0)
@@ -84,6 +84,6 @@ def _select_by_label(label_mask: str, values: str, element_type: str, out: Rewri
 
 @adapter("SoftmaxCrossEntropyLoss", 12, 11)
 def expand_softmax_cross_entropy_loss(node: Node, out: Rewriter) -> None:
-    """Apply LogSoftmax, whose result is also the second output, then compute the likelihood loss."""
+    """Apply LogSoftmax, whose result is also the second output, then NegativeLogLikelihoodLoss."""
     log_prob = [node.output(1)] if node.output(1) else 1
     _emit_loss(out.emit("LogSoftmax", node.inputs[:1], log_prob, axis=1, opset=13), node, out)

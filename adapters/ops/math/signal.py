@@ -1,7 +1,7 @@
 """Signal processing: DFT, STFT, HannWindow, HammingWindow, BlackmanWindow and MelWeightMatrix.
 
-`axis` of DFT became an input in opset 20. Before opset 17, transforms are products with a constant matrix,
-and windows are cosines and constants.
+`axis` of DFT is an input since opset 20. Before opset 17, DFT is rewritten as MatMul with a constant matrix,
+and windows as constants or sums of cosines.
 """
 
 import math
@@ -16,7 +16,7 @@ from opshift.model.element_types import BY_NUMBER, round_to_float32
 
 
 class _Transform(NamedTuple):
-    """Numbers of inputs and outputs of one transform, and its direction."""
+    """Sizes and direction of a DFT along one axis; `input_parts` is 1 for real and 2 for complex inputs."""
 
     size: int
     input_parts: int
@@ -26,21 +26,21 @@ class _Transform(NamedTuple):
 
     @property
     def is_real(self) -> bool:
-        """Whether the transform restores a real signal from the half of its spectrum."""
+        """Whether the transform restores a real signal from half of its spectrum."""
         return self.is_inverse and self.is_onesided
 
     @property
     def input_count(self) -> int:
-        """Number of inputs that are summed; those missing up to the length are zero."""
+        """Number of inputs that are summed; missing inputs count as zero."""
         return min(self.size, self.length // 2 + 1 if self.is_real else self.length)
 
     @property
     def output_count(self) -> int:
-        """Number of outputs."""
+        """Number of outputs: half of the spectrum if a forward transform is one-sided."""
         return self.length // 2 + 1 if self.is_onesided and not self.is_inverse else self.length
 
     def matrix(self, out: Rewriter) -> Tensor:
-        """Return a matrix with a row for each part of an input and a column for each part of an output.
+        """Return the matrix: a row for each real or imaginary input part, a column for each output part.
 
         Raises:
             CannotConvert: the matrix is too large.
@@ -66,7 +66,7 @@ class _Transform(NamedTuple):
         return Tensor("float", dims, tuple(rows))
 
     def _weight(self, index: int) -> float:
-        """Return the factor of one input: half a spectrum counts twice, except for its two ends."""
+        """Return the factor of an input: 1, or 1 / length if inverse, doubled if its mirror is omitted."""
         if not self.is_inverse:
             return 1.0
         is_mirrored = self.is_real and index > 0 and 2 * index < self.length
@@ -130,8 +130,8 @@ def expand_dft(node: Node, out: Rewriter) -> None:
 def _emit_loops(axis: str, node: Node, out: Rewriter) -> None:
     """Emit a Loop for each possible axis, with one iteration if the axis has this value, else with none.
 
-    A Loop may change the shape of a loop-carried value. An If cannot replace it: before version 11 the shapes
-    of its branches must be equal.
+    A Loop may change the shape of a loop-carried value. An If cannot replace the Loop: before version 11 the
+    outputs of its branches must have equal shapes.
     """
     value, element_type = node.inputs[0], out.element_type(node.inputs[0])
     candidates = _possible_axes(node, out)
@@ -147,9 +147,9 @@ def _emit_loops(axis: str, node: Node, out: Rewriter) -> None:
 
 
 def _possible_axes(node: Node, out: Rewriter) -> list[int]:
-    """Return the axes that a computed axis can name.
+    """Return the values that a computed axis can have.
 
-    An inverse transform of a one-sided spectrum with one element has length 0, so that axis is not possible.
+    An inverse transform of a one-sided spectrum with one element has length 0, so such an axis is excluded.
     """
     shape = out.shape(node.inputs[0]) or ()
     is_half_spectrum = node.attribute("inverse", 0) and node.attribute("onesided", 0) and not node.input(1)
@@ -214,7 +214,7 @@ def _interleave(first: list[float], second: list[float]) -> list[float]:
 
 
 CosineWeights = tuple[float, ...]
-"""Coefficients of 1, the cosine of one turn over the window, and the cosine of two turns."""
+"""Coefficients a, b, c of a window: a + b * cos(angle) + c * cos(2 * angle), with angles from 0 to 2 pi."""
 
 HAMMING_COEFFICIENT = 25 / 46
 """Coefficient of the Hamming window in the specification."""
@@ -224,17 +224,17 @@ COSINE_WEIGHTS: dict[str, CosineWeights] = {
     "HammingWindow": (HAMMING_COEFFICIENT, HAMMING_COEFFICIENT - 1),
     "BlackmanWindow": (0.42, -0.5, 0.08),
 }
-"""Coefficients of each operator."""
+"""Coefficients by operator."""
 
 MEL_INPUT_NAMES = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
-"""Names of the inputs in the specification, for messages."""
+"""Names of the inputs of MelWeightMatrix in the specification, for messages."""
 
 
 @adapter(tuple(COSINE_WEIGHTS), 17, 16)
 def expand_window(node: Node, out: Rewriter) -> None:
-    """Replace by a constant if the size is constant, otherwise by a computed sum of cosines.
+    """Replace by a constant if the size is constant and small, otherwise by a computed sum of cosines.
 
-    Integer output types truncate the values: the last bit of a float decides between 0 and 1.
+    Integer output types truncate the values, so the last bit of a float may decide between 0 and 1.
     """
     element_type = BY_NUMBER[node.attribute("output_datatype", 1)].name
     weights, periodic = COSINE_WEIGHTS[node.op_type], bool(node.attribute("periodic", 1))
@@ -242,7 +242,7 @@ def expand_window(node: Node, out: Rewriter) -> None:
     if size is not None and size.scalar <= MAX_CONSTANT_ELEMENTS:
         values = _window_values(int(size.scalar), weights, periodic)
         if element_type not in FLOAT_TYPES:
-            # Round to float first, like the computed window, because the last bit decides.
+            # Round to float before the truncation, like the computed window: the last bit may decide.
             values = tuple(int(round_to_float32(value)) for value in values)
         value = Tensor(element_type, (len(values),), values)
         out.replace(node, op_type="Constant", inputs=[], attributes={"value": value})

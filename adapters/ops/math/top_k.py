@@ -8,8 +8,8 @@ from opshift.adapters.emit.indices import nonnegative_axis
 def negate_for_smallest(node: Node, out: Rewriter) -> None:
     """Negate the input to select the smallest elements; sort 64-bit integers by halves.
 
-    Equal elements keep their order. Without `sorted`, any order of the results is correct, including that of
-    version 10.
+    Equal elements keep their order. Without `sorted`, any order of the results is correct, including the
+    sorted order of version 10.
     """
     data, axis = node.inputs[0], node.attribute("axis", -1)
     shape = out.shape(data)
@@ -30,7 +30,7 @@ def negate_for_smallest(node: Node, out: Rewriter) -> None:
 
 @adapter("TopK", 10, 1)
 def move_k_to_attribute(node: Node, out: Rewriter) -> None:
-    """Move a constant `K` to the attribute; for a computed one, sort all elements and slice."""
+    """Move a constant `K` to the attribute; for a computed `K`, sort all elements and slice."""
     data, count = node.inputs
     constant_count = out.constant_value(count)
     axis = node.attribute("axis", -1)
@@ -43,7 +43,7 @@ def move_k_to_attribute(node: Node, out: Rewriter) -> None:
     shape = out.shape(data)
     size = shape[axis] if shape is not None else None
     if shape is None or size is None:
-        # Without the size, all elements cannot be sorted.
+        # To sort all elements, TopK-1 needs their number as the attribute `k`.
         reason = f"K ({count!r}) is not a constant, and the size of dimension {axis} of {data!r} is unknown"
         raise UnknownShape(reason, data, otherwise="make K a constant")
     all_sorted = [out.fresh("sorted") for _ in node.outputs]
@@ -55,7 +55,7 @@ def move_k_to_attribute(node: Node, out: Rewriter) -> None:
 
 
 def _sort_by_halves(node: Node, axis: int, size: int, out: Rewriter) -> None:
-    """Sort 64-bit integers by their lower 32 bits, then by their upper ones.
+    """Sort 64-bit integers by their lower 32 bits, then by their upper 32 bits.
 
     The second sort is stable, so elements with equal upper halves remain in the order of their lower halves.
     """

@@ -1,1 +1,1 @@
-"""Adapters of the operators in ONNX's `nn` folder."""
+"""Adapters of the operators in `onnx/defs/nn` of the ONNX repository, and of FlexAttention."""

@@ -5,8 +5,8 @@ modify the scores and the probabilities. RotaryEmbedding rotates pairs of elemen
 and cosine.
 
 A mask is boolean, or is added to the scores. The logarithm turns a boolean mask into an added one: 0 for a
-key that is kept, minus infinity for a key that is masked. Versions 24 and 25 introduced padding and windows,
-which older versions express as a mask.
+key that is kept, minus infinity for a key that is masked. Versions 24 and 25 of Attention introduced padding
+and windows; the adapters rewrite both as a mask.
 """
 
 import math
@@ -69,7 +69,7 @@ def convert_windows_to_mask(node: Node, out: Rewriter) -> None:
 
 @adapter("Attention", 24, 23)
 def convert_padding_to_mask(node: Node, out: Rewriter) -> None:
-    """Mask the padding keys beyond `nonpad_kv_seqlen`; causality is aligned with the last unpadded key."""
+    """Mask padding keys beyond `nonpad_kv_seqlen`; align a causal mask with the last unpadded key."""
     mask, attributes = full_mask(node, out), dict(node.attributes)
     lengths = node.input(6)
     if lengths:
@@ -82,14 +82,14 @@ def convert_padding_to_mask(node: Node, out: Rewriter) -> None:
             # Runtimes require a mask with a row for every query.
             queries = shape_tensor([1, 1, _sequence_length(node, 0, out), 1], out)
             mask = mask._replace(name=out.emit("Expand", [mask.name, queries]))
-        # In version 23 queries follow the past keys and not the last unpadded key, so the attribute would
-        # mask the wrong keys.
+        # Version 23 aligns causal queries with the past keys and not with the last unpadded key, so its
+        # `is_causal` would mask the wrong keys.
         attributes.pop("is_causal", None)
     out.replace(node, inputs=_with_mask(node, mask)[:6], attributes=attributes)
 
 
 def full_mask(node: Node, out: Rewriter) -> Mask | None:
-    """Return the mask of a node with one column for every key, or `None` without a mask.
+    """Return the mask of a node with one column for every key, or `None` if the node has no mask.
 
     Since version 24 a mask may have fewer columns than there are keys; the remaining keys are masked.
 
@@ -126,7 +126,7 @@ def _mask_input(node: Node, out: Rewriter) -> Mask | None:
 
 
 def key_length(node: Node, out: Rewriter) -> Dimension:
-    """Return the number of keys, past ones included."""
+    """Return the number of keys, including past keys."""
     new, past = _sequence_length(node, 1, out), node.input(4)
     return add_dimensions(dimension(past, 2, out), new, out) if past else new
 
@@ -342,11 +342,11 @@ def _softmax_or_zero(scores: str, element_type: str, out: Rewriter) -> str:
 
 @function_body("FlexAttention", 1, domain="ai.onnx.preview")
 def expand_flex_attention(node: Node, out: Rewriter) -> None:
-    """Multiply queries and keys, normalize the scores by Softmax, and multiply them by the values.
+    """Rewrite as MatMul, Softmax and MatMul; apply `score_mod` before and `prob_mod` after the Softmax.
 
-    Query heads are grouped by the key head that they share: the groups are a dimension of their own.
+    Query heads are reshaped to (key heads, query heads per key head), so that MatMul broadcasts key heads.
     """
-    out = out.for_opset(18, "")  # the target of a conversion may lack attributes of Shape
+    out = out.for_opset(18, "")  # the target opset may lack `start` and `end` of Shape
     emit = partial(out.emit, domain="")
     query, key, value = node.inputs
     element_type = out.element_type(query)
@@ -384,7 +384,7 @@ def _scale(node: Node, element_type: str, out: Rewriter) -> str:
 
 
 def _apply_subgraph(node: Node, attribute: str, value: str, element_type: str, out: Rewriter) -> str:
-    """Apply a subgraph with one input, if the node has it, by a Loop with one iteration."""
+    """Apply the subgraph in an attribute, if present, to a value: embed it in a Loop with one iteration."""
     if attribute not in node.attributes:
         return value
     graph = node.attribute(attribute)
@@ -423,7 +423,7 @@ def _split_rotary_heads(node: Node, head_size: Dimension, out: Rewriter) -> str:
 
 
 def _rotate(data: str, width: Dimension, node: Node, packed: bool, out: Rewriter) -> str:
-    """Rotate pairs: adjacent elements if `interleaved`, otherwise elements of both halves of a head.
+    """Rotate pairs: adjacent elements if `interleaved`, otherwise one element of each half of a head.
 
     `width` is the number of elements of a head to rotate.
     """

@@ -11,13 +11,13 @@ from opshift.adapters.emit.shapes import computed_dimension, index_range, reshap
 from opshift.adapters.emit.subgraphs import LoopBuilder
 
 OPSET = 13
-"""Opset of the nodes emitted for computed sizes, unless stated at the node."""
+"""Opset of the nodes emitted for computed sizes, unless `emit` gets another opset."""
 
 ZERO = Tensor("int64", (1,), (0,))
 
 
 class Col2ImAxis(NamedTuple):
-    """Geometry along one axis; `elements` (per block) and `blocks` are lists of length 1."""
+    """Geometry along one axis; `elements` (per block) and `blocks` are int64 tensors of shape (1,)."""
 
     stride: int
     dilation: int
@@ -25,7 +25,7 @@ class Col2ImAxis(NamedTuple):
     elements: Expression
     blocks: Expression
     pixels: str
-    """All pixel positions."""
+    """Positions of all pixels along the axis, a 1-D int64 tensor."""
 
 
 @adapter("Col2Im", 18, 17)
@@ -41,7 +41,7 @@ def expand_col2im(node: Node, out: Rewriter) -> None:
         return
     block = block_shape.values
     block_counts = [_block_count(axis, image, block, node) for axis in range(len(image))]
-    # Every element of every block is an index, and so is every pixel.
+    # Limit the lists to build: one index for each element of each block, and one for each pixel.
     out.require_elements(*block, *block_counts)
     out.require_elements(*image)
     lists, padding_index = _index_lists(image, block, block_counts, node)
@@ -51,7 +51,7 @@ def expand_col2im(node: Node, out: Rewriter) -> None:
         flattened = reshape(columns, (0, channels // prod(block), padding_index), out)
     else:
         flattened = _separate_channels(columns, out.int64([prod(block)]), out.int64([padding_index]), out)
-    # Every index list has an element for each pixel, so lists of the later terms point to an appended zero.
+    # Every list has an index for each pixel; for a pixel with fewer elements, it selects an appended zero.
     if any(padding_index in indices for indices in lists):
         flattened = out.emit("Pad", [flattened, out.int64([0, 0, 0, 0, 0, 1])])
     terms = (out.emit("Gather", [flattened, out.int64(indices)], axis=2) for indices in lists)
@@ -68,7 +68,7 @@ def _image_shape(node: Node, out: Rewriter) -> tuple[int, ...] | None:
 
 
 def _add_elements_in_loop(node: Node, out: Rewriter) -> None:
-    """Emit a loop that adds, in each iteration, one element of the block to all pixels that it falls on."""
+    """Emit a Loop over the elements of a block: an iteration adds one element of all blocks to the pixels."""
     columns, image = node.inputs[:2]
     enclosing, out = out, out.for_opset(OPSET)
     axes = _axes(node, out)
@@ -92,10 +92,10 @@ def _add_elements_in_loop(node: Node, out: Rewriter) -> None:
 
 
 def _separate_channels(columns: str, elements: str, positions: str, out: Rewriter) -> str:
-    """Reshape columns to batch, channels, and the positions of all elements of a channel.
+    """Reshape columns to (batch, channels, elements of all blocks).
 
-    `elements` is the number of elements of a block. The number of channels is computed: Reshape cannot find
-    it for an empty batch.
+    `elements` is the number of elements of a block, `positions` the number of elements of all blocks. The
+    number of channels is computed: Reshape cannot infer it for an empty batch.
     """
     rows = computed_dimension(columns, 1, out)
     channels = out.emit("Div", [rows, elements])
@@ -138,7 +138,7 @@ def _rank(node: Node, out: Rewriter) -> int:
 def _element_indices(
     axes: list[Col2ImAxis], blocks: Expression, padding_index: Expression, body: LoopBuilder
 ) -> str:
-    """Return, for each pixel, the flat index of the current element, or that of the appended zero."""
+    """Return, for each pixel, the flat index of the current element, or the index of the appended zero."""
     out = body.for_opset(OPSET)
     remaining = _index(reshape(body.iteration, (1,), body), out)
     index, is_present = remaining * blocks, ""
@@ -157,7 +157,7 @@ def _element_indices(
 
 
 def _block(axis: Col2ImAxis, element: Expression, out: Rewriter) -> tuple[Expression, Expression]:
-    """Return, for each pixel along an axis, the block with an element on it, and whether it exists."""
+    """Return, for each pixel along an axis, the block whose `element` is on it, and whether there is one."""
     distance = _index(axis.pixels, out) + (element * -axis.dilation + axis.pad)
     block = distance / axis.stride
     is_whole = (block * axis.stride).apply("Equal", distance)
@@ -169,7 +169,7 @@ def _block(axis: Col2ImAxis, element: Expression, out: Rewriter) -> tuple[Expres
 def _index_lists(
     image: Sequence[int], block: Sequence[int], block_counts: Sequence[int], node: Node
 ) -> tuple[list[list[int]], int]:
-    """Return the indices of the elements on each pixel, and the index that means no element.
+    """Return the indices of the elements on each pixel, and the index of the appended zero.
 
     Each list has one index per pixel; there are as many lists as the largest number of elements on a pixel.
     """
@@ -192,7 +192,10 @@ def _index_lists(
 def _axis_elements(
     axis: int, image: Sequence[int], block: Sequence[int], block_counts: Sequence[int], node: Node
 ) -> list[tuple[int, int]]:
-    """Return what an axis adds to the row-major indices of an element and its pixel, inside of the image."""
+    """Return pairs of one axis's terms in the flat index of an element and in the flat index of its pixel.
+
+    Elements that fall outside of the image are omitted.
+    """
     stride, dilation, before, _ = _geometry(axis, len(image), node)
     per_block = prod(block_counts[axis + 1 :])
     per_offset = prod(block[axis + 1 :]) * prod(block_counts)
@@ -205,7 +208,6 @@ def _axis_elements(
 
 
 def _block_count(axis: int, image: Sequence[int], block: Sequence[int], node: Node) -> int:
-    """Return the number of blocks along an axis."""
     stride, dilation, before, after = _geometry(axis, len(image), node)
     extent = (block[axis] - 1) * dilation + 1
     return max((image[axis] + before + after - extent) // stride + 1, 0)

@@ -22,7 +22,7 @@ SUPPORTED_TYPES = ("float", "double")
 
 
 class DeformConvShapes(NamedTuple):
-    """Sizes that determine which pixels are gathered."""
+    """Sizes of the inputs and the output of a DeformConv node, and numbers of its groups."""
 
     images: int
     channels: int
@@ -30,19 +30,19 @@ class DeformConvShapes(NamedTuple):
     kernel: tuple[int, ...]
     filters: int
     output_sizes: tuple[int, ...]
-    """Output sizes."""
+    """Spatial dimensions of the output."""
     offset_groups: int
     """Number of channel groups with separate offsets (`offset_group`)."""
     group: int
 
     @property
     def kernel_elements(self) -> int:
-        """Return the number of elements of the kernel."""
+        """Number of spatial elements of the kernel."""
         return prod(self.kernel)
 
 
 OUTSIDE = -(2.0**31)
-"""Offset to a pixel outside of every image: onnxruntime reads zeros at infinite and NaN offsets, too."""
+"""Offset outside of every image; it replaces infinity and NaN, at which onnxruntime reads zeros."""
 
 
 @adapter("DeformConv", 19, 18)
@@ -88,9 +88,9 @@ def _form(node: Node, out: Rewriter) -> DeformConvShapes:
 def _sample_coordinates(
     node: Node, offsets: str, shapes: DeformConvShapes, axis: int, element_type: str, out: Rewriter
 ) -> str:
-    """Return where each element of each window is read along an axis.
+    """Return the coordinate along an axis at which each element of each window is read.
 
-    The shape is (images and offset groups, kernel elements and windows).
+    The shape is (images * offset groups, kernel elements * windows).
     """
     rank, images = len(shapes.sizes), shapes.images * shapes.offset_groups
     kernel, windows = shapes.kernel, shapes.output_sizes
@@ -104,7 +104,7 @@ def _sample_coordinates(
 
 
 def _regular_coordinates(node: Node, shapes: DeformConvShapes, axis: int, out: Rewriter) -> tuple[float, ...]:
-    """Return the coordinates that a convolution without offsets reads, by kernel element and window."""
+    """Return the coordinates along an axis without offsets, for each kernel element and window."""
     rank, kernel, windows = len(shapes.sizes), shapes.kernel[axis], shapes.output_sizes[axis]
     stride = (node.attribute("strides") or (1,) * rank)[axis]
     dilation = (node.attribute("dilations") or (1,) * rank)[axis]

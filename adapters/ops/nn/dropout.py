@@ -9,7 +9,7 @@ DEFAULT_RATIO = 0.5
 @adapter("Dropout", 7, 10)
 @adapter("Dropout", 10, 7)
 def cast_mask(node: Node, out: Rewriter) -> None:
-    """Cast a mask in use: it is boolean since version 10, and before it has the element type of the data."""
+    """Cast the mask if it is used: it is boolean in version 10, and has the data's type in version 7."""
     mask = node.output(1)
     if not out.is_used(mask):
         out.replace(node, outputs=node.outputs[:1])
@@ -48,7 +48,7 @@ def move_ratio_to_attribute(node: Node, out: Rewriter) -> None:
         reason = "training_mode may be true; Dropout-10 never drops elements"
         remedy = "omit training_mode, or set it to a constant false, if the model is for inference"
         raise CannotConvert(reason, "training.unsupported", remedy=remedy)
-    # Only the data keeps its type; ratio and mask are rewritten below.
+    # Check only the data and the first output: ratio and mask are rewritten below.
     require_supported_types(node.with_(inputs=node.inputs[:1], outputs=node.outputs[:1]), out)
     attributes = {"ratio": float(ratio.scalar)} if ratio else {}
     out.replace(node, inputs=node.inputs[:1], outputs=node.outputs[:1], attributes=attributes)
@@ -66,7 +66,7 @@ def express_by_random_numbers(node: Node, out: Rewriter) -> None:
         return
     one = out.constant(1.0, "float")
     ratio = out.cast(node.input(1), "float") if node.input(1) else out.constant(DEFAULT_RATIO, "float")
-    # A ratio of 0 keeps all elements, and scales them by 1, without training.
+    # Without training, use the ratio 0: it keeps all elements, and scales them by 1.
     ratio = out.emit("Where", [training, ratio, out.constant(0.0, "float")])
     attributes = node.without()
     if "seed" in attributes:
@@ -92,5 +92,5 @@ def _emit_full_mask(node: Node, out: Rewriter) -> None:
 
 @adapter("Dropout", 7, 6)
 def add_is_test(node: Node, out: Rewriter) -> None:
-    """Set `is_test`: versions 7 to 11 are inference only, which version 6 has to declare."""
+    """Set `is_test` to 1: version 7 supports only inference, but version 6 trains by default."""
     out.replace(node, attributes={**node.attributes, "is_test": 1})

@@ -1,7 +1,7 @@
 """LinearAttention and CausalConvWithState (introduced in opset 27), which return a state for the next tokens.
 
-LinearAttention is a Scan over the tokens, which update and read a state. CausalConvWithState is a
-convolution over past and new columns.
+LinearAttention is rewritten as a Scan over the tokens: each token updates and reads a state.
+CausalConvWithState is rewritten as a Conv over past and new columns.
 """
 
 import math
@@ -22,11 +22,11 @@ from opshift.adapters.emit.shapes import (
 from opshift.adapters.emit.subgraphs import SubgraphBuilder
 
 SCAN_OPSET, PAD_OPSET = 9, 13
-"""First opset in which scanned inputs have axes, and the opset of emitted Pad."""
+"""First opset in which Scan has `scan_input_axes`, and the opset of the emitted Pad."""
 
 
 class Tokens(NamedTuple):
-    """Inputs with the token as dimension 1; `""` for inputs that the update rule does not use."""
+    """Inputs of LinearAttention with the tokens along dimension 1; `""` for inputs that are absent."""
 
     query: str
     key: str
@@ -61,9 +61,9 @@ def expand_linear_attention(node: Node, out: Rewriter) -> None:
 
 
 def _padding(length: Dimension, out: Rewriter) -> str:
-    """Return pads that add a token of zeros, which keeps the state, if there is none; `""` if there are.
+    """Return pads that append a token of zeros if there are no tokens; `""` if there is always a token.
 
-    onnxruntime ends the process if a Scan has no turns.
+    onnxruntime crashes if a Scan has no iterations. A token of zeros leaves the state unchanged.
     """
     if isinstance(length, int) and length:
         return ""
@@ -100,7 +100,7 @@ def _split_heads(name: str, sizes: tuple[Dimension, ...], padding: str, out: Rew
 
 
 def _reshape_tokens(value: str, sizes: tuple[Dimension, ...], out: Rewriter) -> str:
-    """Change the dimensions after batch and token, whose sizes may be 0."""
+    """Reshape the dimensions after batch and token to `sizes`, which may contain 0."""
     if all(isinstance(size, int) and size for size in sizes):
         return reshape(value, (0, 0, *sizes), out)
     shape = shape_tensor((*(computed_dimension(value, axis, out) for axis in (0, 1)), *sizes), out)
@@ -112,7 +112,7 @@ def _as_float(name: str, out: Rewriter) -> str:
 
 
 def _body(tokens: Tokens, out: Rewriter) -> SubgraphBuilder:
-    """Return the body: decay the state, correct it at the token's key, and read it by the query."""
+    """Return the Scan body: decay the state, add key times value, and read the state by the query."""
     body = SubgraphBuilder(out)
     state = body.input("float")
     token = Tokens(*(name and body.input("float") for name in tokens))
@@ -124,14 +124,14 @@ def _body(tokens: Tokens, out: Rewriter) -> SubgraphBuilder:
         retrieved = body.emit("MatMul", [key_row, state])
         value = body.emit("Mul", [token.beta, body.emit("Sub", [value, retrieved])])
     state = body.emit("Add", [state, body.emit("Mul", [token.key, value])])
-    # onnxruntime runs no Scan whose outputs have no rank.
+    # onnxruntime does not run a Scan whose body outputs have no rank.
     body.output(state, "float", (None,) * 4)
     body.output(body.emit("MatMul", [token.query, state]), "float", (None,) * 4)
     return body
 
 
 def _initial_state(node: Node, tokens: Tokens, out: Rewriter) -> str:
-    """Return the past state, or zeros: a (key size, value size) matrix for each shared head."""
+    """Return the past state, or zeros: a (key size, value size) matrix for each key and value head."""
     if node.input(3):
         return _as_float(node.input(3), out)
     batch, shared = dimension(node.inputs[0], 0, out), node.attribute("kv_num_heads")
@@ -141,7 +141,7 @@ def _initial_state(node: Node, tokens: Tokens, out: Rewriter) -> str:
 
 
 def _scale(node: Node, tokens: Tokens, out: Rewriter) -> str:
-    """Return `scale`, or one over the square root of the key size if it is 0."""
+    """Return `scale`; if `scale` is 0, return one over the square root of the head size of the query."""
     scale, width = node.attribute("scale", 0.0), out.shape(node.inputs[0])
     if scale:
         return out.constant(scale, "float")
@@ -152,7 +152,7 @@ def _scale(node: Node, tokens: Tokens, out: Rewriter) -> str:
 
 
 def _state_type(node: Node, out: Rewriter) -> str:
-    """Return the type of the past state, or of the declared output, or of the queries."""
+    """Return the type of the past state; without one, the type of the output or else of the queries."""
     declared = out.known_element_type(node.output(1))
     if node.input(3) or declared is None:
         return out.element_type(node.input(3) or node.inputs[0])
@@ -175,7 +175,7 @@ def expand_causal_conv(node: Node, out: Rewriter) -> None:
     if not is_plain:
         _emit_silu(result, node, out)
     if out.is_used(node.output(1)):
-        # A start of -0 would select all columns, but the state is empty.
+        # If `reach` is 0, the state is empty, but a start of -0 would select all columns.
         start = out.int64([-reach if reach else INT64_MAX])
         bounds = [start, out.int64([INT64_MAX]), out.int64([2])]
         out.emit("Slice", [columns, *bounds], [node.output(1)])
@@ -206,7 +206,7 @@ def _prepend_past(node: Node, reach: int, out: Rewriter) -> str:
 
 
 def _with_spare_column(node: Node, columns: str, out: Rewriter) -> str:
-    """Return the columns with one before them unless there are new ones: Conv needs as many as its kernel."""
+    """Prepend a zero column unless there is always a new one: Conv needs as many columns as its kernel."""
     if out.known_dimension(node.inputs[0], 2):
         return columns
     zero = out.constant(0.0, out.element_type(node.inputs[0]))

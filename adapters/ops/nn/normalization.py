@@ -1,8 +1,8 @@
-"""Normalization by statistics: of batches, layers, groups, instances and dimensions named by `axes`.
+"""BatchNormalization, Group-, Instance-, Layer-, RMS- and MeanVarianceNormalization.
 
 Versions of BatchNormalization and GroupNormalization differ in how they declare training, in the types of
 statistics and parameters, and in whether scale and bias belong to a group or a channel. LayerNormalization
-and RMSNormalization compute in the type that `stash_type` names, and scale in the type of their data.
+and RMSNormalization normalize in the type `stash_type`, and multiply in the type of the scale.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from opshift.model.element_types import BY_NUMBER, round_to_float32
 STASH_TYPES = {"float": None, "float16": 10, "double": 11, "bfloat16": 16}
 """Value of `stash_type` by element type of the data; `None` omits the attribute, which defaults to float.
 
-Before version 21, GroupNormalization computed in the element type of its data.
+Before version 21, GroupNormalization computes in the element type of its data.
 """
 
 HALF_PRECISION_TYPES = ("float16", "bfloat16")
@@ -41,7 +41,7 @@ def drop_is_test(node: Node, out: Rewriter) -> None:
     is_test = node.attribute("is_test", 0)
     if bool(is_test) == _is_training(node):
         raise CannotConvert(
-            f"is_test is {is_test} with {len(node.outputs)} outputs, which mean the opposite since version 7",
+            f"is_test is {is_test}, but {len(node.outputs)} outputs mean the opposite since version 7",
             "training.unsupported",
             remedy="set is_test to 1 if the model is for inference",
         )
@@ -88,7 +88,7 @@ def unify_parameter_types(node: Node, out: Rewriter) -> None:
 
 @adapter("BatchNormalization", 14, 9)
 def expand_training(node: Node, out: Rewriter) -> None:
-    """Rewrite training as arithmetic, which runtimes did not compute before version 14; keep inference."""
+    """For training, emit the batch statistics: runtimes do not train before version 14. Keep inference."""
     wider = _common_type(node.inputs, out)
     if wider is not None:
         _emit_in_type(wider, 5, 3, node, out)
@@ -108,7 +108,7 @@ def expand_training(node: Node, out: Rewriter) -> None:
 
 @expression("BatchNormalization", 14, 15)
 def express_in_arithmetic(node: Node, out: Rewriter) -> None:
-    """Rewrite as arithmetic, for runtimes that need constant parameters; computes in at least float32."""
+    """Rewrite as arithmetic in at least float32, for runtimes whose kernel needs constant parameters."""
     wider = _common_type(node.inputs, out) or out.element_type(node.inputs[0])
     wider = "float" if wider in HALF_PRECISION_TYPES else wider
     axes = list(range(1, out.rank(node.inputs[0]) - 1))
@@ -147,12 +147,12 @@ def _emit_normalization(node: Node, inputs: Sequence[str], element_type: str, ou
 
 
 def _common_type(names: Sequence[str], out: Rewriter) -> str | None:
-    """Return the narrowest type that holds the values of all, or `None` if they have one type already."""
+    """Return the narrowest type that represents all values, or `None` if all have the same type."""
     types = {out.element_type(name) for name in names}
     if len(types) == 1:
         return None
     widest = max(types, key=lambda element_type: WIDTH_ORDER[element_type])
-    # Neither float16 nor bfloat16 holds the values of the other.
+    # Neither float16 nor bfloat16 represents all values of the other type.
     return "float" if WIDTH_ORDER[widest] == 1 else widest
 
 
@@ -165,7 +165,7 @@ class _CastBack(NamedTuple):
 
 
 def _emit_in_type(element_type: str, input_count: int, output_count: int, node: Node, out: Rewriter) -> None:
-    """Emit the node in its source version, with its first inputs cast to a type and its outputs back."""
+    """Emit the node in its source version; cast its first inputs to a type, and its first outputs back."""
     # The step runs again on the emitted node, which then has a single type.
     opset = out.source.since_version
     wide, casts_back = _in_type(element_type, input_count, output_count, node, out)
@@ -177,13 +177,13 @@ def _emit_in_type(element_type: str, input_count: int, output_count: int, node: 
 def _in_type(
     element_type: str, input_count: int, output_count: int, node: Node, out: Rewriter
 ) -> tuple[Node, list[_CastBack]]:
-    """Emit casts of the first inputs to a type; return the node in this type, and casts of its outputs."""
+    """Emit casts of the first inputs to a type; return the node in this type, and the casts back to emit."""
     inputs, outputs, casts_back = list(node.inputs), list(node.outputs), []
     for position, name in enumerate(inputs[:input_count]):
         if out.element_type(name) != element_type:
             inputs[position] = out.cast(name, element_type, opset=out.source.since_version)
     for position, name in enumerate(outputs[:output_count]):
-        # Output 0 has the type of the data; running statistics have that of inputs 3 and 4.
+        # Output 0 has the type of the data; outputs 1 and 2 have the types of inputs 3 and 4.
         original_type = out.element_type(node.inputs[0 if position == 0 else position + 2])
         if name and original_type != element_type:
             outputs[position] = out.fresh(f"{name}_wide")
@@ -202,7 +202,7 @@ def expand_group_normalization(node: Node, out: Rewriter) -> None:
     normalized = _normalize_groups(node, compute_type, out)
     shape = out.emit("Shape", [data])
     restored = out.emit("Reshape", [normalized, shape])
-    # With the spatial dimensions flattened, columns of scale and bias broadcast without a known rank.
+    # Flatten the spatial dimensions, so that columns of scale and bias broadcast even if the rank is unknown.
     channels = reshape(restored, (0, 0, -1), out)
     scale, bias = (reshape(name, (-1, 1), out) for name in (scale, bias))
     scaled = out.emit("Mul", [channels, scale])
@@ -212,7 +212,7 @@ def expand_group_normalization(node: Node, out: Rewriter) -> None:
 def _batch_statistics(data: str, out: Rewriter) -> tuple[str, str]:
     """Return the mean and the population variance of each channel."""
     rank = out.known_rank(data)
-    # Reshape cannot infer the last dimension of empty data.
+    # Reshape only if the rank is unknown: it cannot infer the last dimension of empty data.
     if rank is None:
         data, rank = reshape(data, (0, 0, -1), out), 3
     axes = [0, *range(2, rank)]
@@ -226,7 +226,7 @@ def _batch_statistics(data: str, out: Rewriter) -> tuple[str, str]:
 def _emit_running_statistic(
     node: Node, position: int, current: str, element_type: str, out: Rewriter
 ) -> None:
-    """Emit the old statistic times `momentum` plus that of the batch times `1 - momentum`."""
+    """Emit `momentum * old + (1 - momentum) * current`, the running mean or variance."""
     momentum = node.attribute("momentum", 0.9)
     kept = out.emit("Mul", [node.inputs[position + 2], out.constant(momentum, element_type)])
     added = out.emit("Mul", [current, out.constant(1.0 - momentum, element_type)])
@@ -235,7 +235,7 @@ def _emit_running_statistic(
 
 @adapter("GroupNormalization", 18, 21)
 def repeat_scale_and_bias(node: Node, out: Rewriter) -> None:
-    """Repeat `scale` and `bias`, which had one value per group, for each channel."""
+    """Repeat `scale` and `bias`, which have one value per group in version 18, for each channel."""
     data, scale, bias = node.inputs
     stash_type = STASH_TYPES[out.element_type(data)]
     groups = node.attribute("num_groups")
@@ -260,7 +260,7 @@ def _repeat_per_channel(name: str, groups: int, data: str, out: Rewriter) -> str
 
 
 def _normalize_groups(node: Node, compute_type: str, out: Rewriter) -> str:
-    """Normalize each group to mean 0 and variance 1, as a channel with one spatial dimension."""
+    """Normalize each group by InstanceNormalization, as a channel with one spatial dimension."""
     data, groups = node.inputs[0], node.attribute("num_groups")
     element_type = out.element_type(data)
     if compute_type == "bfloat16":  # InstanceNormalization supports it since version 22 only
@@ -289,10 +289,10 @@ def reshape_data_to_rank_4(node: Node, out: Rewriter) -> None:
 
 
 ARITHMETIC_OPSET = 8
-"""Opset of the arithmetic emitted here, before negative axes were introduced in opset 11."""
+"""Opset of the emitted arithmetic; it supports no negative axes, which opset 11 introduced."""
 
 MAX_NEUTRAL_BIAS = 8192
-"""Maximum number of elements of a bias that is added for a LayerNormalization without one."""
+"""Maximum number of elements of the bias that is added to a LayerNormalization without a bias."""
 
 
 @adapter("MeanVarianceNormalization", 1, 9)
@@ -367,7 +367,7 @@ def _normalized_axes(node: Node, out: Rewriter) -> Sequence[int]:
 
 
 def _neutral_bias(scale: str, out: Rewriter) -> str:
-    """Return a bias that changes no number, because runtimes fuse only sums; `""` if its shape is unknown."""
+    """Return a bias of -0.0, as runtimes fuse only forms with Add; `""` if its size is unknown or large."""
     shape = out.shape(scale)
     if shape is None or len(shape) != 1 or shape[0] is None or shape[0] > MAX_NEUTRAL_BIAS:
         return ""

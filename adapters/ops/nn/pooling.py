@@ -1,7 +1,7 @@
-"""Pooling: rounding, dilations and padding of windows, and the type of the exponent of LpPool.
+"""Pooling: `ceil_mode`, `dilations` and padding of windows, and the type of the exponent of LpPool.
 
-Dilated windows along an axis are windows without dilation in the columns of a matrix, if its rows are as long
-as the dilation.
+If an axis is reshaped to a matrix with `dilation` elements in each row, a dilated window is a contiguous part
+of a column, and is pooled without dilation.
 """
 
 import math
@@ -26,8 +26,8 @@ ERRORS = {
 }
 """Bounds of the errors, compared with the definition, for up to three spatial dimensions.
 
-The root of a sum of powers is a power with the rounded exponent 1 / p. Its error grows with the logarithm of
-the sum. Runtimes may ignore NaN in MaxPool.
+LpPool computes the root of a sum of powers as Pow with the rounded exponent 1 / p. The error of Pow grows
+with the logarithm of the sum. Runtimes may ignore NaN in MaxPool.
 """
 
 
@@ -52,12 +52,12 @@ class PoolWindow(NamedTuple):
 
     @property
     def may_start_past_data(self) -> bool:
-        """Return whether, rounding up, a last window might start after the data and its leading padding."""
+        """Return whether `ceil_mode` can add a window that covers only trailing padding."""
         return self.rounds_up and not self.same_mode and self.after + self.stride > self.extent
 
 
 class Placed(NamedTuple):
-    """A window with all positions known."""
+    """Number and padding of the windows along one spatial dimension of known size."""
 
     window: PoolWindow
     size: int
@@ -66,7 +66,7 @@ class Placed(NamedTuple):
     """Number of windows."""
     before: int
     after: int
-    """Padding that windows touch, which may differ from the declared padding."""
+    """`before` and `after` are the padding that windows touch; it may differ from the declared padding."""
 
     @property
     def skips(self) -> bool:
@@ -76,7 +76,7 @@ class Placed(NamedTuple):
 
 
 def read_windows(node: Node, out: Rewriter) -> list[PoolWindow]:
-    """Return one window per spatial dimension."""
+    """Return the window of each spatial dimension as the attributes declare it."""
     kernel = node.attribute("kernel_shape")
     rank = len(kernel)
     ones, auto = (1,) * rank, node.attribute("auto_pad", b"NOTSET")
@@ -96,10 +96,11 @@ def read_windows(node: Node, out: Rewriter) -> list[PoolWindow]:
 
 
 def place_windows(node: Node, out: Rewriter) -> list[Placed]:
-    """Return the windows with all positions known.
+    """Return the windows of each spatial dimension with their number and padding.
 
     Raises:
-        CannotConvert: the size of a dimension is unknown, or a runtime differs from the definition.
+        CannotConvert: a size is unknown, a window is longer than data and padding, or onnxruntime deviates
+            from the definition and the caller does not allow `approximate`.
     """
     windows = read_windows(node, out)
     if any(each.same_mode and each.kernel > 1 and each.dilation > 1 for each in windows):
@@ -142,12 +143,12 @@ def _place_window(window: PoolWindow, node: Node) -> Placed:
 
 
 def pads_attribute(placed: Sequence[Placed | PoolWindow]) -> list[int]:
-    """Return the `pads` attribute."""
+    """Return the value of `pads`: the leading padding of all windows, then the trailing padding."""
     return [window.before for window in placed] + [window.after for window in placed]
 
 
 def pads_to_round_down(windows: Sequence[PoolWindow]) -> list[int]:
-    """Return the `pads` with which rounding down yields the windows of rounding up, for data of any size."""
+    """Return `pads` with which `ceil_mode` 0 gives the windows of `ceil_mode` 1, for data of any size."""
     return [window.before for window in windows] + [window.after + window.stride - 1 for window in windows]
 
 
@@ -185,7 +186,7 @@ def convert_p_to_int(node: Node, out: Rewriter) -> None:
 @adapter("MaxPool", 22, 12, error=ERRORS["MaxPool"])
 @adapter("LpPool", 22, 18, error=ERRORS["LpPool"])
 def exclude_padding_windows(node: Node, out: Rewriter) -> None:
-    """Replace `ceil_mode` by explicit padding if a window may hold only padding, which version 22 omits."""
+    """Replace `ceil_mode` by explicit padding if a window may hold only padding: version 22 omits it."""
     rounds_up = node.attribute("ceil_mode", 0)
     if rounds_up and any(each.may_start_past_data for each in read_windows(node, out)):
         _replace_ceil_mode(node, out)
@@ -239,7 +240,7 @@ def convert_p_to_float(node: Node, out: Rewriter) -> None:
 
 
 def _replace_ceil_mode(node: Node, out: Rewriter) -> None:
-    """Declare the padding that windows touch, so rounding down keeps all windows; otherwise pool by axis."""
+    """Replace `ceil_mode` by `pads` that windows touch; if that is not possible, pool axis by axis."""
     placed = place_windows(node, out)
     counts_padding = node.op_type == "AveragePool" and bool(node.attribute("count_include_pad", 0))
     adds_padding = any(each.after > each.window.after and not each.window.same_mode for each in placed)
@@ -283,9 +284,9 @@ def _drop_ceil_mode(node: Node, out: Rewriter) -> None:
 
 
 def _can_round_down(node: Node, windows: Sequence[PoolWindow]) -> bool:
-    """Return whether larger padding replaces `ceil_mode` for data of unknown size.
+    """Return whether larger padding can replace `ceil_mode` for data of unknown size.
 
-    It does if no window averages padding or consists of padding alone.
+    It can if no window averages the added padding or consists of padding alone.
     """
     if all(window.size is not None for window in windows) or any(window.same_mode for window in windows):
         return False
@@ -295,16 +296,16 @@ def _can_round_down(node: Node, windows: Sequence[PoolWindow]) -> bool:
 
 
 def _pool_by_axis(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
-    """Pool one axis after the other: the result for a box is that of its results along each axis."""
+    """Pool along one axis after the other, which gives the same result as multidimensional windows."""
     out = out.for_opset(OPSET)
     data, sizes = node.inputs[0], [each.size for each in placed]
     channels = out.known_dimension(data, 1)
     for axis, each in enumerate(placed):
         is_trivial = each.window.kernel == each.window.stride == 1 and not (each.before or each.after)
-        # The norm of one element is its absolute value.
+        # LpPool is never trivial: the norm of one element is its absolute value.
         if is_trivial and node.op_type != "LpPool":
             continue
-        # Reshape cannot copy an empty batch next to an inferred dimension, so the batch is the inferred one.
+        # Unknown channels: Reshape cannot copy an empty batch next to a -1, so -1 infers batch * channels.
         batch, images = (-1, 1) if channels is None else (0, channels)
         inner = (batch, images * prod(sizes[:axis])), prod(sizes[axis + 1 :])
         data = _pool_along(node, data, each, *inner, out)
@@ -320,7 +321,7 @@ def _pool_along(
 ) -> str:
     """Pool the windows along one axis, and return a tensor of rank 4.
 
-    Its dimensions are the batch, all dimensions up to the axis, the windows, and all dimensions after it.
+    Its dimensions are the batch, all dimensions before the axis, the windows, and all dimensions after it.
     """
     kernel, stride, dilation = placed.window.kernel, placed.window.stride, placed.window.dilation
     data = reshape(data, (*outer, placed.size, trailing), out)
@@ -344,14 +345,14 @@ def _pool_along(
     if last + 1 < (last // dilation + 1) * dilation:
         pooled = out.emit("Slice", [pooled], opset=1, axes=[2], starts=[0], ends=[last + 1])
     if stride > 1:
-        # A window of one element selects the starts of the windows.
+        # Pool windows of one element with the stride, to keep only every `stride`-th result.
         selector = "MaxPool" if node.op_type == "MaxPool" else "AveragePool"
         pooled = out.emit(selector, [pooled], kernel_shape=[1, 1], strides=[stride, 1])
     return _correct_average(node, pooled, placed, out) if node.op_type == "AveragePool" else pooled
 
 
 def _correct_average(node: Node, pooled: str, placed: Placed, out: Rewriter) -> str:
-    """Divide averages over whole windows by the share of the elements that count."""
+    """Divide averages over whole windows by the share of elements that the definition averages."""
     kernel, count = placed.window.kernel, out.require_elements(placed.window_count)
     with_padding = bool(node.attribute("count_include_pad", 0))
     shares = tuple(_count(placed, start, with_padding) / kernel for start in range(count))
@@ -369,7 +370,7 @@ AVERAGE_OPSET = 19
 
 @expression("LpPool", 1, 2, 11, 18, 22)
 def expand_lp_pool(node: Node, out: Rewriter) -> None:
-    """Average the powers of the magnitudes in each window with its padding, and multiply by its size."""
+    """Rewrite as AveragePool of `|x|^p` with padding, times the kernel size, to the power of `1 / p`."""
     if node.attribute("ceil_mode", 0):
         reason = "runtimes do not agree on averages of windows that exceed the padding, as with ceil_mode 1"
         remedy = "add explicit padding, and set ceil_mode to 0"

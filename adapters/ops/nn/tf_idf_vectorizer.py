@@ -36,7 +36,7 @@ def expand_tf_idf_vectorizer(node: Node, out: Rewriter) -> None:
         items = pool[start:end]
         size = len(items) // length
         if size and length in lengths:
-            # Items of single-item n-grams have no distance.
+            # N-grams of one item have no distances between items.
             distances = range(1, node.attribute("max_skip_count") + 2) if length > 1 else [1]
             counts.append(fold("Add", (_counts(data, items, length, each, out) for each in distances), out))
             for position in range(size):
@@ -52,13 +52,13 @@ def expand_tf_idf_vectorizer(node: Node, out: Rewriter) -> None:
 
 
 def _padded(node: Node, pool: Sequence[int], longest: int, out: Rewriter) -> str:
-    """Append items that no n-gram contains: onnxruntime does not remove a reduced dimension of size 0."""
+    """Append items that no n-gram contains: without windows, onnxruntime keeps the reduced dimension."""
     span = (longest - 1) * (node.attribute("max_skip_count") + 1)
     pads = [0] * (2 * out.rank(node.inputs[0]) - 1) + [span + 1]
     known = set(pool)
     other = next(each for each in count() if each not in known)
     element_type = out.element_type(node.inputs[0])
-    # tract does not pad the result of a Cast to int64.
+    # Pad before the Cast: tract does not pad the result of a Cast to int64.
     padded = out.emit("Pad", [node.inputs[0], out.int64(pads), out.constant(other, element_type)])
     return padded if element_type == "int64" else out.cast(padded, "int64")
 
@@ -77,7 +77,7 @@ def _counts(data: str, items: Sequence[int], length: int, distance: int, out: Re
 
 
 def _select(counts: Sequence[str], positions: dict[int, list[int]], width: int, out: Rewriter) -> str:
-    """Return the sum of the counts at the positions of each coordinate; 0 for coordinates without any."""
+    """Return for each coordinate the sum of the counts of its n-grams; 0 if it has no n-grams."""
     if not counts:
         reason = "no n-gram has a length from `min_gram_length` to `max_gram_length`"
         raise CannotConvert(reason, "operator.no-equivalent", remedy="replace the node by zeros")

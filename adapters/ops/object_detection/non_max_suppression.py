@@ -52,7 +52,7 @@ def _max_boxes(node: Node, count: str, out: Rewriter) -> str:
     """Emit the maximum number of boxes to select: 0 by default, and at most the number of boxes."""
     if not node.input(2):
         return out.int64([0])
-    # min(count, limit) as count - relu(count - limit) in double, because Min has no integers in opset 9.
+    # min(count, limit) as count - relu(count - limit) in double: Min supports no integers in opset 9.
     count, limit = (cast(each, "double", out) for each in (count, reshape(node.input(2), (1,), out)))
     excess = out.emit("Relu", [out.emit("Sub", [count, limit])])
     return cast(out.emit("Sub", [count, excess]), "int64", out)
@@ -99,7 +99,7 @@ def _selection_body(
 
 
 def _overlapping(boxes: Boxes, best: str, threshold: str, out: Rewriter) -> str:
-    """Emit which boxes have an intersection over union with the best box above the threshold."""
+    """Emit a mask of the boxes whose intersection over union with the best box is above the threshold."""
 
     def value(name: str) -> Expression:
         return Expression(name, "float", out)
@@ -118,7 +118,7 @@ def _overlapping(boxes: Boxes, best: str, threshold: str, out: Rewriter) -> str:
 
 
 def _candidates(score: str, node: Node, out: Rewriter) -> str:
-    """Emit which boxes are candidates: those with a score above the threshold, or all boxes."""
+    """Emit a mask of the candidates: boxes with a score above the threshold, or all without a threshold."""
     if node.input(4):
         return out.emit("Greater", [score, node.input(4)], opset=OPSET)
     # x < x is false for every score, NaN included.

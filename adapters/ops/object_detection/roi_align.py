@@ -1,6 +1,6 @@
 """RoiAlign: the default coordinates are shifted by half a pixel (`half_pixel`) since opset 16.
 
-Before its introduction, it is a weighted sum of gathered pixels.
+Before opset 10, which introduced RoiAlign, the node becomes a weighted sum of gathered pixels.
 """
 
 from itertools import product
@@ -28,12 +28,12 @@ class Pixels(NamedTuple):
     """Pixel along one axis, and its weight, for each box and sample."""
 
     position: str
-    """Index along the axis; for rows the index of the first pixel in the table."""
+    """Index along the axis; `_pool` replaces the row index by the position of the row in the table."""
     weight: str
 
 
 class Pooling(NamedTuple):
-    """Pixels and settings that all boxes share."""
+    """Table of pixels, and settings, for all boxes."""
 
     table: str
     """The channels of each pixel as a row."""
@@ -43,21 +43,21 @@ class Pooling(NamedTuple):
     bins: tuple[int, int]
     """Number of bins along each axis of the output."""
     samples: int
-    """Number of samples in each bin along an axis; if it is 0, it is the size of the bin, rounded up."""
+    """Number of samples in each bin along an axis; 0 means the size of the bin in pixels, rounded up."""
     keeps_small: bool
-    """Whether boxes may be smaller than a pixel."""
+    """Whether boxes smaller than a pixel keep their size; otherwise they are enlarged to a pixel."""
     is_average: bool
     element_type: str
 
 
 @adapter("RoiAlign", 10, 9)
 def gather_samples(node: Node, out: Rewriter) -> None:
-    """Gather the four pixels around each sample."""
+    """Emit a weighted sum of the four pixels around each sample."""
     sample_boxes(node, 0.0, out)
 
 
 def sample_boxes(node: Node, offset: float, out: Rewriter) -> None:
-    """Emit the samples of boxes shifted by an offset; without one, boxes are at least one pixel wide.
+    """Emit the pooled boxes, shifted by `offset`; if it is 0, boxes are at least one pixel wide and high.
 
     Raises:
         CannotConvert: the number of samples is large.
@@ -67,7 +67,7 @@ def sample_boxes(node: Node, offset: float, out: Rewriter) -> None:
     samples = max(node.attribute("sampling_ratio", 0), 0)
     bins = node.attribute("output_height", 1), node.attribute("output_width", 1)
     if max(bins) * max(samples, 1) > MAX_CONSTANT_ELEMENTS:
-        reason = f"it samples more than {MAX_CONSTANT_ELEMENTS} points along an axis"
+        reason = f"the node samples more than {MAX_CONSTANT_ELEMENTS} points along an axis"
         raise CannotConvert(reason, "limit.exceeded", remedy="reduce sampling_ratio or the output size")
     element_type = out.element_type(data)
     compute_type = "double" if element_type == "double" else "float"
@@ -75,7 +75,7 @@ def sample_boxes(node: Node, offset: float, out: Rewriter) -> None:
     count = dimension(boxes, 0, out)
     channels, height, width = (dimension(data, axis, out) for axis in (1, 2, 3))
     if channels == 0:
-        # A table of pixels without channels has no shape that Reshape infers.
+        # Without channels the table is empty, and Reshape infers no size of empty data.
         shape = shape_tensor((count, 0, *bins), out)
         out.emit("ConstantOfShape", [shape], node.outputs, value=Tensor(element_type, (1,), (0.0,)))
         return
@@ -96,7 +96,7 @@ def _pool_each_box(corners: str, batches: str, count: Dimension, pooling: Poolin
     body = LoopBuilder(out)
     index = reshape(body.iteration, (1,), body)
     box, batch = (body.emit("Gather", [name, index], axis=0) for name in (corners, batches))
-    # A list, because onnx.reference stacks no other tensors.
+    # Flattened, because onnx.reference stacks only 1-D tensors correctly.
     body.output(reshape(_pool(box, batch, 1, pooling, body), (-1,), body), pooling.element_type, (None,))
     (stacked,) = body.emit_loop(dimension_tensor(count, out), (), out)
     return reshape(stacked, (count, pooling.channels, *pooling.bins), out)
@@ -122,7 +122,7 @@ def _pool(corners: str, batches: str, count: Dimension, pooling: Pooling, out: R
 
 
 def _term(table: str, row: Pixels, column: Pixels, out: Rewriter) -> str:
-    """Return one of the four pixels around each sample, times its weight: box, row, column, channel."""
+    """Return one of four pixels around each sample, times its weight: (boxes, rows, columns, channels)."""
     pixels = out.emit("Gather", [table, out.emit("Add", [row.position, column.position])], axis=0)
     return out.emit("Mul", [pixels, out.emit("Mul", [row.weight, column.weight])])
 
@@ -130,7 +130,7 @@ def _term(table: str, row: Pixels, column: Pixels, out: Rewriter) -> str:
 def _sample_axis(corners: str, axis: int, pooling: Pooling, out: Rewriter) -> tuple[list[Pixels], Dimension]:
     """Return the lower and the upper pixel of each sample along an axis, and the number of samples in a bin.
 
-    The pixels have the shape (boxes, rows, columns).
+    Positions have the shape (boxes, samples, 1) for rows, and (boxes, 1, samples) for columns.
     """
     element_type, bins, size = pooling.element_type, pooling.bins[axis], pooling.sizes[axis]
     # A box is x1, y1, x2, y2.
@@ -186,7 +186,7 @@ MODE_ATTRIBUTE = "coordinate_transformation_mode"
 
 @adapter("RoiAlign", 16, 10)
 def shift_boxes(node: Node, out: Rewriter) -> None:
-    """Shift constant boxes by half a pixel; gather the samples of other boxes and of small ones.
+    """Shift constant boxes by half a pixel; if boxes are computed or small, call `sample_boxes`.
 
     The boxes are scaled, too: they then have exactly the coordinates that version 16 computes, so that the
     number of samples, which depends on their sizes, is the same.

@@ -7,7 +7,7 @@ from opshift.model.element_types import BY_NAME, BY_NUMBER, INTEGER_BITS
 
 @adapter("BitCast", 26, 25)
 def replace_bit_cast_by_cast(node: Node, out: Rewriter) -> None:
-    """Replace BitCast between integers of the same width by Cast, which keeps the bits; refuse floats."""
+    """Emit Identity for equal types, and Cast from integer or bool to integer of equal width; else refuse."""
     source = out.element_type(node.inputs[0])
     target = BY_NUMBER[node.attribute("to")].name
     widths = {**INTEGER_BITS, "bool": 8}

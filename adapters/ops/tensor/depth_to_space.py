@@ -1,6 +1,7 @@
-"""DepthToSpace and SpaceToDepth: order of the factors of the depth channels.
+"""DepthToSpace and SpaceToDepth, whose modes differ in the order of the depth channels.
 
-Mode CRD puts the channel before the position in the block, and mode DCR after it.
+A depth channel combines a channel with a row and a column in the block: in mode CRD in the order (channel,
+row, column), in mode DCR in the order (row, column, channel).
 """
 
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ OPSET = 5
 
 @adapter("DepthToSpace", 11, 1)
 def replace_depth_to_space_mode(node: Node, out: Rewriter) -> None:
-    """Drop mode DCR, the only one of version 1; rewrite CRD, or reorder the channels for DCR."""
+    """Drop mode DCR, the only mode of version 1; rewrite CRD, or reorder the channels to those of DCR."""
     out = out.for_opset(OPSET)
     data, block, attributes = node.inputs[0], node.attribute("blocksize"), node.without("mode")
     sizes = _known_image_sizes(data, out)
@@ -38,17 +39,17 @@ def replace_depth_to_space_mode(node: Node, out: Rewriter) -> None:
 
 
 def _known_image_sizes(data: str, out: Rewriter) -> tuple[int, int, int] | None:
-    """Return channels, height and width if they are known and positive: Reshape would copy a size for 0."""
+    """Return channels, height and width if known and positive: Reshape replaces a 0 by an input dimension."""
     shape = out.shape(data)
     known = tuple(size for size in shape[1:] if size) if shape else ()
     return (known[0], known[1], known[2]) if len(known) == 3 else None
 
 
 def _move_block_first(data: str, block: int, out: Rewriter) -> str:
-    """Transpose the factors of the channels of an image: those of a block become the first.
+    """Reorder the channels of an image from (depth, block) to (block, depth).
 
-    There may be 0 channels. Reshape cannot join factors of which the second is 0: it copies a size for 0, and
-    infers no size of empty data.
+    If there are 0 channels, Reshape cannot join block and depth: a 0 in the shape copies a dimension of the
+    input, and Reshape infers no size of empty data.
     """
     channels_last, channels = out.emit("Transpose", [data], perm=[0, 2, 3, 1]), dimension(data, 1, out)
     depth = divide_dimension(channels, block, out)
@@ -63,7 +64,7 @@ def _move_block_first(data: str, block: int, out: Rewriter) -> str:
 
 
 def _move_block_last(data: str, block: int, total: Dimension, out: Rewriter, outputs: Sequence[str]) -> None:
-    """Transpose the factors of the channels of an image, like `_move_block_first`, in the other direction."""
+    """Reorder the channels of an image from (block, depth) to (depth, block); `total` is their number."""
     channels_last = out.emit("Transpose", [data], perm=[0, 2, 3, 1])
     parts = out.emit_all("Split", [out.emit("Unsqueeze", [channels_last], axes=[3])], block, axis=4)
     split = out.emit("Concat", parts, axis=3)
@@ -74,7 +75,7 @@ def _move_block_last(data: str, block: int, total: Dimension, out: Rewriter, out
 
 @adapter("SpaceToDepth", 28, 13)
 def replace_space_to_depth_mode(node: Node, out: Rewriter) -> None:
-    """Drop mode DCR, the only one of version 13; rewrite CRD, or reorder the channels of DCR."""
+    """Drop mode DCR, the only mode of version 13; rewrite CRD, or reorder the channels of DCR."""
     out = out.for_opset(OPSET)
     data, block, attributes = node.inputs[0], node.attribute("blocksize"), node.without("mode")
     sizes = _known_image_sizes(data, out)
@@ -95,7 +96,7 @@ def replace_space_to_depth_mode(node: Node, out: Rewriter) -> None:
 
 @function_body("DepthToSpace", 28)
 def expand_depth_to_space(node: Node, out: Rewriter) -> None:
-    """Split the channels into depth and block, and move the sizes of the block behind height and width."""
+    """Split the channels into depth and block, and move the block dimensions behind height and width."""
     data, block = node.inputs[0], node.attribute("blocksize")
     batch, channels, height, width = (dimension(data, axis, out) for axis in range(4))
     depth = _scale(channels, "Div", block * block, out)
@@ -108,7 +109,7 @@ def expand_depth_to_space(node: Node, out: Rewriter) -> None:
 
 @function_body("SpaceToDepth", 28)
 def expand_space_to_depth(node: Node, out: Rewriter) -> None:
-    """Split height and width into blocks, and move the sizes of the block to the channels."""
+    """Split height and width into blocks, and move the block dimensions to the channels."""
     data, block = node.inputs[0], node.attribute("blocksize")
     batch, channels, height, width = (dimension(data, axis, out) for axis in range(4))
     rows, columns = _scale(height, "Div", block, out), _scale(width, "Div", block, out)
@@ -127,7 +128,7 @@ def _scale(size: Dimension, op_type: str, factor: int, out: Rewriter) -> Dimensi
 def _rearrange(
     node: Node, split: Sequence[Dimension], order: Sequence[int], sizes: Sequence[Dimension], out: Rewriter
 ) -> None:
-    """Emit Reshape, Transpose and Reshape; a size may be 0."""
+    """Emit Reshape, Transpose and Reshape; with `allowzero`, a size may be 0."""
     parts = out.emit("Reshape", [node.inputs[0], shape_tensor(split, out)], allowzero=1)
     moved = out.emit("Transpose", [parts], perm=order)
     out.emit("Reshape", [moved, shape_tensor(sizes, out)], node.outputs, allowzero=1)

@@ -1,9 +1,9 @@
 """Reads and writes at computed indices: gathers, scatters and ReverseSequence.
 
 GatherND and GatherElements were introduced in opset 11, and `batch_dims` of GatherND in opset 12.
-ReverseSequence (introduced in opset 10) is a Gather. Before its introduction in opset 9, Scatter is a Gather
-from the data and the updates concatenated. Before `reduction` was added in opsets 16 and 18, a table of
-updates and targets is reduced if it is small; otherwise a Loop applies the updates.
+ReverseSequence (introduced in opset 10) becomes a Gather, and Scatter (opset 9) becomes a Gather from the
+concatenation of data and updates. In place of `reduction` (opsets 16 and 18), a table of updates and targets
+is reduced if the table is small; otherwise a Loop applies the updates.
 """
 
 from itertools import product
@@ -64,7 +64,7 @@ def gather_rows(node: Node, out: Rewriter) -> None:
 
 
 def _batch_indices(indices: str, batch_dims: int, last_axis: int, out: Rewriter) -> str:
-    """Return the positions of the index tuples in the leading dimensions, one coordinate in each column."""
+    """Return for each index tuple its position in the `batch_dims` leading dimensions, also as a tuple."""
     outer_sizes = (out.shape(indices) or ())[:last_axis]
     sizes = [size for size in outer_sizes if size is not None]
     if len(sizes) == last_axis and positions_of(sizes) <= MAX_CONSTANT_INDICES:
@@ -100,7 +100,7 @@ def gather_flat_elements(node: Node, out: Rewriter) -> None:
 
 
 MAX_TABLE_ELEMENTS = 1 << 20
-"""Limit for the elements of the table of updates and targets: it grows with the product of both."""
+"""Maximum number of elements of the table in `_reduce_table`: updates times elements of the data."""
 
 COMBINING_OPERATORS = {
     b"add": ("Add", "ReduceSum"),
@@ -115,27 +115,27 @@ EXTREMUM_TYPES = {
     "uint32": "int64",
     "bfloat16": "float",
 }
-"""Types in which the largest and the smallest number of a type are found."""
+"""Element types to the types in which maxima and minima are computed."""
 
 SUM_TYPES = {
     **dict.fromkeys(("int8", "uint8", "int16", "uint16"), "int32"),
     **dict.fromkeys(("uint32", "uint64"), "int64"),
 }
-"""Types in which sums and products are computed; the cast back keeps the low bits."""
+"""Element types to the types in which sums and products are computed; the cast back keeps the low bits."""
 
 TURNS_OPSET = 13
-"""Opset of the nodes that apply updates in turns, which all exist since opset 11."""
+"""Opset of the nodes that apply updates in turns; their operators all exist since opset 11."""
 
 COMPUTED_TOP_K_OPSET = 10
 """First opset in which K is an input of TopK."""
 
 VALUE_BITS = {"int32": 31, "int64": 63}
-"""Number of bits of each integer type without the sign."""
+"""Number of bits, without the sign bit, of the integer types to compute in."""
 
 
 @adapter("Scatter", 9, 8)
 def gather_from_data_and_updates(node: Node, out: Rewriter) -> None:
-    """Concatenate the flattened data and updates, and gather for each output element from one of the two."""
+    """Concatenate the flattened data and updates, and gather each output element from the result."""
     data, _, updates = node.inputs
     sources = _constant_sources(node, out) or _computed_sources(node, out)
     both = out.emit("Concat", [reshape(each, (-1,), out) for each in (data, updates)], axis=0)
@@ -180,7 +180,7 @@ def _computed_sources(node: Node, out: Rewriter) -> str:
 
 @adapter(("ScatterND", "ScatterElements"), 18, 16)
 def combine_max_min_updates(node: Node, out: Rewriter) -> None:
-    """Combine the updates of each element by `max` or `min` before applying them to the data."""
+    """Rewrite the reductions `max` and `min`; leave other nodes unchanged."""
     if node.attribute("reduction", b"none") in (b"max", b"min"):
         _combine(node, out)
     else:
@@ -189,7 +189,7 @@ def combine_max_min_updates(node: Node, out: Rewriter) -> None:
 
 @adapter(("ScatterND", "ScatterElements"), 16, 13)
 def combine_add_mul_updates(node: Node, out: Rewriter) -> None:
-    """Combine the updates of each element by `add` or `mul`; drop the default, which overwrites elements."""
+    """Rewrite the reductions `add` and `mul`; drop the default `none`, which overwrites elements."""
     if node.attribute("reduction", b"none") == b"none":
         out.replace(node, attributes=node.without("reduction"))
     else:
@@ -213,7 +213,7 @@ def scatter_rows(node: Node, out: Rewriter) -> None:
 
 
 def _combine(node: Node, out: Rewriter) -> None:
-    """Combine the updates with the data in a type in which the older operators compute the same."""
+    """Combine updates and data in a type that older operators support and in which the result is the same."""
     data, _, updates = node.inputs
     element_type = out.element_type(data)
     reduction = node.attribute("reduction")
@@ -240,9 +240,9 @@ def _combine(node: Node, out: Rewriter) -> None:
 
 
 def _targets(node: Node, out: Rewriter) -> str:
-    """Return the target row of each update, of any shape.
+    """Return the number of the target row of each update, as a tensor of any shape.
 
-    A row is a slice of the data that one index tuple selects; for ScatterElements it is one element.
+    A row is the slice of the data that one index tuple selects; for ScatterElements it is one element.
     """
     data, indices, _ = node.inputs
     if node.op_type == "ScatterND":
@@ -271,7 +271,7 @@ def _reduce_table(
 
 
 def _require_computed_top_k(node: Node, out: Rewriter) -> None:
-    """Refuse a node that needs turns if the target opset has no TopK with a computed K."""
+    """Refuse a node that requires `_apply_in_turns` if the target opset has no TopK with a computed K."""
     if out.default_opset >= COMPUTED_TOP_K_OPSET:
         return
     reason = "a reduction with computed or large sizes needs TopK with a computed K"
@@ -282,7 +282,7 @@ def _require_computed_top_k(node: Node, out: Rewriter) -> None:
 
 
 def _apply_in_turns(node: Node, targets: str, element_type: str, out: Rewriter) -> None:
-    """Apply the updates in a Loop: in each turn at most one for each target, in their order.
+    """Apply the updates in order, in a Loop: each turn applies at most one update to each target.
 
     The number of turns is the largest number of updates of one target.
     """
@@ -295,7 +295,7 @@ def _apply_in_turns(node: Node, targets: str, element_type: str, out: Rewriter) 
     else:
         rows, new_rows = (reshape(each, (-1, 1), out) for each in (data, updates))
     count = reshape(out.emit("Size", [targets]), (1,), out)
-    # Equal values keep their order. Before version 11 TopK does not support integers.
+    # TopK keeps the order of equal values. Before version 11, TopK does not support integers.
     sorted_type = "int64" if out.default_opset >= 11 else "double"
     flat = cast_between(reshape(targets, (-1,), out), "int64", sorted_type, out)
     ordered, order = out.emit_all("TopK", [flat, count], 2, axis=0, largest=0)
@@ -317,7 +317,7 @@ def _apply_in_turns(node: Node, targets: str, element_type: str, out: Rewriter) 
 
 
 def _turns(ordered: str, count: str, out: Rewriter) -> str:
-    """Return how many equal numbers precede each of the ordered nonnegative numbers."""
+    """Return for each number in a sorted list of nonnegative numbers how many equal numbers precede it."""
     shifted = out.emit("Concat", [out.int64([-1]), ordered], axis=0)
     previous = out.emit("Slice", [shifted, out.int64([0]), out.int64([-1])])
     is_first = out.emit("Not", [out.emit("Equal", [ordered, previous])])
@@ -330,7 +330,7 @@ def _turns(ordered: str, count: str, out: Rewriter) -> str:
 def _table_sizes(node: Node, out: Rewriter) -> tuple[int, int, int] | None:
     """Return the number of target rows, the length of a row, and the number of updates.
 
-    Return `None` if one of them is unknown or 0, or if the table would be large.
+    Return `None` if a dimension of data or indices is unknown or 0, or if the table would be large.
     """
     data, indices = (out.known_shape(name) for name in node.inputs[:2])
     if not data or not indices or 0 in (*data, *indices):
@@ -357,7 +357,7 @@ def scatter_at_explicit_indices(node: Node, out: Rewriter) -> None:
     """Emit ScatterElements with indices that count from the write index of each batch entry."""
     cache, update = node.inputs[:2]
     element_type = out.element_type(cache)
-    # ScatterElements supports types up to bfloat16; higher numbers are float8 and types below 8 bits.
+    # ScatterElements supports types up to bfloat16; later TensorProto numbers are float8 and narrower types.
     if BY_NAME[element_type].number > BY_NAME["bfloat16"].number:
         reason = f"{cache!r} has element type {element_type}, which ScatterElements does not support"
         raise CannotConvert(reason, "type.unsupported", subject=element_type)
@@ -404,7 +404,7 @@ def gather_reversed_steps(node: Node, out: Rewriter) -> None:
 
 
 def _source_step(step: str, length: str, out: Rewriter) -> str:
-    """Return `length - 1 - step` for steps below the length, and the step itself beyond it."""
+    """Return `length - 1 - step` for steps below `length`, and `step` for other steps."""
     # Less supports integers only since opset 9; float32 holds step counts up to 2**24 exactly.
     below = out.emit("Less", [cast(each, "float", out) for each in (step, length)])
     is_reversed = Expression(cast(below, "int64", out), "int64", out)

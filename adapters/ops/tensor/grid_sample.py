@@ -1,4 +1,4 @@
-"""GridSample (introduced in opset 16), and AffineGrid (opset 20), which computes its grid.
+"""GridSample (introduced in opset 16), and AffineGrid (opset 20), which computes a grid for GridSample.
 
 GridSample gathers pixels from a table; before version 20 it supports 2-D images only. AffineGrid transforms
 evenly spaced points by a matrix per sample.
@@ -29,7 +29,7 @@ OLD_MODES = {"linear": b"bilinear", "cubic": b"bicubic", "nearest": b"nearest"}
 NEW_MODES = {"bilinear": "linear", "bicubic": "cubic"}
 
 IMAGE_RANK = 4
-"""Rank of a batch of 2-D images with channels, the only one before version 20."""
+"""Rank of a batch of 2-D images with channels, the only rank that GridSample supports before version 20."""
 
 CUBIC_COEFFICIENT = -0.75
 """Coefficient of the cubic convolution kernel (Keys), as in ONNX's definition."""
@@ -39,7 +39,7 @@ ERROR = (
     "at most N 2^-22 of the largest pixel, for N pixels along all axes, and 1 unit in the last place of a "
     "type narrower than float"
 )
-"""Bound of the error, which coordinates in float32 cause."""
+"""Bound of the error. The coordinates, which are computed in float32, cause the error."""
 
 
 class Interpolation(NamedTuple):
@@ -53,7 +53,7 @@ class Interpolation(NamedTuple):
 
 @adapter("GridSample", 20, 16, error=ERROR)
 def rename_modes(node: Node, out: Rewriter) -> None:
-    """Rename the modes of 2-D images; rewrite images of other ranks as lookups."""
+    """Rename the mode for 2-D images; expand the node for images of other ranks."""
     rank = out.rank(node.inputs[0])
     if rank != IMAGE_RANK:
         _expand(node, rank - 2, out)
@@ -74,7 +74,7 @@ def expand_grid_sample(node: Node, out: Rewriter) -> None:
 
 
 def _expand(node: Node, rank: int, out: Rewriter) -> None:
-    """Rewrite images with a number of spatial dimensions."""
+    """Expand the node to a weighted sum of pixels; `rank` is the number of spatial dimensions."""
     out = out.for_opset(OPSET)
     data, grid = node.inputs
     mode: str = node.attribute("mode", b"linear").decode()
@@ -85,7 +85,7 @@ def _expand(node: Node, rank: int, out: Rewriter) -> None:
     if (interpolation.mode, padding) == ("cubic", "border"):
         out.allow(
             "approximate",
-            "onnxruntime clamps the pixels of cubic interpolation to the border, others the coordinate",
+            "for cubic interpolation, onnxruntime clamps pixels to the border, others the coordinate",
         )
     batch = out.known_dimension(data, 0)
     element_type = out.element_type(data)
@@ -96,7 +96,7 @@ def _expand(node: Node, rank: int, out: Rewriter) -> None:
     data = _cast(data, element_type, compute_type, out)
     table = emit_pixel_table(data, batch, sizes, out, border=padding == "zeros", position_rank=rank)
     grid = _cast(grid, out.element_type(grid), "float", out)
-    # onnxruntime reads -1, too.
+    # onnxruntime replaces infinite coordinates and NaN by -1, too.
     grid = replace_infinite(grid, -1.0, "float", out)
     lengths = [_length(size, out) for size in sizes]
     axes = [
@@ -121,11 +121,12 @@ def _cast(value: str, source: str, target: str, out: Rewriter) -> str:
 def _taps(
     coordinate: Expression, size: Length, interpolation: Interpolation, element_type: str, out: Rewriter
 ) -> PixelTaps:
-    """Return the pixels to read along an axis; those beyond the image are clamped, or read from a border."""
+    """Return the pixels to read along an axis, clamped to the image or to the border of zeros around it."""
     mode, border = interpolation.mode, interpolation.padding == "zeros"
     if mode == "nearest":
         coordinate = coordinate.apply("Round", opset=11)
-    # With `border`, pixels are clamped, not the coordinate: a weight of 0 would make NaN of infinity.
+    # With padding mode `border`, clamp the pixels, not the coordinate: a clamped coordinate has a tap
+    # of weight 0, and infinity times 0 is NaN.
     is_reflected = interpolation.padding == "reflection"
     position = _reflect(coordinate, size, interpolation) if is_reflected else coordinate
     if mode == "nearest":
@@ -141,7 +142,7 @@ def _taps(
 def _reflect(coordinate: Expression, size: Length, interpolation: Interpolation) -> Expression:
     """Reflect a coordinate at the edges, repeatedly if necessary."""
     low, extent = (0.0, size - 1) if interpolation.align_corners else (-0.5, size)
-    # A single aligned pixel has no extent to divide by. All of its taps are clamped to the pixel.
+    # With align_corners, one pixel has extent 0: avoid a division by 0. All taps are clamped to the pixel.
     if isinstance(extent, Expression):
         extent = extent.apply("Max", 1.0)
     elif not extent:
@@ -156,7 +157,7 @@ def _reflect(coordinate: Expression, size: Length, interpolation: Interpolation)
 def _coordinate(
     grid: str, axis: int, sizes: Sequence[Length], interpolation: Interpolation, out: Rewriter
 ) -> Expression:
-    """Return the coordinate of each point of the grid along an axis, in pixels: (batch, *points)."""
+    """Return the coordinate of each grid point along an axis, in pixels, of shape (batch, *points)."""
     size = sizes[axis]
     # The grid lists the last axis first.
     normalized = out.emit("Gather", [grid, out.int64(len(sizes) - 1 - axis)], axis=len(sizes) + 1)
@@ -181,7 +182,7 @@ def _cubic_taps(
 
 @adapter("AffineGrid", 20, 19)
 def expand_affine_grid(node: Node, out: Rewriter) -> None:
-    """Rewrite as each matrix column times the positions along one axis, plus the last column.
+    """Emit the sum over all axes of a matrix column times the positions, plus the last matrix column.
 
     The first column belongs to the last axis, the width.
     """
@@ -196,13 +197,13 @@ def expand_affine_grid(node: Node, out: Rewriter) -> None:
 
 
 def _axis_count(node: Node, out: Rewriter) -> int:
-    """Return 2 for images and 3 for volumes."""
+    """Return the number of spatial dimensions: 2 for images and 3 for volumes."""
     sizes, rows = out.known_dimension(node.inputs[1], 0), out.known_dimension(node.inputs[0], 1)
     if sizes is not None:
         return out.require_rank(sizes) - 2
     if rows is not None:
         return out.require_rank(rows)
-    reason = "whether the grid has 2 or 3 dimensions is unknown"
+    reason = "the number of spatial dimensions of the grid, 2 or 3, is unknown"
     raise UnknownShape(reason, *node.inputs[:2])
 
 
@@ -213,7 +214,7 @@ def _column(theta: str, index: int, axes: int, out: Rewriter) -> str:
 
 
 def _positions(node: Node, axis: int, out: Rewriter) -> str:
-    """Return positions in [-1, 1]: centers of the outer points if `align_corners`, else outer edges."""
+    """Return point positions: with `align_corners`, -1 and 1 are the outer centers, else the outer edges."""
     element_type = out.element_type(node.inputs[0])
     corners = bool(node.attribute("align_corners", 0))
     known = out.constant_value(node.inputs[1])

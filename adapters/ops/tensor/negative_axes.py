@@ -33,7 +33,7 @@ def make_axis_nonnegative(node: Node, out: Rewriter) -> None:
 
 @adapter((*REDUCTIONS, "Squeeze", "Unsqueeze"), 11, 1)
 def make_axes_nonnegative(node: Node, out: Rewriter) -> None:
-    """Add the rank to negative `axes`, and sort them; for Unsqueeze it is the rank of the output.
+    """Add the rank (for Unsqueeze that of the output) to negative `axes`, and sort the axes.
 
     Squeeze and Unsqueeze of the last axes become Reshape if the rank is unknown.
     """
@@ -87,7 +87,7 @@ def make_one_hot_indices_nonnegative(node: Node, out: Rewriter) -> None:
     indices, depth, values = node.inputs
     axis = node.attribute("axis", -1)
     if axis < -1:
-        # Opset 9 allows -1 as its only negative axis; the output has one more dimension than the indices.
+        # Opset 9 allows no negative axis but -1; the output has one more dimension than the indices.
         axis += out.rank(indices) + 1
     if out.element_type(indices) not in UNSIGNED_INTEGERS:
         indices, depth = _nonnegative_classes(indices, depth, out)

@@ -1,7 +1,7 @@
 """Pad: pads and value as attributes or inputs (opset 11), `axes` (opset 18) and the mode `wrap` (opset 19).
 
-Without an older equivalent, elements are gathered along each axis by computed indices. CenterCropPad
-(introduced in opset 18) is a Slice of the center, then a Pad around it: if the difference is odd, the
+Nodes without an older equivalent gather elements along each axis by computed indices. CenterCropPad
+(introduced in opset 18) becomes Slice and Pad: if the number of elements to cut off or add is odd, the
 smaller part is cut off or added at the front.
 """
 
@@ -23,7 +23,7 @@ PADDING_OPSET = 10
 
 @adapter("Pad", 19, 18)
 def gather_wrapped_elements(node: Node, out: Rewriter) -> None:
-    """For the mode `wrap`, gather along each padded axis with indices modulo its size."""
+    """For the mode `wrap`, gather along each padded axis with indices modulo the size of the axis."""
     if node.attribute("mode", b"constant") != b"wrap":
         out.replace(node)
         return
@@ -110,7 +110,7 @@ def _padded_axes(node: Node, out: Rewriter) -> tuple[int, ...]:
 
 
 def _wrapped_indices(axis: int, size: int, before: int, after: int, out: Rewriter) -> str:
-    """Return the indices to gather along an axis; negative pads crop before the rest is repeated."""
+    """Return the indices to gather along an axis; negative pads crop the axis before it is repeated."""
     kept = range(max(-before, 0), size - max(-after, 0))
     if not kept:
         reason = f"dimension {axis} is empty, so mode 'wrap' has no elements to repeat"
@@ -126,7 +126,7 @@ def _pads_of_all_axes(data: str, pads: str, axes: str, out: Rewriter) -> str:
     rank, known_pads, known_axes = out.known_rank(data), out.constant_value(pads), out.constant_value(axes)
     if rank is not None and known_axes is not None:
         count = len(known_axes.values)
-        # The element after the pads is the 0 of all other dimensions.
+        # The element after the pads is a 0, which all other dimensions get.
         positions = [2 * count] * (2 * rank)
         for position, axis in enumerate(known_axes.values):
             positions[axis % rank], positions[axis % rank + rank] = position, position + count
@@ -146,7 +146,7 @@ def _pads_of_all_axes(data: str, pads: str, axes: str, out: Rewriter) -> str:
 
 
 def _float32_value(value: Tensor | None) -> float | None:
-    """Return the number if it is a constant that float32, the type of the attribute, holds exactly."""
+    """Return the number of a constant if float32, the type of the attribute, represents it exactly."""
     if value is None:
         return None
     number = float(value.scalar)
@@ -165,11 +165,11 @@ def _gather_padded(
     before, after = _halves(amounts, out)
     counts = (size + before + after).cast("int64")
     if mode == "constant":
-        # One element of padding at both ends, also of an empty axis, is repeated as in the mode `edge`.
+        # Add one element of padding at both ends, also of an empty axis, and repeat it as in the mode `edge`.
         columns = [1 - before, size + 1]
         fill_value = reshape(fill_value, [1] * len(axes), out)
     else:
-        # Negative pads crop before the rest is repeated.
+        # Negative pads crop the axis before it is repeated.
         first, removed = _halves((-amounts).apply("Relu"), out)
         columns = [-before.apply("Relu"), *_limits(mode, size - first - removed), first]
     for position, axis in enumerate(axes):
@@ -189,13 +189,13 @@ def _gather_padded(
 
 
 def _halves(numbers: Expression, out: Rewriter) -> list[Expression]:
-    """Return the numbers for the starts of the axes and those for their ends."""
+    """Split numbers in the order of `pads` into the numbers for the starts and for the ends of the axes."""
     halves = out.emit_all("Split", [numbers.name], 2, axis=0)
     return [Expression(half, "double", out, rank=1) for half in halves]
 
 
 def _limits(mode: str, length: Expression) -> list[Expression]:
-    """Return what the indices of a mode depend on, for all axes at once."""
+    """Return the last position of each axis, the period of the mode, or both, as the mode requires."""
     last = length - 1
     if mode == "wrap":
         return [length]
@@ -204,7 +204,7 @@ def _limits(mode: str, length: Expression) -> list[Expression]:
 
 
 def _add_border(data: str, fill_value: str, axis: int, rank: int, out: Rewriter) -> str:
-    """Emit the data with one element of the value, a tensor of the same rank, at both ends of an axis."""
+    """Emit the data with `fill_value`, one element of the same rank, added at both ends of an axis."""
     shape = Expression(out.emit("Shape", [data]), "int64", out, rank=1)
     is_axis, is_other = (
         shape.constant([int((each == axis) == chosen) for each in range(rank)]) for chosen in (True, False)
@@ -214,7 +214,7 @@ def _add_border(data: str, fill_value: str, axis: int, rank: int, out: Rewriter)
 
 
 def _source_positions(mode: str, positions: Expression, limits: Sequence[Expression]) -> Expression:
-    """Return the positions of the elements to gather, relative to the first kept one."""
+    """Return the positions of the elements to gather, relative to the first element that is not cropped."""
     if mode != "edge":
         period = limits[-1]
         positions = positions - (positions / period).apply("Floor") * period
@@ -228,7 +228,7 @@ def _source_positions(mode: str, positions: Expression, limits: Sequence[Express
 
 @adapter("CenterCropPad", 18, 17)
 def crop_then_pad(node: Node, out: Rewriter) -> None:
-    """Emit Slice and Pad, with constants and only where necessary if the sizes are known."""
+    """Emit Slice and Pad; if the sizes are known, with constant bounds and pads, and only where necessary."""
     data = node.inputs[0]
     sizes, target = out.known_shape(data), out.constant_value(node.inputs[1])
     # Without `axes`, computed sizes do not need the rank.

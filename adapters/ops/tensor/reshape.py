@@ -4,7 +4,7 @@
 Identity of sequences since 14. The inputs `tiles` and `axis` of Tile changed to `repeats`, one count for each
 dimension, in opset 6.
 
-A listed size is partly known: a number, an axis of the data with the same size, or unknown.
+A `ListedSize`, an element of a shape, is a number, the axes of the data that have this size, or unknown.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ SIGN_OPSET = 9
 
 
 class AlignedSizes(NamedTuple):
-    """Reshape that copies each size known only at run time from its own position.
+    """Unsqueeze, Reshape and Squeeze, where Reshape copies each size that is known only at run time.
 
     Attributes:
-        inserted: axes at which the data gets dimensions of 1 before.
-        shape: constant shape, with 0 for the copied sizes.
-        removed: axes of the result with dimensions of 1, which are removed afterwards.
+        inserted: axes of the Unsqueeze.
+        shape: constant shape of the Reshape, with 0 for the copied sizes.
+        removed: axes of the Squeeze.
     """
 
     inserted: tuple[int, ...]
@@ -39,8 +39,8 @@ class AlignedSizes(NamedTuple):
 def copies_zeros(sizes: Sequence[ListedSize]) -> bool:
     """Return whether a Reshape to these sizes has the same result with `allowzero` and without it.
 
-    Without it, a 0 in the shape copies a dimension of the data. So each element has to be nonzero, or the
-    size of that dimension. ONNX forbids a 0 next to -1.
+    Without `allowzero`, a 0 in the shape copies the dimension of the data at the same position. So each size
+    must be nonzero, or equal to that dimension. ONNX forbids a 0 next to -1.
     """
     if not sizes:
         return False
@@ -57,7 +57,7 @@ def has_one_unknown(sizes: Sequence[ListedSize]) -> bool:
 def align_sizes(sizes: Sequence[ListedSize]) -> AlignedSizes | None:
     """Insert dimensions of 1 such that each size known only at run time has the same position in the data.
 
-    `None` if the order of these sizes differs from that in the data, or one of the others may be 0.
+    Return `None` if these sizes have a different order in the data, or if any other size is not positive.
     """
     inserted: list[int] = []
     shape: list[int] = []
@@ -127,7 +127,7 @@ def _nonnegative_bound(bound: int | None, rank: int | None) -> int | None:
 
 @adapter("Reshape", 14, 13)
 def remove_allowzero(node: Node, out: Rewriter) -> None:
-    """Drop `allowzero` if the new shape has no 0; otherwise emit an empty constant, or copy zeros."""
+    """Drop `allowzero` if a constant shape has no 0, else emit an empty constant; rewrite computed shapes."""
     attributes = node.without("allowzero")
     if not node.attribute("allowzero", 0):
         out.replace(node, attributes=attributes)
@@ -146,7 +146,7 @@ def remove_allowzero(node: Node, out: Rewriter) -> None:
 
 
 def _reshape_to_computed_shape(node: Node, out: Rewriter) -> None:
-    """Drop `allowzero` if no 0 of the shape copies another size, or emit a constant shape."""
+    """Drop `allowzero` if the result stays the same; otherwise emit a constant shape, or copy zeros."""
     data, shape = node.inputs
     attributes, sizes = node.without("allowzero"), out.listed_sizes(data, shape) or ()
     reason = f"{data!r} is assumed not to be empty, so that {shape!r} contains no 0"
@@ -154,7 +154,7 @@ def _reshape_to_computed_shape(node: Node, out: Rewriter) -> None:
     if copies_zeros(sizes) or _has_elements(data, out):
         out.replace(node, attributes=attributes)
     elif has_one_unknown(sizes):
-        # Even if the size is 0, the others are not, so that it can be inferred.
+        # All other sizes are positive, so Reshape can infer the unknown size for -1, even if it is 0.
         known = [size if isinstance(size, int) and size > 0 else -1 for size in sizes]
         out.replace(node, inputs=[data, out.int64(known)], attributes=attributes)
     elif aligned is not None:
@@ -170,24 +170,24 @@ def _reshape_to_computed_shape(node: Node, out: Rewriter) -> None:
 
 
 def _has_elements(data: str, out: Rewriter) -> bool:
-    """Return whether data is known not to be empty, so that it cannot get a shape with a 0."""
+    """Return whether data is known not to be empty; a valid shape then contains no 0."""
     shape = out.known_shape(data)
     return shape is not None and all(shape)
 
 
 def _reshape_empty_or_not(node: Node, out: Rewriter) -> None:
-    """Give empty data a dimension of 0 at the position of each 0 of the shape, from which Reshape copies it.
+    """Give empty data a dimension of 0 at the position of each 0 in the shape, so that Reshape copies a 0.
 
     Data with elements gets additional dimensions of 1, which have no effect.
     """
     data, shape = node.inputs
     flat = data if out.known_rank(data) == 1 else reshape(data, (-1,), out)
-    # 0 for each 0 of the shape, and 1 for other sizes: broadcasting (n) to it yields (1, ..., 1, n) for n
-    # elements. Data without elements broadcasts to any of these sizes.
+    # `sizes` has 0 for each 0 of the shape, and 1 for other sizes. Data of n elements broadcasts to
+    # (1, ..., 1, n) if the shape has no 0, and data without elements broadcasts to any `sizes`.
     if out.default_opset >= SIGN_OPSET and out.is_nonnegative(shape):
         sizes = out.emit("Sign", [shape], opset=SIGN_OPSET)
     else:
-        # Not Cast to bool and back: shape inference of onnx takes the result for the sizes themselves.
+        # No Cast to bool and back: shape inference of onnx would take the result for the original sizes.
         is_zero = out.emit("Equal", [shape, out.int64([0])])
         sizes = out.cast(out.emit("Not", [is_zero]), "int64")
     out.emit("Reshape", [out.emit("Expand", [flat, sizes]), shape], node.outputs)

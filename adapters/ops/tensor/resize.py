@@ -1,6 +1,6 @@
 """Upsample and Resize: the form of the scales, and the mapping of output to input pixels.
 
-Where a version lacks a mapping, Gather and arithmetic, which every opset supports, compute it.
+If a version lacks a mapping, Gather and arithmetic, which every opset supports, compute the pixels.
 """
 
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ def expand_resize(node: Node, out: Rewriter) -> None:
 
 
 def _types(request: ResizeRequest, out: Rewriter) -> tuple[str, str]:
-    """Return the element type of the data and the one to compute in, both empty if pixels are only copied."""
+    """Return the element type of the data and the type to compute in, both `""` if pixels are only copied."""
     mode, coordinates = request.sampling.mode, request.sampling.coordinates
     if mode == "nearest" and not request.crops:
         return "", ""
@@ -75,7 +75,7 @@ def _types(request: ResizeRequest, out: Rewriter) -> tuple[str, str]:
 
 
 def _multiply(data: str, axis: int, rank: int, matrix: WeightMatrix, element_type: str, out: Rewriter) -> str:
-    """Emit the product of the pixels along an axis and their weights."""
+    """Emit the matrix product of the pixels along an axis and the weights."""
     pixels = out.emit("Gather", [data, out.int64(matrix.pixels)], axis=axis)
     weights = out.emit("Transpose", [matrix.weights.as_name()], perm=[1, 0])
     if element_type != "float":
@@ -119,7 +119,7 @@ def merge_scale_attributes(node: Node, out: Rewriter) -> None:
 
 @adapter("Upsample", 9, 7, error=ERROR)
 def move_scales_to_attribute(node: Node, out: Rewriter) -> None:
-    """Move constant scales to an attribute; expand if they are computed."""
+    """Move constant scales to an attribute; expand the node if the scales are computed."""
     scales = out.constant_value(node.inputs[1])
     if scales is None:
         expand_resize(node, out)
@@ -140,7 +140,7 @@ def split_scales_attribute(node: Node, out: Rewriter) -> None:
 
 @adapter("Resize", 10, 11)
 def add_coordinate_attributes(node: Node, out: Rewriter) -> None:
-    """Declare the `asymmetric` mapping of version 10; nearest rounds down to enlarge and up to shrink."""
+    """Set the `asymmetric` mapping of version 10; mode nearest rounds down to enlarge and up to shrink."""
     data, scales = node.inputs
     attributes = {**node.attributes, COORDINATE_MODE: b"asymmetric"}
     if node.attribute("mode", b"nearest") == b"nearest":
@@ -166,7 +166,7 @@ def omit_empty_scales(node: Node, out: Rewriter) -> None:
 
 @adapter("Resize", 19, 18, error=ERROR)
 def replace_half_pixel_symmetric(node: Node, out: Rewriter) -> None:
-    """Replace `half_pixel_symmetric` by `half_pixel` if both sample the same pixels; otherwise expand."""
+    """Replace `half_pixel_symmetric` by `half_pixel` if both sample the same pixels; else expand the node."""
     if text_attribute(node, COORDINATE_MODE, "half_pixel") != "half_pixel_symmetric":
         out.replace(node)
         return
@@ -181,7 +181,7 @@ def replace_half_pixel_symmetric(node: Node, out: Rewriter) -> None:
 
 @adapter("Resize", 18, 13, error=ERROR)
 def drop_axes_attribute(node: Node, out: Rewriter) -> None:
-    """List scales, sizes and regions of all dimensions; expand antialiasing and aspect ratio policies."""
+    """List scales, sizes and regions of all dimensions; expand antialiasing and policies if necessary."""
     request = read_request(node, out)
     sampling = request.sampling
     is_direct = request.policy == STRETCH or not request.sizes
@@ -205,7 +205,7 @@ def drop_axes_attribute(node: Node, out: Rewriter) -> None:
 
 @adapter("Resize", 13, 11)
 def add_empty_inputs(node: Node, out: Rewriter) -> None:
-    """Replace omitted regions and scales by empty ones, which version 11 requires."""
+    """Replace an omitted `roi` and omitted `scales` by empty tensors, because version 11 requires both."""
     empty = out.tensor(EMPTY_ROI)
     region, scales, sizes = (node.input(position) for position in (1, 2, 3))
     inputs = [node.inputs[0], region or empty, scales or empty, *([sizes] if sizes else [])]
@@ -214,7 +214,7 @@ def add_empty_inputs(node: Node, out: Rewriter) -> None:
 
 @adapter("Resize", 11, 10, error=ERROR)
 def drop_coordinate_attributes(node: Node, out: Rewriter) -> None:
-    """Drop a mapping equal to that of version 10: `asymmetric`, rounded down to enlarge, up to shrink."""
+    """Drop a mapping that equals version 10: `asymmetric`, rounding down to enlarge and up to shrink."""
     request = read_request(node, out)
     sampling = request.sampling
     attributes = {"mode": sampling.mode.encode()}
@@ -235,7 +235,7 @@ def drop_coordinate_attributes(node: Node, out: Rewriter) -> None:
 
 @adapter("Resize", 10, 9, error=ERROR)
 def rename_to_upsample(node: Node, out: Rewriter) -> None:
-    """Rename to Upsample if no scale is below one; otherwise expand."""
+    """Rename to Upsample if no scale is below one; otherwise expand the node."""
     scales = out.constant_value(node.inputs[1])
     if scales is not None and all(each >= 1 for each in scales.values):
         out.replace(node, op_type="Upsample")
@@ -244,7 +244,7 @@ def rename_to_upsample(node: Node, out: Rewriter) -> None:
 
 
 def _split_scales(scales: str, out: Rewriter) -> tuple[str, str]:
-    """Return the scales below one and those above, with ones elsewhere; `""` if there are no such scales."""
+    """Split scales into a list that shrinks and a list that enlarges; a list that is not needed is `""`."""
     known = out.constant_value(scales)
     if known is None:
         one = out.constant([1.0], "float")
@@ -276,14 +276,14 @@ def _list_all_dimensions(node: Node, request: ResizeRequest, out: Rewriter) -> t
     if region and request.crops:
         full_range = out.constant([0.0, 1.0], out.element_type(region))
         starts = [position_of.get(axis, 2 * count) for axis in dims]
-        # Without an entry the region is [0, 1], the two elements that follow the bounds.
+        # An axis without an entry has the region [0, 1]: the two elements that follow the bounds.
         ends = [count + position_of.get(axis, count + 1) for axis in dims]
         region = _select(region, full_range, [*starts, *ends], out)
     return region, scales, sizes
 
 
 def _select(first: str, second: str, indices: Sequence[int], out: Rewriter) -> str:
-    """Return elements of the concatenation of two lists."""
+    """Return the elements at `indices` of the concatenation of two 1-D tensors."""
     known, other = out.constant_value(first), out.constant_value(second)
     if known is not None and other is not None:
         values = (*known.values, *other.values)

@@ -19,7 +19,7 @@ ERROR = (
     "at most N 2^-22 of the largest pixel, for N pixels along the resized axes, and 1 unit in the last place "
     "of a type narrower than float; mode nearest reads a pixel at a distance of at most N 2^-22"
 )
-"""Bound of the error of pixels, which coordinates in float32 cause."""
+"""Bound of the error of pixels. The coordinates, which are computed in float32, cause the error."""
 
 STRETCH = "stretch"
 
@@ -37,7 +37,7 @@ REPEATING_MODES = (
 
 
 class ResizeRequest(NamedTuple):
-    """Inputs of a node, `""` if absent, the axes that they apply to, and how the node samples."""
+    """Inputs of a node, `""` if absent, the axes to which they apply, and the sampling of the node."""
 
     data: str
     roi: str
@@ -50,18 +50,18 @@ class ResizeRequest(NamedTuple):
 
     @property
     def crops(self) -> bool:
-        """Whether `roi` selects the part of the input to show."""
+        """Whether `roi` selects the part of the input to resize."""
         return self.sampling.coordinates == "tf_crop_and_resize"
 
 
 def text_attribute(node: Node, name: str, default: str) -> str:
-    """Return a string attribute."""
+    """Return a string attribute, or `default` if the node does not have it."""
     value = node.attribute(name)
     return value.decode() if isinstance(value, bytes) else default
 
 
 def read_request(node: Node, out: Rewriter) -> ResizeRequest:
-    """Return the inputs of a node by their meaning, the axes that they apply to, and how it samples."""
+    """Read the inputs of a node, the axes to which they apply, and the sampling of the node."""
     sampling = _read_sampling(node, out)
     rank = out.rank(node.inputs[0])
     axes = tuple(axis % rank for axis in node.attribute("axes") or range(rank))
@@ -75,7 +75,7 @@ def read_request(node: Node, out: Rewriter) -> ResizeRequest:
 
 
 def _read_sampling(node: Node, out: Rewriter) -> Sampling:
-    """Return how a node samples; before version 11 only its mode is an attribute."""
+    """Return the sampling of a node; before version 11, all fields but `mode` are fixed."""
     mode = text_attribute(node, "mode", "nearest")
     if out.source.since_version < 11:
         return Sampling(mode, "asymmetric", "by_direction")
@@ -91,7 +91,7 @@ def _read_sampling(node: Node, out: Rewriter) -> Sampling:
 
 
 def read_axes(node: Node, request: ResizeRequest, out: Rewriter) -> dict[int, ResizeAxis]:
-    """Return the axes that may change, as numbers where known and otherwise as computed values."""
+    """Return the axes that may change, by number; unknown sizes and scales are computed by nodes."""
     kept = _kept_positions(request, out)
     positions = [position for position in range(len(request.axes)) if position not in kept]
     changed = [request.axes[position] for position in positions]
@@ -128,7 +128,7 @@ def read_axes(node: Node, request: ResizeRequest, out: Rewriter) -> dict[int, Re
 
 
 def _kept_positions(request: ResizeRequest, out: Rewriter) -> set[int]:
-    """Return the positions of the axes that keep their size in every run, if some sizes are unknown."""
+    """Return the positions in `axes` of axes that keep their size; empty if all sizes are known."""
     dims = [out.known_dimension(request.data, axis) for axis in request.axes]
     if request.crops or request.policy != STRETCH or None not in dims:
         return set()
@@ -147,7 +147,7 @@ def _kept_positions(request: ResizeRequest, out: Rewriter) -> set[int]:
 def _require_equal_rounding(
     targets: Sequence[Vector], sizes: Sequence[Vector], lengths: Sequence[Vector], policy: str
 ) -> None:
-    """Refuse known sizes that runtimes with float32 and the exact definition round differently."""
+    """Refuse known sizes that runtimes, which compute in float32, and the definition round differently."""
     from fractions import Fraction  # few models need it, and it takes 2 ms
 
     numbers = [
@@ -177,7 +177,7 @@ def _computed_size(data: str, axis: int, out: Rewriter) -> Vector:
 
 
 def _add_regions(axes: list[ResizeAxis], request: ResizeRequest, out: Rewriter) -> list[ResizeAxis]:
-    """Add the part of the input that `tf_crop_and_resize` shows on each axis."""
+    """Add the part of each axis that `tf_crop_and_resize` resizes."""
     if not request.roi:
         reason = "roi is missing, but tf_crop_and_resize requires it"
         raise CannotConvert(reason, "node.invalid", remedy="add input roi")
@@ -213,7 +213,7 @@ def has_constant_axes(node: Node, request: ResizeRequest, out: Rewriter) -> bool
 
 
 def repeats_pixels(request: ResizeRequest, out: Rewriter) -> bool:
-    """Return whether a node enlarges like version 10, which repeats each pixel from its scaled position."""
+    """Return whether a node is known to enlarge by repeating each pixel like version 10."""
     scales = out.constant_value(request.scales)
     if request.sampling.mode != "nearest" or scales is None or min(scales.values, default=0) < 1:
         return False
@@ -229,14 +229,16 @@ def runtime_difference(axes: Mapping[int, ResizeAxis], request: ResizeRequest) -
     changed = [axis for axis in axes.values() if not is_unchanged(axis, sampling)]
     kept = [axis for axis in changed if _may_keep_its_size(axis, request)]
     if kept and (len(kept) == len(changed) or sampling.antialias or sampling.coordinates.startswith("tf_")):
-        return "onnxruntime copies a dimension that keeps its size, but the definition shifts its pixels"
+        return "onnxruntime copies a dimension of unchanged size; by the definition, its pixels are shifted"
     if not request.scales or sampling.coordinates not in LENGTH_DEPENDENT_COORDINATES:
         return ""
     fractions = [axis for axis in changed if not _has_integer_length(axis)]
     if sampling.coordinates == "pytorch_half_pixel":
         fractions = [axis for axis in fractions if axis.length.numbers in (None, (1.0,))]
     if fractions:
-        return f"onnxruntime rounds fractional sizes down before {sampling.coordinates}, others do not"
+        return (
+            f"onnxruntime rounds fractional sizes down before {sampling.coordinates}; other runtimes do not"
+        )
     return ""
 
 
@@ -265,9 +267,9 @@ def _has_integer_length(axis: ResizeAxis) -> bool:
 
 
 def equivalent_scales(axes: Mapping[int, ResizeAxis], rank: int) -> Sequence[float] | None:
-    """Return scales that round down to the same output sizes, or `None` if there are no such scales.
+    """Return scales that, times the input sizes, round down to the output sizes, or `None`.
 
-    Runtimes compute in single or double precision, so both have to agree.
+    Runtimes compute the products in float or double, so both have to agree.
     """
     scales = [1.0] * rank
     for axis, (size, length, scale, *_) in axes.items():

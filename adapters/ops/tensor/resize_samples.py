@@ -72,7 +72,7 @@ class Vector(Arithmetic[Contents]):
         return self.content.name
 
     def indices(self, out: Rewriter) -> Vector:
-        """Return the integers from 0 up to, but excluding, the only number of this vector."""
+        """Return the integers from 0 to `n - 1`, where n is the only number of this vector."""
         if isinstance(self.content, tuple):
             return Vector(tuple(map(float, range(int(self.content[0])))))
         return computed_vector(out.cast(index_range(self.as_int64(out), out), "float"), out)
@@ -92,14 +92,14 @@ class Vector(Arithmetic[Contents]):
 
 
 def computed_vector(name: str, out: Rewriter) -> Vector:
-    """Return a vector that is a float tensor of rank 1."""
+    """Return a vector that a float tensor holds."""
     return Vector(Expression(name, "float", out))
 
 
 def elementwise(function: Callable[..., float], *vectors: Sequence[float]) -> tuple[float, ...]:
     """Apply a function to the numbers at each position, and round each result to float32."""
     length = max(map(len, vectors)) if all(vectors) else 0
-    # An array of floats rounds them, much faster than one call for each number.
+    # `array("f")` rounds to float32, much faster than one call for each number.
     return tuple(array("f", map(function, *(repeat_to_length(each, length) for each in vectors))))
 
 
@@ -141,7 +141,7 @@ class Sampling(NamedTuple):
 
 
 def filter_width(sampling: Sampling) -> int:
-    """Return the distance from which on weights are 0, without antialiasing."""
+    """Return the distance at and beyond which weights are 0, without antialiasing."""
     return 1 if sampling.mode == "linear" else 2
 
 
@@ -177,7 +177,7 @@ TIE_TOLERANCE = 1e-6
 """Distance from the midpoint of two pixels within which onnxruntime treats a coordinate as the midpoint."""
 
 MAX_PIXELS = 1 << 12
-"""Maximum number of pixels that a filter of computed width reads: each output pixel has a weight for each."""
+"""Maximum number of pixels that a filter of computed width reads: each output pixel has as many weights."""
 
 
 class ResizeAxis(NamedTuple):
@@ -190,7 +190,7 @@ class ResizeAxis(NamedTuple):
     scale: Vector
     start: Vector = ZERO
     end: Vector = ONE
-    """Region of the input that `tf_crop_and_resize` shows, from `start` to `end` in [0, 1]."""
+    """Region of the input that `tf_crop_and_resize` resizes, from `start` to `end` in [0, 1]."""
 
 
 class ResizeTap(NamedTuple):
@@ -208,13 +208,13 @@ class WeightMatrix(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """Input pixels that the output pixels along an axis consist of."""
+    """Input pixels, and their weights, that make up the output pixels along an axis."""
 
     taps: list[ResizeTap]
     inside: Vector
-    """1 if the coordinate is on the input; an extrapolation value may replace other pixels."""
+    """1 if the coordinate is on the input; the extrapolation value replaces all other output pixels."""
     matrix: WeightMatrix | None = None
-    """Replaces the taps of a filter of computed width."""
+    """Replaces `taps` if the width of the filter is computed."""
 
     def is_all_inside(self) -> bool:
         """Return whether every coordinate is known to be on the input."""
@@ -250,14 +250,14 @@ def sample_axis(axis: ResizeAxis, sampling: Sampling, out: Rewriter) -> Samples:
 
 
 def _tap_count(axis: ResizeAxis, sampling: Sampling) -> int:
-    """Return the number of input pixels that the filter of each output pixel reads at least."""
+    """Return the minimum number of input pixels that the filter of an output pixel reads."""
     width = {"nearest": 1, "linear": 2}.get(sampling.mode, 4)
     scale = min((*(axis.scale.numbers or ()), 1.0))
     return math.ceil(width / scale) if sampling.antialias and scale > 0 else width
 
 
 def is_unchanged(axis: ResizeAxis, sampling: Sampling) -> bool:
-    """Return whether an axis is unchanged: its scale is one, or it has one pixel before and after."""
+    """Return whether an axis is known to keep its size and its pixels."""
     if axis.size.numbers is None or axis.length.numbers != axis.size.numbers:
         return False
     if axis.size.numbers == (1.0,):
@@ -309,7 +309,7 @@ def _weight_matrix(coordinate: Vector, axis: ResizeAxis, sampling: Sampling, out
     """Return the weights of all pixels that a filter of computed width may reach.
 
     Raises:
-        CannotConvert: the size of the input is unknown, or large.
+        CannotConvert: the size of the axis is unknown or large.
     """
     size = math.inf if axis.size.numbers is None else int(axis.size.numbers[0])
     margin = 0 if sampling.exclude_outside else filter_width(sampling) * size
@@ -395,7 +395,7 @@ def _crop_and_resize(axis: ResizeAxis, index: Vector) -> Vector:
 
 
 def _intervals(axis: ResizeAxis) -> Vector:
-    """Return the number of steps from the first output pixel to the last; at least 1 to divide by."""
+    """Return the number of steps from the first output pixel to the last; at least 1, for divisions."""
     return (axis.length - 1).apply("Max", 1)
 
 

@@ -1,8 +1,8 @@
 """Selection of elements: Where, OneHot, Compress and NonZero (introduced in opset 9), and Unique (opset 11).
 
-Where, OneHot and Compress are expressed by Gather: a selection by arithmetic would be wrong for floating
-point, because infinity multiplied by 0 is NaN. NonZero is a loop over all positions, and Unique compares all
-pairs of elements or slices.
+OneHot, Compress, and Where of floating-point numbers and strings become Gather: a selection by arithmetic
+would be wrong, because infinity multiplied by 0 is NaN. NonZero becomes a Loop over all positions, and Unique
+compares all pairs of elements or slices.
 """
 
 import math
@@ -51,7 +51,7 @@ def select_elements(node: Node, out: Rewriter) -> None:
 
 
 def _chooses_one_value(node: Node, out: Rewriter) -> bool:
-    """Emit one of the values if the condition always chooses it; return whether this is the case."""
+    """Emit one of the values if the condition always chooses it; return whether a node was emitted."""
     chosen = out.uniform_element(node.inputs[0])
     if chosen is None:
         return False
@@ -64,7 +64,7 @@ def _chooses_one_value(node: Node, out: Rewriter) -> bool:
 
 
 def _choose_number(node: Node, out: Rewriter) -> bool:
-    """Emit a choice between two numbers if each value contains only one; return whether this is the case."""
+    """Emit a choice of two numbers if each value repeats one number; return whether nodes were emitted."""
     condition, *values = node.inputs
     numbers = [each for each in map(out.uniform_element, reversed(values)) if each is not None]
     if len(numbers) < len(values) or numbers[0].element_type == "string":
@@ -74,7 +74,7 @@ def _choose_number(node: Node, out: Rewriter) -> bool:
     dims, *shapes = out.comparable_shapes(node.inputs)
     for value, shape in zip(values, shapes, strict=True):
         if not _broadcasts_to(shape, dims):
-            # zeros in the shape of the value
+            # Adding zeros of the shape of the value broadcasts the positions to the shape of the output.
             zeros = out.emit("Mul", [cast(cast(value, "bool", out), "int64", out), out.int64(0)])
             positions = out.emit("Add", [positions, zeros])
     out.emit("Gather", [out.tensor(table), positions], node.outputs, axis=0)
@@ -82,7 +82,7 @@ def _choose_number(node: Node, out: Rewriter) -> bool:
 
 
 def _broadcasts_to(shape: Dims, result: Dims) -> bool:
-    """Return whether a shape is known to broadcast to another one; equal negative numbers are equal sizes."""
+    """Return whether a shape is known to broadcast to `result`; equal negative numbers mean equal sizes."""
     if shape is None or len(shape) > len(result or ()):
         return shape == ()
     pairs = zip(reversed(shape), reversed(result or ()), strict=False)
@@ -100,7 +100,7 @@ def _emit_weighted_sum(node: Node, element_type: str, out: Rewriter) -> None:
 
 
 def _output_positions(node: Node, out: Rewriter) -> tuple[Shape | str, str, str]:
-    """Return the shape of the output, the number of its elements, and the flat position of each."""
+    """Return the shape of the output, the number of elements, and the flat position of each element."""
     shape = broadcast_shape(node.inputs, out)
     condition, *values = node.inputs
     is_float = out.element_type(values[0]) in FLOAT_TYPES
@@ -109,7 +109,7 @@ def _output_positions(node: Node, out: Rewriter) -> tuple[Shape | str, str, str]
         positions = out.tensor(Tensor("int64", shape, tuple(range(count))))
         return shape, out.int64(count), positions
     if not is_float:
-        reason = "the shape of its output is unknown, but a selection by position requires it"
+        reason = "the shape of the output is unknown, but Gather by position requires it"
         raise UnknownShape(reason, *node.inputs, otherwise="convert to opset 9 or later")
     # The sum of all inputs has the shape to which they broadcast.
     mixed = cast(condition, out.element_type(values[0]), out)
@@ -153,7 +153,7 @@ def gather_values_by_match(node: Node, out: Rewriter) -> None:
 
 
 def _is_zero_and_one(values: Tensor) -> bool:
-    """Return whether a Cast of booleans gives these numbers, which excludes -0.0."""
+    """Return whether the values are 0 and 1, the results of a Cast of booleans; -0.0 is not 0 here."""
     is_number = values.element_type in FLOAT_TYPES or values.element_type in INTEGER_RANGES
     return is_number and values.values == (0, 1) and math.copysign(1, values.values[0]) > 0
 
@@ -280,14 +280,14 @@ def _rows(data: str, axis: int | None, out: Rewriter) -> str:
     rows = out.emit("Flatten", [out.emit("Transpose", [data], perm=order)], axis=1)
     if all(out.known_dimension(data, other) for other in order[1:]):
         return rows
-    # Slices without elements are equal. A column of zeros is one to compare.
+    # Slices without elements are equal. A column of zeros adds one element to compare.
     shape = shape_tensor((dimension(data, order[0], out), 1), out)
     zeros = out.emit("ConstantOfShape", [shape], value=Tensor(element_type, (1,), (0,)))
     return out.emit("Concat", [rows, zeros], axis=1)
 
 
 def _compare(rows: str, has_columns: bool, out: Rewriter) -> tuple[str, str]:
-    """Return two square matrices: 1 where a row is less than the row of the column, and where both are equal.
+    """Return two square matrices with 1 at [i, j] if row i is less than row j, and if both rows are equal.
 
     Rows of several elements compare by their first difference.
     """

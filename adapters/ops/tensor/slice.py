@@ -22,14 +22,14 @@ from opshift.adapters.emit.shapes import double_sizes, index_range, reshape
 from opshift.model.types import MAX_RANK
 
 BEYOND_ANY_SIZE = 2.0**62
-"""An end beyond every dimension, which selects all elements."""
+"""An end beyond every dimension: with it, a slice from 0 selects all elements."""
 
 Numbers = Sequence[int] | Expression
 """One number for each sliced axis: constants, or a double tensor of rank 1."""
 
 
 class AxisSlices(NamedTuple):
-    """The slices of several axes."""
+    """Several axes, with the start, the end and the step of the slice of each axis."""
 
     axes: Sequence[int]
     starts: Numbers
@@ -72,7 +72,7 @@ def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
             for values, value in zip(attributes.values(), (axis, *constant), strict=False):
                 values.append(value)
             continue
-        size = out.known_dimension(data, axis)  # not above: inference of a shape may be slow
+        size = out.known_dimension(data, axis)  # queried only here: inference of a shape may be slow
         if constant is not None and size is not None and size <= MAX_CONSTANT_INDICES:
             gathered[axis] = out.int64(_known_indices(*constant, size))
         else:
@@ -98,10 +98,10 @@ def gather_sliced_elements(node: Node, out: Rewriter) -> None:
 
 
 def _axis_slices(node: Node, out: Rewriter) -> AxisSlices:
-    """Return the slice of each axis; refuse bounds whose axes depend on an unknown length or rank."""
+    """Return the slice of each axis; refuse a node whose axes depend on an unknown length or rank."""
     starts, ends, axes, steps = (node.input(position) for position in range(1, 5))
     for name in (starts, ends, axes, steps):
-        known = out.constant_value(name)  # queried anyway: a constant needs no inference of its rank
+        known = out.constant_value(name)  # the rank of a constant needs no inference
         if (out.known_rank(name) if known is None else len(known.dims)) == 0:
             reason = f"{name!r} is a scalar, but Slice requires lists"
             raise CannotConvert(reason, "node.invalid", remedy="reshape it to one dimension")
@@ -113,7 +113,7 @@ def _axis_slices(node: Node, out: Rewriter) -> AxisSlices:
     else:
         count = out.known_dimension(starts, 0)
         if count is None:
-            reason = f"it has no axes input, and the length of {starts!r} is unknown"
+            reason = f"the node has no axes input, and the length of {starts!r} is unknown"
             raise UnknownShape(reason, starts)
         if count > MAX_RANK:  # a file of 100 bytes can declare any length
             reason = f"the length of {starts!r} is {count}, but no tensor has so many dimensions"
@@ -145,7 +145,7 @@ def _slices_of_computed_axes(node: Node, out: Rewriter) -> AxisSlices:
 
 
 def _masked_sum(bounds: str, mask: Expression, out: Rewriter) -> Expression:
-    """Return the bounds that a mask of ones and zeros selects, or 0."""
+    """Return for each axis the bound that a mask of ones and zeros selects, or 0 if it selects none."""
     column = reshape(out.cast(bounds, "double"), (-1, 1), out)
     return _sum(Expression(column, "double", out, rank=1) * mask, out)
 
@@ -175,8 +175,9 @@ def _computed_indices(
         start = start + _is_negative(start) * size
     if not _is_nonnegative(slices.ends):
         end = end + _is_negative(end) * size
-    # The ends of a forward slice reach from 0 to the size, those of a backward slice from -1 to the size - 1.
-    # Relu, because some runtimes implement it for doubles but not Min and Max.
+    # Clamp start and end of a forward slice to [0, size]. Clamp the start of a backward slice to
+    # [0, size - 1], and its end to [-1, size - 1]. Clamp by Relu: some runtimes implement Relu for doubles,
+    # but not Min and Max.
     if _is_nonnegative(slices.steps):
         start, end = (size - (size - each.apply("Relu")).apply("Relu") for each in (start, end))
     else:
@@ -227,7 +228,7 @@ def add_num_outputs(node: Node, out: Rewriter) -> None:
         # onnxruntime accepts no `num_outputs` that exceeds the size.
         out.replace(node, inputs=[data, out.int64([0] * parts)])
     else:
-        # Many runtimes read constant sizes only, so they are not computed in case the size is 0.
+        # Do not compute sizes just because the dimension may be 0: many runtimes read only constant sizes.
         out.replace(node, inputs=[data], attributes={**node.attributes, "num_outputs": parts})
 
 
@@ -247,7 +248,7 @@ def replace_num_outputs_with_sizes(node: Node, out: Rewriter) -> None:
     part = -(-size // parts)
     last = size - part * (parts - 1)
     if last < 0:
-        reason = f"{size} elements in parts of {part} fill fewer than {parts} outputs"
+        reason = f"{size} elements in parts of {part} do not fill {parts} outputs"
         raise CannotConvert(reason, "node.invalid")
     inputs = [data] if part == last else [data, out.int64([*[part] * (parts - 1), last])]
     out.replace(node, inputs=inputs, attributes=attributes)
@@ -280,7 +281,7 @@ def add_default_axis(node: Node, out: Rewriter) -> None:
 
 
 def _computed_sizes(data: str, axis: int, parts: int, out: Rewriter) -> str:
-    """Return the sizes of the parts: the dimension divided by their number, rounded up, and the rest."""
+    """Return the sizes of the parts: the dimension divided by `parts`, rounded up, and the rest."""
     size = Expression(slice_dimension(data, axis, out), "int64", out, rank=1)
     part = (size + (parts - 1)) / parts
     last = size - part * (parts - 1)

@@ -35,7 +35,7 @@ def _outside_mask(node: Node, out: Rewriter) -> str:
 
 def _distances(data: str, out: Rewriter) -> Tensor | str:
     """Return column - row for each element of the last two dimensions, as float32."""
-    # Comparisons support only floating point before opset 9.
+    # float32, because Less and Greater do not support integers before opset 9.
     rank = out.rank(data)
     rows, columns = (dimension(data, rank - offset, out) for offset in (2, 1))
     if isinstance(rows, int) and isinstance(columns, int) and rows * columns <= MAX_CONSTANT_DATA:
@@ -48,10 +48,10 @@ def _distances(data: str, out: Rewriter) -> Tensor | str:
 
 @adapter("EyeLike", 9, 8)
 def compare_diagonal(node: Node, out: Rewriter) -> None:
-    """Emit the matrix as a constant, or compare column and row of each element if its size is unknown."""
+    """Emit the matrix as a constant; if it is large or its size unknown, compare columns and rows."""
     number, k = node.attribute("dtype"), node.attribute("k", 0)
     element_type = BY_NUMBER[number].name if number else out.element_type(node.inputs[0])
-    # The definition requires two dimensions, so that the rank may be unknown.
+    # EyeLike requires an input of rank 2, so the rank may be unknown.
     rows, columns = (dimension(node.inputs[0], axis, out) for axis in (0, 1))
     if isinstance(rows, int) and isinstance(columns, int) and rows * columns <= MAX_CONSTANT_DATA:
         values = [column - row == k for row in range(rows) for column in range(columns)]
@@ -60,7 +60,7 @@ def compare_diagonal(node: Node, out: Rewriter) -> None:
         out.replace(node, op_type="Identity", inputs=[out.tensor(matrix)], attributes={})
         return
     across, down = (
-        # onnx.reference stacks the scalars of a Loop in two dimensions.
+        # Sub broadcasts a row and a column to the matrix.
         reshape(index_range(dimension_tensor(size, out), out), shape, out)
         for size, shape in ((columns, (1, -1)), (rows, (-1, 1)))
     )

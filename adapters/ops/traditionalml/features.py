@@ -22,7 +22,7 @@ OPSET = 13
 
 @adapter("Binarizer", 1, 0, domain=DOMAIN)
 def expand_binarizer(node: Node, out: Rewriter) -> None:
-    """Compare with the threshold, or with the integer below it, and cast the result."""
+    """Compare with the threshold, which is rounded down for integers, and cast the result."""
     data, threshold = node.inputs[0], node.attribute("threshold", 0.0)
     element_type = out.element_type(data)
     if element_type in INTEGER_BITS:
@@ -55,15 +55,15 @@ SUFFIX_TYPES = {"strings": "string", "int64s": "int64", "floats": "float"}
 """Element type of the lists with each suffix."""
 
 DEFAULTS = ("default_float", "default_int64", "default_string")
-"""Attributes that versions 1 and 2 share, except the first one, which version 2 added."""
+"""Default attributes of version 2; version 1 does not have the first, `default_float`."""
 
 
 @adapter("LabelEncoder", 1, 2, domain="ai.onnx.ml")
 def convert_classes_to_pairs(node: Node, out: Rewriter) -> None:
     """Write the classes and their indices as keys and values.
 
-    In version 1 the type of the input determines the direction, since version 2 the two lists do. The
-    defaults are the same.
+    In version 1 the type of the input determines whether strings are mapped to indices or back; in version 2
+    the names of the two lists do. The defaults are the same.
     """
     classes = node.attribute("classes_strings", ())
     if not classes:
@@ -71,7 +71,7 @@ def convert_classes_to_pairs(node: Node, out: Rewriter) -> None:
         raise CannotConvert(reason, "node.invalid", remedy="list the classes in classes_strings")
     kept = node.without("classes_strings")
     if out.element_type(node.inputs[0]) == "string":
-        # A repeated class has its last index. Runtimes disagree about repeated keys, so write each key once.
+        # A repeated class maps to its last index. Runtimes disagree about repeated keys: write each key once.
         indices = {name: index for index, name in enumerate(classes)}
         lists = {"keys_strings": [*indices], "values_int64s": [*indices.values()]}
     else:
@@ -85,12 +85,12 @@ def move_tensors_to_lists(node: Node, out: Rewriter) -> None:
     keys_type, keys = _read_side(node, "keys")
     values_type, values = _read_side(node, "values")
     if keys_type == "double" or any(isinstance(key, float) and math.isnan(key) for key in keys):
-        reason = "the keys are double, or one is NaN, which the lists of version 2 match differently"
+        reason = "the keys are double or contain NaN; version 2 matches such keys differently"
         raise CannotConvert(reason, "value.unsupported")
     if values_type == "double" and any(math.isnan(value) or not fits_float32(value) for value in values):
         reason = "the values are double, and float does not represent them exactly"
         raise CannotConvert(reason, "value.inexact")
-    # Since version 4 the last of repeated keys applies. Before, runtimes disagree: write each key once.
+    # In version 4 the last of repeated keys applies. In version 2 runtimes disagree: write each key once.
     pairs = dict(zip(keys, values, strict=True))
     lists = {
         f"keys_{LIST_SUFFIXES[keys_type]}": [*pairs],
@@ -141,7 +141,7 @@ def _read_side(node: Node, side: str) -> tuple[str, Sequence[Any]]:
 
 
 def _default_attribute(node: Node, element_type: str) -> Attributes:
-    """Return the default tensor as the attribute for its element type."""
+    """Return `default_tensor` as the default attribute for the element type of the values."""
     attribute = node.attribute("default_tensor")
     if attribute is None:
         return {}

@@ -1,7 +1,7 @@
 """TreeEnsembleRegressor and TreeEnsembleClassifier, which TreeEnsemble replaced in ai.onnx.ml 5.
 
 TreeEnsemble has neither base values nor labels; separate nodes add them. Version 3 added numbers as tensors.
-In the other direction, TreeEnsemble becomes one list of branches and leaves, by tree and node id.
+In the other direction, TreeEnsemble becomes TreeEnsembleRegressor, which lists branches and leaves together.
 """
 
 import math
@@ -30,13 +30,13 @@ from opshift.adapters.ops.traditionalml.trees import (
 from opshift.model.tensors import require_tensor
 
 MISSING_VOTE_REMEDY = "give every leaf a weight for every target or class, which may be 0"
-"""Remedy for targets without a vote in some rows."""
+"""Remedy for targets that get no vote in some rows of the input."""
 
 TENSOR_SUFFIX = "_as_tensor"
 """Suffix of the attributes that version 3 added."""
 
 IGNORED_TENSOR = "nodes_hitrates_as_tensor"
-"""Frequency of each node in training. It has no effect on results, so it may be dropped."""
+"""Attribute with the frequency of each node in training, which has no effect on results."""
 
 
 @adapter("TreeEnsembleRegressor", 3, 5, domain="ai.onnx.ml")
@@ -63,7 +63,7 @@ def convert_classifier(node: Node, out: Rewriter) -> None:
     classes = len(_labels(node))
     forest = read_forest(node, "class", classes, out)
     if classes == 1:
-        reason = "the classifier has one class label, instead of which onnxruntime returns 0 or 1"
+        reason = "the classifier has a single class label, but onnxruntime returns 0 or 1"
         raise CannotConvert(reason, "result.runtime-dependent")
     if classes == 2 and {vote.target for vote in forest.all_votes()} == {0}:
         _convert_single_score(node, replace(forest, targets=1), out)
@@ -73,7 +73,7 @@ def convert_classifier(node: Node, out: Rewriter) -> None:
 
 @adapter(("TreeEnsembleRegressor", "TreeEnsembleClassifier"), 3, 1, domain="ai.onnx.ml")
 def move_tensors_to_float_lists(node: Node, out: Rewriter) -> None:
-    """Move tensors to the lists of the same names, if float represents their numbers."""
+    """Move tensors to lists, named without `_as_tensor`, if float represents the numbers exactly."""
     tensors = [name for name in node.attributes if name.endswith(TENSOR_SUFFIX)]
     lists = {}
     for name in tensors:
@@ -91,8 +91,8 @@ def move_tensors_to_float_lists(node: Node, out: Rewriter) -> None:
 def _target_transforms(node: Node, forest: Forest) -> tuple[bytes, bytes]:
     """Return the transform to apply after TreeEnsemble, and the one to leave to TreeEnsemble.
 
-    The specification applies each transform to a single target. Onnxruntime applies only PROBIT, by
-    TreeEnsemble as well.
+    For a single target, the specification applies each transform, but onnxruntime only PROBIT, also in
+    TreeEnsemble. TreeEnsemble therefore keeps the other transforms of a single target.
     """
     _require_base_values(forest, forest.targets)
     transform = read_transform(node)
@@ -129,9 +129,9 @@ def _labels(node: Node) -> tuple[int, ...] | tuple[bytes, ...]:
 
 
 def _convert_single_score(node: Node, forest: Forest, out: Rewriter) -> None:
-    """Convert two classes with votes for the first only: its score determines both.
+    """Convert two classes with votes for class 0 only: one score determines the scores of both classes.
 
-    The specification does not define the label. The threshold is that of onnxruntime: 0.5 if no weight is
+    The specification does not define the label. The threshold is the one of onnxruntime: 0.5 if no weight is
     negative, and 0 otherwise.
     """
     transform = read_transform(node)
@@ -149,7 +149,7 @@ def _convert_single_score(node: Node, forest: Forest, out: Rewriter) -> None:
         _emit_labels(out.cast(column, "int64", opset=9), node, out)
     if not out.is_used(node.output(1)):
         return
-    # Scores without negative weights add up to one, others are opposites.
+    # If no weight is negative and there is no transform, the scores add up to 1; else they are opposites.
     if is_share and transform == b"NONE":
         other = emit_ai_onnx("Sub", [out.constant(1.0, element_type), score], out)
     else:
@@ -175,7 +175,7 @@ def _emit_labels(index: str, node: Node, out: Rewriter) -> None:
 
 
 def _convert_score_per_class(node: Node, forest: Forest, out: Rewriter) -> None:
-    """Convert a score for each class; the label has the highest score before the transform."""
+    """Convert a classifier with one score per class; the label has the highest score before the transform."""
     _require_base_values(forest, forest.targets)
     stages = final_stages(read_transform(node), forest.targets, forest.element_type, out)
     _require_agreement(forest, out.is_used(node.output(0)))
@@ -189,7 +189,7 @@ def _convert_score_per_class(node: Node, forest: Forest, out: Rewriter) -> None:
 
 
 def _require_agreement(forest: Forest, has_label: bool) -> None:
-    """Refuse scores per class for which onnxruntime differs from the specification."""
+    """Refuse a classifier for which onnxruntime differs from the specification."""
     guaranteed = forest.guaranteed_targets()
     if forest.targets == 2 and has_label:
         raise CannotConvert(
@@ -201,7 +201,7 @@ def _require_agreement(forest: Forest, has_label: bool) -> None:
         reason = "onnxruntime does not add base_values to the scores of two classes"
         raise CannotConvert(reason, "result.runtime-dependent")
     if forest.targets == 2 and 1 not in guaranteed:
-        reason = "onnxruntime invents a score for the second of two classes where it has no vote"
+        reason = "onnxruntime computes a score for the second of two classes even without a vote for it"
         raise CannotConvert(reason, "result.runtime-dependent", remedy=MISSING_VOTE_REMEDY)
     votes_are_positive = all(vote.weight > 0 for vote in forest.all_votes())
     if has_label and not forest.base and not votes_are_positive and len(guaranteed) < forest.targets:
@@ -213,7 +213,7 @@ MEMBER_MODE = 6
 """Number of BRANCH_MEMBER in `nodes_modes`."""
 
 MODE_NAMES = {number: name for name, number in MODES.items() if name != LEAF}
-"""Names of the comparisons by number."""
+"""Names of the comparisons in TreeEnsembleRegressor, by their number in TreeEnsemble."""
 
 ERROR = (
     "at most (n + 1) 2^-24 of the sum of the magnitudes of the leaves that n trees select, and 1 unit in the "
@@ -238,7 +238,7 @@ class _Entry(NamedTuple):
 
 @adapter("TreeEnsemble", 5, 4, domain="ai.onnx.ml", error=ERROR)
 def convert_to_regressor(node: Node, out: Rewriter) -> None:
-    """Convert to TreeEnsembleRegressor; a set of members becomes a chain of comparisons."""
+    """Convert to TreeEnsembleRegressor; a BRANCH_MEMBER node becomes a chain of comparisons."""
     element_type = out.element_type(node.inputs[0])
     transform = _name_of(TRANSFORMS, node.attribute("post_transform", 0))
     if transform in (b"SOFTMAX", b"LOGISTIC"):
@@ -307,8 +307,8 @@ class _TreeLister:
     def _list_tree(self, tree: int, root: int) -> None:
         """List a tree from its root.
 
-        Pending positions have a depth, an index among branches or leaves, whether it is a leaf, and the
-        member of its set to compare with.
+        `pending` has for each entry to visit: its position, its depth, its index among branches or leaves,
+        whether it is a leaf, and the number of the set member to compare with.
         """
         start = len(self._entries)
         # Entries start as leaves; visiting a branch replaces its entry.

@@ -1,8 +1,8 @@
-"""Trees of TreeEnsembleRegressor and TreeEnsembleClassifier: reader of their attributes, and their scores.
+"""Trees of TreeEnsembleRegressor and TreeEnsembleClassifier: read the attributes, and emit the scores.
 
-TreeEnsemble sums the votes, further nodes add base values and apply the transform. TreeEnsemble has
-`post_transform`, too, but base values precede it, and onnxruntime swaps its numbers for SOFTMAX and
-LOGISTIC. It remains NONE where it would have an effect.
+TreeEnsemble sums the votes; further nodes add base values and apply the transform. The attribute
+`post_transform` of TreeEnsemble stays NONE unless onnxruntime ignores it: base values come before the
+transform, and onnxruntime swaps the numbers of SOFTMAX and LOGISTIC.
 """
 
 from collections import Counter
@@ -25,11 +25,11 @@ MODES = {
     b"BRANCH_LEQ": 0, b"BRANCH_LT": 1, b"BRANCH_GTE": 2, b"BRANCH_GT": 3, b"BRANCH_EQ": 4, b"BRANCH_NEQ": 5,
     LEAF: 0,
 }  # fmt: skip
-"""Numbers of the comparisons. A leaf that is a whole tree may have any, because both sides are equal."""
+"""Numbers of the comparisons. A tree of one leaf may have any number, because both sides are equal."""
 
 
 class _Nodes(FrozenRecord):
-    """The attributes nodes_*, validated to be lists of `count` entries each."""
+    """The attributes `nodes_*` of a node; all lists are validated to have `count` entries."""
 
     node: Node
     count: int
@@ -51,7 +51,7 @@ class _Nodes(FrozenRecord):
 
     @cached_property
     def modes(self) -> list[int]:
-        """Number of the comparison of each node."""
+        """Number of the comparison of each tree node."""
         values = self.node.attribute("nodes_modes")
         unknown = next((mode for mode in values if mode not in MODES), None)
         if unknown is not None:
@@ -61,7 +61,7 @@ class _Nodes(FrozenRecord):
 
     @cached_property
     def children(self) -> list[tuple[int, ...]]:
-        """Positions of the children of each node."""
+        """Positions of the children of each tree node."""
         found: list[tuple[int, ...]] = []
         modes, positions = self.node.attribute("nodes_modes"), self.positions
         sides = zip(*(self.node.attribute(f"nodes_{side}nodeids") for side in ("true", "false")), strict=True)
@@ -76,7 +76,7 @@ class _Nodes(FrozenRecord):
 
     @cached_property
     def tracks(self) -> list[int]:
-        """Flags of the nodes that send NaN to the true side; empty if no node does."""
+        """Flag of each tree node, 1 if NaN goes to the true side; empty if all flags are 0."""
         values = self.node.attribute("nodes_missing_value_tracks_true", ())
         if not any(values):
             return []
@@ -85,7 +85,7 @@ class _Nodes(FrozenRecord):
 
     @cached_property
     def trees(self) -> list[list[int]]:
-        """Positions of the nodes of each tree; the first one is the root."""
+        """Positions of the nodes of each tree, the root first."""
         roots: dict[int, int] = {}
         for (tree, _), position in self.positions.items():
             roots.setdefault(tree, position)
@@ -94,10 +94,10 @@ class _Nodes(FrozenRecord):
         for tree, root in roots.items():
             reached = [root]
             for position in reached:
-                # More nodes than the tree has mean a cycle or a shared child: stop, and refuse below.
+                # If more nodes are reached than the tree has, there is a cycle or a shared child: stop.
                 reached += self.children[position] if len(reached) <= sizes[tree] else ()
             if len(reached) != sizes[tree]:
-                reason = f"the nodes of tree {tree} do not form a tree with the first node as root"
+                reason = f"tree {tree}: the first node is not the root of all its nodes"
                 raise CannotConvert(reason, "node.invalid")
             found.append(reached)
         return found
@@ -111,7 +111,7 @@ class Vote(NamedTuple):
 
 
 class Forest(FrozenRecord):
-    """Columns with an entry for each node. Children are positions in the columns; a leaf has none."""
+    """Trees as columns with an entry for each tree node; a child is a position in the columns."""
 
     element_type: str
     """`double` if the input or any number is double, else `float`."""
@@ -122,9 +122,9 @@ class Forest(FrozenRecord):
     features: Sequence[int]
     splits: Sequence[float]
     tracks: Sequence[int]
-    """1 where NaN goes to the true side; empty if it never does."""
+    """1 if NaN goes to the true side; empty if all are 0."""
     children: Sequence[tuple[int, ...]]
-    """The child on the true side and the one on the false side."""
+    """The children on the true and the false side; a leaf has none."""
     votes: Sequence[list[Vote]]
     trees: Sequence[list[int]]
     """Positions of the nodes of each tree, the root first."""
@@ -138,7 +138,7 @@ class Forest(FrozenRecord):
         return (vote for tree in self.trees for leaf in self.leaves(tree) for vote in leaf)
 
     def guaranteed_targets(self) -> set[int]:
-        """Return the targets that have a vote in every row."""
+        """Return the targets that get a vote in every row of the input."""
         found: set[int] = set()
         for tree in self.trees:
             found |= set.intersection(*({vote.target for vote in leaf} for leaf in self.leaves(tree)))
@@ -170,7 +170,7 @@ def read_forest(node: Node, kind: str, targets: int, out: Rewriter) -> Forest:
 
 
 def _numbers(node: Node, name: str) -> Tensor:
-    """Return numbers from a list of floats, or from the attribute `<name>_as_tensor` of any precision."""
+    """Return numbers from the list `name`, or from the float or double tensor `<name>_as_tensor`."""
     values = node.attribute(name, ())
     tensor = node.attribute(f"{name}_as_tensor")
     if tensor is None:
@@ -226,11 +226,11 @@ AVERAGE, SUM = 0, 1
 AGGREGATES = MappingProxyType({b"AVERAGE": AVERAGE, b"SUM": SUM, b"MIN": 2, b"MAX": 3})
 
 TRANSFORMS = MappingProxyType({b"NONE": 0, b"SOFTMAX": 1, b"LOGISTIC": 2, b"SOFTMAX_ZERO": 3, b"PROBIT": 4})
-"""Numbers of aggregates and transforms in TreeEnsemble."""
+"""Numbers of the transforms in TreeEnsemble; `AGGREGATES` has the numbers of the aggregate functions."""
 
 
 class Stage(NamedTuple):
-    """A node that computes scores from scores and, unless it is empty, a constant."""
+    """A node that computes scores from scores; `constant`, unless empty, is its second input."""
 
     op_type: str
     attributes: Attributes = {}
@@ -309,8 +309,8 @@ class TreeTable:
         self.roots.append(len(self._branches))
         pending = [(root, -1, 0)]
         if not children[root]:
-            # A single leaf is written as a branch with that leaf on both sides, once for each side: runtimes
-            # read a different leaf if both sides refer to one.
+            # A single leaf is written as a branch with a copy of the leaf on each side: runtimes read a
+            # different leaf if both sides refer to the same leaf.
             branch = self._add_branch(root)
             pending = [(root, branch, 1), (root, branch, 0)]
         while pending:
@@ -355,7 +355,7 @@ def apply_stages(name: str, stages: list[Stage], element_type: str, result: str,
 
 
 def base_value_stages(base: tuple[float, ...]) -> list[Stage]:
-    """Return the stage that adds base values, or none if all are zero."""
+    """Return a list of the stage that adds base values, or an empty list if all base values are 0."""
     return [Stage("Add", constant=base)] if any(base) else []
 
 

@@ -1,1 +1,1 @@
-"""Reports about one model or two."""
+"""Analyses of models: diagnosis, inference, comparison, verification and fitting to runtimes."""

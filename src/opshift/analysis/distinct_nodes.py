@@ -1,4 +1,4 @@
-"""Copies of models with one node of each kind, to find out soon which conversions do not help."""
+"""Copy of a model with one node of each kind, to test quickly whether a conversion helps a runtime."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from opshift.model.messages import GraphProto, ModelProto
 from opshift.registry.registry import Registry
 
 MAX_KEPT = 0.5
-"""Maximum part of the nodes that a useful copy keeps."""
+"""Maximum fraction of the nodes that a useful copy keeps."""
 
 
 def with_distinct_nodes(model: ModelProto, registry: Registry) -> ModelProto | None:
-    """Return a copy of a model with one node of each kind, or `None` if most nodes are of different kinds.
+    """Return a copy of a model with one node of each kind; `None` if it would keep too many nodes.
 
-    The nodes of a kind have equal attributes, the same facts about inputs and outputs, and inputs from equal
-    nodes, so that a conversion treats them in the same way. If a runtime does not run the converted copy, it
-    does not run the converted model; the reverse is likely only.
+    Nodes of one kind have equal attributes, equal facts about inputs and outputs, and inputs from nodes with
+    equal operators and attributes, so a conversion treats them in the same way. If a runtime does not run the
+    converted copy, it does not run the converted model. The reverse is likely, but not certain.
 
-    Nodes that subgraphs read, and the nodes of functions remain.
+    The copy keeps nodes with outputs that subgraphs read or return, and all nodes of functions. Models with
+    training graphs get no copy.
     """
     if model.training_info:
         return None
@@ -51,11 +52,11 @@ def with_distinct_nodes(model: ModelProto, registry: Registry) -> ModelProto | N
 
 
 class _Repetitions(NamedTuple):
-    """Nodes of a graph that repeat an earlier one.
+    """Nodes of a graph that repeat an earlier node.
 
     Attributes:
-        is_repeated: for each node, whether it repeats an earlier one.
-        renamed: the outputs of these nodes, each with that of the first node of the kind.
+        is_repeated: for each node, whether it repeats an earlier node.
+        renamed: for each output of a repeated node, the output of the first node of the same kind.
     """
 
     is_repeated: list[bool]
@@ -67,7 +68,7 @@ def _repetitions(scope: Scope) -> _Repetitions:
     found = _Repetitions([], {})
     required = {*names_outside_nodes(scope.container)}
     if scope.parent is None:
-        required.difference_update(scope.outputs)  # the model may have fewer outputs, but not a subgraph
+        required.difference_update(scope.outputs)  # outputs of subgraphs must remain
     for record in scope.node_records:
         is_fixed = not required.isdisjoint(record[4]) or any(map(scope.is_captured, record[4]))
         same = record if is_fixed else first.setdefault(kinds.kind(record), record)
@@ -79,7 +80,7 @@ def _repetitions(scope: Scope) -> _Repetitions:
 
 
 class _Kinds:
-    """Keys of the nodes of a graph that conversions and runtimes treat in the same way."""
+    """Keys of the nodes of a graph: conversions and runtimes treat nodes with equal keys in the same way."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -100,9 +101,9 @@ class _Kinds:
         return self._number(record), types, premises, shapes, producers, readers
 
     def _producer(self, name: str) -> Hashable:
-        """Return the number of the node that produces a value, and which of its outputs it is.
+        """Return the number of the node that produces a value, and the position of the value in its outputs.
 
-        For a value without a producer, whether it is an initializer, and whether callers can override it.
+        For a value without a producer, return whether it has a name, is an initializer, and is overridable.
         """
         scope = self._scope
         record = scope.producing_records.get(name) if name else None
@@ -111,11 +112,11 @@ class _Kinds:
         _, domain, op_type, _, _ = record
         operator, position = scope.operator(op_type, domain), scope.output_position(record, name)
         last = len(operator.outputs) - 1 if operator else position
-        return self._number(record), min(position, last)  # variadic outputs are one
+        return self._number(record), min(position, last)  # all values of a variadic output count as one
 
     def _number(self, record: NodeRecord) -> int:
         """Return the same number for all nodes with the same operator, attributes and pattern of names."""
-        # Keys of nodes with many values are hashed once only, not for each reader.
+        # The key of a node with many values is slow to hash, so hash it once, not for each reader.
         if record[0] not in self._number_of_node:
             key = self._scope.node_key_of(record, self._scope.proto_of(record))
             self._number_of_node[record[0]] = self._numbers.setdefault(key, len(self._numbers))

@@ -1,4 +1,4 @@
-"""Element types, shapes and constants of all values of a model, as inference finds them."""
+"""Inferred types, shapes and constants of all values of a model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from opshift.registry.registry import Registry, default_registry
 from opshift.runtimes.model_nodes import ordered
 
 MAX_CONSTANT: Final = 1024
-"""Maximum number of elements of a constant: weights are not decoded."""
+"""Maximum number of elements of a constant; larger initializers, such as weights, are not decoded."""
 
 
 class InferredValue(FrozenRecord):
@@ -27,7 +27,7 @@ class InferredValue(FrozenRecord):
 
     Attributes:
         type: type such as `tensor(float)` or `seq(tensor(float))`; `None` if it is unknown.
-        shape: dimensions, `None` for each that may differ between runs; `None` if the rank is unknown.
+        shape: size of each dimension, `None` if it may differ between runs; `None` if the rank is unknown.
         constant: the value, if it is the same in every run and has at most 1,024 elements.
     """
 
@@ -44,7 +44,7 @@ class InferredValue(FrozenRecord):
 
 
 class InferredModel(FrozenRecord):
-    """Values of each graph and function of a model, by path such as `graph` and `function local.Twice`."""
+    """Values by name, for each graph and function by its path, such as `graph` or `function local.Twice`."""
 
     graphs: Mapping[str, Mapping[str, InferredValue]]
 
@@ -65,11 +65,11 @@ class InferredModel(FrozenRecord):
 def infer(model: ModelLike, *, shapes: ShapesLike = (), registry: Registry | None = None) -> InferredModel:
     """Infer facts about the values of a model, without running it.
 
-    Declarations of inputs and initializers are facts; what the model declares for other values only completes
-    inferred facts.
+    Declared types and shapes of inputs and initializers count as facts. Declared types and shapes of other
+    values only complete inferred facts.
 
     Args:
-        model: an `onnx.ModelProto` or one of the project, bytes, a path or a file object.
+        model: a ModelProto of opshift or `onnx`, bytes, a path or a file object.
         shapes: shapes of inputs by name, as for `convert_version`.
         registry: operator definitions; by default the project's own.
 

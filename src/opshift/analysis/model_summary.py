@@ -41,14 +41,14 @@ class OperatorUse:
 
     @property
     def note(self) -> str:
-        """The remark, with the remedy."""
+        """The reason, with the remedy in parentheses."""
         advice = f" ({self.remedy})" if self.remedy else ""
         return f"{'unresolved: ' if self.kind == 'unresolved' else ''}{self.reason}{advice}"
 
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """Summary of a model."""
+    """Versions, metadata, inputs, outputs and operators of a model."""
 
     ir_version: int
     producer: str
@@ -72,7 +72,7 @@ class ModelSummary:
 
 
 def summarize_model(model: ModelProto, registry: Registry) -> ModelSummary:
-    """Count the nodes of a model and resolve their operators; raise InvalidModel without a graph."""
+    """Count the nodes of a model and resolve their operators; raise InvalidModel if it has no graph."""
     require_graph(model)
     opsets = opset_imports(model.opset_import, model.ir_version)
     functions = [function_id(each) for each in model.functions]
@@ -108,7 +108,7 @@ def _value(value: ValueInfoProto) -> ValueSummary:
 
 
 class OperatorCounter:
-    """Counter of nodes per operator, which resolves each operator once."""
+    """Counter of nodes per operator; it resolves each operator once for the same opset imports."""
 
     def __init__(self, registry: Registry, functions: frozenset[LocalFunction]) -> None:
         self._registry = registry
@@ -118,7 +118,7 @@ class OperatorCounter:
         self._counts: Counter[OperatorUse] = Counter()
 
     def count(self, container: GraphProto | FunctionProto, opsets: Mapping[str, int]) -> Iterator[int]:
-        """Count the nodes of a graph or function; yield its number of nodes, then that of each subgraph."""
+        """Count nodes; yield the number of nodes of the graph or function, then of each nested subgraph."""
         resolved = self._resolved[frozenset(opsets.items())]  # functions have their own opset imports
         for each in nested_containers([container]):
             for node in each.node:

@@ -1,4 +1,4 @@
-"""Models as text, for tools that compare lines, such as `git diff`, and models of text."""
+"""Text of models for tools that compare lines, such as `git diff`, and models from ONNX's text syntax."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from opshift.model.tensors import DATA_FIELDS, can_pack_tensor, element_count, p
 from opshift.registry.registry import Registry
 
 MAX_ELEMENTS = 8
-"""Longer tensors are represented by a digest, and longer lists are cut and get one."""
+"""A longer tensor is replaced by a digest; a longer list is cut, and a digest of all elements is added."""
 
 MAX_TEXT = 200
-"""Longer strings are cut, and get a digest."""
+"""A longer string is cut, and a digest of the whole string is added."""
 
 LAST_FIELDS = ("node", "graph", "training_info", "functions")
 """Fields that are printed after all others, in this order."""
@@ -44,8 +44,8 @@ LAST_FIELDS = ("node", "graph", "training_info", "functions")
 def model_lines(model: ModelProto) -> Iterator[str]:
     """Yield the text of a model: each node, value, tensor and property is one line.
 
-    Long tensors are represented by their element type, shape and digest, which does not depend on the field
-    that holds the elements. Attributes are sorted by name. Unknown fields are omitted.
+    A long tensor is written as element type, shape and digest. The digest does not depend on the field that
+    holds the elements. Attributes are sorted by name. Unknown fields are omitted.
     """
     return _fields(model, "", ())
 
@@ -71,7 +71,7 @@ def _sorted_attributes(attributes: Iterable[AttributeProto]) -> list[AttributePr
 def _message(name: str, message: Message, indent: str) -> Iterator[str]:
     printed = PRINTED_FIELDS.get(type(message), ())
     if name == "attribute" and all(field.name in printed for field, _ in message.ListFields()):
-        return  # the line of the node contains all of it
+        return  # the line of the node contains the whole attribute
     if isinstance(message, ValueInfoProto) and _tensor_type(message.type):
         printed = (*printed, "type")
     text = _inline_text(message)
@@ -128,7 +128,7 @@ def _assignment(attribute: AttributeProto) -> str:
     fields = [(field.name, value) for field, value in attribute.ListFields() if field.name in TYPE_BY_FIELD]
     values = [_list(value) if hasattr(value, "extend") else _literal(value) for _, value in fields]
     types = [TYPE_BY_FIELD[field].number for field, _ in fields]
-    # a value shows its type, but an empty list has no value
+    # the field with the value implies the type; an empty list sets no field
     stated = "" if types == [attribute.type] else f":{type_name(attribute.type)}"
     if attribute.ref_attr_name:
         values.append(f"@{_name(attribute.ref_attr_name)}")
@@ -140,7 +140,7 @@ def _list(values: Iterable[object]) -> str:
     texts = ", ".join(map(_literal, elements[:MAX_ELEMENTS]))
     if len(elements) <= MAX_ELEMENTS:
         return f"[{texts}]"
-    # `repr` is fast for numbers; that of a tensor may contain a placeholder
+    # `repr` is fast for numbers; the `repr` of a tensor may show a placeholder instead of its data
     all_texts = ", ".join(map(_literal, elements)) if isinstance(elements[0], Message) else repr(elements)
     return f"[{texts}, ...] ({len(elements)} elements, {_digest(all_texts.encode())})"
 
@@ -167,7 +167,7 @@ def _elements_text(tensor: TensorProto) -> str:
 
 
 def _literal(value: object) -> str:
-    """Return a scalar or tensor as text of limited length; `...` for messages on separate lines."""
+    """Return the text of a scalar or tensor, of limited length; `...` for a message with separate lines."""
     if isinstance(value, Message):
         return _tensor(value) if isinstance(value, TensorProto) else "..."
     if isinstance(value, float):
@@ -208,14 +208,14 @@ PRINTED_FIELDS: Mapping[type[Message], tuple[str, ...]] = {
     OperatorSetIdProto: ("domain", "version"),
     StringStringEntryProto: ("key", "value"),
 }  # fmt: skip
-"""The fields that the line of a message contains; the others follow on separate lines."""
+"""Fields in the line of a message; its other fields follow on separate lines."""
 
 
 def model_of_text(text: str, opset: int, registry: Registry) -> ModelProto:
-    """Return the model of a text, see `read_text`.
+    """Parse a model, a graph, or nodes without a graph, see `read_text`.
 
-    A graph, and nodes alone, get `opset`, and the opsets of other domains that were released with it. The
-    inputs of nodes alone are the values that no node produces, and their outputs those that no node reads.
+    A graph or nodes get `opset`, and opsets of other domains from the same release. For nodes, the graph
+    inputs are the values that no node produces, and the graph outputs are the values that no node reads.
 
     Raises:
         InvalidModel: the text cannot be read.
@@ -237,7 +237,7 @@ def model_of_text(text: str, opset: int, registry: Registry) -> ModelProto:
 
 
 def _opset(domain: str, opset: int, registry: Registry) -> int:
-    """Return the opset of a domain that was released with an opset of ai.onnx."""
+    """Return the opset of a domain released with an opset of ai.onnx, else its newest opset, or 1."""
     release = registry.releases.first_release_with(DEFAULT_DOMAIN, opset)
     opsets = {**(release.opsets if release else {}), DEFAULT_DOMAIN: opset}
     if domain in opsets:
@@ -246,7 +246,7 @@ def _opset(domain: str, opset: int, registry: Registry) -> int:
 
 
 def _complete(graph: GraphProto, opsets: Mapping[str, int], registry: Registry) -> None:
-    """Name the graph, its inputs, its outputs and those of nodes without any."""
+    """Add the graph name, graph inputs and outputs, and output names for nodes without outputs."""
     graph.name = "nodes"
     names = {name for node in nested_nodes(graph) for name in (*node.input, *node.output)}
     numbered: dict[str, Iterator[str]] = {}

@@ -1,6 +1,6 @@
 """Reachable opsets: the lowest and highest opset that each node, and the whole model, can be converted to.
 
-Several models have a highest common one.
+`common_opset` finds the highest opset that several models reach.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,16 +27,16 @@ from opshift.registry.steps import Allow
 
 @dataclass(frozen=True)
 class NodeReach:
-    """Node that cannot be converted to every opset, with the range that it reaches without a gap."""
+    """Node that cannot be converted to every opset, and the range of opsets that it reaches without gaps."""
 
     place: str
     operator: str
     lowest: int
     highest: int
     below: str
-    """Reason why it cannot be converted below `lowest`; empty if that is the lowest opset of the domain."""
+    """Reason why the node cannot be converted below `lowest`; empty if `lowest` is opset 1."""
     above: str
-    """Reason why it cannot be converted above `highest`; empty if that is the newest opset."""
+    """Reason why the node cannot be converted above `highest`; empty if `highest` is the newest opset."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Reach:
     nodes: tuple[NodeReach, ...]
     """Nodes with limits, the most restrictive first."""
     limits: tuple[ReachLimit, ...] = ()
-    """The same limits by opset: older opsets, then newer ones, the nearest to that of the model first."""
+    """The same limits by opset: older opsets, then newer ones, each group in order of distance to `opset`."""
 
     def binding(self) -> tuple[NodeReach, ...]:
         """Return the nodes that limit the model, in either direction."""
@@ -90,7 +90,8 @@ def reach(
 ) -> Reach:
     """Return the opsets of a domain that a model can be converted to, by planning conversions.
 
-    Parameters and errors are those of `common_opset`, with `shapes` and `infer_shapes` of `convert_version`.
+    `domain`, `allow` and `registry` are as in `common_opset`; `shapes` and `infer_shapes` are as in
+    `convert_version`. Raises InvalidModel if the model is invalid, or does not import the domain.
     """
     registry = registry or default_registry()
     domain = canonical_domain(domain)
@@ -103,7 +104,7 @@ def reach(
     source, _ = with_declared_shapes(source, read_shapes(shapes), registry)
     newest = registry.newest_opset(domain)
     options = Options.of({domain: opset}, allow=allow, infer_shapes=infer_shapes, registry=registry)
-    source, _ = plan_model(source, options)  # the plans of conversions need not sort the nodes
+    source, _ = plan_model(source, options)  # sort the nodes once, not in each plan
     below, above = (
         _LimitSearch(source, domain, targets, options).limits()
         for targets in (range(opset - 1, 0, -1), range(opset + 1, newest + 1))
@@ -125,12 +126,13 @@ Limits = dict[str, tuple[int, Refusal]]
 class _LimitSearch:
     """Search for the limits of nodes in one direction.
 
-    A conversion takes all steps of those to nearer opsets, and is refused where they are. So opsets between
-    two at which the same nodes are refused need no plan. Nodes with a known limit are not planned again.
+    A conversion includes the steps to all nearer opsets, so a node that is refused at one opset is refused at
+    all farther opsets. If the same nodes are refused at two opsets, the opsets between need no plan. Nodes
+    with a known limit are not planned again.
     """
 
     def __init__(self, model: ModelProto, domain: str, targets: Sequence[int], options: Options) -> None:
-        """`targets` are opsets in the order of their distance."""
+        """`targets` are the opsets in one direction, the nearest first."""
         self._model = model
         self._domain = domain
         self._targets = targets
@@ -144,12 +146,12 @@ class _LimitSearch:
             far = min(near + step, len(self._targets) - 1)
             refused = self._refusals(far)
             self._bisect(near, far, refused)
-            # planning a refused node is slow, and should not be repeated
+            # planning a refused node is slow, so continue in small steps after a refusal
             near, step = far, 1 if refused else step * 2
         return self._found
 
     def _bisect(self, near: int, far: int, refused: Mapping[str, Refusal]) -> None:
-        """Find the limits of nodes that are refused at the target `far`, and not at `near`."""
+        """Find the limits of nodes that are refused at position `far` of the targets, but not at `near`."""
         if not refused:
             return
         if far - near == 1:
@@ -161,7 +163,7 @@ class _LimitSearch:
         self._bisect(middle, far, {place: each for place, each in refused.items() if place not in nearer})
 
     def _refusals(self, position: int) -> dict[str, Refusal]:
-        """Return the refusals of nodes without a known limit at a target by place."""
+        """Plan the target at a position; return the refusals of nodes without a known limit, by place."""
         target, skipped = Target({self._domain: self._targets[position]}), frozenset(self._found)
         plan = plan_with(self._model, replace(self._options, target=target, skipped=skipped))
         found: dict[str, Refusal] = {}
@@ -204,13 +206,13 @@ class NoCommonOpset(OpshiftError):
 
 @dataclass(frozen=True)
 class CommonOpset:
-    """Opsets that several models can share; as a target of `convert_version`, `highest` and the IR version.
+    """Opsets that several models can share; as a target of `convert_version`: `highest` and `ir_version`.
 
     Attributes:
         domain: domain of the opsets.
         lowest, highest: inclusive range of opsets that all models reach.
         reaches: reachable opsets of each model, in the order of the models.
-        reports: conversion of each model to `highest`; without changes if its opset is already `highest`.
+        reports: conversion of each model to `highest`, without changes if the model has this opset already.
     """
 
     domain: str
@@ -226,7 +228,7 @@ class CommonOpset:
 
     @property
     def ir_version(self) -> int:
-        """The IR version that all models can have after the conversion, as `onnx.compose` requires."""
+        """The newest IR version of the converted models: `onnx.compose` requires equal IR versions."""
         return max(after for _, after in (each.ir_version for each in self.reports))
 
 
@@ -236,7 +238,7 @@ def common_opset(
     """Return the highest opset of a domain that all models reach, with the conversion of each model.
 
     A model reaches an opset if it can be converted to that opset and to every opset in between. The result is
-    a target: `[convert_version(each, common) for each in models]` have the same opset and IR version.
+    a target: all of `[convert_version(each, common) for each in models]` have the same opset and IR version.
 
     Args:
         models: ModelProtos, their bytes, paths, or file objects.
@@ -245,8 +247,8 @@ def common_opset(
         registry: operator definitions; by default the project's own.
 
     Raises:
-        NoCommonOpset: no opset is reachable for all models; the error lists the limits of each model and
-            their reasons.
+        NoCommonOpset: no opset is reachable for all models; `reaches` of the error has the limits of each
+            model, with reasons.
         InvalidModel: a model is invalid, or does not import the domain.
         UsageError: the list of models is empty.
     """

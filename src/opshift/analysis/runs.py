@@ -38,13 +38,13 @@ class ConversionAttempt(FrozenRecord):
     """Conversion after which a runtime may run a model."""
 
     opsets: Mapping[str, int]
-    """Opsets to convert to, of the domains that change."""
+    """Target opsets, only of domains with a new opset."""
     ir_version: int | None
-    """IR version to convert to; `None` if the runtime accepts the one that results from the opsets."""
+    """Target IR version; `None` if the runtime accepts the IR version of the model with the target opsets."""
     added_nodes: int
     """Number of nodes that the conversion adds."""
     refusals: tuple[str, ...]
-    """Causes of nodes that cannot be converted."""
+    """Reasons why nodes cannot be converted, a summary for each cause."""
     support: ModelSupport | None
     """Nodes of the converted model that the runtime does not run, and notes; `None` after a refusal."""
 
@@ -65,7 +65,8 @@ class RuntimeResult(FrozenRecord):
     conversion: ConversionAttempt | None = None
     """The conversion to the nearest opset after which the runtime runs the model.
 
-    If none helps, that to the newest opset that the runtime supports, or `None` if that is the model's.
+    If no conversion helps: the conversion to the newest supported opset if the model imports a newer opset,
+    else `None`.
     """
 
     @property
@@ -89,7 +90,7 @@ class Runs(FrozenRecord):
     results: tuple[RuntimeResult, ...]
 
     def __bool__(self) -> bool:
-        """Return whether no runtime is known to refuse the unchanged model."""
+        """Return whether each runtime runs, or may run, the unchanged model."""
         return all(each.verdict in (RUNS, MAY_RUN) for each in self.results)
 
     def to_dict(self) -> dict[str, Json]:
@@ -115,7 +116,7 @@ def runs(
 
     Raises:
         InvalidModel: the model cannot be read.
-        UsageError: an argument does not name a runtime, or there is no data about it.
+        UsageError: `runtimes` contains an unknown name, or a runtime without data.
     """
     if runtimes is None:
         runtimes = runtime_files()
@@ -146,7 +147,7 @@ AboutRuntime = TypeVar("AboutRuntime", bound=NamedRuntime)
 def group_releases(
     results: Iterable[AboutRuntime], cells: Callable[[AboutRuntime], Cells]
 ) -> Iterator[tuple[str, Cells]]:
-    """Yield a name and cells for consecutive releases of a runtime with the same cells."""
+    """Merge consecutive releases with equal cells; yield names like `onnxruntime 1.20 to 1.22`, and cells."""
     rows = groupby(results, lambda each: (each.runtime.rpartition("-")[0], cells(each)))
     for (product, found), group in rows:
         first, *others = [each.runtime.removeprefix(f"{product}-") for each in group]
@@ -155,7 +156,7 @@ def group_releases(
 
 @contextmanager
 def _small(model: ModelLike) -> Iterator[ModelProto]:
-    """Yield a model with placeholders instead of large weights, because each conversion copies it."""
+    """Yield a model, with placeholders instead of large weights: each conversion copies the model."""
     if isinstance(model, str | os.PathLike) or is_readable(model):
         source = model
     else:
@@ -169,7 +170,7 @@ def _small(model: ModelLike) -> Iterator[ModelProto]:
 
 
 class _Candidate(NamedTuple):
-    """Converted model, `None` after refusals, their causes, and the number of nodes that are added."""
+    """Nodes of the converted model (`None` if refused), causes of refusals, and number of added nodes."""
 
     nodes: ModelNodes | None
     refusals: tuple[str, ...]
@@ -181,9 +182,9 @@ class _Search:
 
     Attributes:
         check: check of the runtime.
-        support: its answer to the unchanged model.
-        promising: opsets of all domains to try, by that of the default domain.
-        nearest: conversion that is part of the answer so far.
+        support: support for the unchanged model.
+        promising: targets to try (opsets of all domains), by opset of the default domain.
+        nearest: conversion to report so far.
     """
 
     nearest: ConversionAttempt | None = None
@@ -201,7 +202,7 @@ class _Search:
         """Prepare the search.
 
         `missing` are the operators that prevent the unchanged model from running, see `missing_operators`.
-        With `keeps_failure`, the first conversion is part of the answer even if it does not help.
+        With `keeps_failure`, the first conversion is reported even if it does not help.
         """
         self.runtime = runtime
         self.check = check
@@ -213,7 +214,7 @@ class _Search:
 
     @property
     def reports_failure(self) -> bool:
-        """Whether the next conversion is part of the answer even if it does not help."""
+        """Whether to report the next conversion even if it does not help."""
         return self._keeps_failure and self.nearest is None
 
     @property
@@ -223,11 +224,11 @@ class _Search:
 
     @property
     def result(self) -> RuntimeResult:
-        """Answer of the runtime."""
+        """Result for the runtime."""
         return RuntimeResult(self.runtime.name, self.runtime.evidence.kind, self.support, self.nearest)
 
     def add(self, attempt: ConversionAttempt) -> None:
-        """Add the conversion to the next opset."""
+        """Record the conversion to the next opset; the search ends if it succeeds."""
         if attempt.succeeds:
             self.nearest, self.promising = attempt, {}
             return
@@ -237,7 +238,7 @@ class _Search:
         self._failed.update((each.operator, *each.types.items()) for each in found)
 
     def fails_again(self, node: ModelNode, version: OperatorVersion | None) -> bool:
-        """Return whether a node will lack a kernel: the same operator version did not help earlier.
+        """Return whether a node will lack a kernel, because its operator version lacked one before.
 
         Args:
             node: node of the unchanged model.
@@ -257,7 +258,7 @@ def missing_operators(support: ModelSupport) -> set[object]:
 
 
 class _Candidates:
-    """Conversions of a model, which runtimes share."""
+    """Conversions of a model, shared by the searches of all runtimes."""
 
     def __init__(self, model: ModelProto, registry: Registry) -> None:
         model, self.nodes = ordered(model, registry)
@@ -277,7 +278,7 @@ class _Candidates:
         yield from (each.result for each in searches)
 
     def _nearest(self, opsets: Iterable[int]) -> list[int]:
-        """Return opsets of the default domain, the nearest to that of the model first, then the newest."""
+        """Sort opsets of the default domain by distance to the model's; at equal distance, newer first."""
         source = self._opsets.get(DEFAULT_DOMAIN, 0)
         return sorted(opsets, key=lambda each: (abs(each - source), -each))
 
@@ -304,7 +305,7 @@ class _Candidates:
                 each.add(self._attempt(each, opsets))
 
     def _fails_again(self, search: _Search, opsets: Mapping[str, int]) -> bool:
-        """Return whether a node will lack a kernel after a conversion, as after an earlier one."""
+        """Return whether a node will lack a kernel after this conversion, as after an earlier one."""
         nodes = [each.nodes[0] for each in self.nodes.groups.values()] if search.has_failed else ()
         return any(
             search.fails_again(
@@ -318,7 +319,7 @@ class _Candidates:
         return with_distinct_nodes(self._model, self._registry)
 
     def _attempt(self, search: _Search, opsets: Mapping[str, int]) -> ConversionAttempt:
-        # Most conversions help, and need no copy.
+        # Try the smaller copy only after a failure: most conversions help, and need no copy.
         if self._has_failed and not search.reports_failure and self._distinct is not None:
             attempt = self._attempt_with(self._distinct, search, opsets)
             if not attempt.succeeds:
@@ -355,9 +356,9 @@ class _Candidates:
     def _promising_opsets(
         self, runtime: Runtime, missing: Collection[object]
     ) -> Iterator[tuple[int, Mapping[str, int]]]:
-        """Yield opsets for which a runtime may implement all nodes, each with that of the default domain.
+        """Yield targets at which a runtime may implement all nodes, each with its default-domain opset.
 
-        If the opset of the model is too new, the newest one that the runtime supports is always among them.
+        If an opset of the model is too new, the target with the newest supported opsets is always included.
         """
         source = self._opsets
         newest_opsets = runtime.opsets
@@ -379,7 +380,7 @@ class _Candidates:
     def _may_run(
         self, node: ModelNode, opsets: Mapping[str, int], runtime: Runtime, missing: Collection[object]
     ) -> bool:
-        """Return whether a runtime may implement the nodes that a node becomes, without converting it."""
+        """Estimate, without a conversion, whether a runtime may implement the nodes that replace a node."""
         domain, op_type = node.domain, node.node.op_type
         known = {name: each for name, each in node.types if each}
         is_implemented = (f"{domain}.{op_type}", *known.items()) not in missing

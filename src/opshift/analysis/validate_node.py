@@ -20,13 +20,13 @@ def validate_node(
     *,
     registry: Registry | None = None,
 ) -> tuple[Finding, ...]:
-    """Return the rules of the specification that a node violates, see `opshift.check`.
+    """Return the violations of the specification by a node, see `opshift.check`.
 
     Args:
-        node: a NodeProto (the project's or `onnx`'s).
+        node: a NodeProto of opshift or `onnx`.
         opset: opset that the node is written for, in the form of `source` in `convert_node`.
-        inputs: facts about the values that the node reads, as in `convert_node`. Rules about facts that are
-            not given are not checked.
+        inputs: facts about the values that the node reads, as in `convert_node`. Rules that need
+            other facts are not checked.
         registry: operator definitions; by default the project's own.
 
     Raises:

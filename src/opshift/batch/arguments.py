@@ -1,4 +1,4 @@
-"""Arguments of `convert_many`: validated as those of `convert_version`, and as texts that workers receive."""
+"""Arguments of `convert_many`: validated like those of `convert_version`, and as text for workers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def settings_of(
     verify: bool,
     flags: Flags,
 ) -> Settings:
-    """Return the settings of a batch for arguments in the forms of `convert_version`, or raise its errors."""
+    """Return the arguments of `convert_many` as settings; raise the errors of `convert_version`."""
     names = names_on(flags)
     require_handling(external)
     plain, ir_version = split_target(target, ir_version)
@@ -95,7 +95,7 @@ def source_names(sources: PathsLike) -> list[str]:
     """Return the names of the sources of a batch.
 
     Raises:
-        UsageError: a name is that of standard input.
+        UsageError: a name is `-`, standard input.
     """
     names = [os.fspath(each) for each in _paths(sources)]
     if LIST in names:
@@ -105,7 +105,7 @@ def source_names(sources: PathsLike) -> list[str]:
 
 
 def number_of_jobs(jobs: int | None) -> int | None:
-    """Return a number of processes, or raise UsageError if it is not a whole number from 1."""
+    """Return the number of processes; raise UsageError unless it is a positive integer or `None`."""
     if jobs is None:
         return None
     if not isinstance(jobs, Integral) or isinstance(jobs, bool) or jobs < 1:
@@ -114,7 +114,7 @@ def number_of_jobs(jobs: int | None) -> int | None:
 
 
 def _kept(argument: Item) -> Item:
-    """Return an argument, and a tuple instead of an iterator."""
+    """Return an argument; an iterator becomes a tuple, which can be read several times."""
     return tuple(argument) if hasattr(argument, "__next__") else argument  # type: ignore[return-value, arg-type]
 
 
@@ -137,7 +137,7 @@ def _target_texts(target: PlainTarget | None) -> Iterable[str]:
 
 
 def _shape_texts(shapes: Iterable[tuple[str, Dims]]) -> tuple[str, ...]:
-    """Return shapes as texts, or raise UsageError for names that texts cannot contain."""
+    """Return shapes as on the command line; raise UsageError for names that this form cannot contain."""
     texts = []
     for name, dims in shapes:
         text = f"{name}={','.join('?' if each is None else str(each) for each in dims)}"

@@ -44,10 +44,10 @@ from opshift.stores.find_models import FoundModel, find_models
 from opshift.stores.locations import folder_location
 
 MODELS_BEFORE_START = 1_000
-"""Number of models whose files are checked before any is converted: their conflicts end the run."""
+"""Number of models to check for conflicting files before the first conversion; a conflict ends the run."""
 
 MAX_DATA_USERS = 100
-"""Maximum number of data files with other users that a task has if those of its model are unknown."""
+"""Maximum size of `Task.data_users` for a model in a store: its data files are found by the conversion."""
 
 
 def convert_many(
@@ -72,24 +72,24 @@ def convert_many(
     verify: bool = False,
     **flags: Unpack[Flags],
 ) -> Generator[ModelOutcome]:
-    """Convert models into a folder, and yield the outcome of each as it is done; failures are outcomes.
+    """Convert models into a folder, and yield the outcome of each when it is done, also of failed models.
 
-    A later call with the same ledger converts only what the ledger does not prove: that the source, the
-    options, the version of opshift and the output are the same, or that the same conversion was refused.
-    An iteration that ends early, also by a kill, can be continued in this way.
+    A later call with the same ledger skips a model if its source and output, the options and the version of
+    opshift are unchanged, or if the same conversion was refused. An iteration that ends early, even because
+    the process was killed, can be continued in this way.
 
     Args:
-        sources: files, folders and globs, or URLs of these; models keep their paths below the folder that is
-            named.
+        sources: files, folders and globs, or URLs of these; a model keeps its path below the named
+            folder.
         target: as for `convert_version`.
         out: the folder of the results, or its URL.
-        executor: runs the conversions: any executor of the interface of `concurrent.futures`, such as
+        executor: runs the conversions: any executor with the interface of `concurrent.futures`, such as
             `dask.distributed.Client.get_executor()`. Its workers need opshift, and the same paths.
         jobs: without an executor, the number of processes; 1 by default, which converts in this process.
-            Each process imports the script: more than one need a call below `if __name__ == "__main__":`.
-            For an executor, the number of chunks of models that it gets at a time.
+            Each process imports the script: for more than one, call below `if __name__ == "__main__":`.
+            With an executor, the maximum number of chunks of models that are submitted at a time.
         ledger: the file that records outcomes; `opshift-ledger.jsonl` in `out` by default. In a store, the
-            folder `opshift-ledger`, whose objects have the outcomes of about a second each.
+            folder `opshift-ledger`; each object in it has the outcomes of about a second.
         skip_existing: skip models whose output exists and is not in the ledger; by default they fail.
         allow: as for `convert_version`.
         ir_version: as for `convert_version`.
@@ -102,11 +102,12 @@ def convert_many(
         opsets: paths of definitions of private domains, as for `--opsets`.
         adapters: paths of Python files with adapters, as for `--adapters`.
         verify: run both models on the same inputs, and write nothing unless the outputs agree.
-        flags: all arguments of `convert_version` that are on or off, except `inplace`.
+        flags: the boolean arguments of `convert_version`, except `inplace`.
 
     Raises:
         UsageError: an argument is invalid, a source is missing, or two of the first models have the same
-            output; nothing was converted. Or another run uses the ledger, or no process of `jobs` starts.
+            output; nothing was converted. Or another run uses the ledger, or the processes of `jobs` do not
+            start.
         CannotWrite: the ledger cannot be written.
         OpshiftError: the executor does not accept tasks any more.
     """
@@ -146,7 +147,7 @@ class Batch(NamedTuple):
     skip_existing: bool = False
 
     def run(self, jobs: int | None = None, executor: Executor | None = None) -> Generator[ModelOutcome]:
-        """Yield the outcome of each model; errors about arguments are raised at once."""
+        """Return an iterator over the outcomes; errors in arguments are raised by the call itself."""
         digest = options_digest(self.settings)
         if not is_url(self.out) and os.path.lexists(self.out) and not os.path.isdir(self.out):
             raise UsageError("is not a folder", place=self.out, remedy="name a folder with --out")
@@ -166,7 +167,7 @@ class Batch(NamedTuple):
                 continue  # the result of an earlier run into a folder inside the source folder
             first_root = first_root or root
             is_remote = is_url(source) or is_url(self.out)
-            # claims do not have the data files of objects; those below one folder stay apart
+            # `Destinations` lacks the data files of objects; those of one source folder cannot collide
             model = _Model(
                 source,
                 os.path.join(self.out, relative.lstrip("/")),
@@ -236,16 +237,16 @@ class Batch(NamedTuple):
         users = {
             path: user
             for path, user in self._data_users(model, ledger)
-            # a conversion of this run replaces that output, and its data files were compared
+            # skip outputs of this run: they are replaced, and their data files were compared
             if not destinations.is_output(user) and (is_url(user) or os.path.lexists(user))
         }
         return Task(source, output, entry, data, may_copy_data, may_replace, skips, is_started, error, users)
 
     def _data_users(self, model: _Model, ledger: Ledger) -> Iterator[tuple[str, str]]:
-        """Yield data files of an output that other outputs of the ledger use, read from another source."""
+        """Yield data files that other outputs in the ledger have from another source, with these outputs."""
         if self.settings.external == "keep" or model.error is not None:
             return
-        if is_url(model.source):  # only the conversion reads the names of its data files
+        if is_url(model.source):  # the data files of an object are known only during its conversion
             folders = (folder_location(each) for each in (model.output, model.source))
             yield from islice(ledger.data_users_below(model.output, *folders), MAX_DATA_USERS)
             return
@@ -260,7 +261,8 @@ class Batch(NamedTuple):
 class _Model(NamedTuple):
     """Model of a batch, with its external data files.
 
-    The error is about its name, or about files that another model has, too.
+    `error` is set if the model cannot be found, its name is not valid for an output, or its files conflict
+    with other files of the batch; then `is_conflict` is set, too.
     """
 
     source: str
@@ -276,7 +278,7 @@ def _folder(location: str) -> str:
 
 
 def _data_of(source: str) -> tuple[str, ...]:
-    # reading a pipe would consume it; the driver would receive whole objects
+    # reading a pipe would consume it; objects are read by the workers only
     if not is_url(source) and os.path.isfile(source):
         with suppress(OpshiftError, OSError):  # reported by the conversion
             return tuple(external_locations(Path(source)))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from opshift.analysis.verification.result import Verification
 
 OPTIONS_KEY, SOURCE_KEY = "opshift-options", "opshift-source"
-"""Metadata of an object: the digest of the options, and that of the model that it was converted from."""
+"""Metadata keys of an object: for the digest of the options, and for the digest of the source model."""
 
 
 def convert_model(settings: Settings, digest: str, task: Task) -> ModelOutcome:
@@ -66,12 +66,12 @@ def failure(task: Task, error: OpshiftError, name: str = "") -> ModelOutcome:
 
 
 def _error_with_user(task: Task, error: OpshiftError) -> OpshiftError:
-    """Name the other output of the ledger that uses a data file, in the error that the file exists."""
+    """If another output in the ledger uses an existing data file, return an error that names this output."""
     place = str(error.place)
     user = task.data_users.get(full_name(place))
     if user is None or error.reason != data_exists(place).reason:
         return error
-    reason = f"contains weights of {user}, and other weights of the model would replace it"
+    reason = f"contains weights of {user}, which this conversion would replace"
     remedy = (
         "convert the models into separate folders; or replace the file with --force, and convert the other "
         "model again into another folder"
@@ -80,7 +80,7 @@ def _error_with_user(task: Task, error: OpshiftError) -> OpshiftError:
 
 
 def _known_outcome(settings: Settings, digest: str, task: Task) -> ModelOutcome | None:
-    """Return the outcome of an earlier run if it still holds, or that of an output that must remain."""
+    """Return the outcome if no conversion is needed: nothing changed, or the existing output is skipped."""
     if task.error is not None:
         raise task.error
     entry = task.entry
@@ -103,7 +103,7 @@ def _known_outcome(settings: Settings, digest: str, task: Task) -> ModelOutcome 
 
 
 def _adopted_outcome(settings: Settings, digest: str, task: Task) -> ModelOutcome | None:
-    """Return the outcome of an object that is up to date; a run was killed before it recorded that."""
+    """Return the outcome of an up-to-date object that a killed run wrote, but did not record."""
     found = metadata_of(task.output) if exists(task.output) else None
     if not found or found.get(OPTIONS_KEY) != digest:
         return None
@@ -128,9 +128,9 @@ def _adopted_outcome(settings: Settings, digest: str, task: Task) -> ModelOutcom
 
 
 def _is_proven(entry: Entry, task: Task) -> bool:
-    """Return whether an entry records the files of a task, and they are unchanged."""
+    """Return whether an entry records the files of a task, and these files are unchanged."""
     needed = {task.source, task.output} if entry.status in WRITTEN else {task.source}
-    # the ledger has names without credentials; those of data files are below them
+    # the ledger has names without credentials: use the real names of the model files
     names = {without_secrets(name): name for name in map(full_name, needed)}
     if not names.keys() <= entry.files.keys():
         return False
@@ -141,7 +141,7 @@ def _is_proven(entry: Entry, task: Task) -> bool:
 def _convert_or_refuse(settings: Settings, digest: str, task: Task) -> ModelOutcome:
     options = options_of(settings, digest)
     # before the conversion: if a file changes in the meantime, the next run sees another state
-    if not is_url(task.source):  # with the errors of the conversion of one model
+    if not is_url(task.source):  # missing data files raise the errors of `convert_file`
         require_files(dict.fromkeys(task.data, 0), Path(task.source).parent)
     states = states_of(with_data(task.source, task.data))
     try:
@@ -181,7 +181,7 @@ def _convert(
             raise InvalidModel(reason, place=task.source, remedy=remedy)
         copied = written.data if settings.external != "keep" or written.data != data else ()
         if copied and not task.may_copy_data:
-            reason = "has data files, and models of several folders are converted to one folder"
+            reason = "has external data files, and models of several folders are converted into one folder"
             remedy = "convert each folder separately, or keep the data files: --external keep"
             raise UsageError(reason, place=task.source, remedy=remedy)
         states = {**states_of(with_data(task.source, data)[1:]), **states}
@@ -214,9 +214,9 @@ def _convert(
 
 
 def _output_data(task: Task, written: tuple[str, ...], data: tuple[str, ...]) -> dict[str, str]:
-    """Return the data files of an output, with the files that they were read from.
+    """Return the source of each data file of an output.
 
-    The file of a model whose element types were converted has elements of all files of the source.
+    A conversion of element types writes one new data file; its source is the model file.
     """
     places = with_data(task.output, written)[1:]
     sources = [with_data(task.source, (name,))[1] if name in data else task.source for name in written]
@@ -224,7 +224,7 @@ def _output_data(task: Task, written: tuple[str, ...], data: tuple[str, ...]) ->
 
 
 def with_data(model: str, data: tuple[str, ...]) -> list[str]:
-    """Return the locations of a model and of its data files, which are relative to its folder."""
+    """Return the locations of a model and its data files; the names in `data` are relative to its folder."""
     if is_url(model):
         return [model, *(join(folder_location(model), each) for each in data)]
     return [model, *(os.path.join(os.path.dirname(model), each) for each in data)]
@@ -240,7 +240,7 @@ def verify_file(
 ) -> Verification:
     """Compare the outputs of the original and the converted model.
 
-    `data_file` is the temporary file with the external data of `converted`, if their elements are converted.
+    `data_file` is the temporary file with the external data of `converted`, if element types are converted.
     """
     from opshift.analysis.verification.verify import verify
 

@@ -4,4 +4,4 @@ from opshift.model.errors import UsageError
 
 
 class WorkersNotStarted(UsageError):
-    """No process started: the next ones would fail, too."""
+    """No worker process started; further processes would fail, too."""

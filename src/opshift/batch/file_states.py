@@ -15,7 +15,7 @@ from opshift.model.locations import is_url
 
 
 class FileState(NamedTuple):
-    """Digest of the content, and what the file system reports: equal reports spare reading the content."""
+    """Digest of the content, and metadata of the file: if `report` is unchanged, the content is not read."""
 
     digest: str
     report: str
@@ -26,7 +26,7 @@ FileStates = Mapping[str, FileState]
 
 
 def states_of(locations: Iterable[str]) -> dict[str, FileState]:
-    """Return the states of files; OSError if one cannot be read."""
+    """Return the states of files; raise OSError if a file cannot be read."""
     found = {}
     for location in map(full_name, locations):
         report = _report(location)
@@ -35,7 +35,7 @@ def states_of(locations: Iterable[str]) -> dict[str, FileState]:
 
 
 def full_name(location: str) -> str:
-    """Return a location that is the same in every working folder."""
+    """Return the absolute path of a local file, or a URL as it is."""
     return location if is_url(location) else os.path.abspath(location)
 
 
@@ -59,7 +59,7 @@ def _report(path: str) -> str:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return state
     found = os.stat(path)
-    # a program may set the time of a modification, but not that of the change of the inode
+    # a program can set the modification time, but not the time of the inode change (ctime)
     return f"{found.st_size}-{found.st_mtime_ns}-{found.st_ctime_ns}-{found.st_ino}"
 
 

@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
 
 SEGMENT_SECONDS = 1.0
-"""Time between two segments. A killed run loses the lines of this time; the next run finds the outputs."""
+"""Time between two segments. A killed run loses its last lines, but the next run recognizes the outputs."""
 
 MAX_SEGMENT = 16 << 20
-"""Bytes of lines after which a segment is written at once."""
+"""Size in bytes of the waiting lines at which a segment is written early."""
 
 SUFFIX = ".jsonl"
 
 
 class LedgerSegments:
-    """Ledger in the objects of a folder, each with the lines of about a second, in the order of their names.
+    """Ledger in a folder of a store; each object (segment) has the lines of about a second.
 
-    Two runs may use it at a time: both convert models, and the lines of either are valid.
+    Names give the order of the segments. Two runs may use one ledger at a time: the lines of both are valid.
 
     Raises:
         InvalidModel: the store cannot be read.
@@ -72,7 +72,7 @@ class LedgerSegments:
             yield from lines
 
     def append(self, lines: bytes) -> None:
-        """Write lines with the next segment."""
+        """Add lines to the next segment."""
         self._waiting.append(lines)
         self._size += len(lines)
         if time.monotonic() - self._written >= SEGMENT_SECONDS or self._size >= MAX_SEGMENT:
@@ -80,7 +80,7 @@ class LedgerSegments:
 
     def _write(self) -> None:
         if self._waiting:
-            # the time orders the segments of several runs, and the process keeps their names apart
+            # the time orders the segments of several runs, and the process id makes their names unique
             location = f"{self._folder}{time.time_ns():020}-{os.getpid()}{SUFFIX}"
             write_object(location, b"".join(self._waiting))
             self._segments.append(location)
@@ -89,7 +89,7 @@ class LedgerSegments:
         self._written = time.monotonic()
 
     def replace(self, lines: Iterable[bytes]) -> None:
-        """Replace the lines of all segments that were read and written."""
+        """Replace all segments that this run read or wrote with segments of these lines."""
         self._write()
         replaced, self._segments = self._segments, []
         for line in lines:
@@ -122,7 +122,7 @@ class LedgerFile:
     def _require_only_run(self) -> None:
         try:
             import fcntl
-        except ImportError:  # Windows: two runs do the same work twice
+        except ImportError:  # Windows: two runs may do the same work twice
             return
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -134,7 +134,7 @@ class LedgerFile:
             return
 
     def read(self) -> Iterator[bytes]:
-        """Yield the lines; a line that was cut off gets an end."""
+        """Yield the lines; append a line break to the file if its last line was cut off."""
         last = b"\n"
         with raising_cannot_write(self._path), open(self._file, "rb", closefd=False) as file:
             if file.peek(1)[:1] not in (b"", b"{"):
@@ -186,7 +186,7 @@ class Ledger:
         # on disk beyond a few megabytes, because there may be millions of models
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._index.execute("CREATE TABLE entries (output BLOB PRIMARY KEY, line BLOB)")
-        # all outputs that use a data file have it with the same digest
+        # all rows of a data file have the same digest: `_add` removes the others
         columns = "path BLOB, output BLOB, source BLOB, digest TEXT, PRIMARY KEY (path, output)"
         self._index.execute(f"CREATE TABLE data ({columns})")
         self._index.execute("CREATE INDEX data_of_outputs ON data (output)")
@@ -205,7 +205,7 @@ class Ledger:
             self._index.execute("INSERT OR REPLACE INTO entries VALUES (?, ?)", (key, line))
             self._index.execute("DELETE FROM data WHERE output = ?", (key,))
             for path, (source, digest) in entry.data.items():
-                # a file that was replaced is no longer that of the outputs that used it
+                # other digests are of replaced content: remove these rows
                 self._index.execute("DELETE FROM data WHERE path = ? AND digest != ?", (_key(path), digest))
                 row = (_key(path), key, _key(source), digest)
                 self._index.execute("INSERT INTO data VALUES (?, ?, ?, ?)", row)
@@ -218,15 +218,15 @@ class Ledger:
         return parsed[1] if parsed else None
 
     def data_users(self, output: str, path: str, source: str) -> Iterator[str]:
-        """Yield the other outputs that use a data file which was not read from `source`."""
+        """Yield the other outputs that use the data file `path`, unless it was read from `source`."""
         values = (_key(full_name(each)) for each in (path, output, source))
         query = "SELECT output FROM data WHERE path = ? AND output != ? AND source != ?"
         yield from (_name(found) for (found,) in self._index.execute(query, tuple(values)).fetchall())
 
     def data_users_below(self, output: str, folder: str, source: str) -> Iterator[tuple[str, str]]:
-        """Yield data files in a folder, with other outputs that did not read them from `source`.
+        """Yield pairs of a data file below `folder` and another output that did not copy it from `source`.
 
-        Only the conversion of an object reads the names of its data files.
+        `source` is a folder, too: the data files of an object are known only during its conversion.
         """
         below, read = (_key(f"{full_name(each).rstrip('/')}/") for each in (folder, source))
         query = (
@@ -237,7 +237,7 @@ class Ledger:
         yield from ((_name(path), _name(found)) for path, found in self._index.execute(query, values))
 
     def start(self, source: str, output: str) -> None:
-        """Record that an output that the ledger does not own may be written from here on.
+        """Record that this run may write an output that the ledger does not own yet.
 
         If the run is killed before it records the outcome, a later run may replace the output.
         """
@@ -245,7 +245,7 @@ class Ledger:
         self._write([{**names, "status": STARTED, "options": "", "owns_output": True}])
 
     def add(self, outcomes: Iterable[tuple[Task, ModelOutcome]], options: str) -> None:
-        """Append the lines of outcomes, unless the ledger has them."""
+        """Append a line for each outcome that the ledger does not have."""
         self._write(
             _record(task, outcome, options) | {"data": self._data(outcome)}
             for task, outcome in outcomes
@@ -272,7 +272,7 @@ class Ledger:
         try:
             (count,) = self._index.execute("SELECT COUNT(*) FROM entries").fetchone()
             if is_complete and self._lines != count:
-                with suppress(CannotWrite):  # the ledger is valid with them
+                with suppress(CannotWrite):  # replaced lines are harmless
                     self._file.replace(
                         line for (line,) in self._index.execute("SELECT line FROM entries ORDER BY rowid")
                     )
@@ -297,7 +297,7 @@ def _name(key: bytes) -> str:
 
 def _record(task: Task, outcome: ModelOutcome, options: str) -> dict[str, object]:
     error = outcome.error
-    is_lost = error is not None and error.error == WORKER_LOST  # it may have written the output
+    is_lost = error is not None and error.error == WORKER_LOST  # the worker may have written the output
     was_owned = task.entry is not None and task.entry.owns_output
     return {
         "source": full_name(outcome.source),

@@ -1,4 +1,4 @@
-"""Digest of the options of a batch: a later run with another one converts all models again."""
+"""Digest of the options of a batch: a later run with another digest converts all models again."""
 
 import json
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from opshift.registry.installed import DEFINITIONS, installed_entry_points
 
 
 def options_digest(settings: Settings) -> str:
-    """Return a digest of what decides about a result: options, definitions, adapters and plugins."""
+    """Return a digest of everything that affects a result: options, the files that they name, and plugins."""
     target = settings.read().target
     code = (*settings.opsets, *settings.adapters, *map(Path, settings.references), *settings.custom_ops)
     inputs = (*filter(None, [settings.inputs]), *(path for _, path in settings.input_files))

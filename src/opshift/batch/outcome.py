@@ -23,10 +23,10 @@ Status = Literal["converted", "unchanged", "skipped", "refused", "failed"]
 
 
 STARTED = "started"
-"""Status of a model while it is converted."""
+"""Status in the ledger while a model is converted."""
 
 WRITTEN: tuple[Status, ...] = ("converted", "unchanged")
-"""Outcomes with a new output."""
+"""Statuses of outcomes that wrote an output."""
 
 
 class ModelError(FrozenRecord):
@@ -75,7 +75,7 @@ class ModelOutcome(FrozenRecord):
         files: digests of all files that were read and written.
         seconds: time of the conversion.
         from_ledger: whether an earlier run had this outcome, and this run did nothing.
-        output_data: data files of the output, each with the file that it was read from.
+        output_data: the source file of each data file of the output.
     """
 
     source: str
@@ -106,7 +106,7 @@ class ModelOutcome(FrozenRecord):
 
     @property
     def is_ok(self) -> bool:
-        """Whether the output exists and is the result of the conversion, or an existing output remained."""
+        """Whether the output was written, is up to date, or existed and was skipped."""
         return self.error is None
 
     def as_dict(self) -> dict[str, object]:
@@ -163,15 +163,15 @@ class Task(NamedTuple):
 
     Attributes:
         source, output: locations.
-        entry: what the ledger knows about the output.
+        entry: the entry of the output in the ledger, if any.
         data: external data files of the model, relative to its folder.
         may_copy_data: whether no other model can have different data files with the same destination.
         may_replace: whether the output may be replaced, if it exists.
-        skips_existing: whether a model with an output that must not be replaced is skipped.
+        skips_existing: whether to skip the model, instead of failing, if its output must not be replaced.
         is_started: whether the ledger has an entry that the conversion was started.
-        error: an error about its name, or about files that another model has, too.
-        data_users: data files of the output that other outputs of the ledger use with another content, with
-            one of these outputs.
+        error: an error about the name of the model, or about files that conflict with other models.
+        data_users: data files of the output that another output in the ledger has from another source; the
+            values are these other outputs.
     """
 
     source: str

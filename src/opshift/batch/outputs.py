@@ -1,4 +1,4 @@
-"""Outputs of a batch: files below a folder, or objects in a store; no two sources have one destination."""
+"""Outputs of a batch: files below a folder, or objects in a store. Two models cannot have the same output."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def require_no_link(path: str) -> None:
 def foreign_objects(out: str, ledger: Ledger) -> Container[str]:
     """Return the objects below a URL that the ledger does not own.
 
-    A listing has a thousand objects, and spares a request for each of them.
+    One request lists a thousand objects; without the listing, each object would need a request.
     """
     if not is_url(out) or not exists(out):
         return ()
@@ -57,7 +57,7 @@ def foreign_objects(out: str, ledger: Ledger) -> Container[str]:
 
 
 def remove_unfinished(output: str) -> None:
-    """Remove what killed processes left of an output, which no process may write at the moment."""
+    """Remove unfinished uploads or temporary files of killed processes; the output must not be in use."""
     if is_url(output):
         abort_uploads(output)
     else:
@@ -65,18 +65,18 @@ def remove_unfinished(output: str) -> None:
 
 
 class _Transfer(NamedTuple):
-    """File that a model is read from, and the file that it becomes, if any; both without symbolic links."""
+    """Input file and the output file that it becomes, or an empty text; symbolic links are resolved."""
 
     source: str
     destination: str
 
 
 class Destinations:
-    """Files that the models of a run are read from and written to, in a temporary database."""
+    """Input and output files of a run, in a temporary database."""
 
     def __init__(self) -> None:
         self._files = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        # `source` is the file that becomes the file `path`, and `model` the model that it belongs to
+        # for an output: `source` is the input file that becomes `path`, and `model` the input model
         columns = "role TEXT, path BLOB, source BLOB, model BLOB, PRIMARY KEY (role, path)"
         self._files.execute(f"CREATE TABLE files ({columns})")
 
@@ -85,12 +85,12 @@ class Destinations:
 
         Args:
             source: the model file.
-            output: the file that it becomes.
+            output: the converted model file.
             data: its external data files, relative to its folder.
-            external: the handling of these files.
+            external: the handling of external data files.
 
         Raises:
-            UsageError: a destination is that of another source, or is also an input.
+            UsageError: another source has the same destination, or a destination is also an input.
         """
         transfers = [
             _Transfer(*map(self._one_spelling, each)) for each in _transfers(source, output, data, external)
@@ -99,7 +99,7 @@ class Destinations:
             raise UsageError("is the input file", place=output, remedy="name another folder with --out")
         for position, (read, written) in enumerate(transfers):
             first = self._first("output", written, read, source) if written else None
-            # models may share data files, but not their own files
+            # models may share a data file, but not a model file
             if first and (position == 0 or first[0] != read):
                 reason = f"{first[1]} and {source} write different files to this path"
                 if position == 0:
@@ -111,15 +111,15 @@ class Destinations:
                 found = self._get(role, path)
                 if found and found[0] != read:
                     reader = source if role == "output" else found[1]
-                    reason, remedy = f"is also an input file, of {reader}", "name another folder with --out"
+                    reason, remedy = f"is also an input file of {reader}", "name another folder with --out"
                     raise UsageError(reason, place=path, remedy=remedy)
 
     def is_output(self, path: str) -> bool:
-        """Return whether a file is the destination of a model or a data file so far."""
+        """Return whether a recorded model or data file will be written to `path`."""
         return self._get("output", without_links(path)) is not None
 
     def _first(self, role: str, path: str, source: str, model: str) -> tuple[str, str] | None:
-        """Record a file unless it is known; return the source and the model that it was recorded with."""
+        """Record a file and return `None`; if it is already recorded, return its source and model instead."""
         # bytes, because a path may have characters that are not Unicode
         row = (role, *(each.encode(errors="surrogatepass") for each in (path, source, model)))
         if self._files.execute("INSERT OR IGNORE INTO files VALUES (?, ?, ?, ?)", row).rowcount:
@@ -134,7 +134,7 @@ class Destinations:
         return found and (found[0].decode(errors="surrogatepass"), found[1].decode(errors="surrogatepass"))
 
     def _one_spelling(self, path: str) -> str:
-        """Return the first spelling of a path among those that a file system takes for one path."""
+        """Return the first recorded spelling of a path, if the file system ignores the case of names."""
         if is_url(path):
             return path
         first = self._first("spelling", normalize("NFC", path).casefold(), path, "")
@@ -154,7 +154,7 @@ def _transfers(
     yield _Transfer(without_links(source), without_links(output))
     if is_url(source) or is_url(output):
         return  # the data files of objects are compared when they are written
-    # locations are relative to the paths as given, also where these are symbolic links
+    # external data is relative to the folder of the given path, even if this path is a symbolic link
     folder, target = (os.path.realpath(os.path.dirname(each)) for each in (source, output))
     is_written = external != "keep" and folder != target
     for location in data:

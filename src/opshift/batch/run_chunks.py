@@ -29,11 +29,11 @@ CHUNKS_IN_FLIGHT = 32
 
 
 WORKER_LOST = "WorkerLost"
-"""Name of the error of a task that is lost."""
+"""Name of the error of a `LostTask`."""
 
 
 class LostTask(str):
-    """Result of a task that ended its worker each time: the reason."""
+    """Result of a task that ended its worker when it ran alone: the reason."""
 
 
 Done = list[tuple[Task, Result | LostTask]]
@@ -48,16 +48,16 @@ def run_chunks(
     executor: Executor | None = None,
     on_error: Callable[[Sequence[Task], BaseException], None] = lambda *_: None,
 ) -> Generator[Done[Task, Result]]:
-    """Yield tasks with their results, as chunks of them are done; tasks are read as workers need them.
+    """Yield tasks with their results, chunk by chunk; tasks are iterated as workers need them.
 
-    Tasks of a chunk that ended its worker run again, one by one: a task loses only itself.
+    Tasks of a chunk that ended its worker run again, one by one, so that only one of them is lost.
 
     Args:
         function: it must be importable by workers, and must not raise errors.
         tasks: arguments of the function.
-        jobs: number of chunks that run at a time, in processes of this function without an executor; 1 runs
-            the tasks in this process.
-        executor: runs the chunks. Retries and limits are its own.
+        jobs: number of chunks that run at a time; without an executor, the number of processes to start. 1
+            and `None` run the tasks in this process.
+        executor: runs the chunks, with its own retries and limits.
         on_error: called with the tasks of a chunk that failed as a whole, and the error.
 
     Raises:
@@ -117,7 +117,7 @@ def _submit_until(
     function: Callable[[Task], Result],
     chunks: _Chunks[Task],
 ) -> Exception | None:
-    """Submit chunks until `most` are running; return the error that ended it early, if any."""
+    """Submit chunks until `most` are running; return the error that prevented a submission, if any."""
     try:
         while len(running) < most and (chunk := chunks.take()):
             running[_submit(executor, function, chunk)] = chunk
@@ -131,13 +131,13 @@ def _submit(
 ) -> Future[tuple[list[Result], float]]:
     try:
         return executor.submit(_run_chunk, function, chunk)
-    except RuntimeError as error:  # BrokenExecutor, or after its shutdown
+    except RuntimeError as error:  # the executor is broken or shut down
         reason = f"the executor accepts no more work: {error}"
         raise OpshiftError(reason, remedy="continue with a new executor, or with jobs=2") from error
 
 
 def _run_chunk(function: Callable[[Task], Result], chunk: Sequence[Task]) -> tuple[list[Result], float]:
-    """Return the results of the first tasks, at least one, and the seconds that they took."""
+    """Run tasks until `CHUNK_SECONDS` have passed; return their results and the seconds that they took."""
     start, seconds, results = time.perf_counter(), 0.0, list[Result]()
     for task in chunk:
         results.append(function(task))
@@ -165,14 +165,14 @@ class _Chunks(Generic[Task]):
         return [*chunk, *islice(self._tasks, self._count - count)]
 
     def finish(self, chunk: Sequence[Task], results: Sequence[Result], seconds: float) -> Done[Task, Result]:
-        """Return the finished tasks of a chunk with their results, and keep the others."""
+        """Return the finished tasks of a chunk with their results, and keep the others for later chunks."""
         self._returned += chunk[len(results) :]
         expected = len(results) * CHUNK_SECONDS / max(seconds, CHUNK_SECONDS / MAX_TASKS)
         self._count = max(1, min(round(expected), 2 * self._count, MAX_TASKS))
         return list(zip(chunk, results, strict=False))
 
     def lose(self, chunk: Sequence[Task], problem: BaseException) -> Done[Task, Result]:
-        """Return the task of a chunk as lost, or keep several as separate chunks."""
+        """Return the task of a failed chunk as lost; if it has several, keep each for a chunk of its own."""
         if len(chunk) == 1:
             return [(chunk[0], LostTask(problem))]
         self._alone += chunk

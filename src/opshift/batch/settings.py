@@ -37,9 +37,9 @@ class Settings(NamedTuple):
     custom_ops: tuple[Path, ...] = ()
 
     def read(self) -> Options:
-        """Return the options of a conversion in place, and run adapters and references.
+        """Return the validated options of a conversion in place; run files with adapters and references.
 
-        Raises the errors of `convert_version` about options, and those of definitions and of executed files.
+        Raises the errors of `convert_version` for invalid options, and errors of definitions and files.
         """
         from opshift.converter.options import Options
 
@@ -58,7 +58,7 @@ class Settings(NamedTuple):
         )
 
     def load_definitions(self) -> Registry:
-        """Run adapters, and return the registry with the definitions."""
+        """Run adapter files, and return the registry with the definitions in `opsets`."""
         from opshift.registry.registry import load_registry
 
         if self.adapters:
@@ -77,7 +77,7 @@ class Settings(NamedTuple):
                 load_references(each)
 
 
-@share_results  # for all models of a process; the digest distinguishes changed files
+@share_results  # all models of a process share the options; a changed file changes the digest
 def options_of(settings: Settings, digest: str) -> Options:
     """Return the options of a conversion."""
     return settings.read()

@@ -26,7 +26,7 @@ class WorkerLost(Exception):
     """The process of a worker ended before its task was done.
 
     Attributes:
-        process: the number of the process.
+        process: the process id.
         exit_code: its exit code, negative for a signal.
     """
 
@@ -41,7 +41,7 @@ class WorkerLost(Exception):
 
 
 class WorkerProcesses(Executor):
-    """Executor that starts a process for each task that runs at a time, and replaces processes that end.
+    """Executor with one process per concurrent task; it replaces processes that end.
 
     `ProcessPoolExecutor` breaks with the first process that ends, and its processes outlive a killed parent.
     The function must be importable, and must not raise errors.
@@ -113,7 +113,7 @@ class _Worker:
         context = get_context("spawn")
         self._connection, other = context.Pipe()
         self.process = context.Process(target=_work, args=(other,), daemon=True)
-        # A process whose parent ends before it has sent the first data would print a traceback.
+        # If a signal ended this process during the start, the new process would print a traceback.
         with signals_deferred(), _interrupts_blocked():
             self.process.start()
         other.close()  # so that the end of the process closes the connection
@@ -161,7 +161,7 @@ def _interrupts_blocked() -> Iterator[None]:
     if sys.platform == "win32":
         yield
         return
-    resource_tracker.ensure_running()  # a process needs it, and starting it unblocks the signal
+    resource_tracker.ensure_running()  # new processes would start it, and its start unblocks the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -170,10 +170,10 @@ def _interrupts_blocked() -> Iterator[None]:
 
 
 def _work(connection: Connection[object, Callable[[], object]]) -> None:
-    # Ctrl+C reaches all processes of a terminal; the first process then ends the workers
+    # Ctrl+C reaches all processes of a terminal; the parent process then ends the workers
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     exit_on_signals()
-    with suppress(EOFError, OSError):  # the first process ended
+    with suppress(EOFError, OSError):  # the parent process ended
         connection.send(None)  # the main module was imported without an error
         while True:
             connection.send(connection.recv()())

@@ -143,7 +143,7 @@ DATA, SCHEMA = "data/operators.json", "data/schema.json"
 
 
 def data_files(registry: Registry, package: str) -> dict[str, str]:
-    """Return the content of both files by path; `package` is the version of opshift."""
+    """Return the content of `DATA` and `SCHEMA` by path; `package` is the version of opshift."""
     data = json.dumps(registry_data(registry, package), separators=(",", ":"), allow_nan=False)
     return {DATA: f"{data}\n", SCHEMA: f"{json.dumps(data_schema(), indent=1)}\n"}
 
@@ -175,7 +175,7 @@ def registry_data(registry: Registry, package: str) -> Mapping[str, Json]:
 def version_data(entry: HistoryEntry) -> Mapping[str, Json]:
     """Return the definition of an operator version, its conversions, and the changes from the previous one.
 
-    It is also the JSON copy of the page of the version.
+    The site also publishes it as the JSON copy of the version's page.
     """
     changes = classify(entry.before, entry.version) if entry.before else ()
     return {

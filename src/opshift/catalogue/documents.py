@@ -24,10 +24,10 @@ STATEMENT: Final = re.compile(rf"{NODE}(?:\s*-->(?:\|([^|]*)\|)?\s*{NODE})?")
 
 
 def read_flowchart(text: str) -> list[Box]:
-    """Return the boxes of a flowchart of nodes and lines, in the order in which it mentions them.
+    """Return the boxes of a Mermaid flowchart of nodes and lines, in the order of their first mention.
 
     Raises:
-        ValueError: the chart has a statement that is neither.
+        ValueError: the chart is not from top to bottom, or has another statement than a node or a line.
     """
     boxes: dict[str, Box] = {}
     head, *statements = filter(None, map(str.strip, text.splitlines()))
@@ -87,7 +87,7 @@ class Section(NamedTuple):
 
 
 class DocumentPage:
-    """Page in Markdown; HTML in it is escaped."""
+    """Page of `docs` in Markdown; HTML in the Markdown is escaped."""
 
     def __init__(self, name: str, text: str, names: frozenset[str], versions: Mapping[str, str]) -> None:
         self.name = name
@@ -108,12 +108,12 @@ class DocumentPage:
                 token.children = [
                     each for child in token.children for each in self._with_links(child, versions)
                 ]
-            if token.attrs.pop("style", None):  # of numbers in tables; the policy of the pages forbids styles
+            if token.attrs.pop("style", None):  # alignment of numbers in tables; pages forbid inline styles
                 token.attrSet("class", "number")
 
     @property
     def summary(self) -> str:
-        """The first sentence up to a colon or semicolon, in which links are text."""
+        """The first sentence, cut at a colon or semicolon, with the text of links in place of the links."""
         text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", self.sections[0].text)
         return re.split(r"[.:;](?:\s|$)", text)[0] + "."
 
@@ -196,7 +196,7 @@ class DocumentPage:
 
 
 def heading_anchor(title: str) -> str:
-    """Return the anchor of a heading, as on GitHub, where the same links work."""
+    """Return the anchor that GitHub gives a heading, so that links work on GitHub, too."""
     return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
 
 
@@ -208,7 +208,7 @@ def read_documents(versions: Mapping[str, str], folder: Path = DOCS) -> list[Doc
 
 
 def by_task(pages: Sequence[DocumentPage]) -> Iterator[tuple[str, list[DocumentPage]]]:
-    """Yield the pages of each task; those that `TASKS` does not name are at the end."""
+    """Yield the pages of each task, then the pages that `TASKS` does not name."""
     by_name = {each.name: each for each in pages}
     for title, names in TASKS.items():
         yield title, [by_name.pop(name) for name in names if name in by_name]

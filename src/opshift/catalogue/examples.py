@@ -43,7 +43,7 @@ SESSIONS: Final = {
 """Imports and expression of a session that computes outputs, by the names of the packages."""
 
 NUMPY: Final = {"float": "np.float32", "double": "np.float64", "string": "object", "bool": "bool"}
-"""Types of NumPy with a different name in the text of a model."""
+"""NumPy types of the element types that have another name in NumPy."""
 
 EVIDENT_TYPE: Final = re.compile(r': (?:ints?(?= = \[?-?\d)|strings?(?= = \[?")|float(?= = -?\d+[.e]))')
 """Type of an attribute in the text of a node that a parser would infer from its value."""
@@ -53,7 +53,7 @@ INPUT: Final = r"(seq\()?(\w+)(?:\[[^]]*\])?\)? "
 
 
 class Example(NamedTuple):
-    """A model of one node in the text format of ONNX, with its inputs and outputs."""
+    """Model of a single node in the text format of ONNX, with the values of its inputs and outputs."""
 
     model: str
     inputs: Mapping[str, Any]
@@ -86,7 +86,7 @@ class Example(NamedTuple):
 
     @property
     def rows(self) -> list[tuple[str, str, bool]]:
-        """The name of each input and output, its numbers with a line for each row, and if it is an output."""
+        """The name and the text of the numbers of each input and output, and whether it is an output."""
         return [
             (name, array_text(value), is_output)
             for is_output, values in ((False, self.inputs), (True, self.outputs))
@@ -107,7 +107,7 @@ def example_of(operator: Operator | OperatorVersion) -> Example | None:
 
 
 def array_text(value: Any, indent: int = 0) -> str:
-    """Return nested lists with a line for each row."""
+    """Format nested lists as text, with a line for each row."""
     if not isinstance(value, list) or not any(isinstance(each, list) for each in value):
         return _numbers(value)
     rows = [array_text(each, indent + 1) for each in value]
@@ -127,7 +127,7 @@ def _numbers(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return an array, or a list of them, as nested lists, with 4 significant digits and 5 decimals."""
+    """Return an array or a list of arrays as nested lists, rounded to 5 decimals and 4 significant digits."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, list | tuple):

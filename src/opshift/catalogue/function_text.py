@@ -46,7 +46,7 @@ class FunctionText(NamedTuple):
 
 
 def function_text(version: OperatorVersion, registry: Registry) -> FunctionText:
-    """Return the body of a function; if it depends on the node, that of an example node."""
+    """Return the function body of an operator; if it depends on the node, the body for an example node."""
     if version.body is not None:
         return FunctionText("", "\n".join(_function(version.function_body())))
     for note, node, types in _example_nodes(version, registry):
@@ -61,7 +61,7 @@ def function_text(version: OperatorVersion, registry: Registry) -> FunctionText:
 def _example_nodes(
     version: OperatorVersion, registry: Registry
 ) -> Iterator[tuple[str, NodeProto, Sequence[InputFacts | None]]]:
-    """Yield nodes with types of their inputs, and a note: without attributes, and that of the example."""
+    """Yield a note, a node and its input types: for a node without attributes, and for the example."""
     inputs, outputs = (
         [each for each in formals if each.option == "single"] for formals in (version.inputs, version.outputs)
     )

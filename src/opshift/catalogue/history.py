@@ -56,7 +56,7 @@ class HistoryEntry:
     leaving: StepSummary | None = None
     """Conversion to the opset that removes the operator."""
     arriving: StepSummary | None = None
-    """Conversion of the first version to an opset without the operator, if the definition declares one."""
+    """Conversion of the first version to the previous opset, if the definition declares `before`."""
 
     def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
@@ -155,7 +155,7 @@ def _changed_types(old: OperatorVersion, new: OperatorVersion) -> str:
 
 
 def _without_containers(types: Iterable[str]) -> list[str]:
-    """Return types without sequences and optional values of those that are also tensors."""
+    """Omit sequence and optional types if their element type also occurs as a tensor type."""
     elements = {each: re.sub(r"^.*\(|\)+$", "", each) for each in types}
     tensors = {element for each, element in elements.items() if each == f"tensor({element})"}
     return [

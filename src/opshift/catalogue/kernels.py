@@ -44,7 +44,7 @@ _LABELS = {
 
 
 class VersionKernels(NamedTuple):
-    """Operator version with its kernels, or whether it has a function body that the runtime uses."""
+    """Operator version with its kernels in a runtime; `expanded`: it uses the function body instead."""
 
     operator: str
     kernels: tuple[Kernel, ...]
@@ -61,7 +61,7 @@ class VersionKernels(NamedTuple):
 
     @property
     def cells(self) -> Iterator[str]:
-        """The types of each kernel, or what happens without one."""
+        """The types of each kernel, or a text that says that there is none."""
         for each in self.kernels:
             yield kernel_types(each)
         if not self.kernels:
@@ -79,7 +79,7 @@ def kernel_types(kernel: Kernel) -> str:
 
 
 def versions_without_kernel(runtime: Runtime, registry: Registry) -> Iterator[VersionKernels]:
-    """Yield the versions without a kernel of the operators at the newest opsets of a runtime."""
+    """Yield the operator versions without a kernel in the newest opsets that a runtime supports."""
     for domain, opset in runtime.opsets.items():
         for name in registry.names(domain):
             version = registry.known_at(name, opset, domain)
@@ -89,7 +89,7 @@ def versions_without_kernel(runtime: Runtime, registry: Registry) -> Iterator[Ve
 
 
 class RuntimeCell(NamedTuple):
-    """Support of an operator version: the types of each kernel, those without one, and restrictions."""
+    """Support of an operator version: the types of each kernel, types without a kernel, and restrictions."""
 
     state: State
     kernels: tuple[str, ...]
@@ -97,7 +97,7 @@ class RuntimeCell(NamedTuple):
     """Types of the version that no kernel accepts, by type variable."""
     notes: tuple[str, ...]
     accepted: tuple[int, int] = (0, 0)
-    """Number of types of the first incomplete type variable with a kernel, and of all its types."""
+    """Number of types with a kernel, and of all types, of the first type variable in `lacking`."""
 
     @property
     def label(self) -> str:
@@ -161,7 +161,7 @@ class RuntimeRow(NamedTuple):
 
 
 def runtime_rows(operator: Operator, runtimes: Mapping[str, Sequence[Runtime]]) -> Iterator[RuntimeRow]:
-    """Yield the support of the versions of an operator, newest releases first; `runtimes` by their name."""
+    """Yield the support of an operator's versions, newest releases first; `runtimes`: releases by name."""
     for releases in runtimes.values():
         pairs = [
             (each, tuple(RuntimeCell.of(version, each) for version in operator.versions)) for each in releases
@@ -189,20 +189,20 @@ class OperatorSupport(NamedTuple):
 
 
 def operator_support(runtime: Runtime, registry: Registry) -> Iterator[OperatorSupport]:
-    """Yield the support of each operator with a kernel, or in the newest opsets of a runtime."""
+    """Yield the support of each operator that has a kernel, or is in the newest opsets of a runtime."""
     for domain in registry.domains():
         opset = runtime.opsets.get(domain)
         for operator in registry.operators(domain):
             kernels = runtime.operators.get(f"{domain}.{operator.name}", ())
             version = operator.at(opset) if opset else None
-            if version is None and kernels:  # of versions that the opset removed
+            if version is None and kernels:  # kernels for older opsets, which have the operator
                 version = operator.versions[-1]
             if version and (kernels or not version.deprecated):
                 yield OperatorSupport(version, RuntimeCell.of(version, runtime), kernels)
 
 
 class OpsetShare(NamedTuple):
-    """Share of the operators of an opset that a runtime runs; `None` if it does not support the opset."""
+    """Number of operators of an opset that a runtime supports, and number of all its operators."""
 
     opset: int
     supported: int
@@ -210,7 +210,7 @@ class OpsetShare(NamedTuple):
 
     @property
     def percent(self) -> int:
-        """Rounded down: 100 means all."""
+        """Percentage of supported operators, rounded down: 100 means all."""
         return 100 * self.supported // self.total
 
     @property
@@ -220,7 +220,7 @@ class OpsetShare(NamedTuple):
 
 
 def opset_shares(runtime: Runtime, domain: str, registry: Registry) -> list[OpsetShare | None]:
-    """Return the share of each opset of a domain."""
+    """Return the share of each opset of a domain; `None` for opsets that the runtime does not support."""
     supported = {
         version: RuntimeCell.of(version, runtime).supported
         for operator in registry.operators(domain)

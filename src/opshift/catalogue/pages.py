@@ -35,7 +35,7 @@ Runtimes = Mapping[str, Sequence[Runtime]]
 """Releases of each runtime, oldest first."""
 
 OPERATORS, ALL_OPSETS = ("Operators", f"{paths.HOME}#operators"), ("Opsets", paths.OPSETS)
-"""Links to the pages above others."""
+"""Titles and paths of the parent pages of operators and of opsets."""
 
 ABOUT = (
     "opshift converts ONNX models up and down between opsets. It knows every version of every operator, and "
@@ -67,7 +67,7 @@ def index_page(renderer: Renderer, operators: OperatorViews, opsets: OpsetViews,
 
 
 def _category_order(category: tuple[str, Sequence[OperatorView]]) -> tuple[bool, bool, str]:
-    """Return a sort key: first categories of ai.onnx, last those with all operators of a domain."""
+    """Return a sort key: first categories of ai.onnx, last categories that are a whole domain."""
     title, (first, *_) = category
     domain = first.operator.domain
     return title == domain, domain != DEFAULT_DOMAIN, title
@@ -185,7 +185,7 @@ def _trail(version: OperatorVersion) -> Links:
 
 
 def opset_pages(renderer: Renderer, opsets: OpsetViews) -> Pages:
-    """Yield the list of opsets, the page of each, and the changes between all opsets of the first domain."""
+    """Yield the list of opsets, a page for each, and the changes between the opsets of the main domain."""
     yield from renderer.page(
         "opsets.html",
         paths.OPSETS,
@@ -211,14 +211,14 @@ def opset_pages(renderer: Renderer, opsets: OpsetViews) -> Pages:
 
 
 def _main_opsets(opsets: OpsetViews) -> Sequence[OpsetView]:
-    """Return the opsets of ai.onnx; those of the first domain in a site without it."""
+    """Return the opsets of ai.onnx, or of the first domain if the site has no ai.onnx."""
     return opsets.get(DEFAULT_DOMAIN) or next(iter(opsets.values()))
 
 
 def _changes_by_class(
     changed: Sequence[VersionView],
 ) -> list[tuple[ChangeClass, list[tuple[str, list[VersionView]]]]]:
-    """Return changed versions by their class, most severe first, and those with the same change together."""
+    """Group changed versions by class, most severe first, and in each class by the text of the change."""
     found: dict[ChangeClass, dict[str, list[VersionView]]] = {}
     for each in changed:
         assert each.change_class
@@ -345,7 +345,7 @@ def document_pages(renderer: Renderer, documents: Sequence[DocumentPage]) -> Pag
 def missing_page(renderer: Renderer, url: str) -> Pages:
     """Yield the page that hosts show for addresses without a page; its links are absolute.
 
-    `url` is the address of the site; by default, it is the root of its host.
+    `url` is the address of the site; if it is empty, the site is at the root of its host.
     """
     base = urlsplit(url).path.rstrip("/")
     return renderer.page(

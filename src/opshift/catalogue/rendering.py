@@ -19,10 +19,10 @@ from opshift.model.plain_data import json_values
 from opshift.registry.runtimes.runtime import versions_text
 
 SKIPPED: Final = frozenset({"footer", "nav", "svg", "figure", "form", "summary"})
-"""Elements without a copy: they navigate, or draw what the page also states as text."""
+"""Elements that Markdown copies omit: they navigate, or draw facts that the page also has as text."""
 
 VOID: Final = frozenset({"meta", "link", "input", "br"})
-"""Elements without an end."""
+"""Elements without an end tag."""
 
 PREFIXES: Final = {"h1": "# ", "h2": "## ", "h3": "### ", "p": "", "li": "* ", "dt": "* ", "dd": ": "}
 
@@ -34,7 +34,7 @@ class _MarkdownWriter(HTMLParser):
         self._skipped = 0
         self._text = ""
         self._code = ""
-        """The element that contains code: `code` or `pre`."""
+        """The open element `code` or `pre`; empty outside of code."""
         self._links: list[tuple[int, str]] = []
         """Start of the text of each open link, and its target."""
         self._rows: list[list[str]] = []

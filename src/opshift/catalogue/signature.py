@@ -29,7 +29,7 @@ def replacement_text(event: str, details: Deprecation) -> str:
 
 
 def option_text(parameter: Parameter) -> str:
-    """Return the number of values of a parameter; empty for exactly one."""
+    """Describe the number of values of a parameter, such as `optional`; empty for exactly one value."""
     if parameter.option != "variadic":
         return "" if parameter.option == "single" else parameter.option
     kind = "" if parameter.homogeneous else ", of any types"

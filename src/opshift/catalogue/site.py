@@ -39,7 +39,7 @@ from opshift.registry.runtimes.runtime import Runtime
 from opshift.registry.steps import Allow
 
 MAX_WORDS = 60
-"""Maximum number of words of a section; longer ones would make the index large."""
+"""Maximum number of words of a section, which limits the size of the index."""
 
 
 ALLOWED: Final[Mapping[Allow, str]] = {
@@ -65,7 +65,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 """Commands with a sentence for each."""
 
 MIN_SHARE: Final = 0.75
-"""Share of runtimes that support the default target."""
+"""Minimum share of runtimes that support the default target opset."""
 
 SAMPLE: Final = """\
 <ir_version: 8, opset_import: ["" : 17]>
@@ -111,7 +111,7 @@ def _operators(views: Iterable[OperatorView]) -> Iterator[SearchEntry]:
         kinds = {kind for each in view.versions for kind in chain(*each.version.type_constraints.values())}
         operator = view.operator
         path = operator_path(operator.domain, operator.name)
-        # search.js leads to the page of the version whose number is in the query
+        # search.js opens the page of a version if the query has its number
         numbers = [str(each.version.since_version) for each in view.versions]
         words = " ".join((_words([*names, *texts, *sorted(kinds)]), *numbers))
         yield SearchEntry(operator.name, operator.domain, path, words)
@@ -142,7 +142,7 @@ def _messages() -> Iterator[SearchEntry]:
 
 
 def _words(texts: Sequence[str], most: int | None = None) -> str:
-    """Return the different words of some texts, in lower case; short ones have little meaning."""
+    """Return the distinct words of texts in lower case; words of up to 3 letters are omitted as noise."""
     found = (word.lower() for text in texts for word in re.findall(r"\w[\w.]*\w", text) if len(word) > 3)
     return " ".join(list(dict.fromkeys(found))[:most])
 
@@ -257,15 +257,15 @@ def _llms(views: Iterable[OperatorView]) -> str:
 
 
 def _common_opset() -> int:
-    """Return the newest opset of ai.onnx that most runtimes support in their newest release."""
+    """Return the newest opset of ai.onnx that `MIN_SHARE` of the runtimes support, by newest releases."""
     newest = {name.rpartition("-")[0]: name for name in runtime_files()}  # the newest release is the last
     opsets = sorted(get_runtime(name).opsets.get(DEFAULT_DOMAIN, 0) for name in newest.values())
     return opsets[int((1 - MIN_SHARE) * len(opsets))]
 
 
 def converter_page(renderer: Renderer, digest: str) -> Pages:
-    """Yield the page and its copy; `digest` is the digest of the files that the page loads."""
-    registry = default_registry()  # that of the page, also if the site has further domains
+    """Yield the page that converts models, and its copy; `digest` is that of the files that it loads."""
+    registry = default_registry()  # the page has no definitions of further domains of the site
     opsets = range(registry.newest_opset(), 0, -1)
     targets = {"Opset of ai.onnx": [(f"opset {each}", str(each)) for each in opsets]}
     for product, releases in registry.releases.products.items():

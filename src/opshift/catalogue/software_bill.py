@@ -32,7 +32,7 @@ def installed_component(distribution: str) -> Component:
     named = [*(found.get_all("License-Expression") or ()), *(found.get_all("License") or ())]
     classifiers = (each for each in found.get_all("Classifier") or () if each.startswith(CLASSIFIER))
     named += (each.removeprefix(CLASSIFIER) for each in classifiers)
-    licence = next((each for each in named if len(each) < 80), "unknown")  # some have the whole text
+    licence = next((each for each in named if len(each) < 80), "unknown")  # some have the text of the licence
     version = found["Version"]
     return component(distribution, version, licence, f"pkg:pypi/{distribution}@{quote(version)}")
 

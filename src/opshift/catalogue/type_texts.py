@@ -18,7 +18,7 @@ MAX_PLAIN_TYPES = 4
 
 
 def format_types(types: Iterable[str]) -> str:
-    """Join types; those of one kind share its brackets, as in `tensor(double, float), seq(tensor(float))`."""
+    """Join types; types of one kind share brackets, as in `tensor(double, float), seq(tensor(float))`."""
     kinds: dict[tuple[str, str], list[str]] = {}
     for text in sorted(types):
         match = _WRAPPED.fullmatch(text)

@@ -45,7 +45,7 @@ class Result(NamedTuple):
 
     nodes: int = 0
     operators: str = ""
-    """Operators of the nodes with their numbers; empty if the node does not change."""
+    """Operators of the resulting nodes, with their counts; empty if the node does not change."""
     reason: str = ""
 
 
@@ -98,7 +98,7 @@ SHORT_RULES: Final[Mapping[str, str]] = {
     "stated": "The attribute `shape` is the shape of the output.",
     "window": "The output has one dimension, of the size that the first input states.",
 }
-"""Texts about rules of one expression, which have no documentation of their own."""
+"""Descriptions of shape rules that are lambdas, which have no docstring."""
 
 
 class ChangeLine(NamedTuple):
@@ -120,7 +120,7 @@ class ChangeGroup(NamedTuple):
 
 
 class ConversionRow(NamedTuple):
-    """Conversion of nodes from one version to another; `target` is empty for other operators."""
+    """Conversion of nodes from one version to another; `target` is `None` if the opset lacks the operator."""
 
     source: OperatorVersion
     target: OperatorVersion | None
@@ -136,7 +136,7 @@ class TypeRow(NamedTuple):
 
 
 class TypeVariable(NamedTuple):
-    """Type variable of a version: its types, each with whether it is new, and those that were removed."""
+    """Type variable of a version: its types, each with a flag that it is new, and the removed types."""
 
     name: str
     description: str
@@ -214,7 +214,7 @@ class VersionView:
 
     @property
     def shape_rule(self) -> str:
-        """First line about the inference of the output shapes, or the name of the rule."""
+        """First line of the description of the shape rule, or its name."""
         rule = SHAPE_RULES.get(self.version.shape)  # a private rule may not be installed
         text = SHORT_RULES.get(self.version.shape) or (rule and rule.__doc__) or ""
         return text.partition("\n")[0] or f"The rule `{self.version.shape}`."
@@ -252,12 +252,12 @@ class VersionView:
 
     @cached_property
     def function(self) -> FunctionText | None:
-        """The function body; `None` for other operators."""
+        """The function body; `None` if the operator is not a function."""
         return function_text(self.version, self.operator.registry) if self.version.has_function else None
 
     @property
     def drawing(self) -> str:
-        """SVG of the function body, or that of an example node; empty if it is too large to draw."""
+        """SVG of the function body, or of the body for an example node; empty if it is too large to draw."""
         example = self.function.function if self.function else None
         boxes = function_boxes(example) if example else body_boxes(self.version)
         return svg(boxes, "Drawing of the function body")
@@ -296,7 +296,7 @@ class OperatorView:
 
     @property
     def types(self) -> Sequence[TypeRow]:
-        """Types in the constraints of each version."""
+        """Rows of all types: whether the type constraints of each version allow the type."""
         found = [
             frozenset(map(short_type, chain.from_iterable(each.version.type_constraints.values())))
             for each in self.versions
@@ -313,7 +313,7 @@ class OperatorView:
 
     @property
     def example(self) -> Example | None:
-        """A model of one node with numbers."""
+        """The example of the operator, a model of a single node; `None` if there is none."""
         return example_of(self.operator)
 
     @property
@@ -339,7 +339,7 @@ def comparison_groups(changes: Iterable[ClassifiedChange]) -> list[ChangeGroup]:
 
 
 def _sides(kind: str, old: object, new: object) -> tuple[str, str]:
-    """Return the texts of both sides of a change; only types that differ are listed."""
+    """Return texts for the old and the new value of a change; of types, list only the differences."""
     if isinstance(old, frozenset) and isinstance(new, frozenset):
         removed, added = (", ".join(sorted(map(short_type, each))) for each in (old - new, new - old))
         return removed and f"no longer {removed}", added and f"also {added}"
@@ -390,7 +390,7 @@ class OpsetView:
     changed: Sequence[VersionView]
     """Later versions of operators."""
     removed: Sequence[VersionView]
-    """Last versions of operators that the opset lacks."""
+    """Last versions of operators that the opset removes."""
 
     def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""

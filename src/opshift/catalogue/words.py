@@ -43,7 +43,7 @@ CHANGE_SUBJECTS: Final[Mapping[str, str]] = {
     "shape": "rule for shapes",
     "output type source": "source of the type",
 }
-"""Names of kinds of changes that differ from those of `Change.kind`."""
+"""Nouns for kinds of changes, in place of the words of `Change.kind`."""
 
 
 def change_subject(kind: str) -> str:
@@ -72,7 +72,7 @@ OTHER: Final = "Other operators"
 
 @cache
 def _folders() -> Mapping[str, str]:
-    """Return the folder of each operator: that of its definition in ONNX, or else that of its adapters."""
+    """Return a folder for each operator: of its definition in ONNX's repository, or else of its adapters."""
     # opshift.adapters.ops.<folder>, and a module for each operator if the folder has many
     of_adapters = {
         f"{key.domain}.{key.op_type}": function.__module__.split(".")[3]
@@ -82,7 +82,7 @@ def _folders() -> Mapping[str, str]:
 
 
 def category_of(operator: Operator) -> str:
-    """Return the title of the category; each domain that is not ONNX's is one category."""
+    """Return the title of an operator's category; every domain that is not ONNX's is a single category."""
     if operator.domain.partition(".preview")[0] not in (DEFAULT_DOMAIN, "ai.onnx.ml"):
         return operator.domain
     folder = _folders().get(f"{operator.domain}.{operator.name}")

@@ -1,1 +1,1 @@
-"""The rules of ONNX's IR specification, checked over one model."""
+"""Check models against the rules of ONNX's IR specification and the definitions of operators."""

@@ -37,11 +37,11 @@ from opshift.model.operator_ids import called_function, canonical_domain
 from opshift.registry.registry import Registry, default_registry
 
 NEWEST_FIELD = "configuration"
-"""Most recent field of ModelProto; in a class without it, newer parts of a model are unknown fields."""
+"""Newest field of ModelProto: a class of an older `onnx` without it keeps newer parts as unknown fields."""
 
 
 UNREADABLE_RULES = frozenset(("graph.depth", "model.text"))
-"""Rules that a model must keep before the search for IR features can read all of it."""
+"""Rules whose violations prevent the search for IR features, because it cannot read the whole model."""
 
 
 @reading_onnx_ir
@@ -55,9 +55,9 @@ def check(
     of sparse tensors, strings, the unused bits of 6-bit types, and external data with a checksum.
 
     Args:
-        model: a ModelProto (the project's or `onnx`'s), a serialized one, a path, or a file object. It is not
-            modified.
-        registry: the operator definitions; the project's own by default.
+        model: a ModelProto of opshift or `onnx`, a serialized model, a path, or a file object. The model is
+            not modified.
+        registry: the operator definitions; by default, `default_registry()`.
         folder: the folder of the model's external data; for a path, by default the folder of the file.
             Without a folder, external data files are not checked.
 
@@ -76,7 +76,7 @@ def check(
         walk.check(ModelSource(str(error.place) or "model", error.reason, error.remedy))
         return tuple(walk.findings)
     if not hasattr(proto, NEWEST_FIELD):
-        # The rules access fields that message classes of an older `onnx` lack: parse with the project's own.
+        # Rules read fields that the classes of an older `onnx` lack: parse again with opshift's classes.
         proto = read_bytes(proto.SerializeToString())
     data_folder = Path(folder) if folder is not None else folder_of(model)
     try:
@@ -94,7 +94,7 @@ def check(
 
 
 def _is_text(message: Any) -> bool:
-    """Return whether all string fields of a message, and of those in it, are UTF-8 text."""
+    """Return whether all string fields of a message and of its nested messages are UTF-8 text."""
     for field, value in message.ListFields():
         for each in value if hasattr(value, "extend") else (value,):
             if hasattr(each, "ListFields"):
@@ -113,7 +113,7 @@ def require_legal(model: Any, registry: Registry | None = None, when: str = "") 
 
 
 class Walk:
-    """Check of one model: findings of a graph follow those of its contents, and the model's are last."""
+    """Check of one model. Findings of a graph follow those of its nodes and values; the model's are last."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
@@ -131,7 +131,7 @@ class Walk:
             self.check(NewerFeatures(model))
 
     def _check_functions(self, model: CheckedModel) -> None:
-        """Check functions in the order of calls, which determine their facts; keep the order of findings."""
+        """Check callers before called functions, to know their inputs; order findings as in the model."""
         start, parts = len(self.findings), dict[int, list[Finding]]()
         for position in model.function_order:
             first = len(self.findings)
@@ -144,7 +144,7 @@ class Walk:
         self.findings[start:] = [found for position in sorted(parts) for found in parts[position]]
 
     def check(self, target: CheckTarget, kind: type | None = None) -> bool:
-        """Apply the rules for `kind`, by default the class of an object; return whether no error is found."""
+        """Apply the rules for `kind`, by default the class of `target`; return whether no error is found."""
         is_valid = True
         for rule in rules_for(kind or target.__class__):
             for problem in rule.check(target):
@@ -153,7 +153,7 @@ class Walk:
         return is_valid
 
     def _check_cached(self, target: CheckedCall | CheckedAttribute | TypedNode, model: CheckedModel) -> bool:
-        """Check an object unless one with its cache key broke no rule: each problem has its own finding."""
+        """Check an object, unless one with the same cache key broke no rule; return whether it is valid."""
         key = target.cache_key
         if key in model.passed_keys:
             return True
@@ -164,7 +164,7 @@ class Walk:
         return is_valid
 
     def _check_shapes(self, shaped: ShapedNode, model: CheckedModel) -> None:
-        """Check the shapes of a node unless a node with its cache key broke no rule."""
+        """Check the shapes of a node, unless a node with the same cache key broke no rule."""
         key = shaped.cache_key
         if key in model.passed_keys:
             return
@@ -210,7 +210,7 @@ class Walk:
                 container.mark_invalid()
             for attribute in proto.attribute:
                 self._check_attribute(CheckedAttribute(attribute, node))
-            # After the checks and the subgraphs: none of them may see the node's own outputs.
+            # After the checks of the node and its subgraphs, which must not see the node's own outputs.
             _pass_node(container, node)
             if proto.device_configurations:
                 self.check(DevicePlacement(proto, container))
@@ -240,7 +240,7 @@ class Walk:
     def _check_tensor(self, tensor: CheckedTensor) -> None:
         self.check(tensor)
         located = ExternalTensor if tensor.proto.data_location == EXTERNAL else InternalTensor
-        # the size of `raw_data` is known without reading it
+        # rules only need the size of `raw_data`, which is known without loading it
         proto = tensor.proto if raw_size(tensor.proto) is not None else with_payload(tensor.proto)
         self.check(located(proto, tensor.owner, tensor.role, tensor.model))
 
@@ -252,7 +252,7 @@ class Walk:
 
 
 def _count_undefined(node: CheckedNode) -> None:
-    """Count a node of an operator without a definition; other rules report further unresolved nodes."""
+    """Count the node if its operator has no definition; other rules report other unresolved nodes."""
     domain = canonical_domain(node.proto.domain)
     if node.function is None and node.error is None and domain in node.container.opsets:
         registry, opset = node.container.model.registry, node.container.opsets[domain]
@@ -261,7 +261,7 @@ def _count_undefined(node: CheckedNode) -> None:
 
 
 def _pass_node(container: CheckedContainer, node: CheckedNode) -> None:
-    """Record that a node is passed: its outputs are visible to the following nodes."""
+    """Make the outputs of a node visible to the following nodes, and record its inputs and its call."""
     container.read_names.update(node.inputs)
     container.scope.defined_names.update(node.outputs)
     if node.function is not None:

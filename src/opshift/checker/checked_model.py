@@ -1,4 +1,4 @@
-"""The model, as rules receive it."""
+"""View of a model for rules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from opshift.registry.registry import Registry
 
 
 class ModelSource(NamedTuple):
-    """Model that could not be read, or only in part."""
+    """Model that cannot be read, or has strings that are not UTF-8."""
 
     location: str
     error: str = ""
@@ -35,14 +35,14 @@ class CheckedModel:
 
     Attributes:
         functions: its functions by key; the first function with a key wins.
-        call_sites: the calls of each function in the containers that are walked so far.
+        call_sites: the calls of each function in the graphs and functions that are checked so far.
         certain_calls: the functions with a call that is not in a branch of an If.
         folder: the folder of its external data, if known.
         graph_names: the names of its graphs; complete after all graphs are walked.
-        digests: the SHA1 digests of its data files, of those with a checksum.
+        digests: cached SHA1 digests of external data files, for tensors with a checksum.
         undefined_operators: the number of nodes of each operator without a definition, by domain, in the
-            containers that are walked so far.
-        passed_keys: cache keys of nodes, attributes and typed nodes that break no rule.
+            graphs and functions that are checked so far.
+        passed_keys: cache keys of nodes and attributes that break no rule.
     """
 
     location = "model"
@@ -83,7 +83,7 @@ class CheckedModel:
 
     @cached_property
     def function_table(self) -> FunctionTable | None:
-        """The functions for inference; `None` if calls have no certain meaning."""
+        """The functions for inference; `None` if calls form a cycle, or names or imports are ambiguous."""
         if self.call_cycle:
             return None
         try:
@@ -96,7 +96,7 @@ class CheckedModel:
 
     @cached_property
     def function_order(self) -> Sequence[int]:
-        """The positions of the functions, those of callers first if inference is possible."""
+        """The positions of the functions; callers precede called functions if inference is possible."""
         if self.function_table is None:
             return range(len(self.proto.functions))
         positions = {function_id(function): index for index, function in enumerate(self.proto.functions)}
@@ -124,7 +124,7 @@ class CheckedModel:
 
     @cached_property
     def attribute_types(self) -> Mapping[LocalFunction, Mapping[str, int]]:
-        """The types of the attributes of each function: that of the default, or of the first reference."""
+        """The attribute types of each function: the type of the default, or of the first reference."""
         found: dict[LocalFunction, dict[str, int]] = {}
         for key, function in self.functions.items():
             types = found[key] = {each.name: each.type for each in function.attribute_proto}
@@ -136,7 +136,7 @@ class CheckedModel:
 
     @cached_property
     def required_inputs(self) -> Set[tuple[LocalFunction, str]]:
-        """The inputs of functions that nodes of the body require, directly or through calls.
+        """The function inputs that nodes of the body require, directly or through calls.
 
         Nodes of subgraphs do not count: they may not run if the input is omitted.
         """

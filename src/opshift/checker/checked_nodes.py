@@ -39,19 +39,19 @@ class CheckedNode:
 
     @property
     def location(self) -> str:
-        """The graph or function, and the node in it."""
+        """The place of the node in the model, for findings."""
         labelled = node_label(self.proto.name, self.proto.op_type, self.outputs)
         return f"{self.container.location}, node {labelled}"
 
 
 class CheckedCall(CheckedNode):
-    """A node without the names of its values: nodes with the same cache key have the same problems."""
+    """A node for rules that ignore names of values: nodes with the same cache key have the same problems."""
 
     __slots__ = ()
 
     @property
     def cache_key(self) -> Hashable:
-        """Cache key: the properties that its rules read."""
+        """Cache key: the properties that rules for this class read."""
         proto = self.proto
         return (
             self.container.imports,
@@ -81,13 +81,13 @@ class CheckedAttribute:
 
     @property
     def cache_key(self) -> Hashable:
-        """Cache key: the properties that its rules read; `None` if a key would be large or costly."""
+        """Cache key: the properties that rules for this class read; `None` if it would be large or costly."""
         proto, operator = self.proto, self.node.operator
         if not self.is_plain or proto.ref_attr_name or proto.doc_string or "strings" in self.fields:
             return None
         declared = operator.attributes.get(proto.name) if operator else None
         value = None
-        # Rules read values of strings, numbers of types, and attributes with a restricted set of values.
+        # Rules read only strings, element type numbers such as `to` of Cast, and restricted values.
         is_read = declared is not None and restricts_values(declared)
         is_read = is_read or (operator is not None and proto.name in operator.type_codes)
         if "s" in self.fields or (self.fields and is_read):
@@ -100,12 +100,12 @@ class CheckedAttribute:
 
     @property
     def is_plain(self) -> bool:
-        """Whether its value consists of numbers or strings, not of messages, or it has no value."""
+        """Whether the attribute has numbers or strings and no messages, or no value."""
         return not self.fields or (len(self.fields) == 1 and TYPE_BY_FIELD[self.fields[0]].is_plain)
 
     @property
     def location(self) -> str:
-        """The node, and the attribute in it."""
+        """The place of the attribute in the model, for findings."""
         return f"{self.node.location}, attribute {self.proto.name!r}"
 
 
@@ -118,7 +118,7 @@ class CheckedValue(NamedTuple):
 
     @property
     def location(self) -> str:
-        """The graph or function, and the value in it."""
+        """The place of the value in the model, for findings."""
         return f"{self.container.location}, {self.role} {self.proto.name!r}"
 
 
@@ -132,7 +132,7 @@ class CheckedSparseTensor(NamedTuple):
 
     @property
     def location(self) -> str:
-        """The location of the owner, and the tensor in it."""
+        """The place of the tensor in the model, for findings."""
         return f"{self.owner.location}, {self.role}{_quoted(self.proto.values.name)}"
 
 
@@ -146,12 +146,12 @@ class CheckedTensor(NamedTuple):
 
     @property
     def location(self) -> str:
-        """The location of the owner, and the tensor in it."""
+        """The place of the tensor in the model, for findings."""
         return f"{self.owner.location}, {self.role}{_quoted(self.proto.name)}"
 
     @property
     def kind(self) -> ElementType | None:
-        """Its element type, if it is valid."""
+        """The element type; `None` if `data_type` is invalid."""
         return BY_NUMBER.get(self.proto.data_type)
 
 
@@ -189,7 +189,7 @@ class CheckedTraining(NamedTuple):
 
     @property
     def location(self) -> str:
-        """The entry of `training_info`."""
+        """The place in the model, for findings, such as `training_info[0]`."""
         return f"training_info[{self.position}]"
 
 

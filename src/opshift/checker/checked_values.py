@@ -1,4 +1,4 @@
-"""Rules for features and element types that a model's IR version does not have."""
+"""Views of a model's newer IR features, and of the types and shapes of nodes, for rules."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
@@ -54,7 +54,7 @@ class ShapedNode:
 
     @property
     def location(self) -> str:
-        """The graph or function, and the node in it."""
+        """The place of the node in the model, for findings."""
         return self.node.location
 
     @cached_property
@@ -73,11 +73,11 @@ class ShapedNode:
 
     @property
     def cache_key(self) -> Hashable:
-        """Cache key: the properties that all its rules read; `None` if they may read more than these."""
+        """Cache key: the properties that rules for this class read; `None` if rules may read others, too."""
         if self.shape_key is None:
             return None
         if self.operator.axes:
-            # The rule for axes also reads axes that are inputs, and ranks of inputs without a known shape.
+            # The rule for axes also reads constant `axes` inputs, and ranks of inputs without a known shape.
             is_attribute = not self.operator.attributes.keys().isdisjoint(("axis", "axes"))
             is_known = None not in self.context.inputs
             if not (is_attribute and is_known):
@@ -101,12 +101,12 @@ class TypedNode:
 
     @property
     def location(self) -> str:
-        """The graph or function, and the node in it."""
+        """The place of the node in the model, for findings."""
         return self.node.location
 
     @property
     def cache_key(self) -> Hashable:
-        """Cache key: operator and types; `None` if the rules read more than these."""
+        """Cache key: operator and types; `None` if rules for this class may read other properties, too."""
         # The rules for heterogeneous outputs and type attributes also read subgraphs and attributes.
         if not all(output.homogeneous and not output.type_attributes for output in self.operator.outputs):
             return None
@@ -126,7 +126,7 @@ def _bind(
 ) -> Iterator[BoundValue]:
     last = len(formals) - 1
     for position, (name, value_type) in enumerate(zip(names, types, strict=True)):
-        # A release may have more parameters than the definition.
+        # An onnxruntime release may accept more inputs or outputs than the definition.
         is_bound = position <= last or (last >= 0 and formals[last].option == "variadic")
         if value_type is not None and is_bound:
             # Only the last parameter can be variadic; it is bound to all remaining values.

@@ -1,4 +1,4 @@
-"""Graphs and functions, as rules receive them."""
+"""Views of graphs and functions for rules."""
 
 from __future__ import annotations
 
@@ -48,11 +48,12 @@ class CheckedContainer:
         imports: its opset imports as part of cache keys.
         is_top: whether it is the main graph or a training graph, not an attribute of a node.
         scope: its values; `defined_names` has the outputs of the nodes before the current one.
-        may_not_run: whether it belongs to a branch of an If, which may be for inputs of other shapes.
+        may_not_run: whether it is in a branch of an If, which may be for inputs of other shapes, or in a
+            function without a call outside of such branches.
         key: the identity of the function, also for graphs nested in one; `None` outside functions.
         read_names: the names that its nodes and nested graphs read.
-        is_invalid: whether a node before the current one, here, in a nested or in an enclosing graph,
-            breaks a rule.
+        is_invalid: whether types and shapes are unreliable: an earlier node of this container, a nested or an
+            enclosing graph breaks a rule, or `model.function_table` is `None`.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class CheckedContainer:
         self.may_not_run: bool = is_branch or (parent is not None and parent.may_not_run)
         self.read_names: set[str] = set()
         self.is_invalid: bool = parent.is_invalid if parent else model.function_table is None
-        # Nested graphs have the opset imports of the outermost one, so that they can share its cache.
+        # Nested graphs share the cache of the outermost container, because they have its opset imports.
         self._resolved: dict[LocalFunction, NodeDefinition] = {} if parent is None else parent._resolved
 
     def with_enclosing(self) -> Iterator[CheckedContainer]:
@@ -160,7 +161,7 @@ class CheckedGraph(CheckedContainer):
 
     @cached_property
     def declared_types(self) -> Mapping[str, TypeProto]:
-        """The declared TypeProto of each input, output and `value_info` entry; an input's wins."""
+        """The declared TypeProto of each value; inputs override outputs, which override `value_info`."""
         values = (*self.proto.value_info, *self.proto.output, *self.proto.input)
         return {value.name: value.type for value in values}
 

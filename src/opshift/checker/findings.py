@@ -36,7 +36,7 @@ ERROR, WARNING, INFO = _MOST_SEVERE_FIRST
 
 
 class Problem(NamedTuple):
-    """Problem; remedy and place, if not empty, replace those of the rule and of the checked object."""
+    """Violation of a rule; `remedy` and `place`, if set, replace the rule's remedy and the location."""
 
     reason: str
     remedy: str = ""

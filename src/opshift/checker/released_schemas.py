@@ -1,4 +1,4 @@
-"""Schemas of releases of onnxruntime, which change operators without giving them a new version."""
+"""Schemas of onnxruntime releases, which change operators of com.microsoft without a new version."""
 
 from functools import cache
 
@@ -35,7 +35,7 @@ def adds_type(node: CheckedNode, parameter: Parameter, kind: str) -> bool:
 
 
 def accepting_releases(node: CheckedNode) -> list[str]:
-    """Return the releases with another schema that allows the attributes and numbers of values of a node."""
+    """Return the releases with a changed schema that allows a node's attributes and numbers of values."""
     return [name for name, each in _schemas(node) if _allows(each, node)]
 
 

@@ -1,4 +1,4 @@
-"""Table of rules: functions that yield the problems of objects of their parameter's type."""
+"""Table of rules. A rule is a function that yields the problems of an object of its parameter's type."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class CheckTarget(Protocol):
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule of the specification: `check` yields the problems of an object of one of the target types.
+    """Rule of the specification: `check` yields the problems of an object of a target type.
 
     Its source is a section of ONNX's IR.md, Versioning.md or ExternalData.md, or a message of onnx.proto.
     """
@@ -52,9 +52,9 @@ _TABLE: RuleTable[Rule] = RuleTable("opshift.checker.rules")
 
 
 def rule(name: str, level: Level, source: str, remedy: str) -> Callable[[Check], Check]:
-    """Register a function as a rule for the objects that its parameter's type names.
+    """Return a decorator that registers a function as a rule for objects of its parameter's type.
 
-    The first line of its docstring is the title: the requirement. A problem can have a remedy of its own.
+    The first line of the function's docstring is the title: the requirement. A problem can replace `remedy`.
 
     Raises:
         DuplicateRule: a rule with this id exists.

@@ -9,7 +9,7 @@ from opshift.registry.shapes.fused import transposed_operand
 from opshift.registry.shapes.shape_context import ShapeContext
 
 Requirement = Callable[[ShapeContext], Iterator[str]]
-"""Function that yields the problems of a node, with `None` for all sizes that are not certain."""
+"""Function that yields the problems of a node; its shapes have `None` for sizes that are not certain."""
 
 
 def _broadcast(node: ShapeContext) -> Iterator[str]:
@@ -21,7 +21,7 @@ def _broadcast(node: ShapeContext) -> Iterator[str]:
 def _unlike(shapes: Sequence[Shape | None]) -> Iterator[str]:
     """Yield the problem of shapes that do not broadcast as in NumPy."""
     known = [shape for shape in shapes if shape is not None]
-    # Shortcut for the most common case.
+    # Fast path for equal shapes, the most common case.
     if len(set(known)) < 2:
         return
     for column in zip_longest(*(shape[::-1] for shape in known), fillvalue=1):
@@ -31,7 +31,7 @@ def _unlike(shapes: Sequence[Shape | None]) -> Iterator[str]:
 
 
 def _product(first: Shape | None, second: Shape | None) -> Iterator[str]:
-    """Yield the problem of two factors of a matrix product."""
+    """Yield the problem of two shapes that MatMul cannot multiply."""
     if first is None or second is None:
         return
     if not first or not second:
@@ -186,7 +186,7 @@ def _split(node: ShapeContext) -> Iterator[str]:
 
 
 def _split_evenly(node: ShapeContext, size: int | None) -> Iterator[str]:
-    """Yield the problem of a Split without lengths; only versions with `num_outputs` allow a smaller part."""
+    """Yield the problem of a Split without lengths; only versions with `num_outputs` allow unequal parts."""
     if not node.setting("split").absent:
         return
     if "num_outputs" in node.version.attributes:
@@ -252,4 +252,4 @@ REQUIREMENTS: Mapping[str, Requirement] = {
     "einsum": _einsum,
     "quantized_concat": lambda node: _concat(node, node.inputs[2::3]),
 }
-"""The requirements that a wrong model breaks most often."""
+"""Requirements by the name of the shape rule: those that invalid models break most often."""

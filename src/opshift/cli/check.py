@@ -30,10 +30,10 @@ from opshift.model.message_text import count_text
 from opshift.registry.registry import load_registry
 
 COLUMNS = (" errors", " warnings")
-"""Columns of the rows of several models."""
+"""Columns of the table of several models; a leading space right-aligns the column."""
 
 UNDEFINED = "node.undefined"
-"""Rule for nodes without a definition, which is only advice, but limits what a check means."""
+"""Rule about nodes without a definition: its findings are advice, but show that nodes were not checked."""
 
 
 @expand_records
@@ -78,7 +78,7 @@ class CheckedModel(NamedTuple):
     """Model with the number of all findings by level, the findings to show, and a plan if requested.
 
     Attributes:
-        unchecked: sentences about nodes without a definition, which findings to show do not contain.
+        unchecked: sentences about nodes without a definition, if `shown` does not contain these findings.
     """
 
     source: str
@@ -145,7 +145,7 @@ def check_file(source: str, level: Level, settings: Settings) -> CheckedModel:
         try:
             with open_without_weights(model_input(source)) as model:
                 findings = findings_of(model, registry=registry, folder=folder_of(source))
-        except InvalidModel:  # which is a finding, too
+        except InvalidModel:  # a file that is not a model is a finding, too
             findings = findings_of(model_input(source), registry=registry)
     numbers = Counter(each.level for each in findings)
     counts = {str(each): numbers[each] for each in Level}

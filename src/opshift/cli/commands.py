@@ -30,7 +30,7 @@ SUMMARY_LENGTH = 100
 """Maximum length of the summary of a command."""
 
 SHOWS_ALL = "opshift.help_all"
-"""Key of a context whose help shows all options."""
+"""Key in the `meta` of a context: the help shows all options."""
 
 NAME_STYLE = typer.colors.CYAN
 
@@ -51,9 +51,9 @@ class Formatter(Protocol):
 
 
 def write_options(command: AnyCommand, ctx: typer.Context, formatter: Formatter) -> None:
-    """Write the arguments and options of a command; those without a section are first and last.
+    """Write the arguments, then the options by section; options without a section are last.
 
-    With main options, `--help` shows no others, and `--help-all` all.
+    If a command has main options, `--help` shows only these, and `--help-all` shows all options.
     """
     main = () if ctx.meta.get(SHOWS_ALL) else getattr(command, "main_options", ())
     rows = []
@@ -207,7 +207,7 @@ class CommandGroup(SubcommandGroup):
             code = EXIT_INTERRUPTED
         except (OpshiftError, CommandLineError, ParserError, OSError) as error:
             code = _report(error, Format.JSON if is_json else Format.TEXT)
-        if code == EXIT_INTERRUPTED:  # which typer returns, too
+        if code == EXIT_INTERRUPTED:  # typer returns this code, too
             typer.echo("error: interrupted", err=True)
         sys.exit(code if isinstance(code, int) else 0)
 
@@ -239,7 +239,7 @@ def _report(error: Any, form: Format) -> int:
 
 
 def _print(error: OpshiftError, form: Format, name: str = "") -> None:
-    """Print an error; as text if stdout, which JSON needs, cannot be written."""
+    """Print an error; if stdout cannot be written, print text on stderr instead of JSON."""
     try:
         print_error(error, form, name)
     except OSError:

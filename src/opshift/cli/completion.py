@@ -1,4 +1,4 @@
-"""Values that the shell suggests for options and arguments. Only the functions import what they need."""
+"""Values that the shell suggests for options and arguments. Slow imports are inside the functions."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -18,7 +18,7 @@ Complete = Callable[[typer.Context], list[str]]
 
 
 def _from_registry(values: Callable[["Registry", typer.Context], Iterable[str]]) -> Complete:
-    """Return a completion from the definitions of the command line, which may name more with --opsets."""
+    """Return a completion that reads the built-in definitions and those given with --opsets."""
 
     def complete(context: typer.Context) -> list[str]:
         from opshift.registry.registry import load_registry

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def read_settings(settings: Settings, report: Path | None = None) -> Options:
-    """Return the options of a conversion in place; raise if one, or the name of a report, is invalid."""
+    """Return the options of a conversion in place; raise an error for invalid options or report names."""
     if report is not None:
         from opshift.analysis.pages.write_report import report_suffix
 

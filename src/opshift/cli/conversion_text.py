@@ -53,7 +53,7 @@ def write_refusals(page: Page, groups: Sequence[RefusalGroup], *, explain: bool 
 
 
 def write_missing(page: Page, missing: Sequence[MissingKernel]) -> None:
-    """Print the causes why a runtime does not run a model, each with a few nodes."""
+    """Print the reasons why a runtime does not run a model, each with a few nodes."""
     for each in missing[:MAX_CAUSES]:
         page.blank()
         page.prose(each.reason, style="red")
@@ -65,7 +65,7 @@ def write_missing(page: Page, missing: Sequence[MissingKernel]) -> None:
             page.line(f"  and {len(each.places) - len(rows):,} more")
     if missing[MAX_CAUSES:]:
         page.blank()
-        page.prose(f"and {len(missing) - MAX_GROUPS:,} more causes; `opshift runs --explain` lists all")
+        page.prose(f"and {len(missing) - MAX_CAUSES:,} more causes; `opshift runs --explain` lists all")
 
 
 def _write_nodes(page: Page, group: RefusalGroup, most: int | None) -> None:
@@ -171,7 +171,7 @@ def _output_row(output: OutputCompared) -> tuple[object, ...]:
 def _element_row(output: OutputCompared) -> tuple[object, ...]:
     worst = output.worst
     assert worst is not None
-    # the ratio of two numbers near 0 means nothing while the absolute limit covers their difference
+    # near 0, the ratio is meaningless if the absolute tolerance already covers the difference
     before = abs(worst.original) if isinstance(worst.original, int | float) else 0
     is_covered = output.equal and worst.difference <= worst.allowed - output.tolerance.relative * before
     return (
@@ -275,7 +275,7 @@ def _write_summary(page: Page, report: Report, imports: Mapping[str, int]) -> No
 
 
 def _write_changes(page: Page, report: Report, explain: bool = False) -> None:
-    """Print the operators to replace with their numbers of nodes, and the functions that get copies."""
+    """Print the replaced and recognized operators with their numbers of nodes, and specialized functions."""
     groups = report.groups()
     shown = groups if explain else groups[:MAX_GROUPS]
     if groups:

@@ -127,7 +127,7 @@ def convert(
         if comparison.verify or skip_existing or dask:
             reason = "--verify, --skip-existing and --dask have no effect with --dry-run"
             raise UsageError(reason, remedy="remove them")
-        if folder is None and source and len(sources) == 2:  # an error of OUT is that of the conversion
+        if folder is None and source and len(sources) == 2:  # check OUT as a conversion does
             output_file(require_file(source), sources.pop(), in_place=in_place, force=force, form=form)
         show_plans(sources, settings, gate._replace(command="plan"), report)
         return

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 STYLES = {"added": "green", "removed": "red", "changed": "bold magenta"}
 
 MAX_LINES = 40
-"""Maximum number of listed properties of a graph, of places, or of nodes at one place."""
+"""Maximum number of listed changes of a graph's properties, of places, or of nodes at one place."""
 
 MAX_NODE_LINES = 8
-"""Maximum number of listed properties of one node."""
+"""Maximum number of listed changes of one node."""
 
 MAX_PLACES = 5
 """Maximum number of listed places of one change."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from opshift.analysis.verification.result import Verification
 
 COLUMNS = ("declared    ", "fitting     ")
-"""Columns of the rows of several models."""
+"""Columns of the table of several models."""
 
 FIX = "correct the version with opshift doctor --fix"
 
@@ -130,7 +130,7 @@ def _fix(
             compared.load_references()
             verified = verification.compare_with_source(source, model, compared, registry, quiet=is_quiet)
             found = found._replace(verification=verified)
-    finally:  # the diagnosis explains an error
+    finally:  # also after an error, which the diagnosis explains
         data = {**found.as_dict(), "output": out}
         print_result(gate.form, data, found.write, quiet=gate.quiet, on_stderr=path == STDOUT)
     with add_file_to_errors(path), model_output(path) as place:
@@ -235,7 +235,7 @@ def _write(page: Page, source: str, diagnosis: Diagnosis) -> None:
     needed = f"fits; the model needs at least {version.needed}"
     verdict = needed if version.fits else f"does not fit: use {version.fitting}"
     page.facts({**facts, "IR version": f"{version.stated}, {verdict}"})
-    # --fix does not change nodes
+    # --fix makes these repairs only if it replaces nodes
     write_warnings(page, [f"a conversion repairs the model first: {each}" for each in diagnosis.repairs])
     if diagnosis.overridable:
         page.line(f"note: {overridable_text(diagnosis)}; {FREE}")

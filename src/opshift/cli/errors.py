@@ -44,7 +44,7 @@ def names_in_arguments() -> Iterator[None]:
 
 
 def operating_system_error(error: OSError, path: str = "") -> OpshiftError:
-    """Return an error of the operating system with the place that messages show."""
+    """Return an error of the operating system as an OpshiftError with the path as its place."""
     return OpshiftError(error.strerror or str(error), place=str(error.filename or path))
 
 

@@ -125,7 +125,7 @@ def fit(
 
 
 class FittedFile(NamedTuple):
-    """Model file that was fitted, with its opset imports before."""
+    """Result of fitting a model file; `imports` are its opset imports before the conversion."""
 
     source: str
     out: str

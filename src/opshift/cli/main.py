@@ -22,9 +22,9 @@ from opshift.version import package_version
 class Command(NamedTuple):
     """Command, or group of subcommands: attribute `function` of a module of `opshift.cli`.
 
-    The module is imported on first use, so that other commands start faster; the help of all commands prints
-    `summary`, the first sentence of the command's own help. `examples` are arguments for the
-    help, which shows only the options in `main_options` if there are any.
+    The module is imported on first use, so that other commands start faster. `summary` is the first sentence
+    of the command's help, for the list of all commands. The help shows `examples`, which are arguments of the
+    command, and only the options in `main_options` if there are any.
     """
 
     name: str
@@ -336,7 +336,7 @@ def main() -> None:
     """Run the command line and exit with its exit code."""
     started = signal.getsignal(signal.SIGINT)
     try:
-        if started is exit_at_once:  # from here on, temporary files and processes have to be removed
+        if started is exit_at_once:  # an exit at once would leave temporary files and processes
             signal.signal(signal.SIGINT, signal.default_int_handler)
         exit_on_signals()
         replace_closed_streams()

@@ -61,7 +61,7 @@ def print_json(data: Mapping[str, object]) -> None:
 
 
 def write_out(out: Path | None, content: bytes, *, force: bool) -> None:
-    """Write OUT, or stdout without OUT or for `-`; raise a UsageError if it exists and `force` is false."""
+    """Write to OUT, or to stdout for `None` or `-`; raise a UsageError if OUT exists and `force` is false."""
     if out is None or str(out) == DASH:
         typer.get_binary_stream("stdout").write(content)
         return

@@ -38,7 +38,7 @@ _LOG_COMMAND = re.compile(r"^(\s*+)::|##(?=(?:vso)?\[)")
 
 
 def displayable(text: str) -> str:
-    """Return one line of text that names in models cannot abuse.
+    """Escape a text for one line of output: names in models may be malicious.
 
     Control characters, line breaks and characters that change the direction of text are escaped, so that a
     name cannot control the terminal; so are commands of CI systems. Credentials in URLs are hidden.
@@ -123,7 +123,7 @@ class Page:
 
 def _width(text: str) -> int:
     """Return the number of terminal cells that a text occupies."""
-    if text.isascii():  # the usual case, which does without importing rich
+    if text.isascii():  # the usual case, without the slow import of rich
         return len(text)
     from rich.cells import cell_len
 

@@ -27,7 +27,7 @@ STDIN, STDOUT = "<stdin>", "<stdout>"
 def replace_closed_streams() -> None:
     """Open the null device for each standard stream that is closed, as by `>&-` in a shell.
 
-    Python has no object for such a stream, and the next file that is opened would get its number.
+    Python has no object for such a stream, and the next file that is opened would get its descriptor.
     """
     for name in "stdin", "stdout", "stderr":
         if getattr(sys, name) is None:
@@ -64,11 +64,11 @@ def _seekable(stream: BinaryIO) -> BinaryIO:
 
 @contextmanager
 def model_output(out: str) -> Iterator[str]:
-    """Yield the path to write: for standard output, that of a temporary file, which is copied at the end."""
+    """Yield the path to write; for standard output, a temporary file that is copied to it at the end."""
     destination: str | BinaryIO = out
     if out == STDOUT:
         stream = typer.get_binary_stream("stdout")
-        # the interpreter would try again to write what is left in the buffer after an error
+        # not buffered: after an error, the interpreter would try again to write the rest of the buffer
         destination = getattr(stream, "raw", stream)
     with path_to_write(destination) as path:
         yield os.fspath(path)
@@ -78,7 +78,7 @@ REPLACE, REPLACE_INPUT = (
     "replace it with --force, or name another file",
     "replace the input with --in-place, without OUT",
 )
-"""Remedies."""
+"""Remedies for an output that exists, and for an output that is the input."""
 
 
 def require_file(source: str | Path) -> str:

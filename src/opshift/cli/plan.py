@@ -29,7 +29,7 @@ from opshift.model.operator_ids import opset_imports
 from opshift.stores.source_file import SourceFile, open_source
 
 COLUMNS = ("opsets    ", " changed")
-"""Columns of the rows of several models."""
+"""Columns of the table of several models; a leading space right-aligns the column."""
 
 
 @expand_records
@@ -55,7 +55,7 @@ def plan(
 
 
 def plan_settings(target: list[str] | None, gate: GateOptions) -> Settings:
-    """Return the options of a command that plans only with `--target`; raise if one of them is invalid."""
+    """Return the settings of a command that plans only with `--target`; raise errors for invalid options."""
     folders, adapters = tuple(gate.folders or ()), tuple(gate.adapters or ())
     settings = Settings(target=tuple(target or ()), opsets=folders, adapters=adapters)
     if target:
@@ -125,7 +125,7 @@ def plan_file(source: str, settings: Settings) -> PlannedModel:
     with add_file_to_errors(source), open_source(model_input(source)) as file, Weights(file) as weights:
         message = weights.message()
         if isinstance(file, SourceFile) and file.path is not None:
-            # a conversion that copies the files refuses the model, too
+            # a conversion, which copies these files, would refuse the model, too
             require_files(external_files(message, file.place), file.path.parent)
         model = read_bytes(message, file.place)
         imports = opset_imports(model.opset_import, model.ir_version)

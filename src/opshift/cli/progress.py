@@ -9,7 +9,7 @@ from opshift.cli.page import Page, displayable
 from opshift.model.progress import Progress
 
 SECONDS_BEFORE_DISPLAY = 1.0
-"""Shorter tasks show nothing, and do not wait for the import of rich."""
+"""Tasks that take less time show nothing, and do not wait for the import of rich."""
 
 SECONDS_BETWEEN_UPDATES = 0.1
 
@@ -21,7 +21,7 @@ BYTES = "bytes"
 def show_progress(
     message: str, *, quiet: bool = False, unit: str = "", page: Page | None = None
 ) -> Iterator[Progress]:
-    """Yield the progress of the block, to be updated, and show it if stderr is a terminal.
+    """Yield a `Progress` that the block updates, and show it if stderr is a terminal.
 
     `unit` is a plural noun for the amount of work, such as `models`. Without it, only time is shown.
     In a terminal, the block may print to `page`; the progress stays below its text.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from opshift.analysis.reach import Reach, ReachLimit
 
 COLUMNS = (" opset", " lowest", " highest")
-"""Columns of the rows of several models."""
+"""Columns of the table of several models; a leading space right-aligns the column."""
 
 
 @expand_records
@@ -58,7 +58,7 @@ def reach(
 
 
 class ReachOfModel(NamedTuple):
-    """Opsets that a model reaches."""
+    """Opsets to which a model can be converted."""
 
     source: str
     limits: Reach
@@ -120,7 +120,7 @@ def reach_of_file(
     infer_shapes: bool,
     folders: list[Path] | None,
 ) -> ReachOfModel:
-    """Return the opsets that the model in a file reaches."""
+    """Return the opsets to which the model in a file can be converted."""
     from opshift.analysis.reach import reach as reach_of
 
     with add_file_to_errors(source), open_without_weights(model_input(source)) as model:

@@ -22,11 +22,11 @@ from opshift.model.locations import without_secrets
 from opshift.stores.find_models import LIST
 
 COLUMNS = ("opsets    ", " changed")
-"""Columns of the rows, before the model."""
+"""Columns of the table, before the model; a leading space right-aligns the column."""
 
 
 SECONDS_TO_CONNECT = 10
-"""Time that a scheduler gets to answer."""
+"""Time that the Dask scheduler gets to answer."""
 
 
 class BatchOptions(NamedTuple):
@@ -41,7 +41,7 @@ class BatchOptions(NamedTuple):
 def run_batch(names: Sequence[str], settings: Settings, batch: BatchOptions, gate: GateOptions) -> None:
     """Convert all models and print each result as it arrives; exit with 1 if one was not converted."""
     if [*names] == [LIST] and not gate.files_from:
-        reason = "has no name for the file in the output folder"
+        reason = "standard input has no file name to use in the output folder"
         raise UsageError(reason, place=LIST, remedy="name the file to write, without --out")
     if settings.force and batch.skip_existing:
         raise UsageError("both --force and --skip-existing are given", remedy="remove one of them")
@@ -105,7 +105,7 @@ def _results(
 
 
 def _result(outcome: ModelOutcome, settings: Settings, *, with_data: bool) -> GateResult:
-    # plain data of all changes would take this process as long as a worker takes for the conversion
+    # building the plain data of all changes takes as long as the conversion: skip it if possible
     cells, data = {}, outcome.as_dict() if with_data else {}
     if outcome.report is not None:
         cells = {"opsets": opsets_text(outcome.report), "changed": f"{len(outcome.report.changed):,}"}

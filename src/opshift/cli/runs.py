@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 EVIDENCE = {"kernel_registry": "package", "documentation": "documents", "measurement": "measured"}
-"""Words for the sources of facts about a runtime: `package` is the list of kernels that it registers."""
+"""Words for the sources of facts about a runtime; `package`: the kernels that the runtime registers."""
 
 MAX_CAUSES = 2
 """Maximum number of missing operators in a row."""
@@ -78,7 +78,7 @@ def runs(
         get_runtime(each)
     described = [Path(each) for each in named if each.endswith(YAML_SUFFIX)]
     inspect = partial(runs_of_file, runtimes=named, explain=explain, folders=gate.folders)
-    # the files decide about the results, too
+    # the digest of the ledger includes these files: they affect the results
     gate = gate._replace(folders=[*(gate.folders or ()), *described])
     found = inspect_models(sources or [], gate, inspect, VERDICTS, "Reading {}")
     if found is not None:
@@ -88,17 +88,17 @@ def runs(
 
 
 class RunsOfModel(NamedTuple):
-    """Runtimes that run a model."""
+    """Results of all requested runtimes for one model."""
 
     source: str
     answers: Runs
     named: tuple[str, ...]
-    """Runtimes that were named: the command fails if one does not run the model."""
+    """Runtimes named with `--runtime`: the command fails if one of them does not run the model."""
     explain: bool
 
     @property
     def is_named(self) -> bool:
-        """Whether runtimes were named."""
+        """Whether runtimes were named with `--runtime`."""
         return bool(self.named)
 
     @property
@@ -124,7 +124,7 @@ class RunsOfModel(NamedTuple):
         return {"input": self.source, **self.answers.to_dict()}
 
     def write(self, page: Page) -> None:
-        """Print a row for releases with the same answer, and details."""
+        """Print the runtimes, with one row for releases with the same answer, and details."""
         page.line(self.source, style="bold")
         page.facts({**self.answers.opsets, "IR version": self.answers.ir_version})
         page.blank()
@@ -137,7 +137,7 @@ class RunsOfModel(NamedTuple):
         """Yield the command that makes each runtime run the model."""
         names = self.named or tuple(each.runtime for each in self.answers.results)
         for name, each in zip(names, self.answers.results, strict=True):
-            # only the path finds a runtime that a file describes
+            # a runtime that a YAML file describes is found by its path, not by its name
             yield _remedy(self.source, each, name if name.endswith(YAML_SUFFIX) else each.runtime)
 
     def _write_details(self, page: Page, result: RuntimeResult, remedy: str) -> None:
@@ -162,13 +162,11 @@ class RunsOfModel(NamedTuple):
         for note in support.uncertain:
             page.prose(f"uncertain: {note}")
         if support.fallback:
-            page.prose(
-                f"on the runtime that it falls back to: {', '.join(map(short_label, support.fallback))}"
-            )
+            page.prose(f"run by the fallback runtime: {', '.join(map(short_label, support.fallback))}")
 
 
 def _result(result: RuntimeResult) -> str:
-    """Return the cell of a table that answers whether a runtime runs the model."""
+    """Return the cell of the column `runs`: `yes`, `maybe`, `no`, or the opset, as in `at opset 17`."""
     if result.verdict == AFTER_CONVERSION and result.conversion:
         support = result.conversion.support
         is_uncertain = support is not None and support.uncertain

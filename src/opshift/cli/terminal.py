@@ -97,16 +97,16 @@ def _grid(
 
 
 def _without_longest_words(rows: Sequence[list[str]]) -> list[list[str]]:
-    """Return the rows without those that have words of nearly the greatest length."""
+    """Remove the rows with the longest words, so that columns can fit the other rows."""
     longest = [max(map(_longest_word, row)) for row in rows]
-    # removing at least an eighth of the length ends the search after few rounds
+    # each round shortens the longest word by at least an eighth: the search ends after a few rounds
     return [row for row, length in zip(rows, longest, strict=True) if length <= max(longest) * 7 // 8]
 
 
 def _column_widths(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], available: int
 ) -> list[int] | None:
-    """Return widths of columns that break no word and no number; `None` if there are none."""
+    """Return widths of columns that break no word and no number; `None` if the terminal is too narrow."""
     longest, least = [], []
     for position, column in enumerate(columns):
         texts = [row[position] for row in rows]
@@ -118,7 +118,7 @@ def _column_widths(
     if sum(least) > available:
         return None
     widths, spare = least.copy(), available - sum(least)
-    # columns that need little get all of it, the others share the rest
+    # columns that need little space get all of it, and the others share the rest
     wanted = sorted(range(len(columns)), key=lambda each: longest[each] - least[each])
     for position, each in enumerate(wanted):
         added = min(longest[each] - least[each], spare // (len(columns) - position))

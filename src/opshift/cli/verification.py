@@ -1,4 +1,4 @@
-"""Comparison of the outputs of a model and its original, and the options of commands with it."""
+"""Comparison of the outputs of a model and its original, and the options for this comparison."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class ComparisonOptions(NamedTuple):
     custom_ops: CustomOpsOption = None
 
     def settings(self, others: Settings | None = None) -> Settings:
-        """Return the options as settings, with others; raise UsageError for options without `--verify`."""
+        """Add the options to the settings `others`; raise UsageError if they require a missing `--verify`."""
         needs_verify = (self.inputs, self.input_files, self.references, self.custom_ops)
         if not self.verify and (any(needs_verify) or self.tolerance is not None):
             reason = "--input, --inputs, --tolerance, --verify-with and --custom-ops require --verify"

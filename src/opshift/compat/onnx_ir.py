@@ -5,7 +5,7 @@
 
     result = onnx_ir.passes.Sequential(ConvertVersionPass(13), ...)(model)
 
-It needs `pip install 'opshift[onnx-ir]'`. `opshift.convert_version` converts a model without a pass.
+This module needs `pip install 'opshift[onnx-ir]'`. `opshift.convert_version` converts a model without a pass.
 """
 
 from typing import Unpack
@@ -33,7 +33,7 @@ class ConvertVersionPass(onnx_ir.passes.InPlacePass):
         self._options = Options.of(target, **(arguments | {"inplace": True}))
 
     def call(self, model: onnx_ir.Model) -> onnx_ir.passes.PassResult:
-        """Convert the model; the result is modified unless the model has these opsets already."""
+        """Convert the model; `modified` of the result is true if the conversion replaced the graph."""
         graph = model.graph
         convert_and_plan(model, self._options)
         return onnx_ir.passes.PassResult(model, modified=model.graph is not graph)

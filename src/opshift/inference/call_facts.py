@@ -58,9 +58,9 @@ MAX_CALL_DEPTH = 40
 
 
 class NestedCalls:
-    """Context of each nested call through which a fact is propagated.
+    """Context manager around each nested call through which a fact is propagated.
 
-    Entering it returns whether the depth is within the limit. A class, because a generator takes longer.
+    Entering it returns whether the depth is within `MAX_CALL_DEPTH`. A class is faster than a generator.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class NestedCalls:
 
 
 class _FunctionTable(Protocol):
-    """Members of `FunctionTable` that the facts of calls use."""
+    """Members of `FunctionTable` that CallFacts uses."""
 
     protos: tuple[FunctionProto, ...]
     nested_calls: NestedCalls
@@ -86,7 +86,7 @@ class _FunctionTable(Protocol):
 class CallFacts:
     """Calls of the function at an index of the model, and the facts on which they agree.
 
-    There are no calls of an unreachable function. The disagreements are queried facts that differ.
+    `calls` is empty for an unreachable function. `disagreements` are queried facts that differ.
     """
 
     def __init__(self, functions: _FunctionTable, index: int, calls: Sequence[CallSite]) -> None:
@@ -95,7 +95,7 @@ class CallFacts:
         self.calls = tuple(calls)
         self.disagreements: set[Fact] = set()
         self._compared: dict[Fact, int] = {}
-        """The number of calls that agree, in their order."""
+        """Number of calls, counted from the first, that were compared and agree, by fact."""
         self._agreed: dict[Fact, Any] = {}
         """The fact on which these calls agree."""
         self._shapes: dict[str, list[Shape | None]] = {}
@@ -187,7 +187,7 @@ class CallFacts:
         return tuple(self._fact_of(call, each) for each in asked)
 
     def all_facts(self, call: CallSite) -> tuple[Fact, ...]:
-        """Return every kind of fact about every input, and about each attribute that a call sets."""
+        """Return the facts that identify a call: about every input, and each attribute that the call sets."""
         kinds: tuple[CallFactKind, ...] = ("presence", "element_type", "shape", "constant")
         inputs = [Fact(kind, name) for name in self._positions for kind in kinds]
         return (*inputs, *(Fact("attribute", name) for name in call.node.attributes))
@@ -233,12 +233,12 @@ class CallFacts:
         return call.node.input(self._positions[name])
 
     def _is_provided(self, name: str) -> bool | None:
-        """Whether the calls provide an input; `None` if only some do."""
+        """Return whether the calls provide an input; `None` if only some do."""
         answers = {self._provides(call, name) for call in self.calls}
         return answers.pop() if len(answers) == 1 else None
 
     def _provides(self, call: CallSite, name: str) -> bool | None:
-        """Whether a call provides an input; an optional input of the enclosing function may be absent."""
+        """Return whether a call provides an input; `None` if calls of the enclosing function differ."""
         argument = self._argument(call, name)
         outer = self._functions.call_facts_of(call.scope)
         if outer is None or not outer._is_function_input(argument, call.scope) or not outer.calls:
@@ -249,7 +249,7 @@ class CallFacts:
         return found
 
     def _is_function_input(self, name: str, scope: InferenceScope) -> bool:
-        """Whether a name in a graph of the function refers to an input of the function."""
+        """Return whether a name in a graph of the function refers to an input of the function."""
         enclosing: InferenceScope | None = scope
         while enclosing is not None and enclosing.parent is not None:
             if enclosing.is_local(name):
@@ -267,7 +267,7 @@ class CallFacts:
                 yield name, _renamed(provided, name)
 
     def _is_set(self, name: str) -> bool | None:
-        """Whether the calls set an attribute without default; `None` if only some do."""
+        """Return whether the calls set an attribute without default; `None` if only some do."""
         with self._functions.nested_calls as is_shallow:
             answers = {self._sets(call, name) for call in self.calls} if is_shallow else {None}
         found = answers.pop() if len(answers) == 1 else None
@@ -292,7 +292,7 @@ class CallFacts:
                 return None
         if provided is None or provided is ABSENT:
             provided = self._defaults.get(name, ABSENT)
-        # A subgraph belongs to the graph of the call, where it is converted: the function does not know it.
+        # A subgraph belongs to the graph of the call, where it is converted: for the function, it is unknown.
         return None if getattr(provided, "type", 0) in (GRAPH, GRAPHS) else provided
 
 

@@ -9,7 +9,7 @@ SCALAR_ATTRIBUTES = (
     ("value_float", "float", float),
     ("value_string", "string", bytes),
 )
-"""Scalar attributes of Constant: name, element type and Python type; with an `s` appended, a list of them."""
+"""Scalar attributes of Constant: name, element type and Python type. A name plus `s` is a list attribute."""
 
 INTEGER_RANGES = {
     **{f"int{bits}": range(-(2 ** (bits - 1)), 2 ** (bits - 1)) for bits in (8, 16, 32, 64)},
@@ -21,7 +21,7 @@ FLOAT_INTEGER_RANGES = {
     name: range(-(2**digits), 2**digits + 1)
     for name, digits in (("bfloat16", 8), ("float16", 11), ("float", 24), ("double", 53))
 }
-"""Range of integers that each floating-point type represents exactly: 2 to the number of significand bits."""
+"""Range of integers that each floating-point type represents exactly: up to 2 ** 24 for float."""
 
 EXACT_INTEGER_RANGES = {**INTEGER_RANGES, **FLOAT_INTEGER_RANGES}
 """Range of integers that each numeric type represents exactly."""
@@ -30,7 +30,7 @@ SIZE_TYPES = ("int32", "int64")
 """Types that represent every size of a tensor in practice."""
 
 WIDER_FLOATS = {"float": ("double",), "float16": ("float", "double"), "bfloat16": ("float", "double")}
-"""Floating-point types that represent every value of a narrower one."""
+"""Floating-point types that represent every value of a narrower floating-point type, by the latter."""
 
 
 def read_constant_node(node: Node) -> Tensor | None:
@@ -79,7 +79,7 @@ def _truth(element: int | None) -> bool | None:
 
 
 def _cast_integers(tensor: Tensor, target: str) -> Tensor | None:
-    """Cast numbers that are integers; a symbol is a size, which only the types of sizes represent."""
+    """Cast numbers that are integers; a symbol is a size, which only `SIZE_TYPES` represent."""
     convert, allowed = float if target in FLOAT_INTEGER_RANGES else int, EXACT_INTEGER_RANGES[target]
     values: list[int | float | None] = []
     for each in tensor.values:

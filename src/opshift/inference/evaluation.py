@@ -1,4 +1,4 @@
-"""Evaluation of questions about the values of a model, on a stack of its own."""
+"""Evaluation of questions about the values of a model, on an explicit stack instead of Python's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Answers(Protocol):
         ...
 
     def set_fact(self, name: str, fact: None) -> None:
-        """Answer the question about a value."""
+        """Set the fact that answers the question about a value."""
         ...
 
     def visit(self, name: str, scope: InferenceScope) -> Iterator[FactQuestion]:
@@ -35,7 +35,7 @@ class FactQuestion(NamedTuple):
 
 
 class Unanswered(Exception):
-    """A rule needs an unknown fact: it is applied again once the question is answered."""
+    """A rule needs an unknown fact: the rule is applied again once the question is answered."""
 
     def __init__(self, question: FactQuestion) -> None:
         super().__init__(question.name)
@@ -45,7 +45,7 @@ class Unanswered(Exception):
 ResultT = TypeVar("ResultT")
 
 MANY_QUESTIONS = 16
-"""Number of questions of one rule after which `questions_after` yields the similar ones, too."""
+"""After each so many questions of one rule, `questions_after` also yields the similar questions."""
 
 
 def answered(
@@ -64,11 +64,11 @@ def answered(
 def questions_after(
     question: FactQuestion, count: int, scope: InferenceScope, inputs: Sequence[str], outputs: Sequence[str]
 ) -> Iterator[FactQuestion]:
-    """Yield the question number `count` of the rule of a node, and from time to time all similar ones.
+    """Yield question number `count` of a node's rule; after every `MANY_QUESTIONS`, also all similar ones.
 
     A rule is applied again after each question, which would take quadratic time for nodes with many inputs,
-    or with many outputs that a body computes. Similar questions are those about the other inputs, or about
-    the other outputs of the body: a subgraph of the node, or the function that it calls.
+    or with many outputs that a body computes. Similar questions ask about the other inputs, or about the
+    other outputs of the body: a subgraph of the node, or the function that it calls.
     """
     yield question
     if count % MANY_QUESTIONS:
@@ -109,7 +109,7 @@ class Evaluation:
         self.trusted_claims: frozenset[str] | None = None
 
     def spend(self, elements: int) -> bool:
-        """Return whether the budget of the model allows to evaluate a large value; if so, reduce it."""
+        """Return whether the budget of the model suffices for a large value; if so, reduce the budget."""
         if elements > self._budget:
             return False
         self._budget -= elements
@@ -130,7 +130,7 @@ class Evaluation:
                 if facts.is_known(name):
                     continue
                 if (id(facts), name) in begun:
-                    # It waits for its own answer: the nodes of the invalid model form a cycle.
+                    # The question waits for its own answer: the nodes of the invalid model form a cycle.
                     facts.set_fact(name, None)
                 else:
                     begun.add((id(facts), name))

@@ -46,9 +46,9 @@ class FactKind(NamedTuple, Generic[FactT]):
         asked_inputs: positions of the inputs that determine the facts about the outputs; `None` for all.
         link: input of an operator that always shares its fact with the first output, or `MAXIMUM`.
         infer: facts about the outputs of a node.
-        shortcut: for some operators, a function that may find the fact about an output without those about
-            the inputs.
-        completed: fact about a value with names for unknown dimensions.
+        shortcut: for some operators, a function that may find the fact about an output without the facts
+            about the inputs.
+        completed: fact with symbols for unknown sizes, if `Evaluation.names_sizes` is set.
     """
 
     query: Callable[[InferenceScope, str], FactT | None]
@@ -72,7 +72,7 @@ class OperatorInfo:
         takes_maximum: whether the fact about the only output is the maximum over the inputs.
         is_plain: whether facts inferred for a node hold for every node with the same key.
         asked_inputs: positions of the inputs that determine the facts about the outputs; `None` for all.
-        shortcut: function that may find the fact about an output without those about the inputs.
+        shortcut: function that may find the fact about an output without the facts about the inputs.
     """
 
     __slots__ = ("asked_inputs", "is_plain", "operator", "shortcut", "takes_maximum")

@@ -1,4 +1,4 @@
-"""Facts about values: what adapters may query, and the scope that inference reads."""
+"""Facts about values: the interface for adapters, and the scope that inference reads."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class Facts(Protocol):
         ...
 
     def comparable_shapes(self, names: Sequence[str]) -> tuple[Shape | None, ...]:
-        """Return the dimensions of tensors like `shape`, with negative numbers for sizes known to be equal.
+        """Return the dimensions of tensors like `shape`, with negative numbers for symbolic sizes.
 
-        Unknown sizes with the same number are equal in every run.
+        Sizes with the same negative number are equal in every run.
         """
         ...
 
     def listed_sizes(self, names: Sequence[str]) -> tuple[ListedSize, ...] | None:
-        """Return what is known about the second value, which lists sizes of the first one or others."""
+        """Return the sizes in the list `names[1]`; a size known only at run time as axes of `names[0]`."""
         ...
 
     def rank(self, name: str) -> int | None:
@@ -75,7 +75,7 @@ class Facts(Protocol):
         ...
 
     def uniform_element(self, name: str) -> Tensor | None:
-        """Return the number, a scalar, that is the only one in a tensor in every run, else `None`."""
+        """Return, as a scalar, the number that all elements of a tensor have in every run, else `None`."""
         ...
 
     def is_used(self, name: str) -> bool:
@@ -103,7 +103,7 @@ UNAFFECTED = OperatorStatus(has_step=False, has_graphs=False)
 
 
 MAX_SEARCHED_OUTPUTS = 64
-"""Maximum number of outputs of a node among which a name is searched; more are indexed."""
+"""Maximum number of outputs of a node that are searched for a name; longer lists get an index."""
 
 
 class InferenceScope(Container, Facts):
@@ -167,16 +167,16 @@ class InferenceScope(Container, Facts):
 
     @abstractmethod
     def symbolic_shape(self, name: str) -> Shape | None:
-        """Return the dimensions of a value, with symbols for those known only at run time."""
+        """Return the dimensions of a value, with symbols for sizes known only at run time."""
 
     @abstractmethod
     def elements(self, name: str) -> Tensor | None:
-        """Return the elements of a value, with symbols and `None` for those that are not constant."""
+        """Return the elements of a value: constants, symbols for sizes known only at run time, or `None`."""
 
     @property
     @abstractmethod
     def element_facts(self) -> ElementFacts:
-        """Return what is known about the elements of the values of this scope."""
+        """Return the facts about the elements of the values of this scope."""
 
     def child(self, graph: GraphProto) -> Self:
         """Return the scope of a subgraph of a node."""
@@ -187,7 +187,7 @@ class InferenceScope(Container, Facts):
         return self._children[key]
 
     def is_body_in(self, scope: InferenceScope) -> bool:
-        """Return whether a node of a scope computes its outputs by this graph or function."""
+        """Return whether this is a subgraph of a node of `scope`, or a function that such a node calls."""
         return self.parent is scope
 
     def is_local(self, name: str) -> bool:
@@ -244,7 +244,7 @@ class InferenceScope(Container, Facts):
         return positions[name]
 
     def add_emitted(self, node: Node, opset: int, new_names: Set[str]) -> None:
-        """Make the outputs of an emitted node with new names, which no other node produces, available."""
+        """Record an emitted node as the producer of its outputs in `new_names`."""
         for position, name in enumerate(node.outputs):
             if name in new_names:
                 # Inference knows most about the first node: later steps use older operators.

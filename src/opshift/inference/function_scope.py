@@ -38,7 +38,7 @@ class FunctionTable:
 
     Attributes:
         evaluation: evaluation of questions, shared by all scopes of the model.
-        nested_calls: nested calls that facts are propagated through at the moment.
+        nested_calls: counter of the nested calls through which a fact is being propagated.
         undefined_operators: names of operators that neither the registry nor the model defines, by domain.
 
     Raises:
@@ -84,7 +84,8 @@ class FunctionTable:
         """Return the position of the called function, and the call; `None` if the node is an operator.
 
         Raises:
-            InvalidModel: no function has its overload, or it has more inputs or outputs than the function.
+            InvalidModel: no function has the overload of the node, or the node has more inputs or outputs
+                than the function.
         """
         index = self.find(proto)
         site = f"node {node_label(proto.name, proto.op_type, proto.output)}"
@@ -97,7 +98,7 @@ class FunctionTable:
             provided, used = getattr(proto, kind), getattr(function, kind)
             if any(provided[len(used) :]):
                 expected = f"function {function_label(function)} has {len(used)}"
-                reason = f"it has {len(provided)} {kind}s; {expected}"
+                reason = f"the call has {len(provided)} {kind}s; {expected}"
                 raise InvalidModel(reason, place=site, remedy=f"remove the extra {kind}s from the call")
         return index, CallSite(Node.from_proto(proto), proto, scope)
 
@@ -161,7 +162,7 @@ class FunctionTable:
     def infer_outputs(
         self, proto: NodeProto, scope: InferenceScope, fact: Callable[[InferenceScope, str], FactT | None]
     ) -> list[FactT | None] | None:
-        """Return one fact per output that a call names, specific to it; `None` if the node is not a call.
+        """Return one fact per output that a call names, specific to the call; `None` for other nodes.
 
         Beyond the limits for nested calls, the result is empty.
         """
@@ -183,7 +184,7 @@ class FunctionTable:
         scope: InferenceScope,
         fact: Callable[[InferenceScope, str], FactT | None],
     ) -> FactT | None:
-        """Return a fact about one output of a call, specific to it; see `infer_outputs`."""
+        """Return a fact about one output of a call, specific to the call; see `infer_outputs`."""
         index = self.find(proto)
         if index is None:
             return None
@@ -225,7 +226,7 @@ class CallScope(Scope):
 
     functions: FunctionTable
     call_facts: CallFacts | None = None
-    """Facts about the calls that a function is converted for; `None` for graphs."""
+    """Facts about the calls for which a function is converted; `None` for graphs."""
 
     def child(self, graph: GraphProto) -> Self:
         """Return the scope of a subgraph of a node."""
@@ -244,7 +245,7 @@ class CallScope(Scope):
         return self.call_facts.element_type(name) if found is None and self.call_facts else found
 
     def declared_shape(self, name: str) -> Shape | None:
-        """Return the declared shape of a value, or the shape that the calls pass to a function input."""
+        """Return the shape that calls pass to a function input, completed by the declared shape."""
         if self.call_facts is None or name in self.added_constants:
             return super().declared_shape(name)
         return merge_claim(self.call_facts.shape(name), self.claimed_shape(name))
@@ -309,7 +310,7 @@ def _constant(scope: InferenceScope, name: str) -> Tensor | None:
 
 
 MIN_INFERENCES, INFERENCES_PER_NODE = 2_000, 4
-"""Maximum number of inferences through the bodies of functions, and of more for each node of the file.
+"""Maximum number of inferences of function bodies: a constant part, and a part for each node of the model.
 
-Nested calls may multiply at each level.
+Nested calls may multiply the inferences at each level.
 """

@@ -25,8 +25,8 @@ def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -
     if symbolic.inputs == context.inputs and not context.has_symbols and not operator.holds_graphs:
         return Inferred(known, context.is_cacheable)
     computed = _apply_rule(symbolic)
-    # The computed dimension of a Reshape is an exact quotient, in which symbols cancel: all other small
-    # numbers could depend on them.
+    # The computed dimension of a Reshape is an exact quotient, in which symbols cancel out. Small numbers
+    # that other rules compute could depend on symbols.
     is_exact = operator.shape == "reshape"
     rows = zip(known, (*computed, *[None] * len(known)), node.outputs, strict=False)
     shapes = [with_symbols(*each, is_exact=is_exact) for each in rows]
@@ -35,7 +35,7 @@ def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -
 
 
 def known_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -> KnownShapes:
-    """Return the context of a node without symbols: `None` for all sizes known only at run time."""
+    """Return a node's context for its shape rule, with `None` for all sizes known only at run time."""
     return _Context(operator, node, scope, _known_shape)
 
 
@@ -104,7 +104,7 @@ _SHAPE_LINKS = {
 
 
 SYMBOLIC_RULES = ("reshape", "resize", "expand", "constant_of_shape", "split", "tile", "range", "slice")
-"""Rules that compute with symbols in lists of sizes; others would compare them with numbers."""
+"""Rules that compute with symbols in lists of sizes; other rules would compare symbols with numbers."""
 
 
 class _Context(ShapeContext):
@@ -169,7 +169,7 @@ class _Context(ShapeContext):
 
 
 KnownShapes = _Context
-"""The type of the context, for callers that keep it."""
+"""Type of the result of `known_shapes`."""
 
 
 class _RankContext(_Context):
@@ -201,7 +201,7 @@ def _shape_of_known_rank(scope: InferenceScope, name: str) -> Shape | None:
 
 
 def shape_shortcut(operator: OperatorVersion) -> Shortcut[Shape] | None:
-    """Return a shortcut for Constant, and for nodes that take sizes out of a shape."""
+    """Return a shortcut for Constant, and for Gather and Unsqueeze of single sizes."""
     if operator.shape == "gather":
         return lambda scope, name: () if scope.rank(name) == 0 else None
     if operator.shape == "unsqueeze":
@@ -231,7 +231,7 @@ def _dims_of_constant(scope: InferenceScope, name: str) -> Shape | None:
 
 
 def _rank_from_list(scope: InferenceScope, name: str, position: int) -> int | None:
-    """Return the number of elements of a 1-D input of the node that produces a value, as a rank."""
+    """Return the rank of a value: the number of elements of a 1-D input of the node that produces it."""
     _, _, _, inputs, _ = scope.producing_records[name]
     if position >= len(inputs):
         return None
@@ -252,7 +252,7 @@ def _concat_length(scope: InferenceScope, name: str) -> int | None:
 
 
 def _length_of_part(scope: InferenceScope, name: str) -> int | None:
-    """Return the number of elements of a constant, or of a 1-D value to which Unsqueeze adds one axis."""
+    """Return the number of elements of a 1-D constant; 1 for the output of Unsqueeze with one axis."""
     record = scope.producing_records.get(name)
     if record is None or _shape_rule(scope, record) != "unsqueeze":
         return _constant_length(scope, name)

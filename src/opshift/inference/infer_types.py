@@ -33,7 +33,7 @@ def type_link(operator: OperatorVersion) -> int | None:
 
 
 def type_inputs(operator: OperatorVersion) -> tuple[int, ...] | None:
-    """Return no positions if each type of an output is fixed, or stated by an attribute or a subgraph."""
+    """Return `()` if every output type is fixed, or stated by attributes or subgraphs; else `None` (all)."""
     stated = operator.required_attributes
     depends = any(
         each.homogeneous
@@ -46,12 +46,12 @@ def type_inputs(operator: OperatorVersion) -> tuple[int, ...] | None:
 
 
 def type_shortcut(operator: OperatorVersion) -> Shortcut[str] | None:
-    """Return a shortcut for the operators of constants, of which models have many nodes."""
+    """Return a shortcut for Constant and ConstantOfShape: models have many nodes of these operators."""
     return _type_of_tensor if operator.shape in ("constant", "constant_of_shape") else None
 
 
 def _type_of_tensor(scope: InferenceScope, name: str) -> str | None:
-    """Return the element type of the attribute `value`, if the node has only this one, and it is a tensor."""
+    """Return the element type of the tensor in `value`; `None` unless `value` is the only attribute."""
     attributes = scope.proto_of(scope.producing_records[name]).attribute[:]
     is_tensor = len(attributes) == 1 and attributes[0].name == "value" and attributes[0].HasField("t")
     return NAME_BY_NUMBER.get(attributes[0].t.data_type) if is_tensor else None
@@ -59,7 +59,7 @@ def _type_of_tensor(scope: InferenceScope, name: str) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _deciding_positions(operator: OperatorVersion, position: int, count: int) -> tuple[int, ...]:
-    """Return the positions of the inputs, of `count`, that determine the element type of an output."""
+    """Return the positions of those of `count` inputs that determine the element type of an output."""
     output = parameter_at(operator.outputs, position)
     if output is None:
         return ()
@@ -68,7 +68,7 @@ def _deciding_positions(operator: OperatorVersion, position: int, count: int) ->
 
 
 def determines_type(formal: Parameter, output: Parameter) -> bool:
-    """Return whether an output has the element type of an input, always or without its type attribute."""
+    """Return whether an output has the type of an input, always or if its type attribute is absent."""
     return (formal.type == output.type and formal.homogeneous) or formal.name == output.absent_type
 
 
@@ -152,7 +152,7 @@ def type_of_constant(node: Node) -> str | None:
 _BODY_OFFSET = {
     "If": ("then_branch", 0), "Loop": ("body", 1), "Scan": ("body", 0), "SequenceMap": ("body", 0),
 }  # fmt: skip
-"""Subgraph that produces the outputs of an operator, and the position of the first of them in it.
+"""By operator: attribute with the subgraph that computes the outputs, and offset of these in the subgraph.
 
 The first output of a Loop body is the condition.
 """
@@ -170,7 +170,7 @@ def _type_from_body(node: Node, position: int, scope: InferenceScope) -> str | N
 def body_output(
     node: Node, attribute: str, position: int, scope: InferenceScope
 ) -> tuple[Value | None, str, InferenceScope | None]:
-    """Return an output of a subgraph that an adapter emitted, or its name and the scope of a GraphProto."""
+    """Return an output of a subgraph: a Value of an emitted Graph, or name and scope for a GraphProto."""
     graph = node.attribute(attribute)
     if isinstance(graph, Graph):
         return (graph.outputs[position] if position < len(graph.outputs) else None), "", None

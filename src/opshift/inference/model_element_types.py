@@ -20,7 +20,7 @@ from opshift.registry.registry import Registry
 class ElementTypes:
     """Element types that values of known type can have, in all graphs and functions of a model.
 
-    Declarations and operators introduce most types; nodes are read only for questions about others.
+    Declarations and operators introduce most types; nodes are read only if these do not suffice.
     """
 
     def __init__(self, scopes: Iterable[Scope], operators: Collection[tuple[str, str]]) -> None:
@@ -29,7 +29,7 @@ class ElementTypes:
         self._others = _element_types_in(list(scopes), frozenset(operators))
 
     def among(self, types: Set[str], limit: int) -> Set[str]:
-        """Return those of some types that occur in the model; stop the search once `limit` are found."""
+        """Return the types that occur in the model, a subset of `types`; stop the search at `limit` types."""
         while len(types & self._found) < limit and (more := next(self._others, None)) is not None:
             self._found |= more
         return types & self._found
@@ -38,7 +38,7 @@ class ElementTypes:
 def _element_types_in(scopes: Sequence[Scope], operators: frozenset[tuple[str, str]]) -> Iterator[Set[str]]:
     """Yield the element types that declarations, operators and nodes introduce, in this order."""
     types_at: dict[int, tuple[frozenset[str], Mapping[tuple[str, str], OperatorVersion]]] = {}
-    """Types of the operators by the mapping of opset imports: most functions share that of the model."""
+    """Types of the operators, by `id` of the opset imports: most functions share the mapping of the model."""
     for scope in scopes:
         if id(scope.opsets) not in types_at:
             imports = frozenset(scope.opsets.items())
@@ -61,9 +61,9 @@ def _element_types_in(scopes: Sequence[Scope], operators: frozenset[tuple[str, s
 def _types_of_operators(
     registry: Registry, opsets: frozenset[tuple[str, int]], operators: frozenset[tuple[str, str]]
 ) -> tuple[frozenset[str], Mapping[tuple[str, str], OperatorVersion]]:
-    """Return the element types that any nodes of some operators introduce, and the other operators.
+    """Return the element types that every node of the operators introduces, and the remaining operators.
 
-    The nodes of the other operators have attributes or subgraphs that declare element types.
+    The nodes of the remaining operators have attributes or subgraphs that declare element types.
     """
     imports, types = dict(opsets), set[str]()
     node_dependent: dict[tuple[str, str], OperatorVersion] = {}
@@ -93,13 +93,13 @@ def _declared_type(attribute: AttributeProto) -> tuple[str, int, float] | None:
     """Return the name, type, and number or element type of an attribute; `None` if it has other content."""
     kind = attribute.type
     number = attribute.t.data_type if kind == TENSOR else attribute.f if kind == FLOAT else attribute.i
-    # 0 is also the number of lists and strings.
+    # `number` is 0 for lists and strings, too.
     is_complete = (number or kind in (FLOAT, INT)) and not attribute.ref_attr_name
     return (attribute.name, kind, number) if is_complete else None
 
 
 def _types_of_operator(operator: OperatorVersion) -> frozenset[str] | None:
-    """Return the element types that any node introduces; `None` if attributes or subgraphs matter."""
+    """Return the types that all nodes of an operator introduce; `None` if attributes or subgraphs matter."""
     if operator.holds_graphs or not all(_is_plain(output, operator) for output in operator.outputs):
         return None
     return _types_of_node(Node(operator.name, (), (), {}, operator.domain), operator)
@@ -110,7 +110,7 @@ def _types_of_node(node: Node, operator: OperatorVersion) -> frozenset[str]:
 
 
 def _is_plain(output: Parameter, operator: OperatorVersion) -> bool:
-    """Whether the type of an output is independent of the node's attributes."""
+    """Return whether the type of an output is independent of the node's attributes."""
     return not output.type_attributes and operator.name != "Constant"
 
 

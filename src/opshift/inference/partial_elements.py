@@ -1,4 +1,4 @@
-"""Elements of values that are only partly known: they are not negative, or all equal."""
+"""Partial knowledge about elements: none of them is negative, or all of them are equal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMBINATIONS = {"Concat": 0, "Div": 0, "Min": 0, "Where": 1}
 """Operators that return no negative element if all inputs from a position on have none."""
 
 WRAPPING_CASTS = frozenset(("uint32", "uint64"))
-"""Types whose largest numbers a Cast to a signed integer may make negative."""
+"""Types whose largest numbers become negative in a Cast to the signed type of the same size."""
 
 
 def is_nonnegative(scope: InferenceScope, name: str) -> bool:
@@ -54,7 +54,7 @@ def is_nonnegative(scope: InferenceScope, name: str) -> bool:
 
 
 def uniform_element(scope: InferenceScope, name: str) -> Tensor | None:
-    """Return the number, a scalar, that is the only one in a tensor in every run, else `None`."""
+    """Return, as a scalar, the number that all elements of a tensor have in every run, else `None`."""
     for _ in range(MAX_VALUES):
         owner = defining_scope(scope, name)
         if owner is None:
@@ -76,7 +76,7 @@ def _number_of_shape(node: Node) -> Tensor | None:
 
 
 def _only_element(scope: InferenceScope, name: str) -> Tensor | None:
-    """Return the element of a small constant whose elements are all the same."""
+    """Return the common element of a constant that has at most one dimension other than 1."""
     dims = scope.shape(name)
     if dims is None or None in dims or len([each for each in dims if each != 1]) > 1:
         return None
@@ -99,7 +99,7 @@ def _has_known_elements(scope: InferenceScope, name: str) -> bool:
 
 
 def _sources(producer: Producer, scope: InferenceScope) -> list[str] | None:
-    """Return the values without negative elements that imply an output without them; `None` if unknown."""
+    """Return the values that must have no negative element for the output to have none, or `None`."""
     node = producer.node
     if not _is_standard(producer):
         return None

@@ -17,9 +17,9 @@ _MISSING: Any = object()
 _Dependency = tuple[int, NodeRecord | None, OperatorInfo | None, str, Sequence[str]]
 """Node to infer, or chain of links; a plain tuple, because one is created for each visited node.
 
-A node has its position, record and operator, the name of an output, and the inputs that determine the fact. A
-chain has the position of its first node, the value at its start, and the linked values, the last one first,
-which share the fact about the start.
+For a node: position, record, operator, name of an output, and inputs that determine the fact. For a chain:
+position of its first node, `None` twice, value at its start, and linked values, the last one first. The
+linked values share the fact about the start.
 """
 
 _position = itemgetter(0)
@@ -29,8 +29,8 @@ class Propagation(Generic[FactT]):
     """Facts of one kind about the values of one scope: declared facts, and facts inferred from them.
 
     Declarations of inputs and initializers are facts. Declarations of the outputs of nodes are claims, which
-    editors of models forget to update: they complete an inferred fact, and never replace it. Each query
-    passes the scope: a stored reference to it would form a reference cycle.
+    editors of models forget to update: claims complete inferred shapes and ranks, and never replace them.
+    Claimed element types are trusted. Each query passes the scope: a stored scope would form a cycle.
     """
 
     def __init__(self, kind: FactKind[FactT], cache: InferenceCache) -> None:
@@ -226,7 +226,7 @@ class Propagation(Generic[FactT]):
         return found
 
     def _are_claimed(self, outputs: Sequence[str], scope: InferenceScope) -> bool:
-        """Whether the model claims the fact for all outputs; if so, record it."""
+        """Return whether the model claims the fact for all outputs; if so, record the claims."""
         if not any(name in scope.declared_positions for name in outputs):
             return False
         claims = {name: self._kind.claimed(scope, name) for name in filter(None, outputs)}

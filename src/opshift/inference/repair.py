@@ -84,7 +84,8 @@ class _Sorter:
     ) -> set[str]:
         """Sort a container and its subgraphs, and return the names that they read from enclosing graphs.
 
-        `visible` are the names in enclosing graphs, and `needed` the names that are read from outside.
+        `visible` are the names in enclosing graphs, and `needed` the names that training graphs or bindings
+        read.
         """
         if depth > MAX_SUBGRAPH_DEPTH:
             raise too_deep_error(path)
@@ -128,7 +129,7 @@ def _dependencies(values: _Values, reads: list[set[str]], visible: Set[str]) -> 
         dependencies.add_node(position)
         for name in names & values.producers.keys():
             producer = values.producers[name]
-            # a name that an enclosing graph defines, too, is its value up to the inner definition
+            # if an enclosing graph defines the name, too, earlier nodes read the value of that graph
             if producer < position or name not in visible:
                 dependencies.add_edge(position, producer)
     return dependencies
@@ -146,7 +147,7 @@ def _sort(dependencies: nx.DiGraph[int], nodes: list[NodeProto], path: str) -> l
         labels = [_label(nodes[each]) for each in sorted(edge[0] for edge in nx.find_cycle(dependencies))]
         more = f" and {len(labels) - MAX_LABELS} more" if len(labels) > MAX_LABELS else ""
         reason = f"nodes form a cycle: {', '.join(labels[:MAX_LABELS])}{more}"
-        raise InvalidModel(reason, place=path, remedy="correct an input of one of them") from error
+        raise InvalidModel(reason, place=path, remedy="correct an input of one of these nodes") from error
     return order
 
 

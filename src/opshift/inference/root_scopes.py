@@ -1,4 +1,4 @@
-"""Scopes of the graphs and functions of a model, with their copies in another model."""
+"""Scopes of the graphs and functions of a model, each with the same graph or function of a copy."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from opshift.registry.registry import Registry
 def root_scopes(
     model: ModelProto, copy: ModelProto, registry: Registry
 ) -> Iterator[tuple[CallScope, ContainerProto, str]]:
-    """Yield the scope of each graph, training graph and function, with its copy and its path for messages."""
+    """Yield the scope of each root graph and function, its message in `copy`, and its path for messages."""
     opsets = opset_imports(model.opset_import, model.ir_version)
     functions = FunctionTable(model, registry)
     main = functions.scope(model.graph, opsets, registry, {})
@@ -34,10 +34,10 @@ def graph_scopes(model: ModelProto, registry: Registry) -> Iterator[tuple[Scope,
 def nested_scopes(root: Scope, path: str, *, names_attributes: bool = False) -> Iterator[tuple[Scope, str]]:
     """Yield a scope and the scopes of its subgraphs, outer ones first, each with its path.
 
-    With `names_attributes`, the paths of a node's subgraphs differ: they end in the attribute.
+    With `names_attributes`, the paths of a node's subgraphs differ: they end in the attribute name.
     """
     pending = [(root, path)]
-    for scope, place in pending:  # a list that grows by the subgraphs
+    for scope, place in pending:  # the loop appends subgraphs to this list
         nodes = scope.container.node
         scope.defined_names.update(name for node in nodes for name in node.output)
         for node in nodes:

@@ -108,7 +108,7 @@ def _iteration_shape(body: InferenceScope, scan: Node, position: int, shape: Sha
 def _named_sizes(shape: Shape | None, value: str, scope: InferenceScope) -> Shape | None:
     """Return a shape with a symbol for each unknown size.
 
-    Not in subgraphs and functions, which run several times: a symbol is one size.
+    Sizes in subgraphs and functions stay unknown, because these may run several times: a symbol is one size.
     """
     if shape is None or None not in shape or scope.parent is not None or not is_graph(scope.container):
         return shape
@@ -173,7 +173,7 @@ class Scope(InferenceScope):
 
     @cached_property
     def element_facts(self) -> ElementFacts:  # pyright: ignore[reportIncompatibleMethodOverride]  # cached
-        """Return what is known about the elements of the values of this scope."""
+        """Return the facts about the elements of the values of this scope."""
         return ElementFacts()
 
     def inference_cache(self, kind: FactKind[FactT]) -> InferenceCache:
@@ -186,7 +186,7 @@ class Scope(InferenceScope):
         return "node_records" in vars(self)
 
     def used_names(self) -> Iterator[Iterable[str]]:
-        """Yield the names in this graph and its subgraphs in groups, those without a value included."""
+        """Yield the names in this graph and its subgraphs in groups, and the names from `mentioned_names`."""
         # In groups, because a set adds a whole set much faster than single names.
         yield self.defined_names
         yield mentioned_names(self.container)
@@ -202,12 +202,12 @@ class Scope(InferenceScope):
     def is_used(self, name: str) -> bool:
         """Return whether a node of this graph or of a nested one reads the value, or it is an output.
 
-        Values that steps add are used: a step adds them for other nodes that it emits.
+        Values that steps add always count as used: a step adds them for other nodes that it emits.
         """
         return name in self._used or name in self.emitted_producers
 
     def readers(self, name: str) -> Sequence[NodeRecord]:
-        """Return the nodes of this graph that read the value, once for each time."""
+        """Return the nodes of this graph that read the value; a node that reads it twice occurs twice."""
         return self._readers.get(name, ())
 
     def is_captured(self, name: str) -> bool:
@@ -227,7 +227,7 @@ class Scope(InferenceScope):
         return numbered_symbols([self.symbolic_shape(name) if name else None for name in names])
 
     def listed_sizes(self, names: Sequence[str]) -> tuple[ListedSize, ...] | None:
-        """Return what is known about the second value, which lists sizes of the first one or others."""
+        """Return the sizes in the list `names[1]`; a size known only at run time as axes of `names[0]`."""
         data, sizes = names
         return listed_sizes(self, data, sizes)
 
@@ -236,11 +236,11 @@ class Scope(InferenceScope):
         return is_nonnegative(self, name)
 
     def uniform_element(self, name: str) -> Tensor | None:
-        """Return the number, a scalar, that is the only one in a tensor in every run, else `None`."""
+        """Return, as a scalar, the number that all elements of a tensor have in every run, else `None`."""
         return uniform_element(self, name)
 
     def symbolic_shape(self, name: str) -> Shape | None:
-        """Return the dimensions of a value like `shape`, with symbols for those known only at run time."""
+        """Return the dimensions of a value like `shape`, with symbols for sizes known only at run time."""
         return self._shapes.fact_of(name, self)
 
     def rank(self, name: str) -> int | None:
@@ -278,7 +278,7 @@ class Scope(InferenceScope):
         return None if scope is None else scope.element_facts.elements_or_id(name, scope)
 
     def premises(self, names: Sequence[str]) -> tuple[object, ...]:
-        """Return the shapes and elements of values as a key, with equal numbers in place of equal symbols.
+        """Return the shapes and elements of values as a key, with equal labels (`N0`) for equal symbols.
 
         All values with the same key allow the same conclusions, if the symbols are named sizes.
         """
@@ -301,7 +301,7 @@ class Scope(InferenceScope):
         return tuple(found)
 
     def has_computed_sizes(self, name: str) -> bool:
-        """Return whether a size or an element of a value is known to be computed from named sizes."""
+        """Return whether a size or an element of a value is a symbol that is computed from named sizes."""
         elements = self.elements_or_id(name)
         values = elements.values if isinstance(elements, Tensor) else ()
         sizes = (*(self.symbolic_shape(name) or ()), *values)

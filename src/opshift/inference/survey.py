@@ -57,8 +57,8 @@ def survey(
 ) -> ContainerSurvey:
     """Survey a graph or function and all nested subgraphs.
 
-    `path` is its label for messages, and `depth` the number of enclosing graphs. All node records are kept
-    for later inference with `keeps_lines`; if no fact will be queried, memory matters more.
+    `path` is its label for messages, and `depth` the number of enclosing graphs. With `keeps_lines`, keep all
+    node records for later inference; without inference, this would only waste memory.
 
     Raises:
         InvalidModel: a value is read before it is produced, or produced twice, or graphs are nested too
@@ -119,7 +119,7 @@ def _subgraphs(
         if len(graphs) > MAX_SUBGRAPHS:
             place = node_place(enclosing.path, proto)
             reason = f"attribute {attribute.name!r} has {len(graphs):,} graphs, more than {MAX_SUBGRAPHS}"
-            raise InvalidModel(reason, place=place, remedy="split the node")
+            raise InvalidModel(reason, place=place, remedy=f"use at most {MAX_SUBGRAPHS} graphs")
         names.add(attribute.name)
         for position, graph in enumerate(graphs):
             owner = (proto.name or proto.op_type)[:MAX_LABEL]

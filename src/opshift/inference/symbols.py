@@ -7,10 +7,10 @@ from opshift.model.messages import TensorShapeProto
 from opshift.model.types import SMALLEST_SYMBOL, Shape, Symbol, dims_of, shapes_conflict
 
 LARGEST_SYMBOL = 1 << 320
-"""Bounds the numbers that long chains of products compute."""
+"""Upper limit of symbols: bounds the numbers that long chains of products compute."""
 
 _CHECK_BITS = 32
-"""Number of low bits of a named symbol, which its high bits determine."""
+"""Number of low bits of a named symbol that are a checksum of its high bits."""
 
 
 SymbolicShape: TypeAlias = Shape
@@ -40,13 +40,13 @@ def exact_symbol_quotient(size: int, by: int) -> Symbol | None:
 
 
 def is_named(symbol: int) -> bool:
-    """Return whether a symbol is the size of a dimension, not a number that is computed from such sizes."""
+    """Return whether a symbol comes from `symbol_named`, and is not a sum or product of symbols."""
     return exact_symbol_quotient(symbol, 1) is not None
 
 
 def _check_bits(number: int) -> int:
-    # The hash of a text mixes all bits, that of a number or tuple does not: sums and quotients of symbols
-    # then lack these bits, except by a coincidence.
+    # The hash of a text mixes all bits, unlike the hash of a number or tuple: sums and quotients of symbols
+    # have other low bits, except by a coincidence.
     return hash(str(number)) % (1 << _CHECK_BITS)
 
 
@@ -56,7 +56,7 @@ def is_symbol(element: object) -> bool:
 
 
 def symbol_of(value: str, axis: int) -> Symbol:
-    """Return the symbol of a dimension without a name."""
+    """Return the symbol of an unnamed dimension: the name of its value, and its axis, identify it."""
     # No exporter uses the separator in names of dimensions, so the result differs from all named symbols.
     return symbol_named(f"{value}\0{axis}")
 
@@ -107,7 +107,7 @@ def numbered_symbols(shapes: Sequence[Shape | None]) -> tuple[Shape | None, ...]
 
 
 class InferredShape(NamedTuple):
-    """Shape with symbols, and whether it holds for every node with the same inputs, whatever its names."""
+    """Shape with symbols; `is_shared`: nodes with equal inputs have the same shape, whatever their names."""
 
     shape: SymbolicShape | None
     is_shared: bool
@@ -119,7 +119,7 @@ def with_symbols(
     """Return a shape with symbols for the dimensions that depend on symbols.
 
     Args:
-        known: the shape that the rule infers if symbolic sizes are unknown.
+        known: the shape that the rule infers if all symbols are replaced by `None`.
         computed: the shape that it computes from the numbers of the symbols.
         value: name of the value.
         is_exact: whether a small computed number is a size, such as the quotient of products of symbols.
@@ -143,7 +143,7 @@ def with_symbols(
 def merge_claim(inferred: Shape | None, claimed: Shape | None) -> Shape | None:
     """Return an inferred shape, with claimed sizes for the dimensions that inference does not know.
 
-    A claim that contradicts an inferred size is outdated or wrong as a whole.
+    A claim that contradicts an inferred size is outdated or wrong: all of its sizes are ignored.
     """
     if inferred is None or claimed is None or None not in inferred:
         return claimed if inferred is None else inferred

@@ -1,4 +1,4 @@
-"""Facts about values that are unknown, and the unknown facts that determine them."""
+"""Unknown facts about values, and the unknown facts that cause them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def owner_of(name: str, scope: InferenceScope) -> InferenceScope:
 def unknown_facts(
     scope: InferenceScope, names: Iterable[str], fact: UnknownFactKind
 ) -> Iterator[UnknownFact]:
-    """Yield the values that a scope sees and of which it does not know a fact."""
+    """Yield the named values of which the fact is unknown, each with the scope that defines the value."""
     for name in filter(None, names):
         owner = owner_of(name, scope)
         if fact == "elements":
@@ -87,7 +87,7 @@ def is_unregistered(producer: Producer) -> bool:
 def causes_among(
     error: UnknownShape, scope: InferenceScope, inputs: Iterable[str]
 ) -> tuple[tuple[str, UnknownFactKind], ...]:
-    """Return the unknown facts about inputs of a node that cause those about values that its steps emit."""
+    """Return the unknown facts about a node's inputs that cause the unknown facts in an error of a step."""
     found: dict[tuple[str, UnknownFactKind], None] = {}
     waiting, given = unknown_facts_of(error, scope)[::-1], set(inputs)
     seen = set(waiting)

@@ -16,14 +16,14 @@ class AtomicFiles:
     """New files that are moved to their paths when the `with` block ends without an error.
 
     Raises:
-        CannotWrite: a file cannot be moved, or two of them have one path. Files that were moved before are
+        CannotWrite: a file cannot be moved, or two files have the same path. Files that were moved before are
             then removed, and the files that they replaced are restored.
     """
 
     def __init__(self) -> None:
         self._waiting: list[_NewFile] = []
         self._undo: list[tuple[Path, Path | None]] = []
-        """Created folders and files, to be removed after an error, or replaced by the former file."""
+        """Paths to restore after an error, each with its backup; `None` for new files and folders."""
 
     def __enter__(self) -> AtomicFiles:
         return self
@@ -42,15 +42,15 @@ class AtomicFiles:
     ) -> Iterator[tuple[int, Path]]:
         """Create a temporary file for the path `place`, and yield its descriptor and path.
 
-        It has the permissions of the file that it replaces, else those of `source`. With `is_safe`, wait
-        until the data is on the disk: else a system crash may lose old and new file. With `is_new`, refuse to
-        replace a file with another content.
+        The file gets the permissions of the file at `place`, or else of `source`. With `is_safe`, wait until
+        the data is on the disk: otherwise a system crash may lose both the old and the new file. With
+        `is_new`, refuse to replace a file that has other content.
 
         Raises:
             OSError: the file cannot be created.
         """
         temporary = self._reserve(place, is_new)
-        # the process's mask applies to the mode, as for a copy by `cp`
+        # the umask of the process applies to the mode, as with `cp`
         mode = source.stat().st_mode & PERMISSIONS if source is not None else 0o666
         file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
         try:
@@ -78,14 +78,14 @@ class AtomicFiles:
         return temporary
 
     def _move_all(self) -> None:
-        # in reverse order: external data, which is created after the model, is in place before it
+        # in reverse order: external data files, created after the model, are in place before the model
         written: set[tuple[int, int]] = set()
         while self._waiting:
             file = self._waiting[-1]
             with raising_cannot_write(file.place):
                 new = _identity(file.temporary)
                 if os.path.lexists(file.place) and _identity(file.place) in written:
-                    reason = "is written twice: two names denote this file"
+                    reason = "would be written twice: two output names refer to the same file"
                     raise CannotWrite(reason, place=str(file.place), remedy="rename one of the files")
                 has_undo = len(self._waiting) > 1  # a failure of a later file has to undo this one
                 if has_undo:
@@ -157,21 +157,21 @@ PERMISSIONS = 0o777
 
 
 MACHINE = os.uname().nodename if hasattr(os, "uname") else ""
-"""Name of this machine: several may use a folder of a network."""
+"""Name of this machine: several machines may write to the same network folder."""
 
 
 def temporary_files(process: int | str) -> str:
-    """Return the pattern of the names of a process's temporary files."""
+    """Return the glob pattern for the names of a process's temporary files."""
     return f".opshift-{process}-{MACHINE}-*.tmp"
 
 
 def _temporary_path(place: Path) -> Path:
-    # the process and the machine let another process remove the file after a crash
+    # with the process id and the machine, another process can remove the file after a crash
     return place.parent / temporary_files(os.getpid()).replace("*", os.urandom(8).hex())
 
 
 def remove_abandoned_files(folder: Path) -> None:
-    """Remove the temporary files in a folder whose processes, on this machine, were killed."""
+    """Remove the temporary files in a folder that killed processes of this machine left behind."""
     for path in folder.rglob(temporary_files("*")):
         process = path.name.split("-")[1]
         if process.isdecimal() and not _is_running(int(process)):
@@ -180,7 +180,7 @@ def remove_abandoned_files(folder: Path) -> None:
 
 
 def _is_running(process: int) -> bool:
-    if os.name == "nt":  # the call would end the process
+    if os.name == "nt":  # `os.kill` would end the process
         return True
     try:
         os.kill(process, 0)
@@ -192,7 +192,7 @@ def _is_running(process: int) -> bool:
 
 
 def _move(file: _NewFile) -> bool:
-    """Move a file to its path; return False if another process wrote the same content there."""
+    """Move a file to its path; return False for a file with `is_new` if the same content exists there."""
     if not file.is_new:
         file.temporary.replace(file.place)
         return True
@@ -211,7 +211,7 @@ def _move(file: _NewFile) -> bool:
 
 
 def _are_equal(first: Path, second: Path) -> bool:
-    import filecmp  # few processes write the same files at the same time
+    import filecmp  # only needed if two processes write the same file
 
     return second.is_file() and filecmp.cmp(first, second, shallow=False)
 
@@ -230,7 +230,7 @@ def _copy_permissions(place: Path, temporary: Path) -> None:
 
 
 def write_files(contents: Mapping[Path, str | bytes], new: Container[Path] = ()) -> None:
-    """Write all files, or leave all of them unchanged; files in `new` must not exist.
+    """Write all files, or leave all of them unchanged; refuse to replace other content of a file in `new`.
 
     Raises:
         CannotWrite: a file cannot be written.
@@ -254,7 +254,7 @@ def write_all(file: int, data: bytes | bytearray) -> None:
 
 
 def write_destination(path: str | os.PathLike[str]) -> Path:
-    """Return the file that a write to a path affects, which is the target of a symbolic link.
+    """Return the file that a write to a path affects: for a symbolic link, its target.
 
     Raises:
         UsageError: the path is not a regular file, its folder does not exist, or it is a circular link.
@@ -287,10 +287,10 @@ def destination_below(folder: Path, *parts: str) -> Path:
 
 @contextmanager
 def raising_cannot_write(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Raise errors of the operating system as CannotWrite.
+    """Turn OSError and ValueError into CannotWrite.
 
     Raises:
-        CannotWrite: the operating system reported an error.
+        CannotWrite: the operating system reported an error, or the path is invalid.
     """
     try:
         yield

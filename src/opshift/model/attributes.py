@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class AttributeType(NamedTuple):
-    """Type of an attribute: its name in definitions, and its value and field of AttributeProto."""
+    """Type of an attribute: its name, its number in `AttributeProto.type`, and the field with the value."""
 
     name: str
     number: int
@@ -65,13 +65,13 @@ def type_name(number: int) -> str:
 def read_attribute(attribute: AttributeProto) -> Any:
     """Return the value of an AttributeProto: a number, bytes, a message, or a tuple of these.
 
-    The type is optional in models below IR version 3; it is then inferred from the field that is set.
+    Models with IR version 1 may omit the type, which is then inferred from the field that is set.
 
     Raises:
         CannotConvert: the attribute refers to an attribute of the enclosing function.
     """
     if attribute.ref_attr_name:
-        reason = f"attribute {attribute.name!r} depends on the call of the enclosing function"
+        reason = f"attribute {attribute.name!r} refers to an attribute of the function, which calls set"
         remedy = "inline the function first, so that the attribute has a value"
         raise CannotConvert(reason, "function.reference", remedy=remedy)
     kind = TYPE_BY_NUMBER.get(attribute.type or _number_of_set_field(attribute))
@@ -125,7 +125,7 @@ def dense_tensors_in(attribute: AttributeProto) -> Iterator[TensorProto]:
 
 
 def types_in(attribute: AttributeProto) -> Iterator[TypeProto]:
-    """Yield the types of values of an attribute."""
+    """Yield the TypeProtos in an attribute."""
     if attribute.HasField("tp"):
         yield attribute.tp
     yield from attribute.type_protos

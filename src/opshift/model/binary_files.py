@@ -28,7 +28,7 @@ class WritableFile(Protocol):
 
 
 READ_SIZE = 1 << 20
-"""Bytes that are read at once."""
+"""Number of bytes that are read at once."""
 
 
 def is_readable(value: object) -> TypeGuard[ReadableFile]:
@@ -64,9 +64,9 @@ def read_blocks(file: ReadableFile) -> Iterator[bytes]:
 
 
 def regular_descriptor(file: ReadableFile) -> int | None:
-    """Return the descriptor of a regular file at its start, which needs no copy to be read at any position.
+    """Return the descriptor of a regular file at position 0, which can be read at any position; else `None`.
 
-    Other classes of file objects may transform the bytes, as `GzipFile` does.
+    Other classes of file objects may transform the bytes, as `GzipFile` does: they have to be copied.
     """
     raw = getattr(file, "raw", file)
     if not isinstance(raw, io.FileIO) or raw.closed or not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
@@ -86,12 +86,12 @@ def temporary_copy(blocks: Iterable[bytes]) -> int:
 
 @contextmanager
 def path_to_write(out: str | os.PathLike[str] | WritableFile) -> Iterator[str | os.PathLike[str]]:
-    """Yield `out`, or for a file object the path of a temporary file, which is copied to it at the end.
+    """Yield the path `out`, or a temporary path whose file is copied to the file object `out` at the end.
 
     Nothing is copied after an error in the block.
 
     Raises:
-        UsageError: it is neither a path nor a file object that was opened for writing in binary mode.
+        UsageError: `out` is neither a path nor a file object that was opened for writing in binary mode.
         CannotWrite: the operating system reported an error.
     """
     if isinstance(out, str | os.PathLike):
@@ -112,4 +112,4 @@ def path_to_write(out: str | os.PathLike[str] | WritableFile) -> Iterator[str | 
             shutil.copyfileobj(written, buffer or out, READ_SIZE)
             getattr(buffer or out, "flush", bool)()
         if buffer:
-            buffer.detach()  # otherwise `out` is closed with it
+            buffer.detach()  # otherwise `out` is closed with the buffer

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 FLOAT_MAX = 3.4028234663852886e38
-"""Largest finite float32; it and its negative are the default bounds of Clip in version 6."""
+"""Largest finite float32. The default bounds of Clip-6 are `-FLOAT_MAX` and `FLOAT_MAX`."""
 
 INTEGER_BITS = {f"{sign}int{width}": width for sign in ("", "u") for width in (8, 16, 32, 64)}
 """Number of bits of each integer type."""
@@ -29,7 +29,7 @@ def element_bits(kind: ElementType) -> int:
 
 
 def byte_size(kind: ElementType, count: int) -> int:
-    """Return the number of bytes of packed elements."""
+    """Return the number of bytes of `count` elements; elements smaller than a byte are packed."""
     return -(-count * element_bits(kind) // 8)
 
 
@@ -83,7 +83,7 @@ BY_NAME = MappingProxyType({each.name: each for each in _ELEMENT_TYPES})
 
 
 def type_string(element_type: str) -> str:
-    """Return `tensor(float)` for `float`; a type that is not that of tensors stays unchanged."""
+    """Return `tensor(float)` for `float`; a type string such as `seq(tensor(float))` stays unchanged."""
     return element_type if "(" in element_type else f"tensor({element_type})"
 
 

@@ -37,7 +37,7 @@ class OpshiftError(Exception):
     def __init__(self, reason: str, *, place: Place | str = "", remedy: str = "") -> None:
         self.place = Place(node=place) if isinstance(place, str) else place
         location = str(self.place)
-        if "://" in location:  # the messages of libraries quote parts of URLs
+        if "://" in location:  # messages of libraries may quote credentials in URLs
             reason, remedy = (without_secrets_of(location, each) for each in (reason, remedy))
         self.reason, self.remedy = reason, remedy
         super().__init__(reason)
@@ -65,7 +65,7 @@ class InvalidModel(OpshiftError):
     """The input is not a model, or its structure is invalid."""
 
     concerns_order = False
-    """Whether a value is read that no earlier node produces, so that a repair may help."""
+    """Whether a node or output refers to a value that no earlier node produces: a repair may help."""
 
 
 def not_utf8_error(place: Place | str = "") -> InvalidModel:
@@ -75,7 +75,7 @@ def not_utf8_error(place: Place | str = "") -> InvalidModel:
 
 @contextmanager
 def reading_text() -> Iterator[None]:
-    """Raise InvalidModel in place of UnicodeDecodeError: a string of the model that is read is not UTF-8."""
+    """Turn UnicodeDecodeError into InvalidModel: a string that the block reads from a model is not UTF-8."""
     try:
         yield
     except UnicodeDecodeError as error:
@@ -95,7 +95,7 @@ class NodeError(OpshiftError):
 
     Attributes:
         code: the cause, a key of `opsets/refusals.yaml`.
-        subject: what the nodes with this cause have in common, such as an element type; may be empty.
+        subject: the element type, attribute or similar that causes the refusal; may be empty.
         nearest: the opset nearest to the target that the node can be converted to; 0 if it is unknown.
     """
 
@@ -107,8 +107,8 @@ class NodeError(OpshiftError):
 class CannotConvert(NodeError):
     """A node cannot be converted exactly to the requested operator version.
 
-    The reason names the property of the node that prevents it, and the remedy a change to the model that
-    helps. Adapters of private domains may omit the code.
+    The reason names the property of the node that prevents the conversion, and the remedy a change to the
+    model that helps. Adapters of private domains may omit the code.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class UnknownElementType(CannotConvert):
 
     Args:
         name: the value.
-        reason: the problem, if it is not the type alone.
+        reason: a more specific problem; by default, that the element type is unknown.
     """
 
     def __init__(self, name: str, reason: str = "") -> None:
@@ -140,16 +140,16 @@ class UnknownElementType(CannotConvert):
 
 
 UnknownFactKind = Literal["rank", "shape", "elements"]
-"""Unknown fact about a value. Elements matter for values that determine shapes, such as that of Reshape."""
+"""Kind of an unknown fact about a value. Elements matter for inputs that list sizes, as in Reshape."""
 
 
 class UnknownShape(CannotConvert):
     """A node cannot be converted because the rank or a size of some values is unknown.
 
     Attributes:
-        values: names of the values, as the step knows them.
-        otherwise: another remedy than to declare their shapes; may be empty.
-        causes: the unknown facts about inputs of the node that the values depend on, if they are determined.
+        values: names of the values in the step that raises the error.
+        otherwise: an alternative to declaring the shapes of these values; may be empty.
+        causes: unknown facts about inputs of the node that cause the error; `None` until they are determined.
     """
 
     causes: tuple[tuple[str, UnknownFactKind], ...] | None = None

@@ -1,4 +1,4 @@
-"""Code outside of this package, such as private adapters and shape rules, and the errors that it raises."""
+"""Code outside of this package, such as private adapters and shape rules: execution and error reports."""
 
 import importlib.util
 import inspect
@@ -13,7 +13,7 @@ from opshift.model.errors import OpshiftError, Place
 PACKAGE = "opshift."
 
 FAILURES = (Exception, SystemExit)
-"""Exceptions of private code; a call of `sys.exit` must not end a conversion without a message."""
+"""Exceptions of private code to catch: even `sys.exit` must not end a conversion without a message."""
 
 
 class ExtensionFailed(OpshiftError):
@@ -22,14 +22,14 @@ class ExtensionFailed(OpshiftError):
     The model may be valid. The place is the file and the line of the code, and the node.
 
     Attributes:
-        extension: the code, such as `adapter com.acme.Scale 1 -> 2`.
+        extension: label of the code, such as `adapter com.acme.Scale 1 -> 2`.
         exception: type and text of the exception, such as `KeyError: 'x'`; empty for an invalid result.
     """
 
     def __init__(self, extension: str, problem: str, *, place: Place, exception: str = "") -> None:
         self.extension = extension
         self.exception = exception
-        super().__init__(f"the {extension} {problem}", place=place, remedy="correct this code")
+        super().__init__(f"the {extension} {problem}", place=place, remedy="fix the code at this place")
 
     def as_dict(self) -> dict[str, str]:
         """Return the fields for JSON output."""
@@ -46,7 +46,7 @@ def extension_failed(
 ) -> ExtensionFailed:
     """Return the error for a function that raises an exception, or whose result has a problem.
 
-    `node` is the label of the node that the function got.
+    `cause` is the exception, or the problem as text; `node` is the label of the node in the call.
     """
     code = getattr(inspect.unwrap(function), "__code__", None)
     file, line = (code.co_filename, code.co_firstlineno) if code else (repr(function), 0)
@@ -58,7 +58,7 @@ def extension_failed(
 
 
 def module_name(file: Path) -> str:
-    """Return the name of the module of a file; files of different folders may have the same name."""
+    """Return a module name from the whole path: files in different folders may have the same file name."""
     # Imported here: it takes 4 ms, and a conversion without private code does not need it.
     import hashlib
 
@@ -74,7 +74,7 @@ def file_lock(name: str) -> RLock:
 
 
 def run_file(file: Path) -> None:
-    """Execute a Python file as a module, which is removed if the file raises an exception."""
+    """Execute a Python file as a module; if it raises an exception, remove the module from `sys.modules`."""
     name = module_name(file)
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
@@ -88,7 +88,7 @@ def run_file(file: Path) -> None:
 
 
 def error_line(error: BaseException, path: Path | str) -> int:
-    """Return the line of the innermost frame in a file, or of its syntax error; 0 if there is none."""
+    """Return the line of the innermost frame in a file, or of a syntax error in the file; else 0."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return error.lineno or 1
     frames = walk_tb(error.__traceback__)

@@ -16,7 +16,7 @@ MAX_QUOTED_TEXT = 60
 
 
 class FileFormat(NamedTuple):
-    """Format of a file: a pattern of its start, and a pattern that its start or its end contains."""
+    """Format of a file: `start` matches the first bytes, and `content` occurs in the first or last bytes."""
 
     name: str
     remedy: str
@@ -45,7 +45,7 @@ SOURCE = "use the .onnx file from which it was built"
 ZIP = rb"PK\x03\x04"
 
 NUMBER = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
-"""Pattern of a number, such as a length, in protobuf's encoding."""
+"""Pattern of a varint of protobuf, such as a length."""
 
 FORMATS = (
     FileFormat(
@@ -93,7 +93,7 @@ FORMATS = (
     ),
     FileFormat("a pickle file", EXPORT, rb"\x80[\x02-\x05]"),
     FileFormat("an operator-set document", "read it with opshift opset load", rb"\x0a\x09ONNXOPSET"),
-    # the last formats of protobuf messages: many of them are also readable as a model without nodes
+    # formats of protobuf messages: many such messages can also be parsed as a model without nodes
     FileFormat(
         "a serialized TensorProto, such as the data of a test",
         CHECK_FILE,

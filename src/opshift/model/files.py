@@ -1,6 +1,6 @@
-"""Models as callers give them: files, bytes, messages and models of onnx_ir. Files are written atomically.
+"""Read and write models: files, bytes, messages and onnx_ir models. Files are written atomically.
 
-A caller with a model of onnx_ir has imported onnx_ir, so recognizing one needs no import.
+A caller that passes an onnx_ir model has imported onnx_ir, so recognizing the model needs no import.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ class OnnxProgram(Protocol):
 
 
 def is_onnx_ir(model: object) -> TypeGuard[OnnxIrModel | OnnxProgram]:
-    """Return whether an object is a model of onnx_ir, or a program with one."""
+    """Return whether an object is an `onnx_ir.Model`, or an ONNXProgram that holds one."""
     package = sys.modules.get("onnx_ir")
     held = getattr(model, "model", None) if hasattr(model, "exported_program") else model
     return package is not None and isinstance(held, package.Model)
 
 
 def reading_onnx_ir(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Decorate a function that reads models: it gets models of onnx_ir as messages with placeholders.
+    """Decorate a function that reads models: convert onnx_ir arguments to messages with placeholders.
 
     If a string of a model is not UTF-8, the function raises InvalidModel.
     """
@@ -85,7 +85,7 @@ def reading_onnx_ir(function: Callable[Parameters, Result]) -> Callable[Paramete
 
 
 def message_of(argument: Argument, stack: ExitStack) -> Argument | ModelProto:
-    """Return the message of a model of onnx_ir, which is valid while the stack is open, or the argument."""
+    """Return an onnx_ir model as a message, valid while `stack` is open; other arguments stay unchanged."""
     if not is_onnx_ir(argument):
         return argument
     from opshift.model.onnx_ir import OnnxIrMessage  # few models need it
@@ -100,7 +100,7 @@ BYTES_TYPES = (bytes, bytearray, memoryview)
 
 
 class ModelMessage(Protocol):
-    """ModelProto of any message class: the project's or that of `onnx`."""
+    """ModelProto of any message class: opshift's or onnx's."""
 
     @property
     def graph(self) -> object:
@@ -112,7 +112,7 @@ class ModelMessage(Protocol):
 
 
 ModelObject = ModelMessage | OnnxIrModel | OnnxProgram
-"""Classes of models that a conversion returns for the same class."""
+"""Model classes for which a conversion returns a model of the same class."""
 
 FileLike = str | os.PathLike[str] | ReadableFile
 """Types from which a serialized model is read: a path, a URL, or a file object in binary mode."""
@@ -128,12 +128,12 @@ def is_message(model: object) -> bool:
 
 
 def model_of(model: ModelLike) -> tuple[ModelProto, bool]:
-    """Return the model as a message, and whether it was created here and may be modified.
+    """Return the model as a message, and whether the message was created here and may be modified.
 
-    A message keeps its class. Its type is ModelProto nevertheless, because all classes have the same fields.
+    A message is returned unchanged, annotated as ModelProto: all message classes have the same fields.
 
     Raises:
-        InvalidModel: its class is not in ModelLike, or it cannot be read.
+        InvalidModel: the class of the model is not in ModelLike, or the model cannot be read.
     """
     if is_message(model):
         return cast("ModelProto", model), False
@@ -170,7 +170,7 @@ def parse_model(data: bytes | memoryview) -> ModelProto:
 
 
 def read_bytes(data: bytes, place: str = "") -> ModelProto:
-    """Parse a serialized model; messages name the file `place`.
+    """Parse a serialized model; error messages name the file `place`.
 
     Raises:
         InvalidModel: the bytes are empty, truncated, larger than 2 GiB, or not a model.
@@ -187,7 +187,7 @@ def read_bytes(data: bytes, place: str = "") -> ModelProto:
     except DecodeError as error:
         named = _named_format(read, len(data), place)
         raise named or _unreadable_model(read, len(data), place) from error
-    # messages of other formats may be readable as a model without nodes
+    # protobuf messages of other formats may parse as a model without nodes
     named = None if model.graph.node else _named_format(read, len(data), place)
     if named:
         raise named
@@ -261,7 +261,7 @@ def _require_readable(read: ReadBytes, size: int, place: str) -> None:
 
 
 def serialize_model(model: ModelProto, place: str = "") -> bytes:
-    """Serialize a model, to be written to the file `place`.
+    """Serialize a model; error messages name the file `place`.
 
     Raises:
         CannotWrite: the model is larger than 2 GiB.
@@ -294,9 +294,9 @@ def gc_paused(function: Callable[Parameters, Result]) -> Callable[Parameters, Re
     """Disable garbage collection while a function runs.
 
     A plan only grows, so each collection would traverse it without freeing anything. Objects outside of
-    reference cycles are still freed at once. It belongs on public functions: what an inner function returns
-    would still exist, and be traversed, when collection is enabled again. If collection is already disabled,
-    by the caller or by another thread in a decorated function, it remains disabled.
+    reference cycles are still freed at once. The decorator belongs on public functions: the result of an
+    inner function would still exist, and be traversed, when collection is enabled again. If collection is
+    already disabled, by the caller or by another thread in a decorated function, it remains disabled.
     """
 
     @wraps(function)

@@ -88,11 +88,11 @@ def require_limited_lists(model: ModelProto, place: str = "") -> None:
         count = len(getattr(model, field))
         if count > limit:
             reason = f"{field} has {count:,} entries, more than {limit:,}"
-            raise InvalidModel(reason, place=place, remedy="remove those that are not needed")
+            raise InvalidModel(reason, place=place, remedy="remove the entries that are not needed")
 
 
 def require_graph(model: ModelProto, place: str = "") -> None:
-    """Raise InvalidModel for a model with too long lists, or without a graph, such as a file of another format."""
+    """Raise InvalidModel if lists are too long, or the graph is missing, as in a file of another format."""
     require_limited_lists(model, place)
     if not model.HasField("graph"):
         remedy = "check that it is the right file"
@@ -217,7 +217,7 @@ class Container:
 
     @cached_property
     def input_positions(self) -> Mapping[str, int]:
-        """The position of each input, by name; of inputs with the same name, that of the first one."""
+        """Positions of the inputs, by name; a repeated name has the position of its first input."""
         return {name: position for position, name in reversed([*enumerate(self._input_names)])}
 
     def initializer_inputs(self) -> frozenset[str]:
@@ -257,9 +257,10 @@ def bound_names(model: ModelProto) -> set[str]:
 
 
 def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
-    """Yield the subgraphs in the attributes of a node."""
-    for attribute in node.attribute:
-        yield from graphs_in(attribute)
+    """Return an iterator over the subgraphs in the attributes of a node."""
+    attributes = node.attribute
+    # most nodes have no attributes: a generator for each would take longer
+    return chain.from_iterable(map(graphs_in, attributes)) if attributes else iter(())
 
 
 def captured_names(graph: GraphProto) -> Iterator[str]:
@@ -324,7 +325,8 @@ class TrainingGraph(NamedTuple):
 
 def count_model_nodes(model: ModelProto) -> int:
     """Return the number of nodes in all graphs, subgraphs and functions of a model."""
-    return sum(1 for _ in nested_nodes(*root_graphs(model), *model.functions))
+    roots: list[ContainerProto] = [*root_graphs(model), *model.functions]
+    return sum(len(each.node) for each in nested_containers(roots))
 
 
 def training_graphs(model: ModelProto) -> Iterator[TrainingGraph]:
@@ -402,7 +404,7 @@ def remove_messages(field: Repeated[Item], is_removed: Iterable[bool]) -> None:
 def add_values(graph: GraphProto, known: Mapping[str, InputFacts], taken: Iterable[str]) -> None:
     """Add the values that the only node reads as inputs or initializers, and its outputs as graph outputs.
 
-    Names in `taken` become graph inputs, too, so that no new value gets one of these names.
+    Names in `taken` become graph inputs, too: new values must not get these names.
     """
     node = graph.node[0]
     captured = (name for graph in graphs_of(node) for name in captured_names(graph))

@@ -21,7 +21,7 @@ def is_url(location: object) -> bool:
 
 
 def folder_of(model: object) -> Path | None:
-    """Return the folder of a model that is given as a path of a local file."""
+    """Return the folder of a model that is given as the path of a local file; else `None`."""
     is_local = isinstance(model, str | os.PathLike) and not is_url(model)
     return Path(model).parent if is_local else None  # type: ignore[arg-type]
 
@@ -29,9 +29,9 @@ def folder_of(model: object) -> Path | None:
 HIDDEN: Final = "***"
 """Text in place of a credential."""
 
-# The lookbehind makes the search linear: a scheme is tried at the start of a word only. One slash, because
-# functions for paths remove the second one. A password that should be percent-encoded may have spaces and
-# quotes; it starts with no port, and a quote that ends a string of JSON ends it.
+# The lookbehind makes the search linear: a scheme is tried at the start of a word only. One slash suffices,
+# because functions for paths remove the second slash. A password that is not percent-encoded may have spaces
+# and quotes, but it does not start like a port, and a quote that ends a JSON string ends the password.
 _URL: Final = re.compile(
     r"""(?<![A-Za-z0-9+.-])([A-Za-z][A-Za-z0-9+.-]++:/{1,2})"""
     r"""((?:[^/\s"'<>@:?#]*+:(?!\d*(?:[\s"'<>),;:]|\Z))(?:[^"/\n@]|"(?![\s,:}\]]|\Z))*+@)?[^\s"'<>]++)"""
@@ -46,13 +46,13 @@ _PUBLIC: Final = frozenset(("versionid", "generation"))
 """Names of query parameters that identify a version of an object."""
 
 MAX_PUBLIC_VALUE: Final = 8
-"""Characters of the longest query value that is shown: signatures and tokens are longer."""
+"""Maximum number of characters of a query value that is shown: signatures and tokens are longer."""
 
 
 def without_secrets(text: str) -> str:
     """Return a text with user names, passwords, signatures and tokens of its URLs replaced by `***`.
 
-    Locations keep their credentials until they are shown; connections use the real ones.
+    Locations keep their credentials until they are shown, because connections need them.
     """
     return _URL.sub(_redacted, text) if ":/" in text else text
 
@@ -65,7 +65,7 @@ def _redacted(match: re.Match[str]) -> str:
 
 
 def _split_user_info(rest: str) -> tuple[str | None, str]:
-    """Return the user name and the password of a URL without its scheme, and the text after them."""
+    """Return `user:password` of a URL without its scheme, or `None`, and the text after the `@`."""
     address = rest.partition("?")[0]
     authority = address.partition("/")[0]
     place = authority
@@ -99,15 +99,15 @@ def _redacted_parameter(parameter: str) -> str:
 
 
 MIN_INNER_SECRET: Final = 4
-"""Characters of the shortest secret that is replaced inside of words: shorter ones occur in many words."""
+"""Minimum length of a secret that is replaced inside of words: shorter secrets occur in many words."""
 
 
 MAX_LOCATION: Final = 4096
-"""Length of the longest URL with credentials that messages may quote: names in models may look like URLs."""
+"""Maximum length of a URL whose credentials are searched in messages: names in models may look like URLs."""
 
 
 def without_secrets_of(location: str, text: str) -> str:
-    """Return the text of another library about a location, with all credentials of the location as `***`.
+    """Return a message of a library about a location, with all credentials of the location as `***`.
 
     Libraries quote parts of a URL, decode them, or take a password for the name of a bucket or a port.
 
@@ -124,7 +124,7 @@ def _secrets_pattern(location: str) -> re.Pattern[str] | None:
     found = URL.search(location)
     user_info, rest = _split_user_info(location[found.end() :] if found else location)
     secrets = set((user_info or "").split(":", 1)) - {""}
-    # a name may be a word or a letter, so it is replaced where it is a word
+    # a user name may be a common word or one letter, so it is replaced only as a whole word
     name = user_info.partition(":")[0] if user_info else ""
     for parameter in rest.partition("?")[2].split("&"):
         if _redacted_parameter(parameter) != parameter:
@@ -134,17 +134,17 @@ def _secrets_pattern(location: str) -> re.Pattern[str] | None:
     from base64 import b64encode  # few locations have credentials
     from urllib.parse import quote, unquote, unquote_plus
 
-    # as libraries quote a secret, and as its parts: a parser ends the host at a reserved character
+    # the quoted forms of a secret, and its parts: URL parsers split a password at reserved characters
     decoded = secrets | {unquote(each) for each in secrets} | {unquote_plus(each) for each in secrets}
     coded = {quote(each, safe, errors="replace") for each in decoded for safe in ("/", "")}
     coded |= decoded | {repr(each)[1:-1] for each in decoded}
     names = {name, unquote(name)}
     inner = {each for each in coded - names if len(each) >= MIN_INNER_SECRET}
     words = names | (coded - inner) | {part for each in decoded for part in re.split(r"[/?#@:&\s]", each)}
-    if user_info:  # also as in a header of HTTP
+    if user_info:  # also in base64, as in an HTTP Authorization header
         both = {user_info, unquote(user_info)}
         inner |= both | {b64encode(each.encode(errors="replace")).decode() for each in both}
-    inner -= names  # a user name without a password
+    inner -= names  # without a password, `user_info` is only the user name
     parts = [re.escape(each) for each in sorted(inner, key=len, reverse=True)]
     parts += [
         rf"(?<![A-Za-z0-9]){re.escape(each)}(?![A-Za-z0-9])"

@@ -1,4 +1,4 @@
-"""Parts of messages: similar names, and counts with their nouns."""
+"""Parts of texts for users: similar names, and counts with their nouns."""
 
 import difflib
 from collections.abc import Iterable, Sequence
@@ -7,12 +7,12 @@ from functools import lru_cache
 from opshift.model.operator_ids import short_label
 
 MAX_NAME = 200
-"""Characters of a name that is compared with others, which takes quadratic time."""
+"""Maximum number of characters of a name to compare: a comparison takes quadratic time."""
 
 
 @lru_cache(maxsize=16)
 def _spellings(names: tuple[str, ...]) -> dict[str, list[str]]:
-    """Return the names in lower case by each of their keys, see `_keys`."""
+    """Return an index of the names in lower case, by each key of `_keys`."""
     found: dict[str, list[str]] = {}
     for name in map(str.lower, names):
         for key in _keys(name):
@@ -21,22 +21,22 @@ def _spellings(names: tuple[str, ...]) -> dict[str, list[str]]:
 
 
 def _keys(name: str) -> set[str]:
-    """Return the first and the last two letters of a name, and its sorted letters, which typos transpose."""
+    """Return the first two, the last two and the sorted letters of a name: sorting undoes transpositions."""
     return {name[:2], name[-2:], "".join(sorted(name))}
 
 
 def did_you_mean(wanted: str, names: Iterable[str], otherwise: str) -> str:
-    """Return a remedy for an unknown name: the similar names that exist, or another advice."""
+    """Return a remedy for an unknown name: the similar names, or `otherwise` if no name is similar."""
     return suggest(similar_names(wanted, names), otherwise)
 
 
 def suggest(similar: Sequence[str], otherwise: str) -> str:
-    """Return a remedy that suggests names, or another advice if there are none."""
+    """Return a remedy that suggests the names, or `otherwise` if there are none."""
     return f"did you mean {' or '.join(similar)}?" if similar else otherwise
 
 
 def hint_at_similar(wanted: str, names: Iterable[str]) -> str:
-    """Return the end of a sentence about an unknown name: a question after the most similar one, if any."""
+    """Return `; did you mean 'Softmax'?` with the most similar name; empty if no name is similar."""
     similar = similar_names(wanted, names)
     return f"; did you mean {similar[0]!r}?" if similar else ""
 
@@ -58,7 +58,7 @@ def count_text(count: int, noun: str) -> str:
 
 
 def counted_labels(counts: Sequence[tuple[str, int]], most: int | None) -> str:
-    """Join labels with their numbers, `most` of them: `2 Mul:14, Add:14, 3 others (9 nodes)`."""
+    """Join labels with their counts, and sum up all after `most`: `2 Mul:14, Add:14, 3 others (9 nodes)`."""
     # "1 other" would be as long as its label
     shown = counts[:most] if most is not None and len(counts) > most + 1 else counts
     parts = [

@@ -69,5 +69,5 @@ def read_text_into(message: Message, text: str) -> None:
         module.Parse(text, message, descriptor_pool=_POOL)
     except (module.ParseError, ValueError, RecursionError) as error:
         problem, *_ = str(error).splitlines()
-        reason = f"is not the text of a {message.DESCRIPTOR.name}: {problem}"
+        reason = f"cannot be parsed as a {message.DESCRIPTOR.name}: {problem}"
         raise InvalidModel(reason, remedy="write a node as: y = Softmax <axis = 1> (x)") from error

@@ -1,7 +1,7 @@
 """`ModelProto.model_version`: a semantic version packed into 64 bits, or a simple number (ONNX Versioning).
 
 MAJOR occupies the upper 16 bits, MINOR the next 16 and PATCH the lower 32: 1.2.345 is 0x0001000200000159. If
-the upper 32 bits are zero, it is a simple number, so a semantic version cannot start with 0.0.
+the upper 32 bits are zero, the value is a simple number, so a semantic version cannot start with 0.0.
 """
 
 import re
@@ -105,7 +105,7 @@ def version_bump_between(old: int, new: int) -> VersionBump | None:
 
 
 def next_version(packed: int, rise: VersionBump) -> str:
-    """Return the lowest version that increases another by a given part; simple numbers increase by 1."""
+    """Return the lowest version that increases the part `rise`; a simple number increases by 1."""
     before = _read_version(packed)
     if isinstance(before, int):
         return str(before + (rise > VersionBump.NONE))

@@ -108,7 +108,7 @@ class Node:
         return round_to_float32(found) if isinstance(found, float) else found
 
     def unread_attribute(self, name: str) -> Any:
-        """Return an attribute as the node holds it; `None` if the node does not have it."""
+        """Return an attribute as an AttributeProto or Python value; `None` if the node does not have it."""
         return self.attributes.get(name)
 
     def without(self, *names: str) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class Node:
 
 
 class Emitted(NamedTuple):
-    """A node written by an adapter, and the opset of its domain that it is written for."""
+    """A node written by an adapter, and the opset of its domain for which it is written."""
 
     node: Node
     opset: int
@@ -156,7 +156,7 @@ class Graph(FrozenRecord):
     """Subgraph of the model, placed between `nodes`, which produce its inputs, and `nodes_after`."""
     nodes_after: tuple[Emitted, ...] = ()
     embedded_names: tuple[tuple[str, str], ...] = ()
-    """Names of inputs of the embedded subgraph that change: in the subgraph, and in this graph."""
+    """Inputs of the embedded subgraph to rename: the name in the subgraph, and the name in this graph."""
 
 
 class Tensor(NamedTuple):
@@ -187,7 +187,7 @@ def serialized_attributes(proto: NodeProto) -> Sequence[bytes]:
 
 
 class Move(NamedTuple):
-    """Attribute that a step moved to a constant: its name, and the rank of the constant for a number."""
+    """Attribute that a step moved to a constant: the names of both, and the rank of a single number."""
 
     attribute: str
     constant: str
@@ -195,7 +195,7 @@ class Move(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Comparison of an attribute with a value by a step, with the result."""
+    """Comparison of an attribute with a value by a step, and the result."""
 
     attribute: str
     value: object
@@ -205,8 +205,8 @@ class Comparison(NamedTuple):
 class AttributeTrace:
     """Record of the attribute values that the steps of a node read, moved and compared.
 
-    An attribute that a step drops, moves or compares is not read: the same rewrite serves nodes with other
-    values, if all comparisons have the same results.
+    An attribute that a step drops, moves or compares does not count as read: nodes with another value share
+    the rewrite if all comparisons have the same results.
     """
 
     def __init__(self) -> None:
@@ -233,7 +233,7 @@ class TracedNode(Node):
         return TracedNode(super().with_(**changes), raw, self.trace)
 
     def without(self, *names: str) -> dict[str, Any]:
-        """Return the attributes except those named, unread."""
+        """Return the attributes except those named, without recording reads."""
         return {name: value for name, value in self._raw.items() if name not in names}
 
     def unread_attribute(self, name: str) -> Any:

@@ -24,7 +24,7 @@ the same name. It is empty if all values are present and differ.
 """
 
 MAX_KEYS, MAX_KEY_BYTES = 1024, 1024
-"""Maximum number of cached operator keys, and maximum size of one in bytes; they bound the memory."""
+"""Maximum number of cached operator keys, and maximum size of a key in bytes; they bound the memory."""
 
 MAX_KEY_ELEMENTS = 32
 """Maximum number of elements of a tensor in a key: most constants are axes, sizes and scalars."""
@@ -40,7 +40,7 @@ MAX_ONE_BYTE_LENGTH, MAX_TWO_BYTE_LENGTH = 0x7F, 0x3FFF
 
 
 def is_known(remainder: bytes | None) -> bool:
-    """Return whether the operator key of a node that is serialized without names is cached."""
+    """Return whether an operator key is cached; `remainder` is the result of `serialize_without_names`."""
     return remainder in _CACHE
 
 
@@ -55,7 +55,7 @@ def node_key_of(record: NodeRecord, proto: NodeProto) -> NodeKey:
 
 
 def key_of_serialized(record: NodeRecord, proto: NodeProto, remainder: bytes | None) -> NodeKey:
-    """Return the key of a node that `serialize_without_names` has serialized."""
+    """Return the key of a node; `remainder` is the result of `serialize_without_names`."""
     _, _, _, inputs, outputs = record
     return (_CACHE.get(remainder) or _read_key(record, proto, remainder), *arity_of(inputs, outputs))
 
@@ -63,7 +63,7 @@ def key_of_serialized(record: NodeRecord, proto: NodeProto, remainder: bytes | N
 def arity_of(inputs: tuple[str, ...], outputs: tuple[str, ...]) -> tuple[int, int, tuple[int, ...]]:
     """Return the number of inputs, the number of outputs, and the pattern of names of a node key."""
     names, count = inputs + outputs, len(inputs)
-    # Outputs always differ from other values.
+    # Outputs have unique names: only inputs can repeat.
     if "" not in names and (count < 2 or len(set(inputs)) == count):
         return count, len(outputs), ()
     numbers = {"": 0}
@@ -71,7 +71,7 @@ def arity_of(inputs: tuple[str, ...], outputs: tuple[str, ...]) -> tuple[int, in
 
 
 def has_small_tensors(proto: NodeProto) -> bool:
-    """Return whether the attributes of a node hold messages, and these are tensors of few elements."""
+    """Return whether a node has attributes, and each is a tensor with few elements that are not strings."""
     tensors = [each.t for each in proto.attribute[:] if each.type == TENSOR]
     return 0 < len(tensors) == len(proto.attribute) and all(map(_is_small, tensors))
 
@@ -124,7 +124,7 @@ def serialize_without_names(proto: NodeProto, names: tuple[str, ...]) -> bytes |
 
 
 def require_utf8_names(names: Iterable[str]) -> str:
-    """Return the concatenation of all names, which are required to be text.
+    """Return the concatenation of all names, after checking that each is `str`, not bytes.
 
     Some releases of protobuf return a string field that is not valid UTF-8 as bytes.
 
@@ -138,7 +138,7 @@ def require_utf8_names(names: Iterable[str]) -> str:
 
 
 def _is_complete(remainder: bytes, proto: NodeProto, operator_key: OperatorKey) -> bool:
-    """Whether serialized bytes contain a whole operator key and no names.
+    """Return whether serialized bytes contain the whole operator key and no names.
 
     Protobuf does not guarantee that fields are serialized in the order of their numbers.
     """

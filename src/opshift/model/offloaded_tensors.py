@@ -43,11 +43,11 @@ class TensorStore(Protocol):
         ...
 
     def raw_size(self, placeholder: bytes) -> int | None:
-        """Return the length of the `raw_data` that a placeholder replaces; `None` for another field."""
+        """Return the length of the replaced `raw_data`; `None` if the placeholder replaces another field."""
         ...
 
     def convert(self, placeholder: bytes, conversion: ElementConversion) -> bytes | None:
-        """Return the placeholder of a tensor with converted elements; `None` if they have to be decoded."""
+        """Return the placeholder of the converted elements; `None` if the elements must be decoded first."""
         ...
 
 
@@ -63,7 +63,7 @@ def with_payload(tensor: TensorProto) -> TensorProto:
 
 
 def store_of(tensor: TensorProto) -> TensorStore | None:
-    """Return the store with the payload of a tensor; `None` if the tensor has it itself."""
+    """Return the store with the payload of a tensor; `None` if the tensor holds its payload."""
     return STORES.get(tensor.raw_data[:PLACEHOLDER_KEY_SIZE]) if STORES else None
 
 
@@ -99,7 +99,7 @@ EXTERNAL = 1
 """`TensorProto.data_location` of a tensor with elements in a separate file."""
 
 MAX_DIGITS = 18
-"""Longer numbers may not fit into 64 bits, and Python refuses to parse very long ones."""
+"""Maximum number of digits: longer numbers may exceed 64 bits, and Python refuses to parse very long ones."""
 
 
 class ExternalData(NamedTuple):
@@ -138,7 +138,7 @@ def _text(value: str | bytes) -> str:
 
 
 MIN_EXTRACTED_TENSOR = 1 << 10
-"""Smaller tensors, in bytes, stay in the message."""
+"""Minimum size in bytes of a tensor that a placeholder replaces; smaller tensors stay in the message."""
 
 PAYLOAD_INDEX = struct.Struct("<Q")
 """Encoding of a payload's index in its placeholder."""
@@ -159,8 +159,8 @@ class PlaceholderStore:
     """Payloads of one model's tensors.
 
     In the message, a placeholder in `raw_data` replaces a payload: a random key, which does not occur in any
-    model, and the index of the payload. Within a `with` block, `opshift.model.offloaded_tensors` provides
-    access to the payloads, which `read` returns.
+    model, and the index of the payload. Within a `with` block, the functions of this module find the store
+    of a placeholder, and read payloads with `read`.
     """
 
     def __init__(self, read: ReadBytes) -> None:
@@ -212,10 +212,10 @@ class PlaceholderStore:
     def convert(self, placeholder: bytes, conversion: ElementConversion) -> bytes | None:
         """Return the placeholder of a tensor with converted elements, in `raw_data`.
 
-        The elements are read, and converted again when they are written. Its errors pass through.
+        Elements are checked here, and converted when they are written. Errors of `conversion` pass through.
 
         Returns:
-            `None` if the tensor stores its elements with varying lengths, or converted.
+            `None` if the elements have varying lengths, as in `int32_data`, or are already converted.
         """
         number, elements = self.payload_at(placeholder, 0)
         if not PAYLOAD_WIDTHS[number] or not isinstance(elements, Range):
@@ -229,7 +229,7 @@ class PlaceholderStore:
         return total_size(self.restore(message, name))
 
     def raw_size(self, placeholder: bytes) -> int | None:
-        """Return the length of the `raw_data` that a placeholder replaces; `None` for another field."""
+        """Return the length of the replaced `raw_data`; `None` if the placeholder replaces another field."""
         number, elements = self.payload_at(placeholder, 0)
         return total_size([elements]) if number == RAW_DATA else None
 

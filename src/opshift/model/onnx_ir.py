@@ -1,4 +1,4 @@
-"""Messages of models of onnx_ir, with placeholders instead of tensors, and their conversion back."""
+"""Conversion of onnx_ir models to messages, with placeholders instead of large tensors, and back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class View:
-    """Object with other values of some attributes; a graph or function yields its `nodes`."""
+    """Proxy of an object with some attributes replaced; iteration yields `nodes`, for a graph or function."""
 
     nodes: list[object]
 
@@ -45,7 +45,7 @@ def mapped_content(
     tensor: Callable[[onnx_ir.TensorProtocol], object],
     graph: Callable[[onnx_ir.Graph], object],
 ) -> object:
-    """Return the value of an attribute with a function applied to each tensor and graph, or `None`."""
+    """Apply a function to each tensor or graph of an attribute, and return the results, or `None`."""
     kind, value = attribute.type.name, attribute.value
     if value is not None:
         if kind == "TENSOR":
@@ -70,7 +70,7 @@ def attributes_of(container: Container) -> MutableMapping[str, onnx_ir.Attr]:
 
 
 def carry_over_meta(new: onnx_ir.Model, old: onnx_ir.Model) -> None:
-    """Add the data that onnx_ir does not serialize to the objects that both models have."""
+    """Copy `meta`, which onnx_ir does not serialize, from the old objects to the same new objects."""
     _add_meta(new, old)
     _carry_over(new.graph, old.graph)
     for key, function in new.functions.items():
@@ -118,10 +118,10 @@ def _graphs(attribute: onnx_ir.Attr) -> list[onnx_ir.Graph]:
 
 
 class OnnxIrMessage(PlaceholderStore):
-    """Message of a model of onnx_ir, with placeholders instead of its large tensors.
+    """Message of an onnx_ir model, with placeholders instead of its large tensors.
 
-    They are read only if their elements are needed, within a `with` block. `with_elements` reads all tensors
-    instead, for a message that needs no block. The model is not modified.
+    Large tensors are read only if their elements are needed, within a `with` block. With `with_elements`, all
+    tensors are read, and the message needs no block. The model is not modified.
     """
 
     def __init__(self, given: OnnxIrModel | OnnxProgram, *, with_elements: bool = False) -> None:
@@ -143,13 +143,15 @@ class OnnxIrMessage(PlaceholderStore):
 
         graph = self._container_view(self._model.graph)
         functions = {key: self._container_view(each) for key, each in self._model.functions.items()}
-        # with an older IR version, onnx_ir would omit types in functions, and devices
+        # with an older IR version, onnx_ir omits `value_info` of functions, and device configurations
         view = View(self._model, graph=graph, functions=functions, ir_version=IR_VERSION)
         try:
             proto = onnx_ir.serde.serialize_model(cast("onnx_ir.Model", view))
-        except Exception as error:  # onnx_ir and classes of tensors raise any exception
+        except Exception as error:  # onnx_ir and tensor classes may raise any exception
             reason = f"onnx_ir cannot serialize the model: {_root_cause(error)}"
-            raise InvalidModel(reason, remedy="correct the model: onnx_ir.to_proto(model) fails") from error
+            raise InvalidModel(
+                reason, remedy="correct the model so that onnx_ir.to_proto(model) succeeds"
+            ) from error
         proto.ir_version = self._model.ir_version
         return cast("ModelProto", proto)
 
@@ -205,14 +207,14 @@ class OnnxIrMessage(PlaceholderStore):
     def _elements(self, start: int, end: int) -> bytes:
         starts = list(self._tensors)
         first = starts[bisect(starts, start) - 1]
-        if first != self._last[0]:  # a conversion of elements reads blocks, and `tobytes` may copy
+        if first != self._last[0]:  # cached: a conversion reads block by block, and `tobytes` may copy
             self._last = first, _bytes_of(self._tensors[first])
         return self._last[1][start - first : end - first]
 
     def converted(self, proto: ModelProto, *, inplace: bool) -> OnnxIrModel | OnnxProgram:
-        """Return an object of the given class for a conversion of `proto`, with the original tensors.
+        """Return the converted message as an object of the given class, with the original tensors.
 
-        With `inplace`, it is the given object, unchanged if the conversion changed nothing.
+        With `inplace`, update and return the given object; a conversion without changes leaves it unchanged.
         """
         import onnx_ir
 
@@ -245,7 +247,7 @@ class OnnxIrMessage(PlaceholderStore):
         return self._given
 
     def _put_tensors_back(self, container: Container) -> None:
-        """Replace tensors with placeholders, also in subgraphs, with the original ones."""
+        """Replace all tensors, also in subgraphs, by the results of `_original`."""
         for value in initializers_of(container).values():
             value.const_value = self._original(value.const_value)
         for attributes in (attributes_of(container), *(node.attributes for node in container)):
@@ -256,7 +258,7 @@ class OnnxIrMessage(PlaceholderStore):
                     attributes[name] = changed
 
     def _original(self, tensor: onnx_ir.TensorProtocol | None) -> onnx_ir.TensorProtocol | None:
-        """Return the original of a tensor with a placeholder, or any other tensor itself."""
+        """Return the original of an unchanged tensor; otherwise the tensor itself, without a placeholder."""
         from onnx_ir.serde import TensorProtoTensor
 
         if not isinstance(tensor, TensorProtoTensor):
@@ -284,7 +286,7 @@ def _bytes_of(tensor: onnx_ir.TensorProtocol) -> bytes:
     place = f"tensor {tensor.name!r}"
     try:
         found = bytes(tensor.tobytes())
-    except Exception as error:  # classes of tensors raise any exception
+    except Exception as error:  # tensor classes may raise any exception
         remedy = "load its weights before the conversion"
         raise InvalidModel(f"cannot be read: {_root_cause(error)}", place=place, remedy=remedy) from error
     if len(found) != tensor.nbytes:

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-"""Identifiers of C, as ONNX's IR specification demands for names."""
+"""C identifier, the form of names that ONNX's IR specification requires."""
 
 
 class NodeLike(Protocol):
-    """The fields of a node that `resolve` reads; any NodeProto has them."""
+    """Fields of a node that `Registry.resolve` reads; every NodeProto has them."""
 
     @property
     def op_type(self) -> str:
@@ -53,7 +53,7 @@ def called_function(node: Node | NodeProto) -> LocalFunction:
 
 
 def overload_of(owner: object) -> str:
-    """Return the overload of a function or call; empty where its class has none."""
+    """Return the overload of a function or call; empty if its class has no such field."""
     # Messages of older `onnx` releases, and emitted nodes, have no overload.
     overload: str = getattr(owner, "overload", "")
     return overload
@@ -79,7 +79,7 @@ def model_domain(domain: str) -> str:
 
 
 def short_label(label: str) -> str:
-    """Return the label of an operator for people, without the default domain: `Clip:6`."""
+    """Return the label of an operator for messages, without the default domain: `Clip:6`."""
     name = label.removeprefix(f"{DEFAULT_DOMAIN}.")
     # The names of other domains, such as ai.onnx.ml, start with the default domain, too.
     return label if "." in name else name
@@ -89,7 +89,7 @@ PATH_NAME = re.compile(r"\w[\w+-]*(?:\.[\w+-]+)*")
 """Names of domains and operators in a registry: no separators of paths, no `..` and no control characters."""
 
 MAX_PATH_NAME = 200
-"""Bytes of such a name; file systems limit a file name, which adds a suffix, to 255."""
+"""Maximum size of such a name in bytes; file systems limit a file name, with its suffix, to 255."""
 
 
 def is_path_name(text: str) -> bool:
@@ -146,7 +146,7 @@ class OperatorId(NamedTuple):
 
 
 def without_version(operator: str) -> str:
-    """Return `ai.onnx.Softmax` for `ai.onnx.Softmax:13`; the name of an unknown operator has no version."""
+    """Return `ai.onnx.Softmax` for `ai.onnx.Softmax:13`; a name without a version stays unchanged."""
     return operator.rpartition(":")[0] or operator
 
 
@@ -182,7 +182,7 @@ def opset_imports(imports: Iterable[OperatorSetIdProto], ir_version: int = 3) ->
 
 
 def functions_with_opsets(model: ModelProto) -> Iterator[tuple[FunctionProto, Mapping[str, int]]]:
-    """Yield each local function with its opset imports: those of the model, in one mapping, if it has none.
+    """Yield each local function with its opset imports; functions without any share the model's mapping.
 
     Raises:
         InvalidModel: see `opset_imports`.

@@ -1,7 +1,7 @@
-"""Plain data: what JSON and YAML files contain, and the limits of such files.
+"""Plain data: the values in JSON and YAML files, and the limits of such files.
 
-The limits are far above those of any definition. They keep a hostile file from exhausting memory or the
-stack.
+The limits are far above the size of any operator definition. They keep a hostile file from exhausting memory
+or the stack.
 """
 
 import json
@@ -19,7 +19,7 @@ MAX_DEPTH = 64
 """Maximum nesting of lists and mappings."""
 
 MAX_ITEMS = 2_000_000
-"""Maximum number of values, with repetitions by YAML aliases."""
+"""Maximum number of values, counting every repetition by a YAML alias."""
 
 MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1
 """Range of integers: those of ONNX's types int64 and uint64."""
@@ -81,7 +81,7 @@ def _too_deep() -> PlainDataError:
 
 
 def _require_limits(data: Json) -> None:
-    """Raise PlainDataError for data that is nested too deeply or contains a text that cannot be written."""
+    """Raise PlainDataError for data that is nested too deeply or contains a string with a lone surrogate."""
     level: Sequence[Json] = [data]
     for depth in range(MAX_DEPTH + 1):
         following: list[Json] = []
@@ -99,7 +99,7 @@ def _require_limits(data: Json) -> None:
 
 
 def require_text(text: str) -> None:
-    """Raise PlainDataError for half of a surrogate pair, which no file can contain."""
+    """Raise PlainDataError for a lone surrogate, half of a pair: UTF-8 cannot encode it."""
     if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
         raise PlainDataError(f"contains {text[:30]!r}, which is not valid Unicode")
 
@@ -120,7 +120,7 @@ def _json_value(value: object) -> Json:
 
 
 INFINITY_OR_TEXT = re.compile(r'"(?:[^"\\]|\\.)*+"|Infinity|NaN')
-"""Tokens of JSON as Python writes it that may contain the name of a number that is not finite."""
+"""Strings, `Infinity` and `NaN` in JSON that Python writes; strings match so that their text is skipped."""
 
 
 def json_text(data: Json, indent: int | None = None) -> str:

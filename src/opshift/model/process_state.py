@@ -17,7 +17,7 @@ from typing import Final
 SIGNALS = tuple(signal.valid_signals())
 
 RETRY_SECONDS = 0.01
-"""Time after which an exit is tried again: by then, the destructor or the creation of a class has ended."""
+"""Delay before an exit is tried again: by then, the destructor or the creation of a class has ended."""
 
 
 DEFAULT_HANDLERS = {
@@ -32,8 +32,8 @@ DEFAULT_HANDLERS = {
 def signals_deferred() -> Iterator[None]:
     """Run a block to its end before the handlers of signals that arrive in the meantime.
 
-    A handler may raise, like that of Ctrl+C, and would leave a half modified object. Python runs handlers in
-    the main thread only, so a block in another thread needs no protection.
+    A handler may raise, as the default handler of SIGINT does, and leave an object half modified. Python runs
+    handlers in the main thread only, so a block in another thread needs no protection.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -58,7 +58,7 @@ def signals_deferred() -> Iterator[None]:
 
 
 def _restore(handlers: dict[int, signal._HANDLER]) -> None:
-    """Restore all handlers, even if a restored one runs at once and raises."""
+    """Restore all handlers, even if a restored handler runs at once and raises."""
     try:
         while handlers:
             signal.signal(*handlers.popitem())
@@ -68,9 +68,9 @@ def _restore(handlers: dict[int, signal._HANDLER]) -> None:
 
 
 def exit_on_signals() -> None:
-    """Exit by an exception after SIGTERM and SIGHUP, so that temporary files are removed and workers end.
+    """Raise SystemExit after SIGTERM and SIGHUP, so that temporary files are removed and workers end.
 
-    Like the KeyboardInterrupt of Ctrl+C, the exception is raised again if Python drops or replaces it.
+    SystemExit, and KeyboardInterrupt after Ctrl+C, are raised again if Python drops or replaces them.
     """
     for name, default in DEFAULT_HANDLERS.items():
         number = getattr(signal, name, None)  # Windows has no SIGHUP
@@ -90,7 +90,7 @@ def _exit(number: int, frame: FrameType | None) -> None:
 
 
 def _creates_class(frame: FrameType | None) -> bool:
-    """Return whether code of `__set_name__` runs: Python 3.11 replaces its exceptions by RuntimeError."""
+    """Return whether a `__set_name__` method runs: Python 3.11 replaces its exceptions by RuntimeError."""
     while frame is not None:
         if frame.f_code.co_name == "__set_name__":
             return True
@@ -101,7 +101,7 @@ def _creates_class(frame: FrameType | None) -> bool:
 def _exit_after_destructor(
     number: int, report: Callable[[sys.UnraisableHookArgs], object], dropped: sys.UnraisableHookArgs
 ) -> None:
-    """Exit again if Python dropped the exception: it does if the signal arrives in a destructor."""
+    """Exit again if Python dropped the exception, as it does if the signal arrives in a destructor."""
     if dropped.exc_type not in (SystemExit, KeyboardInterrupt):
         report(dropped)
         return
@@ -110,13 +110,13 @@ def _exit_after_destructor(
 
 
 def _exit_later(number: int) -> None:
-    # a signal to the process also ends the wait for a system call; on Windows it would end the process
+    # `os.kill` also interrupts a blocking system call; on Windows, it would end the process
     send = signal.raise_signal if os.name == "nt" else partial(os.kill, os.getpid())
     threading.Timer(RETRY_SECONDS, send, [number]).start()
 
 
 class _Silence:
-    """Filter of the process that ignores warnings while at least one block runs."""
+    """Context manager that ignores all warnings of the process while at least one `with` block runs."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -138,5 +138,5 @@ class _Silence:
 
 
 WARNINGS_IGNORED: Final = _Silence()
-"""Context manager that ignores warnings, as `catch_warnings` does. That one is not safe in threads: where two
-of its blocks overlap, the one that ends last restores the filter of the other and silences the process."""
+"""Context manager that ignores warnings, also in threads. `catch_warnings` is not thread-safe: if two of its
+blocks overlap, the block that ends last restores the filter of the other, and silences the process."""

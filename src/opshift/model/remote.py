@@ -1,6 +1,6 @@
-"""Objects in stores such as S3, which fsspec accesses, and their reading by ranges.
+"""Objects in stores such as S3, read in byte ranges through fsspec.
 
-It is imported only if a URL is given.
+This module is imported only if a URL is given.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ IDENTITY = (
     "last_modified",
     "Last-Modified",
 )
-"""Keys of an object's description that change with its content, in the order of preference."""
+"""Keys in the description of an object whose values change with its content; the first one found counts."""
 
 
 class Store(Protocol):
@@ -77,13 +77,13 @@ class StoreObject:
 
     @property
     def protocols(self) -> tuple[str, ...]:
-        """The schemes of URLs of the store."""
+        """URL schemes of the store."""
         protocol = self.store.protocol
         return (protocol,) if isinstance(protocol, str) else tuple(protocol)
 
     @classmethod
     def at(cls, location: str) -> StoreObject:
-        """Return the object with a URL, which may not exist yet.
+        """Return the object at a URL; the object need not exist.
 
         Raises:
             UsageError: no installed package supports the scheme of the URL, or the URL is invalid.
@@ -99,8 +99,8 @@ class StoreObject:
         except ImportError as error:
             raise UsageError("fsspec is not installed", place=location, remedy=INSTALL) from error
         try:
-            # the listings of a store, which fsspec would keep, change while a batch runs; and unlike
-            # fsspec's own functions for URLs, this does not follow `::` in a name to another store
+            # without cached listings, because a store changes while a batch runs; and without fsspec's
+            # functions for URLs, because these follow `::` in a name to another store
             kind = get_filesystem_class(scheme)
             options = kind._get_kwargs_from_urls(url)  # such as the host in the URL
             if scheme in ("http", "https"):
@@ -119,7 +119,7 @@ class StoreObject:
             raise InvalidModel(reason, place=location, remedy=remedy) from error
 
     def info(self) -> Mapping[str, object] | None:
-        """Return the description in the store, or `None` if it does not exist."""
+        """Return the store's description of the object, or `None` if the object does not exist."""
         with suppress(FileNotFoundError), raising_invalid_model(self.location):
             return self.store.info(self.path)
         return None
@@ -128,7 +128,7 @@ class StoreObject:
 CHECK_URL = "check the URL, the credentials and the network"
 
 LACKS_ARGUMENTS = (TypeError, AttributeError, LookupError, AssertionError, IsADirectoryError)
-"""Errors of stores that need more than a URL; those of archives open the working folder instead of a file."""
+"""Errors of stores that need more than a URL: stores of archives try to open the working folder as a file."""
 
 INSTALL = "pip install 'opshift[stores]'"
 
@@ -144,7 +144,7 @@ INSTALL_SCHEME = {
     "http": "pip install aiohttp",
     "https": "pip install aiohttp",
 }
-"""Packages that fsspec needs for a scheme."""
+"""Commands that install the package for a URL scheme."""
 
 
 @contextmanager
@@ -152,7 +152,7 @@ def raising_invalid_model(location: str) -> Iterator[None]:
     """Turn errors of a store into InvalidModel; FileNotFoundError passes through.
 
     The client libraries of stores raise classes of errors that only they define. For web servers, fsspec
-    reports every error as that of a missing file.
+    raises FileNotFoundError for every error.
     """
     try:
         yield
@@ -177,13 +177,13 @@ def unreadable_object(error: Exception, location: str) -> InvalidModel:
 
 def error_text(error: Exception) -> str:
     """Return the message of an error, or its class if the message is empty."""
-    # the text of an error of a connection names the host, `strerror` only the cause
+    # the text of a connection error names the host; its `strerror` names only the cause
     has_host = hasattr(error, "host")
     return (not has_host and getattr(error, "strerror", None)) or str(error) or type(error).__name__
 
 
 def identity_of(info: Mapping[str, object]) -> str:
-    """Return the size of an object and its digest, version or time, which change with the content."""
+    """Return a text that changes with the content: digest, version or time of an object, and its size."""
     version = next((info[key] for key in IDENTITY if info.get(key)), "")
     return f"{str(version).strip(chr(34))}-{info['size']}"
 
@@ -192,28 +192,28 @@ MIN_READ, MAX_READ = 1 << 13, 1 << 20
 """Size of a read in bytes after a jump over a tensor, and the size up to which sequential reads grow."""
 
 NEAR = 1 << 16
-"""Bytes that arrive sooner than the answer to another request: after a shorter jump, reads are sequential."""
+"""Longest jump, in bytes, between sequential reads: to receive so many bytes is faster than a new request."""
 
 FIRST_READ = 1 << 18
-"""Bytes that are received when an object of S3 is opened, in place of a request for its size."""
+"""Size in bytes of the first read of an S3 object, which replaces a request for the size of the object."""
 
 MAX_KEPT = 1 << 26
-"""Bytes of short reads that are kept."""
+"""Maximum number of bytes of short reads that are kept in memory."""
 
 COPY_SIZE = 1 << 24
-"""Bytes that are copied through memory at once: enough for few requests."""
+"""Number of bytes that are copied through memory at once: large, so that few requests are needed."""
 
 
 class RemoteFile:
-    """Open object that has to stay unchanged while it is read, with the methods of `SourceFile`.
+    """Open object with the methods of `SourceFile`; the object must not change while it is read.
 
-    Tensors are skipped: short reads receive little after a jump, and more as they proceed. They are kept,
-    because nested messages and unchanged parts are read again.
+    Tensors are skipped: a short read receives few bytes after a jump, and more after each sequential read.
+    These bytes are kept, because nested messages and unchanged parts are read again.
     """
 
     path = None
     file = -1
-    """No descriptor: the kernel cannot copy from it."""
+    """No file descriptor: the kernel cannot copy from a remote object."""
 
     copy_size = COPY_SIZE
 
@@ -224,7 +224,7 @@ class RemoteFile:
         handle: BinaryIO | None = None,
         first: bytes = b"",
     ) -> None:
-        """Read an open file, or an object whose first bytes were received with its description."""
+        """Read `handle`, or an object whose `first` bytes were received together with `info`."""
         self.source, self.place, self.info = source, source.location, info
         self.size = cast("int", info["size"])
         self._handle = handle
@@ -277,7 +277,7 @@ class RemoteFile:
 
     def require_unchanged(self) -> None:
         """Raise InvalidModel if the object changed after it was opened."""
-        if self.requests == 1:  # the store answers a request with one version of the object
+        if self.requests == 1:  # all bytes of one response are from one version of the object
             return
         self._require_same(self.source.info())
 
@@ -292,7 +292,7 @@ def open_url(location: str) -> RemoteFile | io.FileIO:
 
 
 def open_object(source: StoreObject) -> RemoteFile | io.FileIO:
-    """Open an object; a temporary copy of it if the server cannot send ranges.
+    """Open an object, or a temporary copy of the object if the server cannot send byte ranges.
 
     Raises:
         InvalidModel: the object does not exist, or cannot be read.
@@ -329,9 +329,9 @@ def _folder_error(source: StoreObject) -> InvalidModel:
 
 
 def _require_key(source: StoreObject) -> None:
-    """Raise an error for a bucket, about which s3fs says that its path is not key-like."""
+    """Raise an error for the URL of a bucket: the error of s3fs says only that the path is not key-like."""
     if not cast("_S3", source.store).split_path(source.path)[1]:
-        source.store.info(source.path)  # a missing bucket is a missing file
+        source.store.info(source.path)  # raises FileNotFoundError if the bucket is missing
         raise _folder_error(source)
 
 
@@ -340,7 +340,7 @@ def _open(source: StoreObject) -> BinaryIO:
 
 
 def _begun(source: StoreObject) -> RemoteFile:
-    """Open an object of S3 with one request, which receives a small model as a whole."""
+    """Open an S3 object with one request, which receives the whole object if it is small."""
     from fsspec.asyn import sync
 
     store = cast("_S3", source.store)
@@ -374,7 +374,7 @@ class _Body(Protocol):
 
 
 def _has_ranges(handle: BinaryIO, info: Mapping[str, object]) -> bool:
-    """Return whether the server sends ranges; only servers of HTTP may ignore a range."""
+    """Return whether the server sends byte ranges; only HTTP servers may ignore the range of a request."""
     size = cast("int | None", info["size"])
     if not hasattr(handle, "session"):
         return True
@@ -387,10 +387,10 @@ def _has_ranges(handle: BinaryIO, info: Mapping[str, object]) -> bool:
 
 
 def _compressed_size(stream: BinaryIO) -> int | None:
-    """Return the size of the content that a web server sends compressed, or `None` if it is not."""
+    """Return the number of compressed bytes that a web server sends; `None` for uncompressed content."""
     headers: Mapping[str, str] = getattr(getattr(stream, "r", None), "headers", {})
     encoding, length = headers.get("Content-Encoding", "identity"), headers.get("Content-Length", "")
     if encoding in ("", "identity"):
         return None
-    # an unknown size counts as nothing: only the bytes that are always accepted remain
+    # an unknown size counts as 0, so that only `FREE_BYTES` are accepted
     return int(length) if length.isdecimal() else 0

@@ -60,7 +60,7 @@ class Description(NamedTuple):
 
 
 def describe(function: Function) -> Description:
-    """Return first line and rest of a function's docstring, and the classes of its first parameter."""
+    """Return the first line and the rest of a function's docstring, and the types of its first parameter."""
     title, _, rationale = inspect.cleandoc(function.__doc__ or "").partition("\n")
     hint = next(iter(get_type_hints(function).values()))
     target_types = get_args(hint) if isinstance(hint, UnionType) else (hint,)

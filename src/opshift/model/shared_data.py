@@ -62,7 +62,7 @@ class FrozenRecord:
 
     @classmethod
     def from_valid(cls, values: Mapping[str, object]) -> Self:
-        """Return an instance with the fields of a valid one that was stored, without checks."""
+        """Return an instance with the stored fields of a valid instance, without checking them."""
         record = cls.__new__(cls)
         record._set_defaults()
         record.__dict__.update(values)
@@ -74,7 +74,7 @@ class FrozenRecord:
             self.__dict__[name] = new()
 
     def __post_init__(self) -> None:
-        """Check the fields of a new instance; they are set."""
+        """Check the fields of a new instance; called after they are set."""
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise FrozenInstanceError(f"cannot assign to field {name!r}")
@@ -106,7 +106,7 @@ def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
 
 # Not a MappingProxyType: that can be neither pickled nor serialized by `json` and pydantic.
 class ReadOnlyDict(dict[Key, Value], Generic[Key, Value]):
-    """Dictionary whose methods that modify it raise TypeError; `|` and `copy` return a plain one."""
+    """Dictionary that raises TypeError when it is modified; `|` and `copy` return a plain `dict`."""
 
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = _refuse
@@ -118,7 +118,7 @@ class ReadOnlyDict(dict[Key, Value], Generic[Key, Value]):
 
 
 def read_only(value: object) -> object:
-    """Return a value with read-only dictionaries instead of plain ones, nested ones included."""
+    """Convert a `dict`, and each `dict` among its values, to ReadOnlyDict; return other values unchanged."""
     if type(value) is dict:
         return ReadOnlyDict({key: read_only(each) for key, each in value.items()})
     return value
@@ -133,7 +133,7 @@ class CachedFunction(Protocol[*Arguments, SharedResult]):
     """Function with a cache of its results."""
 
     def __call__(self, *args: *Arguments) -> SharedResult:
-        """Return the result for some arguments."""
+        """Return the result for the arguments, from the cache if possible."""
         ...
 
     @property
@@ -148,9 +148,9 @@ class CachedFunction(Protocol[*Arguments, SharedResult]):
 def share_results(function: Callable[[*Arguments], Result]) -> CachedFunction[*Arguments, Result]:
     """Cache the results of a function, so that all threads get the same object for the same arguments.
 
-    `functools.cache` returns different objects to threads that call at the same time. This may also compute
-    a result more than once, but every caller gets the first one. It holds no lock: functions that import
-    modules or call private code under a lock can deadlock with Python's import locks.
+    `functools.cache` may return different objects to threads that call at the same time. This cache may also
+    compute a result more than once, but every caller gets the first result. No lock is held: a function that
+    imports modules or calls private code under a lock can deadlock with Python's import locks.
     """
     results: dict[tuple[*Arguments], Result] = {}
 
@@ -159,7 +159,7 @@ def share_results(function: Callable[[*Arguments], Result]) -> CachedFunction[*A
         try:
             return results[args]
         except KeyError:
-            pass  # outside of the block, so that errors of the function have no other context
+            pass  # call the function outside of the block: its errors must not get the KeyError as context
         return results.setdefault(args, function(*args))
 
     vars(cached)["cache_clear"] = results.clear

@@ -1,7 +1,7 @@
 """Limits of pipes and web servers: the size of their content, and the hosts of redirects.
 
 The length of a stream is unknown before its end. A server that redirects to another host could make this
-machine send requests to hosts of an internal network, so this is refused unless the host is allowed.
+machine send requests to hosts of an internal network: redirects are refused unless the host is allowed.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ DEFAULT_LIMIT = 16 << 30
 MAX_RATIO, FREE_BYTES = 100, 1 << 20
 """Maximum size of decompressed content per received byte, and bytes that are always accepted.
 
-Deflate shrinks at most to a thousandth. Weights hardly shrink, and graphs to about a tenth.
+Deflate compresses data to a thousandth at best, but weights hardly at all, and graphs to about a tenth.
 """
 
 MAX_UNREADABLE = 1 << 26
-"""Bytes that are read of a stream that is not a model, for a message that names its format."""
+"""Number of bytes to read from a stream that is not a model, so that the error can name its format."""
 
 LIMIT_REMEDY = f"raise the limit with opshift --max-stream or the environment variable {LIMIT_VARIABLE}"
 
@@ -44,7 +44,9 @@ def max_stream() -> int:
     text = os.environ.get(LIMIT_VARIABLE, str(DEFAULT_LIMIT))
     if not (text.isdecimal() and text.isascii() and len(text) < 20):
         raise UsageError(
-            f"expected a number of bytes, got {text!r}", place=LIMIT_VARIABLE, remedy="correct it"
+            f"expected a number of bytes, got {text!r}",
+            place=LIMIT_VARIABLE,
+            remedy="set it to a number such as 17179869184",
         )
     return int(text)
 
@@ -52,13 +54,13 @@ def max_stream() -> int:
 def limited(blocks: Iterable[bytes], place: str, compressed: int | None = None) -> Iterator[bytes]:
     """Yield the blocks of a stream as long as they can be a model within the limits.
 
-    Fields start with their sizes, so a stream with sizes above the limit is refused at its start. A stream
-    that is not a model is read in part: reading it as a model raises the error.
+    Fields start with their sizes, so a stream with sizes above the limit is refused at its start. Only a part
+    of a stream that is not a model is yielded: parsing this part as a model raises the error.
 
     Args:
         blocks: the stream.
         place: its name for messages.
-        compressed: the size of compressed content as it was transferred.
+        compressed: the number of transferred bytes of compressed content; `None` if not compressed.
 
     Raises:
         InvalidModel: the stream exceeds the limits.
@@ -113,7 +115,7 @@ async def _require_allowed(
     if target.scheme in ("http", "https") and ("*" in hosts or target.host in hosts):
         return
     named = without_secrets_of(str(target), target.authority or str(target))
-    reason = f"{redirect.url.authority} redirects to {named}, which is not the same server"
+    reason = f"{redirect.url.authority} redirects to another server: {named}"
     remedy = "download the file with another program"
     if target.scheme in ("http", "https"):
         remedy = f"allow the host with opshift --redirect-host, or the environment variable {HOSTS_VARIABLE}"

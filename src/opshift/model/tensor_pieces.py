@@ -58,7 +58,7 @@ def tensor_fields() -> Mapping[str, Mapping[int, Part]]:
 
 @cache
 def mergeable_messages() -> frozenset[str]:
-    """Return the messages with a single field that may contain tensors: protobuf merges its repetitions."""
+    """Return the messages with a non-repeated field that may contain tensors: protobuf merges repetitions."""
     return frozenset(
         name
         for name, parts in tensor_fields().items()
@@ -100,7 +100,7 @@ class ElementConversion(Protocol):
     """Conversion of the elements of a tensor to another element type."""
 
     def new_size(self, size: int) -> int:
-        """Return the number of bytes after the conversion of a number of bytes."""
+        """Return the number of bytes that `size` bytes of elements have after the conversion."""
         ...
 
     def convert(self, data: bytes) -> bytes:
@@ -138,8 +138,8 @@ Piece = bytes | Range
 OutputPiece = Piece | ConvertedRange
 
 ReplaceTensor = Callable[[int, int, int], Sequence[OutputPiece] | None]
-"""Function that returns the pieces that replace a tensor, or `None` to keep it. Its arguments are the mark in
-the tensor, and the start and end of the tensor."""
+"""Function that returns the pieces that replace a tensor, or `None` to keep it. Its arguments are the
+marked position in the tensor, and the start and end of the tensor."""
 
 
 def unconverted(pieces: Sequence[OutputPiece]) -> list[Piece] | None:
@@ -156,7 +156,7 @@ def total_size(pieces: Sequence[OutputPiece]) -> int:
 def rewrite_tensors(data: bytes, name: str, marks: Iterable[int], change: ReplaceTensor) -> list[OutputPiece]:
     """Replace the tensors in a serialized message that contain marked positions, and update all lengths.
 
-    `name` is that of the message type, such as `ModelProto`, and the marks are in ascending order.
+    `name` is the message type, such as `ModelProto`; `marks` are the positions, in ascending order.
     """
     remaining = [len(data), *reversed(tuple(marks))]
     return [*(_Rewriter(data, remaining, change).rewritten(0, len(data), name) or [data])]

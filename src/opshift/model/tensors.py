@@ -25,14 +25,14 @@ SIZES = {kind.code: struct.calcsize(f"<{kind.code}") for kind in BY_NAME.values(
 """Sizes of elements in bytes, by their `struct` format."""
 
 MAX_COUNT = 1 << 127
-"""Maximum number of elements that is computed.
+"""Upper limit of computed element counts.
 
-A product of thousands of huge dimensions takes long, and has more digits than Python prints.
+The product of thousands of huge dimensions takes long, and has more digits than Python prints.
 """
 
 
 def count_elements(dims: Iterable[int]) -> int:
-    """Return the product of dimensions, or `MAX_COUNT` if it is larger."""
+    """Return the product of dimensions; `MAX_COUNT` if its absolute value is at least `MAX_COUNT`."""
     sizes = tuple(dims)
     count = 0 if 0 in sizes else 1
     for size in sizes if count else ():
@@ -73,7 +73,7 @@ def read_tensor(proto: TensorProto) -> Tensor | None:
 
 
 def unpacked_bytes(proto: TensorProto) -> bytes | None:
-    """Return the elements of a tensor of packed integers, in one byte each.
+    """Return the elements of an int4, uint4, int2 or uint2 tensor, one byte per element.
 
     Return `None` for external data and inconsistent dimensions.
     """
@@ -122,7 +122,7 @@ def payload_size(payload: Payload) -> int:
 
 
 def write_tensor(proto: TensorProto, tensor: Tensor, name: str = "", payload: Payload | None = None) -> None:
-    """Fill an empty TensorProto; raise as `pack_tensor` does, which computes `payload` by default."""
+    """Fill an empty TensorProto; without `payload`, call `pack_tensor`, which may raise CannotConvert."""
     proto.data_type = BY_NAME[tensor.element_type].number
     proto.dims.extend(tensor.dims)
     if name:
@@ -163,7 +163,7 @@ def pack_tensor(tensor: Tensor) -> Payload:
 
 @lru_cache(maxsize=256)
 def _packer(code: str, count: int) -> Callable[..., bytes]:
-    """Return a function that packs numbers; most constants have few elements, and these few counts."""
+    """Return a function that packs `count` numbers; cached, because most constants have one of few sizes."""
     return struct.Struct(f"<{count}{code}").pack
 
 
@@ -201,7 +201,7 @@ PACKED_BITS = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
 
 
 def packed_range(element_type: str) -> range:
-    """Return the values of a packed element type."""
+    """Return the range of the values of a packed element type: -8 to 7 for int4."""
     size = 1 << PACKED_BITS[element_type]
     return range(-size // 2, size // 2) if element_type.startswith("int") else range(size)
 
@@ -226,7 +226,7 @@ def pack_integers(values: Sequence[int], element_type: str) -> bytes:
 # Tables, because `bytes.translate` unpacks gigabytes in seconds.
 @cache
 def _byte_tables(element_type: str) -> tuple[bytes, ...]:
-    """Return a table for each integer of a packed byte: from the packed byte to the byte of the integer."""
+    """Return one table per integer in a packed byte; each maps the packed byte to that integer as a byte."""
     bits = PACKED_BITS[element_type]
     size, is_signed = 1 << bits, element_type.startswith("int")
     rows = ([byte >> shift & (size - 1) for byte in range(256)] for shift in range(0, 8, bits))
@@ -250,7 +250,7 @@ def require_tensor(message: TensorProto | Tensor) -> Tensor:
 
 
 MAX_DENSE_ELEMENTS = 4096
-"""Maximum number of elements of the dense tensor; bounds the memory for a mostly empty tensor."""
+"""Maximum number of elements of a sparse tensor in dense form; bounds the memory for mostly zero tensors."""
 
 
 def read_sparse_tensor(proto: SparseTensorProto, max_elements: int = MAX_DENSE_ELEMENTS) -> Tensor | None:
@@ -273,7 +273,7 @@ def read_sparse_tensor(proto: SparseTensorProto, max_elements: int = MAX_DENSE_E
 def sparse_positions(indices: Tensor, dims: Sequence[int]) -> Sequence[int]:
     """Return the row-major position of each value of a sparse tensor; -1 for coordinates outside its shape.
 
-    The indices are positions, or coordinates, one row per value.
+    `indices` has the positions (1-D), or one row of coordinates per value (2-D).
     """
     if len(indices.dims) == 1:
         return indices.values

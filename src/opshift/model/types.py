@@ -17,7 +17,7 @@ Dim = int | str | None
 
 
 class SerializableMessage(Protocol):
-    """Message of any class: the project's or that of `onnx`."""
+    """Message of any class: opshift's or onnx's."""
 
     def SerializeToString(self) -> bytes:  # noqa: N802  # protobuf's name
         """Return the serialized message."""
@@ -31,14 +31,14 @@ MAX_RANK = 64
 """Maximum rank of an inferred shape, as in NumPy: a file of 100 bytes can declare a rank of 10 ** 9."""
 
 SMALLEST_SYMBOL = 1 << 62
-"""Sizes from here on denote symbols in inference; no tensor has them."""
+"""Smallest number that denotes a symbol in inference; no tensor has so large a dimension."""
 
 
 class Symbol(int):
-    """Size known only at run time, as a large pseudo-random number in its place.
+    """Size known only at run time, represented by a large pseudo-random number.
 
-    Shape rules compute with it as with any size. Two equal results then are the same function of the same
-    symbols, except by a coincidence that 61 random bits exclude.
+    Shape rules compute with this number as with any size. Equal results are the same function of the same
+    symbols: so many random bits practically exclude a coincidence.
     """
 
 

@@ -23,7 +23,7 @@ FIXED_WIDTHS = {FIXED32: 4, FIXED64: 8}
 """Size of fixed values in bytes, by wire type."""
 
 FIRST_READ, READ_AFTER_JUMP, MAX_READ_SIZE = 1 << 10, 1 << 12, 1 << 18
-"""Sizes of reads in bytes: small at the start of a message, larger where many short fields follow."""
+"""Sizes of reads in bytes: at the start of a message, after a jump over a long value, and the maximum."""
 
 IS_LENGTH, IS_VARINT = (
     bytes(8 <= tag < 0x80 and tag & 7 == kind for tag in range(256)) for kind in (LENGTH, VARINT)
@@ -51,8 +51,8 @@ def fields(
         start: position of the first byte.
         end: position after the last byte.
         least: values that are shorter, in bytes, are skipped.
-        marks: fields that end before the last of these positions are skipped. The sequence may change during
-            the iteration.
+        marks: fields that do not extend beyond the position `marks[-1]` are skipped. The sequence may change
+            during the iteration.
 
     Raises:
         InvalidModel: the message is truncated or malformed.
@@ -76,7 +76,7 @@ def fields(
 def _in_window(
     window: bytes, position: int, end: int, least: int, marks: Sequence[int], groups: list[int]
 ) -> Generator[Field, None, int]:
-    """Yield the fields with heads in a window at a position, and return the offset after the last of them.
+    """Yield the fields with heads in a window that starts at `position`; return the offset after the last.
 
     `groups` holds the numbers of the open groups. Fields in a group are not fields of the message.
     """
@@ -104,7 +104,7 @@ def _in_window(
 
 
 def read_head(window: bytes, at: int, position: int, groups: list[int]) -> tuple[int, int, int]:
-    """Return the tag of any field, and the start and end of its value."""
+    """Return the tag of the field at an offset, and the start and end of its value; update open `groups`."""
     tag, value = _varint_at(window, at, position)
     number, kind = tag >> 3, tag & 7
     end = value + FIXED_WIDTHS.get(kind, 0)
@@ -158,7 +158,7 @@ def _varint_bytes(number: int) -> bytes:
 
 
 def bytes_field(number: int, content: bytes) -> bytes:
-    """Return the encoding of a field, to be appended to a serialized message."""
+    """Return an encoded length-delimited field, to append to a serialized message."""
     return field_head(number, len(content)) + content
 
 

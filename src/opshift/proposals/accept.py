@@ -59,9 +59,9 @@ UNRELEASED = re.compile(r"released: false(?=[,}])")
 
 
 def recorded_files(draft: Evaluated, folder: Path) -> Iterator[tuple[Path, bytes]]:
-    """Yield the files of a folder with one test per example.
+    """Yield path and content of the test files of each example, with the layout of ONNX's backend tests.
 
-    Cases that were derived for other element types are omitted.
+    Examples that failed and cases converted to other element types are omitted.
     """
     names: set[str] = set()
     for each in draft.evidence.outcomes:
@@ -83,7 +83,7 @@ def recorded_files(draft: Evaluated, folder: Path) -> Iterator[tuple[Path, bytes
 
 
 def _tensor_files(folder: Path, side: str, arrays: Arrays) -> Iterator[tuple[Path, bytes]]:
-    """Yield a file for each array; the names in the tensors are those in the model."""
+    """Yield a file for each array; the tensor in it has the name of the input or output in the model."""
     present = ((position, each) for position, each in enumerate(arrays) if each is not None)
     for number, (position, array) in enumerate(present):
         tensor = TensorProto()
@@ -114,18 +114,18 @@ def accept(
     cases: Path | None = None,
     trusted: Path | None = None,
 ) -> Accepted:
-    """Append the proposal's definition to a tree, with code, examples, page, fingerprints and log entry.
+    """Append the proposal's definition to a tree, and add code, examples, page, fingerprints and change log.
 
-    The code of the proposal is executed. The tree is laid out like `opsets/`; a new one for a custom domain
-    may be empty. The folder `trusted` has the reviewers, by default the tree. By default,
-    adapters and shape rules go to its folder `adapters`, and examples to `cases`.
+    The code of the proposal is executed. The tree has the layout of `opsets/`; a new tree for a custom domain
+    may be empty. `trusted` is the folder with `reviewers.yaml`, by default the tree. By default, adapters go
+    to `adapters` in the tree, shape rules to the folder of adapters, and examples to `cases` in the tree.
 
     Raises:
         NotAcceptable: a check reports an error. Nothing is written.
         InvalidProposal: the folder does not contain a proposal.
         DefinitionError: the definitions in the tree are invalid.
-        UsageError: a new file would replace another one, would be outside of its folder, or no folder for
-            code of opshift's own operators is given.
+        UsageError: a new file would replace another file or be outside of its folder, two new files have the
+            same path, or the tree is opshift's own and no folder for code is given.
     """
     registry = registry_of_tree(tree)
     checked = check_proposal(path, registry, gate="accept", trusted=trusted)
@@ -154,14 +154,14 @@ def accept(
 
 
 def _reference_text(text: str, operator: OperatorId) -> str:
-    """Return the text of a reference with its operator version, which `--verify-with` reads."""
+    """Return the text of a reference with a line that names its operator version, for `--verify-with`."""
     line = f'{OPERATOR_NAME} = "{operator}"'
     changed, count = re.subn(rf"(?m)^{OPERATOR_NAME} = .*$", line, text)
     return changed if count else f"{text.rstrip()}\n\n\n{line}\n"
 
 
 def _has_code(code: Path) -> bool:
-    """Return whether a file has more than the imports and comments of its template."""
+    """Return whether a file has statements other than imports and expressions, such as docstrings."""
     statements = ast.parse(code.read_bytes()).body
     return not all(isinstance(each, ast.Import | ast.ImportFrom | ast.Expr) for each in statements)
 
@@ -207,7 +207,7 @@ def _file_contents(
 
 
 def _require_own(path: Path, draft: DefinedDraft) -> None:
-    """Raise UsageError if a file exists that another proposal wrote."""
+    """Raise UsageError if a file exists and the tree lacks the version: the file may belong to another."""
     is_accepted = draft.published is not None and len(draft.published.versions) > draft.position
     if os.path.lexists(path) and not is_accepted:
         reason, remedy = "already exists, and may belong to another operator", "move the file to another name"
@@ -226,7 +226,7 @@ def _definition_text(draft: DefinedDraft, tree: Path) -> str:
         if len(draft.published.versions) > draft.position:
             kept, _, _ = kept.partition(version_block(target, draft.position).rstrip("\n"))
         text = kept.rstrip("\n") + "\n" + block
-    # Only the proposal's last version is copied, so its earlier part could differ from the tree.
+    # Only the last version is copied: earlier versions in the proposal could differ from those in the tree.
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / OPERATOR
         path.write_text(text, "utf-8")
@@ -261,7 +261,7 @@ def lock_with_operator(draft: DefinedDraft, tree: Path) -> str:
 
 
 def operators_of_tree(registry: Registry, tree: Path) -> list[Operator]:
-    """Return the operators that the tree itself defines; the registry may also have those of the project."""
+    """Return the operators with a definition file in the tree; the registry may also have opshift's own."""
     return [each for each in registry.operators() if (tree / each.domain / f"{each.name}.yaml").exists()]
 
 
@@ -348,7 +348,7 @@ def _deprecation(draft: DefinedDraft) -> Deprecation:
 
 @dataclass(frozen=True)
 class Released:
-    """Release that was closed, its operator versions, and the files that were changed."""
+    """Release that was marked as released, its new operator versions, and the files that were changed."""
 
     name: str
     versions: tuple[OperatorId, ...]
@@ -358,7 +358,7 @@ class Released:
 def release(tree: Path, day: date | None = None) -> Released:
     """Mark the oldest unreleased release of a tree as released, and record all fingerprints.
 
-    Its versions are then published: every later change of them is an error.
+    The operator versions of the release are final from then on: every later change of them is an error.
 
     Raises:
         UsageError: the tree has no unreleased release, or a definition differs from its fingerprint.
@@ -390,7 +390,7 @@ def release(tree: Path, day: date | None = None) -> Released:
 
 
 def _new_versions(registry: Registry, name: str) -> list[OperatorId]:
-    """Return the versions in the opsets of a release that is not published in `registry`."""
+    """Return the operator versions that a release adds; in `registry`, the release is still unreleased."""
     opsets = registry.releases.onnx[name].opsets
     listed = registry.get_all_schemas_with_history()
     released = {domain: registry.releases.released_opset(domain) or 0 for domain in opsets}

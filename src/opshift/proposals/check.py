@@ -19,9 +19,9 @@ LEVELS = tuple(Level)
 
 @dataclass(frozen=True)
 class CheckResult:
-    """Result of a check: findings, the most severe first, and the last stage that could be read.
+    """Result of a check: findings, the most severe first, and the proposal as far as it could be read.
 
-    There is no draft if `proposal.yaml` is invalid. It has evidence if the proposal was run.
+    `draft` is `None` if `proposal.yaml` is invalid, and an `Evaluated` draft if the examples were run.
     """
 
     folder: ProposalFolder
@@ -42,10 +42,10 @@ def check_proposal(
     run: bool = True,
     trusted: Path | None = None,
 ) -> CheckResult:
-    """Check a proposal, which extends a registry, against every rule that applies at `gate`.
+    """Check a proposal to extend `registry` against every rule that applies at `gate`.
 
-    Its code is executed if `run` is true; otherwise the rules that need evidence are skipped. The folder
-    `trusted` has the reviewers, by default the registry.
+    The proposal's code is executed if `run` is true; otherwise the rules that need evidence are skipped.
+    `trusted` is the folder with `reviewers.yaml`, by default the last folder of the registry.
 
     Raises:
         InvalidProposal: the folder does not contain a proposal.
@@ -61,7 +61,7 @@ def check_proposal(
                     findings += rule.findings(subject)
             draft = subject if isinstance(subject, Draft) else draft
     violated = {each.rule for each in findings if each.level is Level.ERROR}
-    # One mistake breaks many rules; only the finding that names the cause is of use.
+    # One mistake can break many rules: keep only the finding that names the cause.
     findings = [each for each in findings if not rule_table()[each.rule].is_explained_by(violated)]
     findings.sort(key=lambda each: (LEVELS.index(each.level), each.place.file, each.place.line))
     return CheckResult(folder, tuple(findings), draft)
@@ -70,7 +70,7 @@ def check_proposal(
 def _stages(
     folder: ProposalFolder, registry: Registry, run: bool, trusted: Path | None
 ) -> Generator[Draft | InvalidFile, None, None]:
-    """Yield the proposal after each file that is read, then with its evidence; stop at an invalid file."""
+    """Yield `Draft`, `DefinedDraft` and `Evaluated` as files are read; an `InvalidFile` is the last stage."""
     try:
         draft = Draft(folder, folder.proposal, registry, trusted=trusted)
     except DefinitionError as error:

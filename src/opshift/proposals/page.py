@@ -211,7 +211,7 @@ def _array_text(array: Array | None) -> str:
 
 
 def _rounded(value: object) -> object:
-    """Return nested lists with numbers of 6 digits, which is what float32 determines."""
+    """Round the numbers in nested lists to 6 significant digits, the precision of float32."""
     if isinstance(value, list):
         return [_rounded(each) for each in value]
     return float(f"{value:.6g}") if isinstance(value, float) else value

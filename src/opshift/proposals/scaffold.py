@@ -1,4 +1,4 @@
-"""Create the folder of a new proposal, with questions in its files."""
+"""Create the folder of a new proposal, with questions to the author as comments in its files."""
 
 import re
 from collections.abc import Iterable
@@ -117,7 +117,7 @@ def _accepted_file(registry: Registry, folder: str, version: OperatorVersion) ->
 
 
 def _adapters_text(request: ProposalRequest, opset: int, steps: Iterable[tuple[str, int, int]]) -> str:
-    """Return a file with a comment for each step: its direction, its version and its target."""
+    """Return the text of `adapters.py` with a comment for each step: its direction, source and target."""
     comments = (
         _fill(
             "adapter.py",
@@ -137,7 +137,7 @@ EXAMPLE_VALUES = {"bool": "[[true, false], [false, true]]", "string": "[[a, b], 
 
 
 def _example_inputs(version: OperatorVersion | None) -> str:
-    """Return the inputs of the first example: one for each required input, of its first element type."""
+    """Return YAML for the non-optional inputs of the first example, of type `float` where it is allowed."""
     types = (
         [_example_type(version, each) for each in version.inputs if each.option != "optional"]
         if version
@@ -188,7 +188,7 @@ def _new_definition(
 
 
 def _changed_definition(request: ProposalRequest, operator: Operator, registry: Registry, opset: int) -> str:
-    """Return the published definition with a removal, or with a copy of its last, released version."""
+    """Return the published definition with a removal, or with a copy of its last version if released."""
     path = registry.file_of(request.name, request.domain)
     text = path.read_text("utf-8").removeprefix(HEADER).rstrip("\n") + "\n"
     if request.kind == "removal":

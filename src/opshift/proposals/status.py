@@ -21,7 +21,7 @@ class Status:
     fingerprint: str
     valid: tuple[SignOff, ...]
     open: tuple[ProposalFinding, ...]
-    """Errors that block acceptance, from the rules that need no evidence, and changes of the reviewers."""
+    """Errors of the rules that need no evidence, which block acceptance, and findings of `sign-off.trust`."""
 
     @property
     def title(self) -> str:

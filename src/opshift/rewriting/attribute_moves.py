@@ -1,4 +1,4 @@
-"""Rewrites that serve nodes with other attribute values, which the steps move without reading them."""
+"""Cached rewrites for nodes that differ in attribute values: steps move the values without reading them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class OpenConstant(NamedTuple):
     """Position of the attribute."""
     element_type: str
     rank: int | None
-    """Rank for a number; `None` for the default."""
+    """Argument `rank` of `constant_tensor`."""
 
 
 class OpenComparison(NamedTuple):
@@ -43,7 +43,7 @@ class OpenComparison(NamedTuple):
 
 
 class MovedValues(NamedTuple):
-    """Cached rewrite with open attribute values, those of some constants."""
+    """Cached rewrite in which some constants have the values of attributes, which differ between nodes."""
 
     rewrite: CachedRewrite
     open_constants: Sequence[OpenConstant]
@@ -93,7 +93,7 @@ def with_moved_values(
     """
     read = set(trace.reads)
     for move in trace.moves:
-        # a constant with two sources is one only because their values are equal
+        # two sources share a constant only because their values are equal
         if added.additions[move.constant] > 1 or move.constant in added.inspected:
             read.add(move.attribute)
     for name, declared in rewrite.operator.attributes.items():
@@ -117,7 +117,7 @@ def with_moved_values(
 
 
 class MovedValuesTable:
-    """Rewrites with open attribute values, of nodes with the same operator and names of attributes."""
+    """Rewrites with open attribute values, for nodes with the same operator and attribute names."""
 
     MAX_GROUPS, MAX_REWRITES = 4, 512
 

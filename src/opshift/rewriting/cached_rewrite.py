@@ -25,7 +25,7 @@ NameSelector = Callable[[ValueNames], ValueNames]
 """Function that selects the names of a node from all names of the rewrite."""
 
 EMPTY_NODE: Final = Node("", (), (), {})
-"""Node without content: the start of a node that is added."""
+"""Node without content, to which an added node is compared."""
 
 
 # Slots are read faster than the fields of a named tuple, and a dataclass would take longer to import.
@@ -33,8 +33,8 @@ class _NodeTemplate:
     """Serialized node template with the value names left open.
 
     The attributes of the emission are copies that do not keep a model alive. `payload` contains the changed
-    fields, and `cleared_fields` names those to clear in the NodeProto that it overwrites. `new_inputs` and
-    `new_outputs` select the names to append to the names that remain.
+    fields, serialized. `cleared_fields` are the fields to clear in a NodeProto that the template overwrites.
+    `new_inputs` and `new_outputs` select the names to append to the names that remain.
     """
 
     __slots__ = ("cleared_fields", "emission", "inputs", "new_inputs", "new_outputs", "outputs", "payload")
@@ -59,9 +59,9 @@ class _NodeTemplate:
 
     @classmethod
     def of(cls, written: Emission, original: Node, is_main: bool, places: Mapping[str, int]) -> _NodeTemplate:
-        """Return the template of a node that overwrites the original, if it is the main one, or is added.
+        """Return the template of an emitted node: the main node overwrites the original, others are added.
 
-        `places` has the positions of all names of the rewrite.
+        `places` maps all names of the rewrite to their positions.
         """
         copy = original.copy_proto()
         old, old_attributes = (original, serialized_attributes(copy)) if is_main else (EMPTY_NODE, ())
@@ -130,8 +130,8 @@ MAX_SHARED_ELEMENTS = 1024
 class Question(NamedTuple):
     """Query of a step about inputs or outputs of its node.
 
-    `question` is the name of a method of `Facts`; the values are those from the position `start` on among the
-    inputs and outputs, up to `stop` for a method with several values.
+    `question` is the name of a method of `Facts`. The method gets the value at position `start` of the inputs
+    and outputs, or with `stop`, the values from `start` up to `stop`.
     """
 
     question: str
@@ -140,7 +140,7 @@ class Question(NamedTuple):
 
 
 Answers = tuple[object, ...]
-"""Answers to questions, in a form in which equal answers are the same value."""
+"""Answers to questions, as keys from `answer_key`."""
 
 
 def answer_to(question: Question, names: ValueNames, facts: Facts) -> object:
@@ -150,7 +150,7 @@ def answer_to(question: Question, names: ValueNames, facts: Facts) -> object:
 
 
 def answer_key(answer: object) -> object:
-    """Return an answer as a key: floats also by their text, because 0.0 equals -0.0, and NaN not itself."""
+    """Return an answer as a key; floats become text, because 0.0 equals -0.0 and NaN differs from itself."""
     if type(answer) is Tensor and float in map(type, answer.values):
         return answer.element_type, answer.dims, repr(answer.values)
     return answer
@@ -165,17 +165,17 @@ Content = TypeVar("Content")
 
 
 class _Branch(NamedTuple):
-    """Question of a step, and by its answer the next branch, or the outcome."""
+    """Question of a step; `outcomes` maps each answer to the next branch or to the outcome."""
 
     question: Question
     outcomes: dict[object, Any]
 
 
 class Candidates(Generic[Content]):
-    """Outcomes for nodes with one key, found by the questions of their steps, one after the other.
+    """Decision tree of the outcomes for nodes with one key; each branch is a question of their steps.
 
-    The key and the answers so far determine what steps query next. A search therefore queries only what the
-    steps would query: other answers may need more inference than the rest of the conversion.
+    The key and the answers so far determine the next query of the steps. A search therefore makes only the
+    queries of the steps: other queries may need more inference than the rest of the conversion.
     """
 
     __slots__ = ("_count", "_outcomes")
@@ -189,7 +189,7 @@ class Candidates(Generic[Content]):
         return self._count
 
     def add(self, questions: tuple[Question, ...], answers: Answers, content: Content) -> None:
-        """Add an outcome, unless a private step, which may vary, queried other facts after equal answers."""
+        """Add an outcome, unless a private adapter asked a different question after the same answers."""
         outcomes, answer = self._outcomes, None
         for question, next_answer in zip(questions, answers, strict=True):
             branch = outcomes.setdefault(answer, _Branch(question, {}))
@@ -200,7 +200,7 @@ class Candidates(Generic[Content]):
             self._count += 1
 
     def find(self, names: ValueNames, facts: Facts) -> Content | None:
-        """Return the outcome for a node with these names; `None` without one that has its answers."""
+        """Return the outcome for a node with these names; `None` if no outcome has the answers."""
         found = self._outcomes.get(None)
         while type(found) is _Branch:
             # Inlines `answer_to`: the calls would take longer than the rest of most searches.
@@ -250,7 +250,7 @@ class CachedRewrite:
         )
 
     def rename(self, node: Node, names: ValueNames) -> ComputedRewrite:
-        """Return the rewrite, which emits graphs, of a node; `names` are all names, as for a CacheHit."""
+        """Return this rewrite, which emits graphs, for another node; `names` as for a `CacheHit`."""
         assert self.with_graphs is not None
         return self.with_graphs.with_names(node, dict(zip(self._names, names, strict=True)))
 
@@ -277,7 +277,7 @@ class CacheHit:
     __slots__ = ("_cached", "_names", "is_unchanged", "operators")
 
     def __init__(self, cached: CachedRewrite, names: ValueNames) -> None:
-        """Fill in the names of the node, then fresh names, names of constants, and the empty name."""
+        """`names`: names of the node, fresh names, names of constants, and the empty name, in this order."""
         self._cached = cached
         self._names = names
         self.operators = cached.operators
@@ -300,16 +300,16 @@ class CacheHit:
 
     @property
     def node_count(self) -> int:
-        """Number of nodes that replace it, none of which has a graph."""
+        """Number of nodes that replace the original; none of them has an emitted graph."""
         return len(self.operators)
 
     @property
     def nodes(self) -> tuple[Emission, ...]:
-        """Nodes that replace it."""
+        """Nodes that replace the original."""
         return tuple(template.instantiate(self._names) for template in self._cached.templates)
 
     def write(self, protos: Sequence[NodeProto]) -> None:
-        """Write the nodes that replace it."""
+        """Write the nodes that replace the original into NodeProtos."""
         names = self._names
         for position, template in enumerate(self._cached.templates):
             template.fill(protos[position], names)
@@ -344,7 +344,7 @@ class CachedRefusal:
         """Whether messages name values of the node in quotes only."""
         error = self._error
         text = QUOTED.sub("", " ".join((error.reason, error.subject, error.remedy)))
-        # Single letters are words of the message, too.
+        # Names of one letter are also words of messages.
         return not mentions_any(text, [name for name in self._names if len(name) > 1])
 
     def for_names(self, names: ValueNames) -> CannotConvert:

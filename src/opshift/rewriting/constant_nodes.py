@@ -2,7 +2,7 @@
 
 Before IR version 4, an initializer of the main graph has to be a graph input, and subgraphs cannot have
 initializers; functions cannot in any version. Constant nodes hold these constants, but before opset 9 only if
-they are float16, float or double. In subgraphs and functions, the Cast of a double yields other numbers. The
+they are float16, float or double. In subgraphs and functions, a Cast from double yields integers. The
 remaining constants become initializers and inputs of the main graph, which subgraphs can read.
 """
 
@@ -27,12 +27,12 @@ LARGEST_EXACT = 1 << 53
 
 
 def needs_cast(tensor: Tensor, opset: int) -> bool:
-    """Return whether no Constant node of an opset can hold a constant."""
+    """Return whether Constant nodes at an opset cannot hold a constant."""
     return opset < ANY_CONSTANT_SINCE and tensor.element_type not in CONSTANT_TYPES
 
 
 def is_castable(tensor: Tensor) -> bool:
-    """Return whether the Cast of a double yields a constant exactly."""
+    """Return whether a Cast from double produces the values of a constant exactly."""
     return all(isinstance(value, int) and abs(value) <= LARGEST_EXACT for value in tensor.values)
 
 

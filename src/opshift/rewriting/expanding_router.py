@@ -1,4 +1,4 @@
-"""Router whose routes end in what expresses a node: function bodies, expansions, and other element types."""
+"""Router that avoids operators, domains and types: steps expand nodes, or cast to other element types."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REMEDY = "keep the operator, or define it with a function body or `before:` in a
 
 
 class ExpandingRouter(Router):
-    """Router to some targets for models that may not contain what is in `without`, see `Options`."""
+    """Router whose results may not contain the operators, domains and types in `without`, see `Unwanted`."""
 
     def __init__(
         self,
@@ -59,8 +59,8 @@ class ExpandingRouter(Router):
         body = self._body_step(definition, operator, target_opset)
         if body:
             return [body]
-        # A guard without a bridge would refuse types that another version lacks, but the emitted nodes are
-        # converted to the target.
+        # Guards without a bridge are left out: they refuse types that versions on the path lack, but only
+        # the emitted nodes have to be valid, and their own routes lead to the target.
         paths = [
             [step for step in path if step.kind != "guarded" or operator.bridge]
             for path in self._expanding_paths(definition, operator, target_opset)
@@ -83,18 +83,18 @@ class ExpandingRouter(Router):
         if first.before is not None and not isinstance(first.before, Refuse):
             yield super()._path(definition, operator, first.since_version - 1)
         elif first.before is not None:
-            # Adapters to older versions replace some nodes.
+            # Adapters on the path may replace some nodes before the last step refuses the others.
             *path, last = super()._path(definition, operator, first.since_version - 1)
             yield [*path, VersionStep(last.source, None, last.opset, "refused", _refuse)]
 
     def _equivalent_steps(self, version: OperatorVersion, opset: int) -> Iterator[VersionStep]:
-        """Yield the step from a version to an operator of a different domain for its nodes, if any."""
+        """Yield the step that replaces nodes of a version by an operator of a different domain, if any."""
         equivalents = [each for each in self._equivalents if each.operator == version.id]
         if equivalents:
             yield VersionStep(version, version, opset, "adapter", make_equivalent_step(equivalents))
 
     def _bridge_steps(self, version: OperatorVersion, opset: int) -> Iterator[VersionStep]:
-        """Yield the step from the version at the target to itself with other element types, if any."""
+        """Yield the step that casts around nodes of the version at the target, if it has an unwanted type."""
         bridges = [each for each in self.without if isinstance(each, TypeBridge)]
         own = [each for each in bridges if each.operator == version.id]
         if own:
@@ -103,7 +103,7 @@ class ExpandingRouter(Router):
     def _body_step(
         self, definition: Operator, version: OperatorVersion, target_opset: int
     ) -> VersionStep | None:
-        """Return the step from a version to its function body, for the target if the version is in effect."""
+        """Return the step that expands nodes of a version into its function body; `None` without one."""
         opset = target_opset if definition.at(target_opset) is version else version.since_version
         if version.body is not None:
             return VersionStep(version, None, opset, "declared", make_body_step(version))
@@ -120,6 +120,6 @@ def _refuse(node: Node, out: Rewriter) -> None:
     reason, remedy = f"no other operators express {out.source.id}", REMEDY
     if isinstance(declared, Refuse):
         reason = f"{reason}: {declared.refuse}"
-        # The declared remedy of other versions is a newer opset.
+        # Later versions declare a newer opset as the remedy, which does not help here.
         remedy = declared.remedy if out.source.since_version == 1 and declared.remedy else REMEDY
     raise CannotConvert(reason, "operator.no-equivalent", remedy=remedy)

@@ -1,4 +1,4 @@
-"""Function bodies that are built for a node, which its steps expand into nodes of other operators."""
+"""Function body of an operator version for one node, which its steps expand into other operators."""
 
 from collections.abc import Sequence
 
@@ -54,7 +54,7 @@ def build_function(
     names = FreshNames()
     names.sources.append(lambda: map(_names_in, nested_containers(graphs_of(call))))
     function = FunctionProto(name=version.name, domain=version.domain, doc_string=version.description)
-    # The values of a subgraph keep their names, so a formal name that one of them has gets a number.
+    # Values of subgraphs keep their names, so a parameter whose name is in use there gets a number.
     function.input.extend(map(names.fresh, _formal_names(version.inputs, len(call.input))))
     function.output.extend(map(names.fresh, _formal_names(version.outputs, len(call.output))))
     call.input[:] = [new if old else "" for new, old in zip(function.input, call.input, strict=False)]
@@ -101,7 +101,7 @@ def _names_in(graph: GraphProto) -> set[str]:
 
 
 def _formal_names(formals: Sequence[Parameter], count: int) -> list[str]:
-    """Return the names of the first parameters; the values of a variadic one are numbered."""
+    """Return the first `count` names of parameters; a variadic parameter yields numbered names."""
     names = [each.name for each in formals]
     if formals and formals[-1].option == "variadic":
         last = names.pop()

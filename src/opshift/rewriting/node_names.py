@@ -1,4 +1,4 @@
-"""Names of nodes: onnxruntime refuses a graph in which two nodes share one."""
+"""Names of nodes: onnxruntime refuses a graph in which two nodes share a name."""
 
 from collections.abc import Iterable
 

@@ -16,7 +16,7 @@ from opshift.rewriting.version_steps import VersionStep
 
 
 def with_inputs_renamed(graph: GraphProto, names: Mapping[str, str]) -> GraphProto:
-    """Return a copy of a graph with new names for inputs, also where nodes and annotations refer to them."""
+    """Return a copy of a graph with new names for inputs, also in nodes and annotations that use them."""
     copy = type(graph)()
     copy.CopyFrom(graph)
     waiting = [(copy, names)]
@@ -51,7 +51,7 @@ class Emission(NamedTuple):
 class EmittedGraph(NamedTuple):
     """Graph that an adapter emitted, with its nodes converted to the target.
 
-    The nodes in `after` follow a subgraph of the model that is part of the graph.
+    If the graph contains a subgraph of the model, `nodes` precede its nodes, and `after` follow them.
     """
 
     graph: Graph
@@ -60,7 +60,7 @@ class EmittedGraph(NamedTuple):
 
 
 def values_read(emissions: Iterable[Emission]) -> Iterator[str]:
-    """Yield the names that emitted nodes read, and those that nodes and outputs of emitted graphs read."""
+    """Yield the names that emitted nodes read, including nodes and outputs of emitted graphs."""
     for emission in emissions:
         yield from emission.node.inputs
         for value in emission.node.attributes.values():
@@ -79,12 +79,12 @@ class ComputedRewrite(NamedTuple):
 
     @property
     def operators(self) -> tuple[OperatorVersion, ...]:
-        """Operator versions of the nodes that replace it."""
+        """Operator versions of the nodes that replace the original."""
         return tuple(each.operator for each in self.nodes)
 
     @property
     def node_count(self) -> int:
-        """Number of nodes that replace it, with those in emitted graphs."""
+        """Number of nodes that replace the original, including nodes in emitted graphs."""
         return count_nodes(self.nodes)
 
     @property
@@ -117,14 +117,14 @@ class ComputedRewrite(NamedTuple):
         return any(emitted_graphs(each.node) for each in self.nodes)
 
     def with_names(self, original: Node, names: Mapping[str, str]) -> ComputedRewrite:
-        """Return the rewrite of a node with equal attributes; `names` has the new name of each value."""
+        """Return this rewrite for a node with equal attributes; `names` maps all value names to new names."""
         old = self.original.attributes
         copied = {id(old[name]): value for name, value in original.attributes.items()}
         nodes = tuple(_with_names(each, names, copied) for each in self.nodes)
         return self._replace(original=original, nodes=nodes)
 
     def write(self, protos: Sequence[NodeProto]) -> None:
-        """Write the nodes that replace it."""
+        """Write the nodes that replace the original into NodeProtos."""
         main = self.replacement_index
         for written, proto in zip(self.nodes, protos, strict=True):
             if proto is not protos[main]:
@@ -134,16 +134,15 @@ class ComputedRewrite(NamedTuple):
 
 
 def _with_names(written: Emission, names: Mapping[str, str], copied: Mapping[int, Any]) -> Emission:
-    """Return an emitted node with other names; `copied` maps the `id` of old attributes to new ones."""
-    node = written.node
-    attributes = {
-        name: _graph_with_names(value, names, copied)
-        if isinstance(value, EmittedGraph)
-        else copied.get(id(value), value)
-        for name, value in node.attributes.items()
-    }
-    inputs, outputs = ([names[name] for name in each] for each in (node.inputs, node.outputs))
-    return written._replace(node=Node(node.op_type, tuple(inputs), tuple(outputs), attributes, node.domain))
+    """Return an emitted node with other names; `copied` maps the `id` of old attributes to new attributes."""
+    node, attributes = written.node, dict[str, object]()
+    for name, value in node.attributes.items():
+        is_graph = isinstance(value, EmittedGraph)
+        attributes[name] = (
+            _graph_with_names(value, names, copied) if is_graph else copied.get(id(value), value)
+        )
+    inputs, outputs = tuple(map(names.__getitem__, node.inputs)), tuple(map(names.__getitem__, node.outputs))
+    return written._replace(node=Node(node.op_type, inputs, outputs, attributes, node.domain))
 
 
 def _graph_with_names(
@@ -162,7 +161,7 @@ def _graph_with_names(
 
 
 def names_in(emissions: Iterable[Emission]) -> Iterator[str]:
-    """Yield the names of all values that nodes read or produce, and those of graphs and of their values."""
+    """Yield the names that nodes read or produce, and the names of emitted graphs and of their values."""
     for emission in emissions:
         yield from emission.node.inputs
         yield from emission.node.outputs
@@ -173,7 +172,7 @@ def names_in(emissions: Iterable[Emission]) -> Iterator[str]:
 
 
 def count_nodes(emissions: Sequence[Emission]) -> int:
-    """Return the number of nodes, with those in emitted graphs."""
+    """Return the number of nodes, including nodes in emitted graphs."""
     graphs = (each for written in emissions for each in emitted_graphs(written.node))
     return len(emissions) + sum(count_nodes(each.nodes) + count_nodes(each.after) for each in graphs)
 
@@ -186,8 +185,8 @@ def emitted_graphs(node: Node) -> list[EmittedGraph]:
 def fill_node(proto: NodeProto, written: Emission, origin: NodeProto) -> None:
     """Fill an empty NodeProto.
 
-    `origin` is the NodeProto of the rewritten node; its subgraphs are already converted and are copied from
-    it.
+    Subgraphs of the model are copied from `origin`, the NodeProto of the rewritten node, in which they are
+    already converted.
     """
     node = written.node
     proto.op_type = node.op_type

@@ -60,7 +60,7 @@ MAX_SHARED_KEYS, MAX_SHARED_REWRITES = 512, 16
 
 
 class _SharedRewrites:
-    """First rewrites of each node key, and operators with attributes cheap to compare, for all models."""
+    """Rewrites that models share, and whether the attributes of an operator are cheap to compare."""
 
     def __init__(self) -> None:
         self.rewrites: dict[tuple[int, NodeKey], tuple[CachedRewrite, ...]] = {}
@@ -71,7 +71,7 @@ class _SharedRewrites:
         """Operators that have such rewrites."""
 
     def add(self, key: NodeKey, source: int, cached: CachedRewrite) -> None:
-        # Bounds the memory, as it outlives the model; cleared entries are rebuilt on demand.
+        # Bounds the memory, because this cache outlives the model; cleared rewrites are computed again.
         if len(self.rewrites) >= MAX_SHARED_KEYS:
             self.rewrites.clear()
         known = self.rewrites.get((source, key), ())
@@ -110,7 +110,7 @@ class RewriteCache:
         self._counts: dict[tuple[str, str], list[int]] = {}
         """Numbers of nodes with a cached rewrite, and of stored rewrites, by domain and op_type."""
         self._moved: dict[object, tuple[CachedRewrite, ValueNames]] = {}
-        """Results of `_find_with_moved_values`, by node without names."""
+        """Results of `_find_shared_rewrite`, by serialized node without names, and arity."""
         self._refusals: dict[NodeKey, Candidates[CachedRefusal]] = {}
         """Refusals of nodes, with the answers that they depend on."""
         self._has_plain_nodes = workspace.scope.has_plain_nodes
@@ -123,13 +123,13 @@ class RewriteCache:
 
         Errors are those of `rewrite_node`.
         """
-        # Outside of functions, cached rewrites need no view of the node.
+        # Outside of functions, a cached rewrite needs no Node, only the NodeProto.
         node = None if self._has_plain_nodes else self._scope.node_of(line)
         position, domain, op_type, inputs, outputs = line
         is_cacheable = self._shared.has_plain_attributes.get((domain, op_type, source))
         if is_cacheable is None:
             is_cacheable = self._is_cacheable(domain, op_type, source)
-        # A node that the calls of its function changed does not match the key of its NodeProto.
+        # The key describes the NodeProto, not a Node with attributes or inputs from calls of its function.
         if not (is_cacheable or has_small_tensors(proto)) or (node is not None and not node.is_original):
             node = node or self._scope.node_of(line)
             result = rewrite_node(node, source, self._scope, self._workspace, self._router)
@@ -190,7 +190,7 @@ class RewriteCache:
     def _find_shared_rewrite(
         self, line: NodeRecord, proto: NodeProto, source: int, names: ValueNames
     ) -> tuple[CachedRewrite, ValueNames] | None:
-        """Return a shared rewrite for a node, with the names of its constants, then the empty name."""
+        """Return a shared rewrite for a node, and the names of its constants followed by the empty name."""
         attributes = proto.attribute[:]
         table = self._shared.moved_values.get(signature(line, source, attributes))
         for found in table.find(attributes) if table else ():
@@ -205,7 +205,7 @@ class RewriteCache:
     def _hit(
         self, line: NodeRecord, cached: CachedRewrite, names: ValueNames, constants: ValueNames
     ) -> NodeRewrite:
-        """Return a cached rewrite for a node with these names and names of constants."""
+        """Apply a cached rewrite to a node; `names` are its value names, `constants` names of constants."""
         fresh = tuple(map(self._workspace.fresh, cached.name_hints)) if cached.name_hints else ()
         for kind, reason in cached.allowed:
             self._workspace.allow(kind, reason)
@@ -281,7 +281,7 @@ class RewriteCache:
         return found
 
     def _constants_of(self, cached: CachedRewrite) -> ValueNames:
-        """Return the names of the constants of a cached rewrite in this scope, then the empty name."""
+        """Return the names of a cached rewrite's constants in this scope, followed by the empty name."""
         found = self._constant_names.get(cached)
         if found is None:
             found = self._constant_names[cached] = self._add_constants(cached, cached.constants)
@@ -290,7 +290,7 @@ class RewriteCache:
     def _add_constants(
         self, cached: CachedRewrite, constants: Iterable[tuple[ConstantKey, Tensor]]
     ) -> ValueNames:
-        """Add constants to this scope for a cached rewrite; return their names, then the empty name."""
+        """Add a cached rewrite's constants to this scope; return their names, followed by the empty name."""
         # All constants get names, so that the names do not depend on whether the rewrite was cached.
         names = tuple(starmap(self._workspace.add_keyed_constant, constants))
         self._workspace.keep_constants(compress(names, cached.read_constants))
@@ -298,15 +298,15 @@ class RewriteCache:
 
 
 QUESTIONS_OF_PRODUCERS = ("is_nonnegative", "uniform_element")
-"""Questions whose answers follow from the producers of a value: they are premises, too."""
+"""Questions that depend on a value's producers; about emitted values, they are recorded for all inputs."""
 
 
 class _FactRecorder:
     """Facts of a scope for the steps of one node, with a record of all queries.
 
-    `fresh_names` maps the fresh names that the steps requested to hints. The outcome is the same for nodes
-    with the same answers if `is_complete`: it depends only on recorded facts about the node's inputs and
-    outputs. A rewrite can be cached if it also `is_reusable`: no part of it is specific to the node.
+    `fresh_names` maps the fresh names that the steps requested to hints. If `is_complete`, the outcome
+    depends only on recorded facts about the node's inputs and outputs, so it holds for other nodes with the
+    same answers. A rewrite can be cached if `is_reusable`, too: no part of it is specific to the node.
     """
 
     def __init__(self, workspace: Workspace, names: tuple[str, ...], input_count: int) -> None:
@@ -324,13 +324,13 @@ class _FactRecorder:
         self.additions: Counter[str] = Counter()
         """Number of times that the steps added each constant."""
         self.inspected: set[str] = set()
-        """Constants that the steps add and about whose values they ask."""
+        """Added constants whose values the steps query."""
         self.is_complete = True
         self.is_reusable = True
         self.is_shared = True
         """Whether a cached rewrite holds in other models, too."""
         self._asked: set[str] = set()
-        """Questions about all inputs that emitted values needed."""
+        """Questions already recorded for all inputs: facts about emitted values depend on the answers."""
         self._reads_outputs = False
         """Whether an emitted node reads an output of the node."""
 
@@ -370,7 +370,7 @@ class _FactRecorder:
         return self._query("uniform_element", name)  # type: ignore[no-any-return]
 
     def is_used(self, name: str) -> bool:
-        if name in self.fresh_names:  # the same for all nodes: it depends on the emitted nodes
+        if name in self.fresh_names:  # not recorded: the answer depends only on the emitted nodes
             return self._scope.is_used(name)
         return self._query("is_used", name)  # type: ignore[no-any-return]
 
@@ -398,12 +398,12 @@ class _FactRecorder:
         return found
 
     def declare_rank(self, name: str) -> None:
-        if name in self._positions:  # steps declare no values that they emit
+        if name in self._positions:  # ranks of emitted values are not declared
             self.ranked.append(name)
             self._workspace.declare_rank(name)
 
     def allow(self, kind: Allow, reason: str) -> bool:
-        """Return whether an inexact conversion is allowed; if so, cached unless the reason names a value."""
+        """Return whether an inexact conversion is allowed; not cached if the reason names a value."""
         is_allowed = self._workspace.allow(kind, reason)
         if is_allowed:
             self.allowed.append((kind, reason))
@@ -440,7 +440,7 @@ class _FactRecorder:
 
     @property
     def names(self) -> set[str]:
-        """All names that a rewrite can have in place of those of another node."""
+        """All names of the rewrite that can be replaced by the names of another node."""
         return {*self._names, *self.fresh_names, *self.constants, ""}
 
     def _query(self, question: str, name: str) -> Any:
@@ -450,7 +450,7 @@ class _FactRecorder:
             self.answers[Question(question, position)] = answer
         elif name not in self.constants:
             self._query_premises(question)
-        elif question not in ("element_type", "rank"):  # those do not depend on the values
+        elif question not in ("element_type", "rank"):  # which do not depend on the values
             self.inspected.add(name)
         return answer
 
@@ -472,7 +472,7 @@ class _FactRecorder:
             self._ask(question, names)
 
     def _ask(self, question: str, names: Iterable[str]) -> None:
-        """Ask a question about values of the node, unless emitted values needed it before."""
+        """Query and record a fact about values of the node, unless this was done before."""
         if question not in self._asked:
             self._asked.add(question)
             for name in filter(None, names):
@@ -489,5 +489,5 @@ class _FactRecorder:
 
 
 def _starts_of(hint: str) -> Iterator[str]:
-    """Yield the starts of a hint before characters other than letters, and the hint."""
+    """Yield each prefix of a hint that ends before a character other than a letter, and the hint."""
     return (hint[:end] for end in range(1, len(hint) + 1) if not hint[end : end + 1].isalpha())

@@ -214,7 +214,7 @@ class _NodeRewriter(NamedTuple):
     operator: OperatorVersion
     refusals: list[CannotConvert]
     limit: int
-    """Maximum number of emitted nodes: steps never remove nodes, so that more are refused early."""
+    """Maximum number of emitted nodes: steps never remove nodes, so a larger number is refused early."""
 
     def rewrite(self, node: Node, source: int, first: Route) -> ComputedRewrite:
         pending: list[Emitted | None] = [Emitted(node, source, True)]  # None ends an expansion
@@ -233,7 +233,7 @@ class _NodeRewriter(NamedTuple):
                 try:
                     emitted = self._run_step(step, current, expanded)
                 except CannotConvert as error:
-                    # The others follow: one of them may prevent more opsets.
+                    # Continue with the other nodes: one of them may be refused at more opsets.
                     self.refusals.append(error)
                     break
                 if step.target is None:
@@ -256,7 +256,7 @@ class _NodeRewriter(NamedTuple):
         return ComputedRewrite(first.operator, node, tuple(done), tuple(applied_steps))
 
     def _require_few(self, count: int, emitted: Iterable[Emitted]) -> None:
-        """Refuse a number of nodes, and those in the graphs of the last ones."""
+        """Refuse too many nodes: `count`, plus the nodes in the graphs of `emitted`."""
         count += sum(map(_count_nested, emitted))
         if count > self.limit:
             require_at_most(count, MAX_NODES, "nodes", self.output)
@@ -291,10 +291,10 @@ class _NodeRewriter(NamedTuple):
     ) -> list[Emitted]:
         """Return the nodes that a step emits, last first; one of them is the replacement.
 
-        The node may express the operators `expanded`, which cannot express it in turn.
+        `expanded` are the operators whose expansions emitted the node: expanding one again is a cycle.
         """
         if step.target is None and step.source in expanded:
-            reason = f"the operators that express {step.source.id} are expressed by it"
+            reason = f"{step.source.id} expands into operators that expand into {step.source.id} again"
             raise CannotConvert(reason, "operator.no-equivalent", remedy="keep the operator")
         out = Rewriter(
             self.facts, self.output, step.source, step.target, step.opset, self.router.default_opset
@@ -324,7 +324,7 @@ class _NodeRewriter(NamedTuple):
         return emitted
 
     def _attribute_to_model(self, error: CannotConvert, step: VersionStep) -> None:
-        """Describe a refusal, of which the step may be one of an emitted node, by the node of the model."""
+        """Describe a refusal in terms of the node of the model: the step may be for an emitted node."""
         first, own = step.source.since_version, self.operator
         if step.source.domain == own.domain and not self.router.without:
             error.nearest = first if step.opset < first else step.opset - 1
@@ -334,7 +334,7 @@ class _NodeRewriter(NamedTuple):
             limit = f"below opset {first}" if step.opset < first else f"at opset {step.opset}"
             error.reason = f"the operator has no equivalent for {error.subject} {limit}"
         else:
-            error.reason = f"other operators have to express the node, and {error.reason}"
+            error.reason = f"the node must be expressed by other operators, and {error.reason}"
 
 
 def _require_few_steps(steps: list[VersionStep]) -> None:

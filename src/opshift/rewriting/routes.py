@@ -61,7 +61,7 @@ class Router:
         self._targets = dict(targets)
         self.default_opset = self._targets[DEFAULT_DOMAIN]
         self.fact_querying_opsets: set[int] = set()
-        """Opsets of the default domain from which steps have queried facts, and probably will again."""
+        """Source opsets of the default domain at which steps have queried facts, and probably will again."""
         self._routes: dict[tuple[str, str, int], Route] = {}
         self.without: frozenset[Unwanted] = frozenset()
         """Operators, domains and types that a result may not contain."""
@@ -106,7 +106,7 @@ class Router:
             return removed or self.registry.get_schema(op_type, opset, domain), target
         if operator.domain == domain:
             return self.registry.get_schema(op_type, opset, domain), target
-        # A nonstandard operator: where the domain of the node has it, that one expresses the node.
+        # A nonstandard operator: if the target has its name in the node's domain, convert by `before:`.
         self.registry.require_opset(opset, domain)
         first = operator.since_version
         return operator, first - 1 if self.registry.has(op_type, target, domain) else first
@@ -126,8 +126,8 @@ class Router:
         return [find_step(definition, *pair, self._table) for pair in pairwise(path)]
 
     def _end(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> int:
-        """Return the opset at which other operators express one that the target opset lacks."""
-        # Only the last version before a removal declares it; older versions convert to that one first.
+        """Return the opset at which other operators replace an operator that the target opset lacks."""
+        # Only the last version before a removal declares the removal; older versions convert to it first.
         later = (each for each in definition.versions if each.since_version >= operator.since_version)
         removal = next((each.removal for each in later if each.removal), None)
         if removal and removal.removed_in <= target_opset:
@@ -140,7 +140,7 @@ class Router:
 
 
 def replaced_from(operator: Operator) -> int | None:
-    """Return the opset that has other operators in place of one; `None` without such an opset."""
+    """Return the opset from which other operators replace an operator; `None` if there is none."""
     last = operator.versions[-1]
     if last.removal:
         return None if isinstance(last.removal.up, Refuse) else last.removal.removed_in
@@ -148,9 +148,9 @@ def replaced_from(operator: Operator) -> int | None:
 
 
 def _replaced_version(definition: Operator, operator: OperatorVersion) -> OperatorVersion | None:
-    """Return the version whose nodes other operators replace at the opset that deprecates them.
+    """Return the version before a deprecated version, if other operators replace its nodes at that opset.
 
-    A node of the deprecated version, which models may not contain, means what it meant before.
+    Models may not contain nodes of the deprecated version; such a node is treated like the version before.
     """
     up = operator.step.up if operator.deprecation and operator.step else None
     if up is None or up == "compatible" or isinstance(up, Refuse):
@@ -163,7 +163,7 @@ def _replaced_version(definition: Operator, operator: OperatorVersion) -> Operat
 
 
 def _removed_version(operator: Operator | None, opset: int) -> OperatorVersion | None:
-    """Return the last version of an operator that an opset no longer has: nodes mean what it defines."""
+    """Return the last version of an operator that is removed at an opset: nodes count as this version."""
     last = operator.versions[-1] if operator else None
     return last if last and last.removal and last.removal.removed_in <= opset else None
 
@@ -187,15 +187,15 @@ def _affected_types(steps: tuple[VersionStep, ...]) -> frozenset[str] | None:
 class CompiledRoutes(TypedDict):
     """Routes by operator, such as `ai.onnx.Relu`, and the module of each adapter.
 
-    The routes of an operator are JSON in a string, which is decoded when the operator is used: lists of its
-    versions, first all of them, and then those on each route.
+    The routes of an operator are a JSON string, decoded when the operator is used: a list of all versions,
+    then one list of versions for each route.
     """
 
     operators: dict[str, str]
     adapters: dict[str, str]
 
 
-# Not the definitions: `precompiled_path` compares the versions, and `_end` reads what else routes depend on.
+# Without the definitions in YAML: `precompiled_path` compares versions, and `_end` reads other declarations.
 ROUTES: Final = CompiledFile(
     Path(__file__).with_name("compiled.json"),
     [Path(adapters.__file__).parent, Path(__file__).parent],
@@ -211,7 +211,7 @@ _COMPILING: Final = Lock()
 def precompiled_routes() -> CompiledRoutes:
     """Return the compiled routes of the project's operators."""
     try:
-        with _COMPILING:  # nothing that runs within needs routes, so it cannot deadlock
+        with _COMPILING:  # nothing that runs inside needs routes, so this cannot deadlock
             routes: CompiledRoutes = json.loads(routes_text())
     except DefinitionError:
         # In a checkout, an operator that is being edited must not prevent conversions of the others.

@@ -58,7 +58,7 @@ def require_supported_types(result: ComputedRewrite, facts: Facts, constants: _C
         raise CannotConvert(reason, "type.unsupported", subject=types, remedy=TYPE_REMEDY)
 
 
-# Most rewrites emit one node with the same inputs, and the search for a problem takes a tenth of their time.
+# Cached: most rewrites emit one node with the same inputs, and `_find_problem` takes a tenth of their time.
 @lru_cache(maxsize=4096)
 def _supports_inputs_of(operator: OperatorVersion, original: OperatorVersion, count: int) -> bool:
     """Return whether an operator supports all types of the first inputs of another one."""
@@ -113,7 +113,7 @@ def _find_problem(
 
     Args:
         emissions: the nodes, in order.
-        outer: types of the values that they read; no types for a value that may have any type.
+        outer: types of the values that the nodes read; empty for a value that may have any type.
         constants: types of constants.
         any_suffices: whether an input is supported if one of its types is, where all values of a type
             variable share that type; by default, all its types must be supported.

@@ -91,7 +91,8 @@ def _require_choice(
 def validate_axes(node: Node, operator: OperatorVersion, facts: Facts) -> None:
     """Raise CannotConvert if an axis of a node is out of range.
 
-    A step that reads the axis has queried the rank. For other steps, inference would take too much time.
+    Only ranks that are already known count: a step that reads the axis has queried the rank, and inference
+    for other steps would take too much time.
     """
     problem = axis_problem(node, operator, facts, facts.rank_so_far)
     if problem:
@@ -115,7 +116,7 @@ def _holds(value: Any, kind: str) -> bool:
 
 
 def validate_emitted_attributes(node: Node, operator: OperatorVersion) -> None:
-    """Raise CannotConvert if an operator lacks an attribute of a node, or has a type that cannot hold it."""
+    """Raise CannotConvert if an operator lacks an attribute of a node, or declares another type for it."""
     for name, value in node.attributes.items():
         declared = operator.attributes.get(name)
         if declared is None:

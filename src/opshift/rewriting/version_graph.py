@@ -20,8 +20,8 @@ names, if any.
 
 Building the graph checks each step against the definitions and the table of adapters. `compile_routes` builds
 it over all operators when a wheel is built, checks that every named operator exists, and stores the shortest
-paths. A conversion follows these; only for an operator without compiled routes, in a domain or a definition
-of the caller, does it build the graph of that operator.
+paths. A conversion follows these paths. It builds a graph only for an operator without compiled routes, such
+as an operator that the caller defines.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def build_version_graph(
 ) -> nx.DiGraph[OperatorId]:
     """Return the version graph of some operators.
 
-    Each node of a version has it as the attribute `version`. Expansions have no attributes. Neither has an
-    operator outside `operators` that one of them names; its version is the opset at which it is named.
+    Each node of a version has it as the attribute `version`. Expansions have no attributes. A named
+    operator outside `operators` is a node without attributes; its version is the opset that names it.
 
     Raises:
         DefinitionError: a step is undefined, its declaration contradicts the definitions of the versions, or
@@ -93,7 +93,7 @@ def shortest_paths(graph: nx.DiGraph[OperatorId]) -> Iterator[tuple[OperatorId, 
 
 
 def _expressions(operators: Iterable[Operator]) -> Iterator[tuple[OperatorId, ExpressionKind, OperatorId]]:
-    """Yield the operators that express others: the node they belong to, the kind, and each with an opset."""
+    """Yield source node, kind and named operator of each edge that names an operator of an expression."""
     for version in (version for operator in operators for version in operator.versions):
         domain, name, since = version.id
         body = list(_body_operators(version))

@@ -1,4 +1,4 @@
-"""Steps of an operator between its versions, built from their declarations and checked against them."""
+"""Steps of an operator between its versions, built from declarations and checked against the versions."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache, partial
@@ -34,9 +34,9 @@ StepKind = Literal["compatible", "guarded", "declared", "adapter", "refused"]
 class VersionStep(FrozenRecord):
     """Step of an operator from one version to another.
 
-    The emitted nodes are written for `opset`; `target` is `None` if it lacks the operator. `function` is
-    `None` if nodes do not change. Nodes without the affected element types do not change either; these are
-    `None` if the step does not depend on types alone.
+    The emitted nodes are written for `opset`; `target` is `None` if this opset lacks the operator. `function`
+    is `None` if nodes do not change. Nodes without the affected element types do not change either;
+    `affected_element_types` is `None` if the step does not depend on types alone.
     """
 
     source: OperatorVersion
@@ -51,7 +51,7 @@ class VersionStep(FrozenRecord):
 
     @property
     def change(self) -> str:
-        """The change, as the definition describes it."""
+        """Description of the change, from the definition of the operator."""
         source, target, opset = self.source, self.target, self.opset
         if target is not None and target.id == source.id:
             return ""
@@ -169,7 +169,7 @@ def _compatible_step(ends: _StepEnds, affected: frozenset[str]) -> VersionStep:
     """Return a step that keeps nodes without the affected element types."""
     source, target, opset = ends
     step = partial(VersionStep, source, target, opset, affected_element_types=affected)
-    assert target is not None, "nodes cannot stay if the opset lacks the operator"
+    assert target is not None, "`compatible` is impossible: the target opset lacks the operator"
     if not affected:
         return step("compatible", None)
     find_guard = cache(partial(type_guard, source, target))  # few models have nodes that need it

@@ -1,4 +1,4 @@
-"""Workspace of one graph or function: what its conversion adds to the model."""
+"""Workspace of one graph or function: the names and constants that its conversion adds."""
 
 from collections.abc import Callable, Iterable
 from itertools import chain
@@ -113,7 +113,7 @@ class Workspace:
         return found
 
     def keep_constants(self, names: Iterable[str]) -> None:
-        """Keep added constants, which nodes of the result read; others served intermediate steps only."""
+        """Keep added constants that nodes of the result read; others served intermediate steps only."""
         self._read_constants.update(names)
 
     def kept_constants(self) -> dict[str, Tensor]:
@@ -128,7 +128,7 @@ class Workspace:
     def cast_sources(self) -> dict[str, str]:
         """Return the kept constants that a Cast has to produce, each with a fresh name for the value to cast.
 
-        They cannot be initializers: functions have none, and below IR version 4 neither can subgraphs.
+        They cannot be initializers: functions have none, and subgraphs have none below IR version 4.
         """
         if self._is_in_main_graph or self._opset >= ANY_CONSTANT_SINCE:
             return {}
@@ -137,11 +137,11 @@ class Workspace:
         return {name: self.fresh(f"{name}_double") for name in names}
 
     def declare_rank(self, name: str) -> None:
-        """Declare the rank of a value of the model."""
+        """Request a declaration of the rank of a value, see `rank_declarations`."""
         self.ranked.add(name)
 
     def rank_declarations(self) -> list[Value]:
-        """Return the values with a rank that the graph does not declare yet, computed by its nodes."""
+        """Return the values in `ranked` that nodes of the graph compute and that it does not declare yet."""
         scope = self.scope
         if scope.is_function:
             return []

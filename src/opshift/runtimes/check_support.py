@@ -27,17 +27,17 @@ IN_BODY: Final = "; in its function body, "
 
 
 INVALID_BODIES: Final = ("node.invalid", "type.unsupported")
-"""Codes of function bodies that are invalid for a node."""
+"""Codes of CannotConvert for function bodies that are invalid for a node."""
 
 FIRST_CAST_TO_NUMBERS: Final = 6
-"""Opset from which the attribute `to` of Cast is a number; onnxruntime writes no other form."""
+"""First opset in which the attribute `to` of Cast is a number; onnxruntime writes no other form."""
 
 ASSUMED_TYPES: Final = {"tensor(float)"}
 """Types that kernels implement if their documentation names no types."""
 
 
 class UnsupportedNode(FrozenRecord):
-    """Node that a runtime does not implement, or a property of the model that it does not accept."""
+    """Node that a runtime does not implement, or property of a model that a runtime does not accept."""
 
     place: str
     """Place in the model; `model` for its opsets and its IR version."""
@@ -63,15 +63,15 @@ class ModelSupport(FrozenRecord):
     """Answer to whether a runtime implements a model."""
 
     missing: tuple[MissingKernel, ...]
-    """Nodes that prevent it."""
+    """Nodes that the runtime does not implement, and properties of the model that it does not accept."""
     warnings: tuple[str, ...] = ()
-    """Known wrong results of its kernels."""
+    """Known wrong results of kernels that the model uses."""
     wrong: tuple[str, ...] = ()
-    """Operator versions with wrong results that other nodes avoid."""
+    """Operator versions with wrong results; replacing their nodes avoids these results."""
     uncertain: tuple[str, ...] = ()
     """Reasons why nodes that count as implemented may not be."""
     fallback: tuple[str, ...] = ()
-    """Operator versions that the runtime leaves to the one that it falls back to."""
+    """Operator versions that run in the fallback runtime."""
     doubtful: tuple[str, ...] = ()
     """Operator versions of nodes that the runtime may refuse, or whose results may be wrong."""
 
@@ -83,8 +83,8 @@ def check_support(
     """Return the nodes of a model that a runtime does not implement.
 
     A node is implemented if there is a kernel for its operator version and types and no restriction applies,
-    if the runtime replaces it by its function body and implements all nodes of it, or if the runtime that it
-    falls back to implements it. Unknown types and undecided restrictions count as implemented.
+    if the runtime replaces it by its function body and implements all nodes of the body, or if the fallback
+    runtime implements it. Unknown types and undecided restrictions count as implemented.
 
     Raises:
         InvalidModel: the model cannot be read.
@@ -110,11 +110,11 @@ class _Notes(FrozenRecord):
 
 
 _Answer = Callable[[ModelNode], Hashable]
-"""Function that answers a question about a node."""
+"""Function that answers a question about a node, such as whether a restriction concerns it."""
 
 
 class RuntimeCheck:
-    """Check of the nodes of models for one runtime; equal questions are answered once.
+    """Check whether a runtime implements the nodes of models; answers about nodes are cached.
 
     With `refuses_wrong`, nodes that the runtime is known to compute wrongly count as not implemented.
     """
@@ -135,7 +135,7 @@ class RuntimeCheck:
         self._notes = _Notes()
 
     def check(self, model: ModelNodes, *, lists_all: bool = True) -> ModelSupport:
-        """Return whether the runtime implements a model, and all nodes that prevent it, or only the first."""
+        """Return the support for a model; without `lists_all`, `missing` contains only the first cause."""
         self._notes = notes = _Notes()
         self._add_model_notes(model)
         causes = chain(self._model_problems(model), self._missing_kernels(model))
@@ -157,7 +157,7 @@ class RuntimeCheck:
                     self._notes.warnings[f"{name}: {difference}"] = None
 
     def newest_import(self, domain: str) -> int | None:
-        """Return the newest opset of a domain that a model may import; `None` if any one is accepted."""
+        """Return the newest opset of a domain that a model may import; `None` if all opsets are accepted."""
         newest = self._runtime.newest_import(domain)
         return self._fallback.newest_import(domain) if newest is None and self._fallback else newest
 
@@ -166,7 +166,7 @@ class RuntimeCheck:
         return self._runtime.needs_input_ranks and bool(model.unranked_inputs)
 
     def is_restricted(self, operator: OperatorId) -> bool:
-        """Return whether conditions decide about nodes of an operator version, also of the fallback."""
+        """Return whether the runtime or its fallback has restrictions for an operator version."""
         other = self._fallback
         return bool(self._runtime.restrictions_of(operator)) or bool(other and other.is_restricted(operator))
 
@@ -240,7 +240,7 @@ class RuntimeCheck:
             first = group.nodes[0]
             identity, newest = self._identity(first), self._runtime.opsets.get(first.domain)
             if newest and identity.since_version > newest < model.opsets.get(first.domain, 0):
-                continue  # it exists only in opsets that are too new, which `_model_problems` reports
+                continue  # the version exists only in too new opsets, which `_model_problems` reports
             if not first.scope.opset_of(first.domain):
                 continue  # `_model_problems` reports the missing import
             own = self._kernel(first)
@@ -259,9 +259,9 @@ class RuntimeCheck:
                 yield MissingKernel(tuple(found), str(identity), known, reason, remedy)
 
     def _kinds(self, group: NodeGroup, model: ModelNodes) -> list[list[ModelNode]]:
-        """Return the nodes of a group, those with the same answer together.
+        """Return the nodes of a group in lists; all nodes of a list have the same answers.
 
-        Most runtimes ask for the same facts, so that nodes are compared once for all of them.
+        Most runtimes ask the same questions, so `NodeGroup` caches the answers for all runtimes.
         """
         first = group.nodes[0]
         checks: list[RuntimeCheck] = [self]
@@ -273,7 +273,7 @@ class RuntimeCheck:
         return group.kinds({"schema": lambda node: node.schema_key, **questions})
 
     def _questions(self, node: ModelNode, model: ModelNodes) -> Iterator[tuple[Hashable, _Answer]]:
-        """Yield what the answers for nodes with the operator and the types of a node depend on."""
+        """Yield the questions on which the answer for a node depends, besides its operator and types."""
         identity, has_kernel = self._identity(node), bool(self._kernel(node))
         reads_bodies = not has_kernel and self._runtime.expands_functions
         errors = (
@@ -286,7 +286,7 @@ class RuntimeCheck:
             yield question, lambda each: self._uses_body(each) and model.body(each)
 
     def _reason(self, node: ModelNode, model: ModelNodes) -> str:
-        """Return why no runtime implements a node; empty if one does."""
+        """Return why neither the runtime nor its fallback implements a node; empty if one of them does."""
         if problem := self._schema_problem(node):
             name = f"{node.domain}.{node.node.op_type}"
             return f"{self._runtime.name} refuses the node: in its schema of {name}, {problem}"
@@ -297,7 +297,7 @@ class RuntimeCheck:
         return reason
 
     def _falls_back(self, node: ModelNode, model: ModelNodes, other: RuntimeCheck) -> bool:
-        """Return whether the runtime that this one falls back to implements a node, and add its notes."""
+        """Return whether the fallback runtime implements a node; if it does, add its notes."""
         other._notes = _Notes()
         if other._reason(node, model):
             return False
@@ -375,12 +375,12 @@ class RuntimeCheck:
         """Return whether the runtime replaces a node by a function body that may have several nodes."""
         if self._has_kernel(node) or node.operator is None or not self._uses_body(node):
             return False
-        # Where the body depends on the node, that of the runtime differs from the project's.
+        # A body that depends on the node counts as several nodes: the runtime may build another one.
         body = model.body(node) if node.operator.body else None
         return not isinstance(body, ModelNodes) or len(body.nodes) > 1
 
     def _has_kernel(self, node: ModelNode) -> bool:
-        """Return whether the runtime, or the one that it falls back to, has a kernel for a node."""
+        """Return whether the runtime or its fallback has a kernel for a node."""
         return bool(self._kernel(node)) or (self._fallback is not None and self._fallback._has_kernel(node))
 
     def _kernel(self, node: ModelNode) -> Support:
@@ -392,11 +392,11 @@ class RuntimeCheck:
         return self._kernels[question]
 
     def _inserts_casts(self, node: ModelNode) -> bool:
-        """Return whether the runtime computes a node in a type that differs from that of the node.
+        """Return whether the runtime computes a node in another element type than the type of its values.
 
-        It casts inputs to a wider type if it has a kernel of Cast at this opset, unless the node has a
-        function body: then it casts the inputs of the nodes in the body. Values of types that are wider
-        than all types of the runtime are narrow everywhere.
+        It casts inputs to a wider type if it has a kernel of Cast at this opset. If the node has a function
+        body, it casts the inputs of the nodes in the body instead. Types that `computes_in` maps to a
+        narrower type have this narrower type in all nodes.
         """
         runtime, opset = self._runtime, node.scope.opsets.get(DEFAULT_DOMAIN, FIRST_CAST_TO_NUMBERS)
         if not self._narrowed.isdisjoint(node.input_types | node.output_types):
@@ -443,9 +443,9 @@ class RuntimeCheck:
                     self._notes.wrong[str(operator)] = None
 
     def _identity(self, node: ModelNode) -> OperatorId:
-        """Return the operator version of a node; for an operator of the runtime, that of its kernel."""
+        """Return the operator version of a node; for an undefined operator, the version of its kernel."""
         if node.operator is not None:
-            return node.operator.id._replace(domain=node.domain)  # that of a nonstandard operator differs
+            return node.operator.id._replace(domain=node.domain)  # nonstandard operators: different domain
         opset = node.scope.opset_of(node.node.domain)
         kernels = self._runtime.operators.get(f"{node.domain}.{node.node.op_type}", ())
         versions = (each.versions[0] for each in kernels if each.versions[0] <= opset)
@@ -453,7 +453,7 @@ class RuntimeCheck:
 
 
 def _internal_problem(node: ModelNode, kernel: Kernel) -> str:
-    """Return why a kernel without a definition does not accept the types of a node."""
+    """Return why the kernel of an undefined operator refuses the types of a node; empty if it does not."""
     if node.operator is not None or len(kernel.types) != 1 or node.scope.registry.has_domain(node.domain):
         return ""
     (accepted,) = kernel.types.values()

@@ -242,13 +242,13 @@ PARTS: Mapping[str, Callable[[Condition, ModelNode], bool | None]] = {
     "some_types": _some_types,
     "patterns": _patterns,
 }
-"""For each part of a condition, the function that returns whether it holds; `None` for unknown facts.
+"""Functions that return whether a part of a condition holds (`None` if unknown), by name of the part.
 
 Parts that take little time come first.
 """
 
 WITHOUT_OPERATOR: Final = frozenset({"attributes", "stated", "opsets"})
-"""Parts that hold for nodes of operators without a definition, whose inputs have no names."""
+"""Parts that can be decided for operators without a definition, whose inputs have no names."""
 
 
 def _size(scope: InferenceScope, name: str, axis: int) -> int | None:
@@ -262,7 +262,7 @@ def _size_in(shape: Shape, axis: int) -> int | None:
 
 
 def _are_equal(shapes: Sequence[Shape | None], axes: Sequence[int]) -> bool | None:
-    """Return whether axes have the same size; negative sizes are unknown, but comparable."""
+    """Return whether axes have the same size; equal negative numbers stand for equal unknown sizes."""
     pairs = zip(shapes, axes, strict=True)
     sizes = {None if shape is None else _size_in(shape, axis) for shape, axis in pairs}
     if len(sizes) == 1 and None not in sizes:

@@ -14,14 +14,14 @@ SIZED_BY_VALUES: Final = frozenset(
         "Upsample",
     }
 )  # fmt: skip
-"""Operators with output sizes that depend on elements of other inputs than integers."""
+"""Operators with output sizes that depend on elements of inputs of any type, not only of integers."""
 
 INTEGERS: Final = ("int32", "int64")
-"""Element types of inputs, such as `shape`, with elements that output sizes depend on."""
+"""Element types of inputs, such as `shape` of Reshape, whose elements may determine output sizes."""
 
 
 class _Question(NamedTuple):
-    """Question whether a value, or only its sizes, are the same in every run, or known when it starts."""
+    """Question whether a value, or only its sizes, are the same in all runs; see `ConstantValues.contain`."""
 
     scope: InferenceScope
     name: str
@@ -38,8 +38,8 @@ class ConstantValues:
     def contain(self, scope: InferenceScope, name: str, *, knows_sizes: bool = False) -> bool:
         """Return whether a value is the same in every run.
 
-        Runtimes compute values in advance that depend on constants and on known sizes only. With
-        `knows_sizes`, they compute with sizes that are known only at run time, too.
+        Such a value depends only on constants and on sizes that are known before a run. With
+        `knows_sizes`, all sizes count as known.
         """
         asked = _Question(scope, name, is_about_sizes=False, knows_sizes=knows_sizes)
         if asked not in self._answers:
@@ -47,14 +47,14 @@ class ConstantValues:
         return self._answers[asked]
 
     def _answer(self, asked: _Question) -> None:
-        """Answer a question and all those that it depends on, until one answer is no."""
+        """Answer a question and the questions that it depends on; stop at the first answer of no."""
         answers = self._answers
         pending = [(asked, _needed(asked))]
         while pending:
             question, needed = pending[-1]
             first = None if needed is None else next((each for each in needed if not answers.get(each)), None)
             if needed is None or first in answers:
-                # each pending question depends on the next one
+                # each pending question depends on the next one, so all answers are no
                 answers.update((each, False) for each, _ in pending)
                 return
             if first is None:
@@ -65,7 +65,7 @@ class ConstantValues:
 
 
 def _needed(question: _Question) -> Iterator[_Question] | None:
-    """Return the questions whose answers all have to be yes; `None` if no answer helps."""
+    """Return the questions that must all be answered with yes; `None` if the answer is always no."""
     scope, name, is_about_sizes, knows_sizes = question
     while not scope.is_local(name) and scope.parent is not None:
         scope = scope.parent

@@ -53,7 +53,7 @@ OPSET_18_BODIES: Final = frozenset(
 """Operators for which the ONNX library writes the function bodies of all versions in opset 18."""
 
 TYPE_ATTRIBUTES: Final = ("to", "dtype", "output_dtype")
-"""Attributes whose values determine types, and so whether the declared types are right."""
+"""Attributes whose values determine output types, which the declared types must equal."""
 
 MAX_NODES = 1_000_000
 """Maximum number of nodes after inlining; functions that call each other twice grow exponentially."""
@@ -68,7 +68,7 @@ class ModelNode:
         scope: the values of its graph or function.
         operator: its operator version; `None` if the registry does not have it.
         constants: the values of the model that are the same in every run.
-        body: the nodes of its function body, or why they are unknown; `None` before they are needed.
+        body: the nodes of its function body, or the reason why they are unknown; `None` before the first use.
     """
 
     body: ModelNodes | CannotConvert | None = None
@@ -87,7 +87,7 @@ class ModelNode:
         return canonical_domain(self.node.domain)
 
     def parameters(self) -> Iterator[tuple[str, str, str]]:
-        """Yield the value of each parameter, its name, and its type variable or type."""
+        """Yield value name, parameter name, and type variable or type of each input and output."""
         if self.operator is not None:
             for formals, names in (
                 (self.operator.inputs, self.node.inputs),
@@ -100,11 +100,11 @@ class ModelNode:
 
     @cached_property
     def values(self) -> Mapping[str, str]:
-        """The last value of each parameter, by its name."""
+        """Value name of each input and output by parameter name; the last one of a variadic parameter."""
         return {name: value for value, name, _ in self.parameters()}
 
     def values_of(self, parameter: str) -> list[str]:
-        """Return the values of an input or output by its name: several if it is variadic."""
+        """Return the value names of an input or output parameter: several if it is variadic."""
         return [value for value, name, _ in self.parameters() if name == parameter]
 
     @cached_property
@@ -121,8 +121,8 @@ class ModelNode:
     def has_usable_body(self) -> bool:
         """Whether its operator has a function body that newer releases of onnxruntime use.
 
-        The opset of the model must not be older than that of the body, and the operators in the body must
-        have the same versions at both.
+        The opset of the model must not be older than the opset of the body, and the operators in the body
+        must have the same versions at both opsets.
         """
         version, registry = self.operator, self.scope.registry
         if version is None or not version.has_function or registry.is_open(self.domain):
@@ -139,7 +139,7 @@ class ModelNode:
 
     @cached_property
     def has_fixed_body(self) -> bool:
-        """Whether its operator has a function body that does not depend on the node, nor on a newer opset."""
+        """Whether its function body does not depend on the node, and is not written for a newer opset."""
         version = self.operator
         return (
             version is not None
@@ -167,7 +167,7 @@ class ModelNode:
 
     @cached_property
     def schema_key(self) -> Hashable:
-        """Key of nodes that schemas, and kernels without restrictions, do not distinguish."""
+        """Key of the node; schemas, and kernels without restrictions, do not distinguish equal keys."""
         scope, values = self.scope, (*self.node.inputs, "->", *self.node.outputs)
         types = tuple(each and (scope.element_type(each), scope.declared_type(each)) for each in values)
         found = self.node.attributes
@@ -203,7 +203,7 @@ class ModelNode:
             call.attribute.add().ParseFromString(each.SerializeToString())
         facts = {name: self._known_input(name) for name in filter(None, node.inputs)}
         inputs = [facts.get(name) for name in node.inputs]
-        # A fixed body is read at the opset of the model, like that of an inlined function.
+        # The nodes of a fixed body get the opset of the model, like the nodes of an inlined function.
         opset = None if self.operator.body else self.scope.opset_of("")
         function = self.operator.function_body(call, inputs, opset=opset, registry=registry)
         del function.opset_import[:]
@@ -236,7 +236,7 @@ def constant_of(node: NodeProto) -> TensorProto | None:
 
 
 def loses_shape(tensor: TensorProto) -> bool:
-    """Return whether a constant has no elements, and is more than a list of axes or sizes."""
+    """Return whether a constant has no elements, and is not an int64 vector such as a list of axes."""
     is_list = len(tensor.dims) == 1 and NAME_BY_NUMBER.get(tensor.data_type) == "int64"
     return 0 in tensor.dims and not is_list
 
@@ -248,7 +248,7 @@ class FunctionCall(NamedTuple):
     domain: str
     """Canonical domain of the function."""
     output_count: int
-    """Number of outputs of the node, with omitted ones before the last."""
+    """Number of outputs of the node, including omitted outputs before the last one."""
     function_output_count: int
 
 
@@ -258,14 +258,14 @@ class NodeGroup:
     def __init__(self) -> None:
         self.nodes: list[ModelNode] = []
         self._numbers: dict[Hashable, list[int]] = {}
-        """By question, the number of the answer of each node."""
+        """Number of each node's answer, by question; equal answers have equal numbers."""
         self._kinds: dict[Hashable, list[list[ModelNode]]] = {}
 
     def kinds(self, questions: Mapping[Hashable, Callable[[ModelNode], Hashable]]) -> list[list[ModelNode]]:
-        """Return the nodes in lists of those with equal answers; each question is asked once for each node.
+        """Return the nodes in lists with equal answers; each question is asked once for each node.
 
         Args:
-            questions: the functions that answer them; equal questions have equal answers.
+            questions: the function that answers each question; equal questions have equal answers.
         """
         key = tuple(questions)
         if key not in self._kinds:
@@ -357,9 +357,9 @@ class ModelNodes:
         return found
 
     def nodes_in(self, body: Scope) -> Iterator[tuple[ModelNode, bool]]:
-        """Yield the nodes of a subgraph, and whether each is in a subgraph of a node of it."""
+        """Yield the nodes of a subgraph and of its nested subgraphs, and whether each is in a nested one."""
         pending = [body]
-        for scope in pending:  # a list that grows by the subgraphs
+        for scope in pending:  # the loop appends nested subgraphs to this list
             pending += self._scopes_in.get(scope, ())
             yield from ((each, scope is not body) for each in self._nodes_of.get(scope, ()))
 
@@ -380,7 +380,7 @@ class ModelNodes:
 
     @cached_property
     def repeated_names(self) -> list[tuple[str, str]]:
-        """The place of each graph with a node name that repeats, and the name."""
+        """Place of the graph, and the name, for each name that several nodes of a graph have."""
         found: list[tuple[str, str]] = []
         for place, graph in self._graphs:
             counts = Counter(each.name for each in graph.node if each.name)
@@ -435,10 +435,10 @@ class ModelNodes:
 
 
 def ordered(model: ModelProto, registry: Registry) -> tuple[ModelProto, ModelNodes]:
-    """Return a model, or a copy with nodes in order, and its nodes.
+    """Return the model, or a copy with repairs such as sorted nodes, and its nodes.
 
     Raises:
-        InvalidModel: sorting does not help, or a list is longer than in any model.
+        InvalidModel: no repair helps, or a list is too long, see `require_limited_lists`.
     """
     require_limited_lists(model)
     try:

@@ -41,7 +41,7 @@ class PatternSearch:
         self._constants = constants
 
     def finds(self, node: Node, operator: OperatorVersion | None) -> bool:
-        """Return whether a node with this operator version is the one with the condition."""
+        """Return whether the pattern occurs with this node as the node that the condition is about."""
         if not self._node:
             return any(True for _ in self._match(self._last, node, operator, {}))
         for output, record in ((name, each) for name in node.outputs for each in self._scope.readers(name)):
@@ -54,7 +54,7 @@ class PatternSearch:
     def _match(
         self, pattern: Node, node: Node, operator: OperatorVersion | None, bound: Bound
     ) -> Iterator[Bound]:
-        """Yield the values of the names for each way in which a node and its producers match."""
+        """Yield the values of the names for each way in which a node and its producers match the pattern."""
         domains = canonical_domain(pattern.domain), canonical_domain(node.domain)
         if pattern.op_type != node.op_type or domains[0] != domains[1]:
             return
@@ -71,7 +71,7 @@ class PatternSearch:
             yield from self._bind([*zip(names, values, strict=True)], bound)
 
     def _bind(self, pairs: Sequence[tuple[str, str]], bound: Bound) -> Iterator[Bound]:
-        """Yield the values of the names for each way in which names stand for given values."""
+        """Yield the values of all names for each way to bind pairs of a pattern name and a value."""
         if not pairs:
             yield bound
             return
@@ -91,7 +91,7 @@ class PatternSearch:
                 yield from self._bind(others, each)
 
     def _is_allowed(self, name: str, value: str) -> bool:
-        """Return whether a value fulfils the conditions on an input of the nodes."""
+        """Return whether a value fulfils the conditions on an input of the pattern."""
         constant = self._scope.constant(value) if name in self._scalars else None
         if name in self._scalars and (constant is None or len(constant.values) != 1):
             return False

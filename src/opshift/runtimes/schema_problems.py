@@ -17,17 +17,17 @@ NO_LIMIT: Final = 2**31 - 1
 """Largest number of values of a variadic parameter."""
 
 UNCHECKED: Final = "__"
-"""Prefix of attributes that no schema has to have."""
+"""Prefix of attributes that schemas do not check."""
 
 NO_DIFFERENCE: Final = SchemaDifference()
 
 
 def schema_problem(node: ModelNode, schemas: Mapping[str, SchemaDifference]) -> str:
-    """Return the first problem of a node with its schema; empty if it is valid, or its schema is unknown.
+    """Return the first problem of a node with its schema; empty if it is valid, or has no known schema.
 
     Args:
         node: the node.
-        schemas: schemas that differ from the definitions.
+        schemas: differences of schemas from the definitions, by operator.
     """
     operator = node.operator
     if operator is None:
@@ -85,12 +85,12 @@ def _type_problems(node: ModelNode, operator: OperatorVersion, own: SchemaDiffer
         if found not in accepted:
             yield f"`{name}` must be {' or '.join(map(short_type, accepted))}, not {short_type(found)}"
         elif name not in mixed and bound.setdefault(variable, found) != found:
-            yield f"{variable} is both {short_type(bound[variable])} and {short_type(found)}"
+            yield f"type variable {variable} is both {short_type(bound[variable])} and {short_type(found)}"
     yield from _declared_type_problems(node, operator)
 
 
 def _declared_type_problems(node: ModelNode, operator: OperatorVersion) -> Iterator[str]:
-    """Yield outputs whose declared type is not the one that the node computes."""
+    """Yield a problem for each output whose declared type differs from the inferred type."""
     declared = [node.scope.declared_type(each) if each else None for each in node.node.outputs]
     if any(declared):
         for stated, found in zip(declared, infer_types(node.node, operator, node.scope), strict=True):

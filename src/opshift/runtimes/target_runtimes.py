@@ -19,7 +19,7 @@ MAX_OPERATORS = 3
 
 
 def unsupported_by(runtimes: Iterable[str], model: ModelProto, registry: Registry) -> tuple[str, ...]:
-    """Return a sentence for each runtime, of those with kernel data, that does not implement all nodes."""
+    """Return a sentence for each runtime with kernel data that does not implement all nodes."""
     names = list(filter(None, map(find_runtime, runtimes)))
     if not names:
         return ()

@@ -1,4 +1,4 @@
-"""Model files that a command line names: files, folders and globs, local or in stores, and lists of names."""
+"""Search for model files: expand files, folders, globs, URLs and lists of names to models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opshift.model.remote import StoreObject
 
 MODEL_PATTERN = "*.onnx"
-"""Names, in small letters, of the files that are models in a folder."""
+"""Glob for the names of model files in a folder; names are compared in lower case."""
 
 LIST = "-"
 """Name that represents a list of names on standard input, one in each line."""
@@ -30,12 +30,12 @@ ANY_FOLDERS = "**"
 
 
 class FoundModel(NamedTuple):
-    """Model file.
+    """Model file, with its path for an output folder.
 
-    `relative` is its path below the folder that was named, or below the folders of a glob before the first
-    wildcard, with slashes. For a file it is the name, and for a file of a list the path without the root, or
-    the URL without its scheme and host. `error` is set if the name is that of an entry of a folder, or of a
-    folder in a list, that cannot be examined.
+    `relative` is this path, with slashes: the path below the named folder, or below the folders of a glob
+    before the first wildcard. For a file it is the name; for a file of a list, the path without the root, or
+    the URL without its scheme and host. `error` is set for an entry of a folder, or a folder of a list, that
+    cannot be read.
     """
 
     location: str
@@ -50,22 +50,22 @@ def find_models(
     lines: Iterable[str] | None = None,
     allow_empty: bool = False,
 ) -> Iterator[FoundModel]:
-    """Return the models that are named, in the order of the names, and in folders in that of their paths.
+    """Return an iterator over the named models, in the order of the names; folders are sorted by path.
 
-    The iterator lists folders as it proceeds. Files of a list need not exist: reading them raises an error
-    that names one model, and does not end the list. An entry that cannot be examined, such as a subfolder
-    without permission, is a model with an error.
+    Folders are listed during the iteration. A file of a list may be missing: reading it later raises an error
+    for this model only. An entry of a folder that cannot be examined, such as a subfolder without permission,
+    is a model with an error.
 
     Args:
         names: files, folders, globs such as `zoo/**/*.onnx`, URLs of these, and `-` for a list on standard
-            input. A folder of a list has a URL that ends with a slash.
-        pattern: the names, in small letters, of the files that are models in a folder.
-        lines: the list that `-` stands for, by default that on standard input.
-        allow_empty: whether folders and globs may have no models.
+            input. In a list, the URL of a folder ends with a slash.
+        pattern: glob for the names of model files in a folder, in lower case.
+        lines: the list for `-`; by default the lines of standard input.
+        allow_empty: whether to accept folders and globs without models.
 
     Raises:
-        UsageError: a file does not exist, or a folder or glob has no models; or, later, a folder that is
-            named cannot be listed.
+        UsageError: a file does not exist. During the iteration: a folder or glob contains no models, a named
+            folder cannot be listed, or a URL is not usable.
     """
     given = list(names)
     for name in given:
@@ -76,7 +76,7 @@ def find_models(
 
 
 def is_file_name(name: str) -> bool:
-    """Return whether a name is that of one file, which may be missing, and not of a folder or a glob.
+    """Return whether a name refers to one file, which may be missing, and not to a folder or a glob.
 
     Raises:
         UsageError: no installed package supports the URL, or its bucket has a wildcard.
@@ -87,16 +87,16 @@ def is_file_name(name: str) -> bool:
         if name.startswith(("http:", "https:")):  # such URLs may have a `?`, and servers list no folders
             return True
         if MAGIC.search(_path(name).partition("/")[0]):
-            raise UsageError("has a wildcard in its bucket", place=name, remedy="name the bucket")
+            raise UsageError("has a wildcard in the bucket name", place=name, remedy="name the bucket")
         found = StoreObject.at(name)
         info = found.info()
-        # a missing folder or bucket is reported as such
+        # a missing folder is not a file: its listing reports that it is missing
         return info["type"] == "file" if info else not (MAGIC.search(name) or _names_folder(name, found))
     return not os.path.isdir(name) and (os.path.lexists(name) or not MAGIC.search(name))
 
 
 def _names_folder(url: str, found: StoreObject) -> bool:
-    """Return whether a URL can only be that of a folder or a bucket."""
+    """Return whether a URL can only refer to a folder or a bucket, such as `s3://zoo/`."""
     from opshift.stores.s3 import s3_store
 
     s3 = s3_store(found.store)
@@ -136,7 +136,7 @@ def _listed(lines: Iterable[str], pattern: str) -> Iterator[FoundModel]:
 
 
 def _accept_none(found: Iterator[FoundModel], place: str, problem: str) -> Iterator[FoundModel]:
-    # a repository has no empty folders: a glob in a missing one matches nothing
+    # git stores no empty folders: a glob in a missing folder matches nothing, and is accepted
     if (
         is_url(place)
         or os.path.isdir(place)
@@ -182,7 +182,7 @@ def _matches(parts: Sequence[str], wanted: Sequence[str]) -> bool:
 
 
 def _leads_to(parts: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Return whether a file of a glob may have a path that starts with some parts."""
+    """Return whether a path that starts with `parts` can match the glob `wanted`: `b` can for `*/*.onnx`."""
     first = wanted[: len(parts)]
     return ANY_FOLDERS in first or _matches(parts, first)
 
@@ -192,12 +192,12 @@ def _last_part(location: str) -> str:
 
 
 def _host_and_path(url: str) -> str:
-    # outputs have these names: they must not have credentials
+    # outputs get these names, so credentials are removed
     return _path(f"{url.partition('://')[0]}://{without_user_info(url)}")
 
 
 def _path(url: str) -> str:
-    """Return a URL without its scheme, and without the query of http."""
+    """Return a URL without its scheme and, for http and https, without its query."""
     scheme, _, path = url.partition("://")
     return path.partition("?")[0] if scheme in ("http", "https") else path
 
@@ -207,10 +207,10 @@ def _join(folder: str, relative: str) -> str:
 
 
 def _files(folder: str, depth: int = sys.maxsize) -> Iterator[tuple[str, OpshiftError | None]]:
-    """Yield the files in a folder, and in its folders up to a depth, in the order of their paths.
+    """Yield the relative paths of the files below a folder, sorted by path, each with an error or `None`.
 
-    An entry that cannot be examined, or a folder in it that cannot be listed, has an error. Links to folders
-    are not followed: they may form cycles.
+    `depth` is the maximum number of parts of a path. An entry that cannot be examined, or a subfolder that
+    cannot be listed, has an error. Links to folders are not followed: they may form cycles.
 
     Raises:
         UsageError: the folder itself cannot be listed.
@@ -228,7 +228,7 @@ def _files(folder: str, depth: int = sys.maxsize) -> Iterator[tuple[str, Opshift
         raise _unlisted(folder, error) from error
     for entry in entries:
         try:
-            # reading a link to a missing file raises an error that names it
+            # a link to a missing file is a file: reading it raises an error with its name
             is_file = entry.is_file() or (entry.is_symlink() and not os.path.exists(entry.path))
             is_folder = not is_file and entry.is_dir(follow_symlinks=False)
         except OSError as error:  # a cycle of links, or a link into a folder without permission

@@ -10,9 +10,9 @@ from opshift.stores.s3 import keys_below, s3_store
 
 
 def objects_below(folder: str, depth: int = sys.maxsize) -> Iterator[str]:
-    """Yield the names of the objects in a folder, and in its folders up to a depth, relative to it.
+    """Yield the names of the objects below a folder, relative to it, in the order of the names.
 
-    The order is that of the names. Pages of S3 are requested as the iteration proceeds.
+    `depth` is the maximum number of parts of a name. S3 is listed page by page during the iteration.
 
     Raises:
         UsageError: the folder does not exist, or cannot be listed.
@@ -34,7 +34,8 @@ def _names(store: Store, path: str, depth: int) -> Iterator[str]:
     listed = [(_last_part(str(each["name"])), each) for each in store.ls(path, detail=True)]
     counts = Counter(name for name, _ in listed)
     is_in_itself = any(str(each["name"]).strip("/") == path.strip("/") for _, each in listed)
-    # some stores list a folder in itself for keys with an empty part, or an object and a folder of one name
+    # Some stores list a folder in itself for keys with an empty part, or an object and a folder with the same
+    # name: then list all keys instead of one folder after the other.
     if depth > 1 and (is_in_itself or max(counts.values(), default=0) > 1):
         yield from (name for name in _keys(store, path) if name.count("/") < depth)
         return
@@ -51,7 +52,7 @@ def _last_part(path: str) -> str:
 
 
 def _keys(store: Store, path: str) -> Iterator[str]:
-    """Yield all keys below a folder, relative to it, in their order."""
+    """Yield all keys below a folder, sorted and relative to it."""
     prefix = f"{path.strip('/')}/"
     for key in sorted(store.find(path)):
         if not key.endswith("/"):  # an object that represents a folder

@@ -29,7 +29,7 @@ def folder_location(location: str) -> str:
 
 
 def exists(location: str) -> bool:
-    """Return whether a file or folder exists, or a symbolic link.
+    """Return whether a file, folder or symbolic link exists.
 
     Raises:
         InvalidModel: the store cannot be read.
@@ -39,7 +39,7 @@ def exists(location: str) -> bool:
 
 
 def object_state(location: str) -> str | None:
-    """Return what changes with the content of an object, such as its ETag, or `None` if it does not exist.
+    """Return the size of an object and its ETag, version or time as text; `None` if it does not exist.
 
     Raises:
         InvalidModel: the store cannot be read.
@@ -52,9 +52,9 @@ def object_state(location: str) -> str | None:
 
 
 def metadata_of(location: str) -> Mapping[str, str] | None:
-    """Return the entries that are stored with an object, or `None` if there are none.
+    """Return the user-defined metadata of an object; `None` without metadata, and for stores other than S3.
 
-    Only objects of S3 have entries; the object must exist.
+    The object must exist.
 
     Raises:
         InvalidModel: the object cannot be read.

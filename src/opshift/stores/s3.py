@@ -1,4 +1,4 @@
-"""Requests of S3 that fsspec has no function for."""
+"""S3 requests for which fsspec has no function."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from opshift.model.remote import COPY_SIZE, RemoteFile, Store
 from opshift.model.tensor_pieces import Range
 
 MIN_PART = 5 << 20
-"""Least size of a part in bytes, except the last; a limit of S3."""
+"""Minimum size in bytes of a part of an upload, except the last part; a limit of S3."""
 
 MAX_PARTS = 10_000
-"""Maximum number of parts; a limit of S3."""
+"""Maximum number of parts of an upload; a limit of S3."""
 
 MAX_COPIED_PART = 1 << 28
-"""Maximum size of a part that the store copies, in bytes: it passes through memory if the store cannot."""
+"""Maximum size in bytes of a part that the store copies: if that fails, the part passes through memory."""
 
 
 class S3Store(Store, Protocol):
-    """Methods of s3fs."""
+    """Methods of s3fs that opshift calls."""
 
     def split_path(self, path: str) -> tuple[str, str, str | None]:
         """Return the bucket, the key, and the version of an object."""
         ...
 
     def call_s3(self, method: str, **parameters: object) -> dict[str, object]:
-        """Send a request."""
+        """Send a request, such as `list_objects_v2`, and return the response."""
         ...
 
     def metadata(self, path: str) -> Mapping[str, str]:
-        """Return the entries that are stored with an object."""
+        """Return the user-defined metadata of an object."""
         ...
 
     def invalidate_cache(self, path: str) -> None:
-        """Discard what is known about an object."""
+        """Discard the cached listings that contain an object."""
 
 
 def s3_store(store: Store) -> S3Store | None:
-    """Return a store if it is s3fs, which can send any request of S3."""
+    """Return the store if it is s3fs, which can send any S3 request; else `None`."""
     return cast("S3Store", store) if "s3" in store.protocol else None
 
 
 def keys_below(store: S3Store, path: str) -> Iterator[str]:
-    """Yield the keys below a bucket or folder, relative to it; pages are requested as the iteration proceeds.
+    """Yield the keys below a bucket or folder, relative to it; pages are requested during the iteration.
 
-    Folders cost no request, and keys may have empty parts.
+    Subfolders cost no extra requests, and keys may have empty parts.
     """
     bucket, key, _ = store.split_path(path)
     prefix = f"{key.rstrip('/')}/" if key else ""
@@ -72,7 +72,7 @@ def abort_uploads(store: S3Store, path: str) -> None:
 
 
 class MultipartUpload:
-    """Object that is sent in parts, some of which the store copies from its own objects."""
+    """Upload of an object in parts; the store can copy parts from its own objects."""
 
     def __init__(
         self, store: S3Store, path: str, size: int, metadata: Mapping[str, str], *, copies: bool
@@ -84,9 +84,9 @@ class MultipartUpload:
         self._can_copy = copies
         bucket, key, _ = store.split_path(path)
         self._upload = {"Bucket": bucket, "Key": key}
-        with suppress(Exception):  # the store may not permit to list uploads
+        with suppress(Exception):  # the store may forbid listing uploads
             abort_uploads(store, path)  # of processes that were killed
-        with signals_deferred():  # an upload without a known number could not be aborted
+        with signals_deferred():  # without its id, the upload could not be aborted
             started = store.call_s3("create_multipart_upload", **self._upload, Metadata=metadata)
             self._upload["UploadId"] = str(started["UploadId"])
 
@@ -95,7 +95,7 @@ class MultipartUpload:
         self._add(self._request("upload_part", Body=content))
 
     def copy(self, source: RemoteFile, part: Range) -> None:
-        """Let the store copy the next part from an unchanged object.
+        """Let the store copy the next part from another object, if that object is unchanged.
 
         Raises:
             Exception: the store cannot copy it; the class depends on the reason.
@@ -117,7 +117,7 @@ class MultipartUpload:
         self._add(cast("dict[str, object]", copied["CopyPartResult"]))
 
     def complete(self) -> None:
-        """Make the object appear."""
+        """Finish the upload, so that the object appears."""
         parts = {"Parts": self._parts}
         with signals_deferred():  # the request would continue after an interruption
             self._store.call_s3("complete_multipart_upload", **self._upload, MultipartUpload=parts)

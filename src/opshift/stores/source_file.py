@@ -37,7 +37,7 @@ def open_source(source: FileLike) -> Source:
     file = open_url(str(source))
     if not isinstance(file, io.FileIO):
         return file
-    with file:  # the source has a descriptor of its own
+    with file:  # SourceFile opens its own descriptor
         return SourceFile(file)
 
 
@@ -67,7 +67,7 @@ class SourceFile:
         return self
 
     def __exit__(self, *error: object) -> None:
-        # The caller's file object, which was at its start, may share the offset of the descriptor.
+        # The caller's file object may share the offset of the descriptor: reset it to 0, as it was.
         os.lseek(self.file, 0, os.SEEK_SET)
         os.close(self.file)
 
@@ -101,7 +101,7 @@ class SourceFile:
 
 
 def _descriptor(source: FileLike) -> int:
-    """Return a descriptor that supports seeking: for a pipe or file object, that of a temporary copy."""
+    """Return a descriptor that supports seeking; a pipe or other stream is copied to a temporary file."""
     if not isinstance(source, str | os.PathLike):
         shared = regular_descriptor(source)
         if shared is not None:

@@ -1,4 +1,4 @@
-"""Writing of objects: an object appears as a whole, or not at all."""
+"""Writing of objects in stores: an object appears completely, or not at all."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from opshift.stores.s3 import MIN_PART, MultipartUpload, abort_uploads, s3_store
 from opshift.stores.source_file import Source
 
 Part = Sequence[Piece]
-"""Pieces of a part: one range that the store can copy, or bytes and ranges that pass through memory."""
+"""Part of an upload: one range that the store can copy, or bytes and ranges that pass through memory."""
 
 
 def join_ranges(pieces: Iterable[Piece], read: ReadBytes) -> list[Piece]:
-    """Return the pieces with two ranges joined if the source has the same bytes between them.
+    """Join consecutive ranges if the bytes between them are the same in the source.
 
-    Large tensors that are neighbors in the source, with unchanged heads between them, become one range.
+    Large tensors that are neighbors in the source, with unchanged field heads between them, become one range.
     """
     joined: list[Piece] = []
     last, between = None, b""
@@ -47,9 +47,9 @@ def _continues(first: Range, between: bytes, second: Range, read: ReadBytes) -> 
 
 
 def divide(pieces: Iterable[Piece], least: int, most: int) -> Iterator[Part]:
-    """Yield parts of at least `least` bytes, except the last, that are read in the order of the object.
+    """Yield the pieces of an object in parts of at least `least` bytes; the last part may be smaller.
 
-    A part with one range has at most `most` bytes, any other `least` bytes.
+    A single range, which the store can copy, has at most `most` bytes; any other part has `least` bytes.
     """
     waiting: list[Piece] = []
     missing = least
@@ -79,7 +79,7 @@ def _split(piece: Piece, size: int) -> tuple[Piece, Piece]:
 
 
 MAX_SINGLE_PUT = 64 << 20
-"""Larger objects, in bytes, are sent in parts."""
+"""Maximum size in bytes of an object that is sent with one request."""
 
 
 @contextmanager
@@ -90,16 +90,16 @@ def new_object(
     progress: Progress | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> Iterator[int]:
-    """Send the pieces of an object, and yield its size; it appears when the block ends without an error.
+    """Send the pieces of an object, and yield its size; it appears only if the block ends without an error.
 
-    S3 itself copies large ranges of a source that it stores.
+    If S3 stores the source, S3 copies large ranges itself.
 
     Args:
         location: the URL of the object.
         pieces: bytes, and ranges of `source`.
         source: the file or object of the ranges.
-        progress: counts the bytes of ranges.
-        metadata: entries to store with the object; ignored by stores other than S3.
+        progress: counts the bytes of the ranges that were sent.
+        metadata: user-defined metadata of the object; only S3 stores it.
 
     Raises:
         InvalidModel: the source cannot be read, or changed.
@@ -142,10 +142,10 @@ def remove_object(location: str) -> None:
 
 
 def remove_unfinished(location: str) -> None:
-    """Abort uploads of an object that killed processes began; no process may write it at the moment.
+    """Abort unfinished uploads of an object by killed processes; no process may be writing the object.
 
     Raises:
-        CannotWrite: the store refuses it.
+        CannotWrite: the store refuses the request.
         UsageError: the URL is not usable.
     """
     target = StoreObject.at(location)
@@ -156,7 +156,7 @@ def remove_unfinished(location: str) -> None:
 
 
 def writable_object(location: str) -> StoreObject:
-    """Return the object with a URL; raise a UsageError for a URL of the web or an unusable one."""
+    """Return the object at a URL; raise a UsageError for web servers, object versions and invalid URLs."""
     target = StoreObject.at(location)
     if "https" in target.protocols:
         reason, remedy = "web servers are read-only", "name a file, or an object in a store"
@@ -179,7 +179,7 @@ def _raising_cannot_write(location: str) -> Iterator[None]:
 
 
 class _Upload(Protocol):
-    """Object that is sent in parts; `least` and `most` are as for `divide`."""
+    """Upload of an object; `least` and `most` are the sizes of parts for `divide`."""
 
     @property
     def least(self) -> int: ...
@@ -191,10 +191,10 @@ class _Upload(Protocol):
         """Send the next part."""
 
     def complete(self) -> None:
-        """Make the object appear."""
+        """Finish the upload, so that the object appears."""
 
     def abort(self) -> None:
-        """Discard what was sent."""
+        """Discard the parts that were sent."""
 
 
 def _start(
@@ -224,13 +224,13 @@ def _copy(upload: _Upload, part: Part, source: Source) -> bool:
         return False
     try:
         upload.copy(source, piece)
-    except Exception:  # some stores cannot copy; and an object that changed cannot be read either
+    except Exception:  # some stores cannot copy; if the source changed, reading it raises the error
         return False
     return True
 
 
 class _SinglePut:
-    """Object that is sent with one request."""
+    """Upload with one request."""
 
     least = most = sys.maxsize
 
@@ -250,7 +250,7 @@ class _SinglePut:
 
 
 class _ThroughFile:
-    """Object that is sent from a temporary file, which all stores of fsspec support."""
+    """Upload from a temporary file, which every fsspec store supports."""
 
     least = most = COPY_SIZE
 

@@ -162,7 +162,7 @@ def test_refuses_to_replace_data_of_another_input(run: Run, external: str) -> No
     options = ("--out", "c/s", "-t", "13", "--force", "--external", external)
     result = run("convert", "b/b.onnx", "c/x.onnx", *options)
     assert result.exit_code == 2
-    assert "c/s/b.onnx: is also an input file, of c/x.onnx" in result.stderr
+    assert "c/s/b.onnx: is also an input file of c/x.onnx" in result.stderr
     assert fills("c/x.onnx") == {1.0}
 
 

@@ -178,7 +178,7 @@ def test_refuses_sarif_file_of_another_name(run: Run, zoo: Path, name: str) -> N
     before = (zoo / "new.onnx").read_bytes()
     result = run("check", "zoo", "--format", "sarif", "--sarif", name)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert f"--sarif {name}: is not a .sarif file" in result.stderr
+    assert f"--sarif {name}: does not end in .sarif or .json" in result.stderr
     assert (zoo / "new.onnx").read_bytes() == before
 
 

@@ -244,7 +244,7 @@ def test_targets_of_one_product(run: Run) -> None:
     assert (failed.exit_code, failed.stdout) == (2, "")
     assert "unknown product 'tensort'" in failed.stderr
     assert "did you mean tensorrt?" in failed.stderr
-    assert "hailo documents no newest opset" in run("targets", "hailo").stderr
+    assert "the documentation of hailo states no newest opset" in run("targets", "hailo").stderr
 
 
 def test_targets_have_sources(run: Run) -> None:

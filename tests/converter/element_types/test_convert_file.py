@@ -79,7 +79,7 @@ def test_converts_external_weights_in_place(make: Make, tmp_path: Path, data: st
 def test_does_not_replace_another_data_file(make: Make, tmp_path: Path) -> None:
     source = make("out.onnx.data")
     before = (tmp_path / "out.onnx.data").read_bytes()
-    with pytest.raises(UsageError, match="is the name of a file with weights of the model"):
+    with pytest.raises(UsageError, match="is also the path of a file with weights of the model"):
         convert_file(source, tmp_path / "out.onnx", types=TYPES, allow="approximate", force=True)
     (tmp_path / "new.onnx.data").write_text("precious")
     with pytest.raises(UsageError, match="already exists, and weights of the model would replace it"):

@@ -201,7 +201,7 @@ def test_narrowing_needs_permission(types: str, reason: str) -> None:
     [
         ("flot=float16", "'flot' is not an element type; did you mean 'float'?"),
         ("float", "'float' is not a change of an element type"),
-        ("float16=int8", "float16 cannot become int8 in a whole model"),
+        ("float16=int8", "cannot convert float16 to int8 in a whole model"),
         (["float=float16", "float=double"], "float has two replacements, float16 and double"),
     ],
 )
@@ -356,7 +356,7 @@ def test_reports_casts_and_kept_nodes() -> None:
     ).report
     assert report.repairs == (
         "element types: float to float16 in 2 values, with 2 casts",
-        "element types: nodes that keep theirs, between casts: 1 ai.onnx.ReduceSum:13",
+        "element types: nodes that keep their types, with casts around them: 1 ai.onnx.ReduceSum:13",
     )
     assert (report.requested, report.warnings) == (report.repairs, ())
     assert (report.nodes, report.kept) == ((2, 4), 2)

@@ -61,5 +61,5 @@ def test_converts_a_kept_node_that_was_edited() -> None:
 def test_reports_a_kept_node_that_is_too_large_for_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "MAX_RECORDED_NODE_SIZE", 50)
     found = opshift.convert(branching_model("kept"), 11, reversible=True)
-    reason = "is not restored by the conversion back: its subgraphs are too large to be recorded"
+    reason = "the conversion back cannot restore it: its subgraphs are too large to record"
     assert found.report.repairs == (f"graph, node If -> y: {reason}",)

@@ -126,7 +126,7 @@ def test_refuses_output_with_the_name_of_a_data_file(
     external: Literal["copy", "link", "keep"], folder: Path
 ) -> None:
     """The result would read its own file as weights."""
-    with pytest.raises(UsageError, match="is the name of a file with weights"):
+    with pytest.raises(UsageError, match="is also the path of a file with weights"):
         convert_file(folder / "in/model.onnx", folder / "out/w.bin", 17, external=external)
     assert files(folder / "out") == []
 

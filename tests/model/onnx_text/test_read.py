@@ -162,9 +162,9 @@ def test_reads_graphs_and_text_of_protobuf() -> None:
         ("make_node(inputs=['x'])", "line 1, column 24", "expected an operator"),
         ("make_node('A', ['x'], ['y'], '', '', '', '', 'more')", "line 1, column 46", "an attribute"),
         ("y = A(x) \N{GRINNING FACE}", "line 1, column 10", "expected a node, got"),
-        ('{"opType": 3}', "", "is not the text of a NodeProto"),
+        ('{"opType": 3}', "", "cannot be parsed as a NodeProto"),
         ("y = Relu(\ud800)", "", "bytes that are not UTF-8"),
-        ("graph { node { op: 1 } }", "", "is not the text of a ModelProto"),
+        ("graph { node { op: 1 } }", "", "cannot be parsed as a ModelProto"),
     ],
 )  # fmt: skip
 def test_errors_name_line_column_and_remedy(text: str, place: str, reason: str) -> None:

@@ -88,7 +88,7 @@ def test_a_mode_reports_incompatible_steps(operator: Operator, mode: Mode, expec
 
 def test_a_finding_has_a_reason_and_a_remedy() -> None:
     (finding,) = history_findings((WIDENED_THEN_NARROWED,), Mode.BACKWARD)
-    assert finding.reason == "the mode backward does not allow this against com.acme.Blur:2"
+    assert finding.reason == "mode backward does not allow this change from com.acme.Blur:2"
     assert finding.remedy
     assert finding.as_dict()["operator"] == "com.acme.Blur:3"
 

@@ -92,7 +92,7 @@ def _external_files(model: ModelProto) -> set[str]:
 
 
 def external_data_may_differ(old: ModelProto, new: ModelProto, folders: Folders) -> bool:
-    """Return whether external data files that both models name may differ in their folders."""
+    """Return whether external data files with the same name may differ between the folders of the models."""
     names = _external_files(old) & _external_files(new)
     old_folder, new_folder = folders
     if old_folder is None or new_folder is None:
@@ -104,7 +104,7 @@ def external_data_may_differ(old: ModelProto, new: ModelProto, folders: Folders)
 
 
 def _same_graph(old: ModelProto, new: ModelProto) -> bool:
-    """Return whether all parts are equal that results may depend on."""
+    """Return whether all parts that may affect results are equal."""
     # initializers of inputs are defaults, which are part of the signature
     inputs = {value.name for graph in (old.graph, new.graph) for value in graph.input}
     old_weights, new_weights = (
@@ -129,7 +129,7 @@ def _same_metadata(old: ModelProto, new: ModelProto) -> bool:
 
 
 def _same_value_texts(old: ModelProto, new: ModelProto) -> bool:
-    """Return whether descriptive texts of inputs and outputs are equal, for those in both models."""
+    """Return whether inputs and outputs in both models have equal doc strings, denotations and metadata."""
     for field in ("input", "output"):
         old_values = {value.name: value for value in getattr(old.graph, field)}
         for value in getattr(new.graph, field):
@@ -290,10 +290,10 @@ def compare(
     Meanings of inputs and outputs are compared if both models declare them: denotations of types, and
     metadata of images. External data files are compared if both models are paths.
 
-    Operators are compared at the opsets of the new model, to which the old one is converted if possible. The
-    meaning of a node that both models have changes if no conversion keeps it. If operators, attributes or
-    connections changed, outputs may mean something else, which requires a higher MAJOR version unless the
-    caller states that they mean the same. `verify` compares the outputs of both models.
+    Operators are compared at the opsets of the new model, to which the old one is converted if possible. A
+    node in both models has a new meaning if no conversion between their opsets keeps the node. If operators,
+    attributes or connections changed, outputs may mean something else, which requires a higher MAJOR version
+    unless the caller states that they mean the same. `verify` compares the outputs of both models.
 
     Args:
         old: a ModelProto of opshift or `onnx`, serialized bytes, a path, or a file object.
@@ -305,7 +305,7 @@ def compare(
         All changes, the most severe first.
 
     Raises:
-        InvalidModel: one of them is not a model.
+        InvalidModel: `old` or `new` is not a model.
     """
     old_model, new_model = (model_with_graph(each) for each in (old, new))
     changes: list[ModelChange] = []
@@ -378,7 +378,7 @@ def _name_changes(role: Role, old: ValuesByName, new: ValuesByName) -> Iterator[
             continue
         suffix = "_WITH_DEFAULT" if value.default is not None else ""
         yield ModelChange(f"{role}_ADDED{suffix}", value.label, "", value.type)
-    # values that both models have are in a new order, or a new value precedes some of them
+    # report shared values in a new order, and a new value that precedes a shared value
     before = [renamed.get(name, name) for name in old]
     remaining = [name for name in before if name in new]
     after, kept = list(new), {*remaining}

@@ -48,10 +48,10 @@ PARAMETER_TYPES = frozenset(("int64", "int32", "bool", "string"))
 """Element types of constants such as axes and shapes, which change the computation of a node."""
 
 MAX_PARAMETER_ELEMENTS = 4096
-"""Maximum size of such a constant; larger ones are tables that training may change."""
+"""Maximum number of elements of these constants; larger ones count as weights: training may change them."""
 
 WEIGHT = "weight"
-"""Digest of all other constants."""
+"""Digest of all constants that count as weights."""
 
 Digests = MutableMapping[str, str]
 """Digests of values by name."""
@@ -60,8 +60,8 @@ Digests = MutableMapping[str, str]
 def output_digests(model: ModelProto, inputs: Container[str]) -> Digests:
     """Return a digest for each output of the graph: equal digests mean the same operators and connections.
 
-    Digests ignore opsets: the same nodes have the same digest at all of them. Initializers that callers can
-    override are constants, except those in `inputs`.
+    Digests ignore opsets: the same nodes have the same digest at every opset. Initializers that callers can
+    override count as constants unless `inputs` contains their names.
 
     Raises:
         InvalidModel: functions call each other in a cycle.
@@ -153,7 +153,7 @@ def _constant_digest(tensor: TensorProto) -> str:
 
 
 def _constant_attribute_digest(attribute: AttributeProto) -> str:
-    """Return the digest of a Constant node's value, which is that of an initializer with the value."""
+    """Return the digest of a Constant node's value: the same as of an initializer with this value."""
     if attribute.name == "value":
         return _constant_digest(attribute.t)
     if attribute.name in ("value_int", "value_ints", "value_string", "value_strings"):
@@ -189,7 +189,7 @@ class PlacedNode(NamedTuple):
 
     @property
     def content(self) -> tuple[object, ...]:
-        """Everything that the node itself states, except subgraphs and texts."""
+        """Path, operator, inputs, outputs and attributes of the node, without its name and subgraphs."""
         node = self.proto
         attributes = tuple(each.SerializeToString() for each in node.attribute if not any(graphs_in(each)))
         return self.path, node.op_type, node.domain, tuple(node.input), tuple(node.output), attributes
@@ -236,7 +236,7 @@ def _all_imports(model: ModelProto) -> list[Opsets]:
 
 def _same_at(opsets: Opsets, old: ModelProto, new: ModelProto, registry: Registry) -> bool:
     """Return whether the models have the same structure after conversions to the same opsets."""
-    # allowances change what the converter writes
+    # allowances change the nodes that the converter writes: compare without and with them
     for allow in ((), ALLOW_VALUES):
         converted = [_converted(model, opsets, registry, allow) for model in (old, new)]
         if converted[0] and converted[1] and _same_structure(converted[0], converted[1]):
@@ -272,10 +272,10 @@ def _options(opsets: Opsets, registry: Registry, allow: AllowLike = ALLOW_VALUES
 def _meaning_changes(
     old: ModelProto, new: ModelProto, pairs: Pairs, registry: Registry
 ) -> Iterator[ModelChange]:
-    """Yield nodes that both models have, if their operator versions compute different results.
+    """Yield changes for nodes in both models whose operator versions compute different results.
 
-    If a conversion between the two opsets keeps a node, in either direction, it is valid at both and computes
-    the same.
+    If a conversion between the two opsets, in either direction, keeps a node, the node is valid at both and
+    computes the same.
     """
     changed_places: dict[str, tuple[set[str] | None, ...]] = {}
     places: dict[tuple[OperatorId, OperatorId], list[str]] = defaultdict(list)
@@ -313,7 +313,7 @@ def _changed_places(model: ModelProto, opsets: Opsets, registry: Registry) -> se
 
 
 def _place_of(label: str) -> str:
-    """Return the label of a node without the callers of its function, which labels of copies contain."""
+    """Remove the callers from a label of a node: labels in specialized copies of functions contain them."""
     return re.sub(r", called by .*?(?=, node | / )", "", label)
 
 

@@ -59,7 +59,7 @@ class Comparison:
         return self.risen is not None and self.risen >= self.required
 
     def with_same_meaning(self) -> "Comparison":
-        """Return the comparison of models with equivalent outputs, although operators changed."""
+        """Return the comparison for outputs that mean the same: changed operators count as replaced."""
         changes = (
             replace(each, rule="OPERATORS_REPLACED") if each.rule == "OPERATORS_CHANGED" else each
             for each in self.changes

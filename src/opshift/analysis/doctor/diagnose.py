@@ -100,7 +100,7 @@ SHAPE_VIOLATIONS: Final[dict[tuple[str, str], Callable[[Node, Shapes, OperatorVe
     )
     for name in names
 }
-"""Rules by domain and operator."""
+"""Functions that check the shapes of inputs, by domain and operator."""
 
 
 NodeTypes = tuple[str | None, ...]
@@ -118,7 +118,7 @@ class OpsetValidity:
         self._cache: dict[Hashable, frozenset[int]] = {}
 
     def opsets(self, node: Node, scope: Scope) -> frozenset[int] | None:
-        """Return the opsets at which a node is valid, or `None` if the registry defines no opset for it."""
+        """Return the opsets at which a node is valid; `None` if this is unknown, as in open domains."""
         domain = canonical_domain(node.domain)
         operator = self._registry.operator(node.op_type, domain)
         if self._registry.is_open(domain) or (self._is_nonstandard(node) and operator is None):
@@ -151,7 +151,7 @@ class OpsetValidity:
     def replaced_from(self, node: Node, valid: frozenset[int]) -> int | None:
         """Return the opset from which other operators replace a node, given the opsets at which it is valid.
 
-        A node means what the last version before the replacement defines, so it must be valid there.
+        The last version before the replacement defines the meaning of the node, which must be valid there.
         """
         operator = self._registry.operator(node.op_type, canonical_domain(node.domain))
         first = replaced_from(operator) if operator else None
@@ -198,7 +198,7 @@ def first_violation(node: Node, types: NodeTypes, version: OperatorVersion) -> s
         _attribute_violations(node, version),
         _value_violations(version.inputs, node.inputs, types[:count], version),
     ]
-    # Constant-1 is defined for floats only, but tools of that time wrote integer constants and read them.
+    # Constant-1 allows floats only, but tools of that time wrote and read integer constants, too.
     if version.name != "Constant":
         violations.append(_value_violations(version.outputs, node.outputs, types[count:], version))
     return next(chain.from_iterable(violations), "")
@@ -243,7 +243,7 @@ def _types(node: Node, scope: Scope) -> NodeTypes:
 
 
 def _shapes(node: Node, scope: Scope) -> tuple[Shape | None, ...]:
-    """Return the known shapes of a node's inputs if versions of its operator differ in them."""
+    """Return the known shapes of a node's inputs if SHAPE_VIOLATIONS has its operator, else no shapes."""
     if (canonical_domain(node.domain), node.op_type) not in SHAPE_VIOLATIONS:
         return ()
     return tuple(scope.shape(name) if name else None for name in node.inputs)
@@ -268,7 +268,7 @@ EXAMINE_ALL = OperatorStatus(has_step=True, has_graphs=True)
 
 
 class _NodeOpsets(NamedTuple):
-    """Operator, the opsets at which a node is valid, and those at which other operators can replace it."""
+    """Operator of a node, and the opsets at which it is valid, replaceable or executed by onnxruntime."""
 
     operator: str
     valid: frozenset[int]
@@ -291,8 +291,8 @@ def diagnose(model: ModelLike, *, registry: Registry | None = None) -> Diagnosis
     """Determine the opsets at which each node is valid, and whether the declared versions match them.
 
     A node is valid at an opset if the operator version of that opset allows its number of inputs and outputs,
-    its attributes and their values, and the types of its values that are known. Nodes out of order are
-    diagnosed in the order to which a conversion sorts them.
+    its attributes and their values, and the types of its values that are known. Unsorted nodes are
+    sorted first, as in a conversion.
 
     Args:
         model: a ModelProto, serialized bytes, a path, or a file object; it is not changed.
@@ -411,7 +411,7 @@ class _Doctor:
             return frozenset(range(1, self._registry.newest_opset(domain) + 1))
         newest = self._registry.releases.open_domains.get(domain, 0)
         if any(domain == each for each, _ in self._functions):
-            newest = max(newest, 1)  # runtimes ignore the version of a domain of functions
+            newest = max(newest, 1)  # runtimes ignore the opset of a local function's domain
         return frozenset(range(1, newest + 1))
 
     def _stamp(
@@ -432,12 +432,12 @@ class _Doctor:
         common = published.intersection(*(each.valid for each in nodes))
         possible = common or [each for each in published if all(node.is_possible(each) for node in nodes)]
         preferred = self._probable_opset(domain, opsets) if opset is None else opset
-        # the last valid import; the newer one of two opsets at the same distance
+        # the last possible import, else the nearest opset; at equal distance, the newer one
         fitting = next((each for each in reversed(imported) if each in possible), None)
         if fitting is None:
             fitting = min(possible, key=lambda each: (abs(each - preferred), -each), default=None)
         lacking = {each.operator for each in nodes if fitting is not None and fitting not in each.valid}
-        # the nodes mean what onnxruntime computes at the declared opset, so a new import must not change it
+        # onnxruntime executes the nodes at the declared opset, so a new import must keep their meaning
         is_converted = opset is not None and fitting != opset and not lacking
         is_converted &= opset in published and all(each.is_executed(preferred) for each in nodes)
         return Stamp(
@@ -451,7 +451,7 @@ class _Doctor:
         )
 
     def _probable_opset(self, domain: str, opsets: Mapping[str, int]) -> int:
-        """Return the likely opset of a domain that is not imported, released with the declared versions."""
+        """Guess the opset of a domain without an import from the releases with the declared versions."""
         default = opsets.get(DEFAULT_DOMAIN)
         newest, ir_version = self._registry.newest_opset(domain), self._model.ir_version
         candidates = (

@@ -7,7 +7,7 @@ from itertools import pairwise
 from opshift.model.plain_data import Json
 
 OpsetRanges = tuple[tuple[int, int], ...]
-"""Sets of opsets as the first and last opset of each consecutive range."""
+"""Set of opsets: the first and last opset of each range of consecutive opsets."""
 
 
 def opset_ranges(opsets: Iterable[int]) -> OpsetRanges:
@@ -37,11 +37,11 @@ class NodeValidity:
     operator: str
     opsets: OpsetRanges
     reason: str = ""
-    """Reason why it is invalid at the declared opset; empty if it is valid."""
+    """Reason why the node is invalid at the declared opset; empty if it is valid."""
 
     @property
     def is_undefined(self) -> bool:
-        """Whether the domain of the node is not imported, and the registry does not define it."""
+        """Whether the node's domain is not imported, and no opset is known at which the node is valid."""
         return not self.opsets and self.reason == missing_import(self.operator.rpartition(".")[0])
 
     def is_valid_at(self, opset: int) -> bool:
@@ -57,14 +57,14 @@ class Stamp:
     """The model or function that declares the import."""
     domain: str
     opset: int | None
-    """The declared opset, of several imports the last one; `None` if the domain is not imported."""
+    """The declared opset, or the last of several declared opsets; `None` if the domain is not imported."""
     opsets: OpsetRanges
     fitting: int | None
-    """The valid opset that is nearest to `opset`; `None` without one."""
+    """The opset to declare: a possible import, else the nearest possible opset; `None` if there is none."""
     replaced: tuple[str, ...] = ()
-    """Operators that `fitting` lacks, and whose nodes must be replaced because no opset is valid for all."""
+    """Operators that `fitting` lacks: their nodes must be replaced, as no opset is valid for all nodes."""
     repeated: tuple[int, ...] = ()
-    """Different opsets of earlier imports of the domain, which may have one import only."""
+    """Other opsets that earlier imports of the domain declare; a domain may be imported only once."""
     converted: bool = False
     """Whether to convert the nodes from `opset` to `fitting`: onnxruntime executes all of them at `opset`."""
 
@@ -94,16 +94,16 @@ class IrStamp:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Diagnosis of a model.
+    """Valid opsets of the nodes of a model, and the versions that it declares and should declare.
 
     Attributes:
         stamps: opset imports of the model and of its functions.
         ir_version: the IR version.
         nodes: the nodes of domains in the registry, and all nodes of domains without an import.
         unknown: the number of nodes of other domains, and of calls of the model's functions.
-        repairs: what a conversion repairs first, such as the order of nodes, a sentence each.
+        repairs: repairs that a conversion makes first, such as sorting nodes, a sentence each.
         overridable: the initializers that are graph inputs, too. At the fitting IR version, callers can
-            override them, and runtimes optimize nothing that depends on them.
+            override them, so runtimes do not optimize nodes that depend on them.
     """
 
     stamps: tuple[Stamp, ...]
@@ -120,7 +120,7 @@ class Diagnosis:
 
     @property
     def unfixable(self) -> tuple[Stamp, ...]:
-        """Stamps without any opset at which all nodes are valid."""
+        """Stamps for which no opset is possible."""
         return tuple(each for each in self.stamps if each.fitting is None)
 
     def mismatches(self) -> tuple[NodeValidity, ...]:
@@ -132,7 +132,7 @@ class Diagnosis:
         return stamp.fitting is None and all(each.is_undefined for each in self.nodes if _uses(each, stamp))
 
     def unfixable_reason(self, stamp: Stamp) -> tuple[str, str]:
-        """Return why no import corrects a stamp of `unfixable`, and how to correct the model."""
+        """Return the reason why no import corrects a stamp of `unfixable`, and the remedy."""
         domain = stamp.domain
         nodes = [each for each in self.nodes if _uses(each, stamp)]
         if self.is_unknown(stamp):

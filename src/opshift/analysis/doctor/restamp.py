@@ -1,6 +1,6 @@
 """Correction of the opset imports, the IR version and the inputs of a model.
 
-Nodes are replaced only if no opset has them all.
+Nodes are replaced only if no opset is valid for all of them.
 """
 
 from typing import overload
@@ -60,11 +60,11 @@ def restamp(
 ) -> ModelObject | bytes:
     """Return a model with opset imports and an IR version at which its nodes are valid.
 
-    The nodes are not changed: the model computes what they mean at these opsets. Only if no opset is valid
-    for all nodes, those of operators that were deprecated or removed are replaced, as `convert_version` does.
+    The nodes are not changed, and mean what these opsets define. Only if no opset is valid for all nodes,
+    nodes of deprecated or removed operators are replaced, as `convert_version` does.
     Models that onnxruntime optimized may contain operators that their opset lacks, such as
     LayerNormalization; they are converted to an opset that has them.
-    Since IR version 4, initializers that are graph inputs stop being inputs.
+    If the IR version is 4 or newer, initializers are removed from the graph inputs.
 
     Args:
         model: a ModelProto, serialized bytes, a path, or a file object.
@@ -123,7 +123,7 @@ def fix_model(
         _apply_stamps(diagnosis, model, keep_initializer_inputs)
         return
     target = {each.domain: each.fitting for each in replacing if each.fitting is not None}
-    # the import of the model itself, if there is one: a conversion has one target for functions, too
+    # the import of the model itself takes precedence: a conversion has one target for model and functions
     target |= {
         each.domain: each.fitting
         for each in diagnosis.stamps
@@ -162,7 +162,7 @@ def _apply_stamps(diagnosis: Diagnosis, model: ModelProto, keep_initializer_inpu
             continue
         assert stamp.fitting is not None, "see require_fixable"
         imports = owners[stamp.place].opset_import
-        # the conversion changes the import
+        # `fix_model` converts from the declared opset, which changes the import
         version = stamp.opset if stamp.converted and stamp.opset is not None else stamp.fitting
         positions = [
             position for position, each in enumerate(imports) if canonical_domain(each.domain) == stamp.domain

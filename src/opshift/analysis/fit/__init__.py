@@ -1,1 +1,1 @@
-"""Conversion of a model to what a runtime implements."""
+"""Conversion of a model to operator versions that a runtime implements."""

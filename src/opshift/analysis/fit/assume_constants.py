@@ -24,10 +24,10 @@ from opshift.rewriting.workspace import FreshNames
 from opshift.runtimes.constant_values import ConstantValues
 
 MAX_REDUCED_RANK: Final = 8
-"""Maximum rank of data for which all choices of axes are compared."""
+"""Maximum rank of data for which all choices of reduced axes are compared."""
 
 Rule = Callable[[KnownNode], Sizes | None]
-"""Elements of an input that yield the only possible result of a node; `None` if several are possible."""
+"""Function that returns the only possible elements of an input; `None` if several results are possible."""
 
 
 def _output(known: KnownNode) -> Sizes:
@@ -35,13 +35,13 @@ def _output(known: KnownNode) -> Sizes:
 
 
 def _expanded(known: KnownNode) -> Sizes:
-    # A shorter shape is aligned at the last axis.
+    # Expand aligns a shorter shape at the last axis.
     output = known.outputs[0]
     return output if known.length is None else output[max(len(output) - known.length, 0) :]
 
 
 def _reshape(known: KnownNode) -> Sizes | None:
-    # A zero may also mean the size of the data.
+    # Without `allowzero`, a 0 in `shape` copies the size of the data.
     return known.outputs[0] if 0 not in known.outputs[0] or known.attribute("allowzero") == 1 else None
 
 
@@ -68,7 +68,7 @@ def _removed_axes(known: KnownNode) -> Sizes | None:
 
 
 def _single_axes(longer: Sizes, shorter: Sizes) -> Sizes | None:
-    """Return axes of size 1 without which a shape equals another one: all choices keep the elements."""
+    """Return axes of size 1 whose removal turns `longer` into `shorter`; all choices keep the elements."""
     axes: list[int] = []
     for axis, size in enumerate(longer):
         position = axis - len(axes)
@@ -91,7 +91,7 @@ def _reduced_axes(known: KnownNode) -> Sizes | None:
         reduced = axes or if_empty
         sizes = [1 if axis in reduced else size for axis, size in enumerate(data)]
         if output == tuple(size for axis, size in enumerate(sizes) if keeps or axis not in reduced):
-            # An axis of size 1 may be reduced or not, but some operators change each element if any axis is.
+            # Reducing axes of size 1 keeps the elements, except for operators such as ReduceL1.
             changed = bool(reduced) and known.operator.name not in _KEEP_SINGLE_ELEMENTS
             found.setdefault((changed, *(axis for axis in reduced if data[axis] != 1)), axes)
     return next(iter(found.values())) if len(found) == 1 else None
@@ -131,18 +131,18 @@ RULES: Final[Mapping[str, Mapping[str, Rule]]] = {
     **{f"Reduce{each}": {"axes": _reduced_axes} for each in _REDUCTIONS},
     **{f"{each}Window": {"size": _output} for each in ("Blackman", "Hamming", "Hann")},
 }
-"""Inputs by operator of the default domain, with the rules that determine them."""
+"""Rules by operator of the default domain and by input."""
 
 
 class KnownShape(NamedTuple):
-    """Sizes of a value, and the name of the value with the declaration that determines them."""
+    """Sizes of a value, and the name of the value whose declared shape determines them."""
 
     sizes: Sizes
     source: str
 
 
 class Determined(NamedTuple):
-    """Constant that an input of a node has to be."""
+    """Constant that an input of a node must be, and the output shape that determines it."""
 
     position: int
     parameter: str
@@ -153,14 +153,14 @@ class Determined(NamedTuple):
 def assume_constants(model: ModelProto, registry: Registry) -> tuple[str, ...]:
     """Replace computed inputs of nodes by constants, and return a sentence for each.
 
-    An input is replaced if the declared shapes admit only one result of its node. The inputs of the graph
-    stay. Nodes in functions are not changed, because the shapes may differ between calls.
+    An input is replaced if the declared shapes admit only one result of its node. Graph inputs
+    remain. Nodes in functions are not changed, because the shapes may differ between calls.
     """
     sentences: list[str] = []
     if model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS:
         names = FreshNames()
         names.avoid(*root_graphs(model))
-        # A constant may determine the shapes that another one depends on.
+        # A new constant may determine the shapes for further inputs.
         while found := list(_replace_inputs(model, registry, names)):
             sentences += found
     return tuple(sentences)
@@ -192,7 +192,7 @@ def _determined_inputs(
     linked: Mapping[str, KnownShape],
     constants: ConstantValues,
 ) -> Iterator[Determined]:
-    """Yield the constants for inputs that are not in `constants` and have only one possible value."""
+    """Yield the constants for inputs that are computed and have only one possible value."""
     rules = RULES.get(operator.name, {})
     for position, name in enumerate(node.input):
         formal = parameter_at(operator.inputs, position)
@@ -212,7 +212,7 @@ def _determined_inputs(
 
 
 def _linked_shapes(scope: InferenceScope) -> dict[str, KnownShape]:
-    """Return shapes of values that follow from those of later values, by operators that keep a shape."""
+    """Return shapes of node inputs that follow from output shapes, for operators that keep the shape."""
     found: dict[str, KnownShape] = {}
     for node in reversed(scope.container.node):
         operator = scope.operator(node.op_type, node.domain)

@@ -1,4 +1,4 @@
-"""Choice of the element types in which a node computes if the runtime has no kernel for its own."""
+"""Choice of other element types for a node if the runtime has no kernel for its element types."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ MOVED_AS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("float8e4m3fnuz", "float8e5m2fnuz"), ("float16", "float")),
     "float8e8m0": ("float",),
 }
-"""Types with all values of a narrow type, for operators that only move, select or compare values."""
+"""Types that hold all values of a narrow type, for operators that only move, select or compare values."""
 
 
 class Bridges:
-    """Bridges for one runtime and one opset of the default domain."""
+    """Type bridges (casts around a node) for one runtime and one opset of the default domain."""
 
     def __init__(
         self, runtime: Runtime, registry: Registry, opset: int, allow: Collection[Allow] = ()
@@ -36,7 +36,7 @@ class Bridges:
         self._allow = allow
 
     def find(self, version: OperatorVersion, types: Mapping[str, str]) -> tuple[TypeBridge, ...]:
-        """Return the fewest bridges with which the runtime has a kernel for a node; none if it cannot.
+        """Return the fewest type bridges that give a node a kernel in the runtime; empty if there are none.
 
         Args:
             version: the operator version.
@@ -80,7 +80,7 @@ class Bridges:
 def _with_bridges(
     version: OperatorVersion, types: Mapping[str, str], bridges: tuple[TypeBridge, ...]
 ) -> dict[str, str]:
-    """Return the types of a node between the casts of some bridges."""
+    """Return the types of a node with the replacements of type bridges."""
     replaced = {each.variable: type_string(each.replacement) for each in bridges}
     formals = {each.name: each.type for each in (*version.inputs, *version.outputs)}
     return {name: replaced.get(formals.get(name, name), each) for name, each in types.items()}

@@ -41,19 +41,19 @@ MAX_ROUNDS = 12
 
 
 class Attempt:
-    """Conversion of a copy of a model to some opsets, and of its nodes without a kernel.
+    """Conversion of a copy of a model to target opsets, and then of its nodes without a kernel.
 
-    With `strict`, the nodes that this check refuses are converted, too; those that remain do not prevent the
-    model from running.
+    Nodes that the check `strict` refuses are converted, too, but do not prevent the model from running if
+    they cannot be converted.
 
     Attributes:
         target: the opsets.
         model: the converted copy.
-        missing: nodes that prevent the model from running; empty if the runtime implements all of them. After
-            a refused conversion these are the refused nodes only: see `missing_with_others`.
+        missing: nodes that prevent the model from running; empty if the runtime implements all nodes. After a
+            refused conversion, only the refused nodes: see `missing_with_others`.
     """
 
-    @gc_paused  # for one attempt at a time, because the garbage of all may need much memory
+    @gc_paused  # pause for one attempt at a time: the garbage of all attempts may need much memory
     def __init__(
         self,
         model: ModelProto,
@@ -100,7 +100,7 @@ class Attempt:
     def missing_with_others(self) -> tuple[MissingKernel, ...]:
         """Return the nodes that the conversion refuses, and the others that prevent the model from running.
 
-        It may be called once.
+        Call it only once, because it converts the model further.
         """
         places = frozenset(each.place for each in self._refusals)
         if not places or self._convert(replace(self._first, skipped=places)):
@@ -109,7 +109,7 @@ class Attempt:
         return (*self.missing, *others)
 
     def _refused_equivalents(self) -> Iterator[Equivalent]:
-        """Yield the equivalents whose nodes the runtime does not accept."""
+        """Yield the equivalents whose replacement nodes the runtime refuses."""
         names = {each.operator for each in self.missing}
         for each in self._without:
             if isinstance(each, Equivalent) and str(each.replacement) in names:
@@ -127,12 +127,12 @@ class Attempt:
 
     @property
     def wrong(self) -> tuple[str, ...]:
-        """The operator versions with wrong results that other nodes avoid."""
+        """Operator versions with wrong results; replacing their nodes avoids these results."""
         return self._support.wrong
 
     @property
     def cost(self) -> int:
-        """Number of added nodes, and the cost of each inexact conversion."""
+        """Number of added nodes plus the cost of inexact conversions."""
         added = sum(max(each.added_nodes, 0) for each in self._reports)
         return added + APPROXIMATION_COST * sum(len(each.concessions) for each in self._reports)
 
@@ -152,7 +152,7 @@ class Attempt:
         )
 
     def _is_used(self, unwanted: Unwanted) -> bool:
-        """Return whether an operator or function was replaced, with a replacement that nodes use."""
+        """Return whether to report a replaced operator or function; equivalents count if a node uses them."""
         if isinstance(unwanted, TypeBridge):
             return False
         if not isinstance(unwanted, Equivalent):
@@ -175,14 +175,14 @@ class Attempt:
         return plan.refusals
 
     def _complete(self) -> tuple[MissingKernel, ...]:
-        """Convert nodes without a kernel repeatedly, and return those that remain."""
+        """Convert nodes without a kernel repeatedly, and return the nodes that still have none."""
         for _ in range(MAX_ROUNDS):
             nodes = ModelNodes(self.model, self._registry)
             self._support = self._strict.check(nodes)
             remedies = {place: each for each, places in self._remedies() for place in places}
             if not remedies:
                 break
-            # Nodes with a kernel stay, but emitted ones have to do without everything that was replaced.
+            # Nodes with a kernel stay; emitted nodes must not use anything that was replaced.
             kept = frozenset(_planned_place(each.place) for each in nodes.nodes).difference(remedies)
             new = dict.fromkeys(chain.from_iterable(remedies.values()))
             refusals = self._convert(
@@ -197,7 +197,7 @@ class Attempt:
         return self._support.missing
 
     def _remedies(self) -> Iterator[tuple[tuple[Unwanted, ...], list[str]]]:
-        """Yield types, an operator or a function to replace that were not tried, and the places of nodes."""
+        """Yield untried operators, functions or types to replace, each with the places of its nodes."""
         for missing in self._support.missing:
             name = without_version(missing.operator)
             choices: tuple[tuple[Unwanted, ...], ...] = (*self._find_replacements(missing), (name,))
@@ -207,7 +207,7 @@ class Attempt:
                     break
 
     def _find_replacements(self, missing: MissingKernel) -> tuple[tuple[Unwanted, ...], ...]:
-        """Return operators that replace a node one by one, and types that replace its own."""
+        """Return the equivalents and the type bridges for a node; both may be empty."""
         try:
             operator = OperatorId.parse(missing.operator)
         except OpshiftError:  # a call of a function, or no node
@@ -221,7 +221,7 @@ class Attempt:
 
 
 def _planned_place(place: str) -> str:
-    """Return the place of a node in a plan, which does not name the call of the function with the node."""
+    """Return the place of a node in a plan: a plan names the function, but not its call."""
     _, separator, last = place.rpartition(", function ")
     return f"function {last}" if separator else place
 
@@ -231,20 +231,20 @@ def _refused_node(refusal: Refusal) -> MissingKernel:
 
 
 MAX_COMPARED = 3
-"""Maximum number of opsets that fit, of which the cheapest is chosen; the next ones have higher estimates."""
+"""Maximum number of fitting opsets to compare; further opsets have higher estimated costs."""
 
 MAX_AVOIDING = 5
-"""Maximum number of opsets that are compared to avoid wrong results of kernels."""
+"""Maximum number of opsets to try in order to avoid wrong results of kernels."""
 
 MAX_FAILED = 5
-"""Maximum number of opsets without a fit that are compared to find the one with the fewest missing nodes."""
+"""Number of failed opsets after which only opsets that may still fit are tried."""
 
 MAX_COMPLETED = 2
-"""Maximum number of these whose refused conversions are completed, to list the other nodes, too."""
+"""Maximum number of failed opsets whose refused conversions are completed, to list all missing nodes."""
 
 
 class _Failures:
-    """Nodes that prevented the fits at some opsets, and that will prevent those at others."""
+    """Nodes that prevented a fit at tried opsets, to predict at which other opsets they prevent it."""
 
     def __init__(self, nodes: ModelNodes, runtime: Runtime, options: Options) -> None:
         self._nodes = {each.place: each for each in nodes.nodes}
@@ -254,10 +254,10 @@ class _Failures:
         self._missing: set[tuple[str, str]] = set()
         """Places and operator versions of nodes without a replacement."""
         self._failed: set[tuple[int, str, int]] = set()
-        """Opsets of the default domain, and domains and opsets of nodes that prevented the fits there."""
+        """Opset of the default domain, and domain and opset of a node that prevented the fit there."""
 
     def add(self, attempt: Attempt) -> None:
-        """Add the nodes that prevent the fit of an attempt."""
+        """Add the nodes that prevent an attempt from fitting."""
         if attempt.is_refused:
             self._refused.add(attempt.target.opsets)
             return
@@ -278,9 +278,9 @@ class _Failures:
                 self._missing.update((place, missing.operator) for place in missing.places)
 
     def prevent(self, target: TargetOpsets) -> bool:
-        """Return whether a node will prevent the fit at some opsets, as it did at others.
+        """Return whether a node that prevented a fit at other opsets prevents it at the target opsets.
 
-        Its conversion depends only on the opsets of its domain and of the default domain.
+        The conversion of a node depends only on the opsets of its domain and of the default domain.
         """
         default = target.opsets[DEFAULT_DOMAIN]
         return (
@@ -328,7 +328,7 @@ def cheapest(
 
 
 class _Trials:
-    """Attempts to convert a model; those that fail for a copy with one node of each kind end there."""
+    """Attempts to convert a model; after a failure, a copy with one node of each kind is tried first."""
 
     def __init__(self, model: ModelProto, nodes: ModelNodes, runtime: Runtime, options: Options) -> None:
         self._model = model
@@ -344,7 +344,7 @@ class _Trials:
         return with_distinct_nodes(self._model, self._options.registry)
 
     def attempt(self, target: TargetOpsets, strict: RuntimeCheck | None = None) -> Attempt:
-        """Return the attempt to convert the model to some opsets; it may be that of the copy if it fails."""
+        """Return the attempt to convert the model to target opsets; a failed attempt may be of the copy."""
         if not self._has_failed:  # most models fit at the first opset, which needs no copy
             attempt = self._attempt(self._model, target, strict)
             if not attempt.missing:
@@ -360,10 +360,10 @@ class _Trials:
         return Attempt(model, self._nodes, target, self._runtime, self._check, self._options, strict)
 
     def nearest(self, failed: Sequence[Attempt]) -> Attempt:
-        """Return an attempt for the model that fits after all.
+        """Repeat the best failed attempts of the copy with the whole model, and return one that fits.
 
         Raises:
-            DoesNotFit: no attempt fits; the error names the opset with the fewest nodes that prevent it.
+            DoesNotFit: no attempt fits; the error names the opset with the fewest missing nodes.
         """
         nearest = sorted(failed, key=lambda each: _count_nodes(each.missing))[:MAX_COMPLETED]
         if self._distinct is not None:
@@ -382,12 +382,12 @@ class _Trials:
 
 
 def _compare(trials: _Trials, ranked: Sequence[TargetOpsets]) -> tuple[list[Attempt], list[Attempt]]:
-    """Return the attempts that fit, of which the cheapest is chosen, and those that fail."""
+    """Try targets in order; return the attempts that fit, and the attempts that fail."""
     fitting: list[Attempt] = []
     failed: list[Attempt] = []
     for target in ranked:
         least = min((each.cost for each in fitting), default=IMPOSSIBLE_COST)
-        # Estimates decide about missing kernels, but not about restrictions of kernels, and emitted nodes.
+        # Estimates include missing kernels, but not restrictions of kernels or the nodes that adapters emit.
         is_impossible = target.cost >= least and (fitting or failed)
         if is_impossible and (fitting or not _may_be_nearer(target.cost, ranked[0].cost, len(failed))):
             break
@@ -411,7 +411,7 @@ def _count_nodes(missing: Iterable[MissingKernel]) -> int:
 def _with_other_versions(
     ranked: Sequence[TargetOpsets], best: Attempt, registry: Registry
 ) -> Iterator[TargetOpsets]:
-    """Yield the opsets with other versions of the operators that have wrong results, each version once."""
+    """Yield targets with other versions of operators with wrong results, each set of versions once."""
     wrong = list(map(OperatorId.parse, best.wrong))
 
     def versions(target: TargetOpsets) -> tuple[OperatorVersion | None, ...]:
@@ -429,5 +429,5 @@ def _with_other_versions(
 
 
 def _may_be_nearer(cost: int, least: int, failed: int) -> bool:
-    """Return whether an opset may lack as few nodes as the cheapest one, by its estimated cost."""
+    """Return whether an opset may have as few missing nodes as the cheapest one, by its estimated cost."""
     return failed < MAX_FAILED and cost // IMPOSSIBLE_COST <= least // IMPOSSIBLE_COST

@@ -1,4 +1,4 @@
-"""Compute tensors without elements from their shapes, because some runtimes read constant ones as scalars."""
+"""Replace constants without elements by ConstantOfShape: some runtimes read such constants as scalars."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _shape_of(tensor: TensorProto, graph: GraphProto, names: FreshNames) -> str:
 
 
 def _write_zero(tensor: TensorProto) -> None:
-    """Write the value of ConstantOfShape, with the element type of a tensor, into this tensor."""
+    """Turn a tensor into the `value` of ConstantOfShape: one zero of its element type."""
     name = NAME_BY_NUMBER[tensor.data_type]
     tensor.Clear()
     write_tensor(tensor, Tensor(name, (1,), (ZEROS.get(name, 0),)))

@@ -1,4 +1,4 @@
-"""Operators of other domains that a runtime implements, and that replace nodes of ONNX's operators."""
+"""Operators of other domains that replace nodes of ONNX operators and that a runtime implements."""
 
 from collections.abc import Iterator, Mapping
 
@@ -12,7 +12,7 @@ from opshift.runtimes.model_nodes import ModelNodes
 def find_equivalents(
     version: OperatorVersion, types: Mapping[str, str], runtime: Runtime, registry: Registry
 ) -> tuple[Equivalent, ...]:
-    """Return the replacements of nodes of a version, with some types by type variable, that have a kernel."""
+    """Return the equivalents of an operator version that have a kernel for types by type variable."""
     return tuple(
         each
         for domain in runtime.opsets
@@ -26,7 +26,7 @@ def find_equivalents(
 def replacements_of_unknown(
     nodes: ModelNodes, opsets: Mapping[str, int], runtime: Runtime, registry: Registry
 ) -> Iterator[Equivalent]:
-    """Yield replacements of nodes of operators that some opsets lack."""
+    """Yield equivalents for nodes with operators that do not exist at the target opsets."""
     for node in nodes.nodes:
         version, opset = node.operator, opsets.get(node.domain)
         if version and opset and not registry.known_at(version.name, opset, node.domain):

@@ -59,14 +59,14 @@ CONSTANT_VALUE: Final = 2
 
 
 FIRST_WITH_COMPUTED_AXES: Final = 13
-"""Opset from which on the axes of Squeeze are an input."""
+"""First opset in which the axes of Squeeze are an input."""
 
 
 def write_strict_forms(model: ModelProto, registry: Registry) -> None:
-    """Change a model for runtimes that accept only what the definitions state; its results stay equal.
+    """Change a model for runtimes that follow the definitions strictly; its results stay equal.
 
     `constant_value` of Pad becomes a scalar, inputs of subgraphs get element types, and ConstantOfShape gets
-    the default of `value`, which a runtime may take for a double.
+    an explicit float `value`, because a runtime may take the default for a double.
     """
     names = FreshNames()
     names.avoid(*root_graphs(model))
@@ -87,9 +87,9 @@ def write_strict_forms(model: ModelProto, registry: Registry) -> None:
 def _add_scalars(
     graph: ContainerProto, positions: Sequence[int], names: FreshNames, *, has_axes: bool
 ) -> None:
-    """Add a Squeeze before each of some nodes, which reads its result in place of `constant_value`.
+    """Add a Squeeze before each Pad at `positions`, to turn its `constant_value` into a scalar.
 
-    With `has_axes`, its axes are an attribute, and written, because some runtimes require this attribute.
+    With `has_axes`, the Squeeze gets the attribute `axes`, because some runtimes require it.
     """
     keys = list(range(0, 2 * len(graph.node), 2))
     for position in positions:
@@ -107,7 +107,7 @@ def _is(node: NodeProto, op_type: str) -> bool:
 
 
 def _pads_with_a_vector(node: NodeProto, scope: InferenceScope) -> bool:
-    """Return whether a node is a Pad with a value that is a vector with one element."""
+    """Return whether a node is a Pad whose `constant_value` has rank 1."""
     is_given = _is(node, "Pad") and len(node.input) > CONSTANT_VALUE and bool(node.input[CONSTANT_VALUE])
     return is_given and scope.rank(node.input[CONSTANT_VALUE]) == 1
 
@@ -123,7 +123,7 @@ def _declare_types(node: NodeProto, scope: InferenceScope) -> None:
 
 
 def share_casts(model: ModelProto, original: ModelProto) -> int:
-    """Remove casts that `original` lacks, and whose graph casts the same value to the same type before.
+    """Remove casts that `original` lacks if an earlier node in the graph casts the value to the same type.
 
     Returns:
         The number of removed nodes.
@@ -189,9 +189,9 @@ def fit(
             the runtime lacks get wider types with the same values.
         provider_only: for an execution provider such as `"onnxruntime-coreml"`: the provider itself has to
             implement all nodes, and none may fall back to the CPU. Other runtimes run all nodes anyway.
-        recognize: operators to recognize first, as for `convert_version`; only those of which the runtime
-            has a kernel, at the opset with most of them. `True` leaves out those with kernels known to be
-            slow.
+        recognize: operators to recognize first, as for `convert_version`. Only operators with a kernel of the
+            runtime are recognized, at the opset at which most have one. `True` leaves out operators with
+            kernels known to be slow.
         fold: first replace values that are the same in every run by constants, as `simplify` does.
         registry: operator definitions; by default the project's own.
 
@@ -199,7 +199,7 @@ def fit(
         A model of the same class, with a report; bytes for bytes.
 
     Raises:
-        DoesNotFit: nodes prevent it; the error lists all of them for the opset with the fewest.
+        DoesNotFit: no conversion fits; the error lists the missing nodes at the opset with the fewest.
         InvalidModel: the model cannot be read, or is invalid.
         UsageError: `runtime` does not name a runtime, or there is no data about it.
     """
@@ -227,7 +227,7 @@ def fit_options(
 
 @reading_text()
 def fit_message(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelProto, FitReport]:
-    """Fit a message like `fit`, see `fit_options`."""
+    """Fit a ModelProto like `fit`; `fit_options` returns the options."""
     if options.fold:
         folded, plan = try_convert(deepcopy(model), replace(options, recognize=frozenset()))
         if folded is not None:
@@ -256,7 +256,7 @@ def _fit_and_share_casts(
 
 
 def _fit_with_types(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelProto, FitReport]:
-    """Fit a message with its types; if the runtime lacks some of them, with wider types."""
+    """Fit a model with its own types, or else with wider types for types that the runtime lacks."""
     try:
         return _fit(model, runtime, options)
     except DoesNotFit as error:
@@ -281,7 +281,7 @@ def _fit_with_types(model: ModelProto, runtime: Runtime, options: Options) -> tu
 
 
 def _fit(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelProto, FitReport]:
-    """Fit a message with its types, or raise DoesNotFit."""
+    """Fit the unchanged model, else with strict forms and assumed constants, else raise DoesNotFit."""
     model, nodes = ordered(model, options.registry)
     try:
         return cheapest(model, nodes, runtime, options)

@@ -1,4 +1,4 @@
-"""Element types that a runtime lacks in every form, as wider types with the same values."""
+"""Replacement of element types that a runtime lacks by wider types with the same values."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -19,7 +19,7 @@ from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.runtime import Runtime
 
 WIDER: Mapping[str, tuple[str, ...]] = {**MOVED_AS, "bfloat16": ("float",)}
-"""Types with all values of a narrow type, the narrowest first."""
+"""Types that hold all values of a narrow type, the narrowest first."""
 
 
 class InterfaceChange(FrozenRecord):
@@ -54,7 +54,7 @@ def without_lacking_types(model: ModelProto, runtime: Runtime, registry: Registr
     """Return a copy of a model without the element types that a runtime cannot cast.
 
     Returns:
-        The copy; `None` if the runtime has all types, or if a node prevents their replacement.
+        The copy; `None` if the runtime casts all types, or if one of them cannot be replaced.
     """
     wider = {}
     for narrow in sorted(types_in_model(model, registry).among(WIDER.keys(), len(WIDER))):
@@ -91,7 +91,7 @@ def _casts(element_type: str, runtime: Runtime, registry: Registry) -> bool:
 
 
 def interface_changes(before: ModelProto, after: ModelProto) -> Iterator[InterfaceChange]:
-    """Yield the inputs and outputs of a model with other types than before."""
+    """Yield the inputs and outputs whose element types differ between two models."""
     pairs = {
         "input": (before.graph.input, after.graph.input),
         "output": (before.graph.output, after.graph.output),
@@ -105,6 +105,6 @@ def interface_changes(before: ModelProto, after: ModelProto) -> Iterator[Interfa
 
 
 def interface_remedy(changes: Sequence[InterfaceChange]) -> str:
-    """Return what to do if inputs and outputs need wider types."""
+    """Return the remedy if inputs and outputs need wider types."""
     more = f", and {len(changes) - 1:,} more" if len(changes) > 1 else ""
     return f"give them wider types with --allow interface-types (allow= in Python): {changes[0]}{more}"

@@ -19,7 +19,7 @@ class KnownNode(NamedTuple):
         operator: its operator version.
         data: shape of the first input; `None` if it is not fully known.
         outputs: shapes of the outputs.
-        length: number of elements of the input in question; `None` if it is unknown.
+        length: number of elements of the input to determine; `None` if it is unknown.
     """
 
     node: Node
@@ -35,12 +35,12 @@ class KnownNode(NamedTuple):
         return found.encode() if isinstance(found, str) else found
 
     def at_axis(self, shape: Sizes) -> Sizes | None:
-        """Return the size along the attribute `axis`, as a tuple."""
+        """Return the size along the attribute `axis`, as a tuple; `None` if the axis is invalid."""
         axis = self.attribute("axis")
         return (shape[axis],) if isinstance(axis, int) and -len(shape) <= axis < len(shape) else None
 
     def axes(self) -> Sizes | None:
-        """Return the axes of the output in the attribute `axes`; all of them by default."""
+        """Return the attribute `axes` without negative axes, by default all axes; `None` if invalid."""
         every = range(len(self.outputs[0]))
         axes: Sequence[int] = self.node.attribute("axes", every)
         is_valid = all(-len(every) <= axis < len(every) for axis in axes)

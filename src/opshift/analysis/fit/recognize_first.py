@@ -1,4 +1,4 @@
-"""Recognition of the operators of which a runtime has kernels, before a model is fitted."""
+"""Recognition of operators for which a runtime has kernels, before a model is fitted."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class FirstRecognition(NamedTuple):
 
 
 def recognize_first(model: ModelProto, runtime: Runtime, options: Options) -> FirstRecognition:
-    """Convert a copy of a model to a newer opset of a runtime, and recognize operators that have kernels.
+    """Convert a copy of a model to an opset of a runtime, and recognize operators that have kernels there.
 
-    The opset is that with kernels of most operators, because a runtime may lack the newest versions.
+    The opset is the one with kernels for most operators, because a runtime may lack the newest versions.
     An operator is not recognized if the runtime may refuse one of its nodes or compute it wrongly, or if its
     kernel is slow.
     """
@@ -81,7 +81,7 @@ def _slow_notes(report: Report, names: Set[str], runtime: Runtime) -> list[str]:
 
 
 def _with_kernel(options: Options, runtime: Runtime, opset: int) -> frozenset[str]:
-    """Return the operators to recognize of which a runtime has a kernel at an opset."""
+    """Return the requested operators for which a runtime has a kernel at an opset."""
     registry, requested = options.registry, options.recognize
     every = operator_names(registry) if EVERY_OPERATOR in requested else ()
     found: set[str] = set()

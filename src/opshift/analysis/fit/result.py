@@ -24,10 +24,10 @@ class FitReport(FrozenRecord):
         opsets: opset imports of the result by domain.
         ir_version: IR version of the result.
         cost: added nodes, and 1,000 for each inexact conversion.
-        replaced: operators and functions that other operators express, such as `ai.onnx.Gelu`, and pairs of
-            operators of replaced nodes, such as `com.microsoft.Gelu:1 for ai.onnx.Gelu:20`.
-        bridges: operator versions that compute in another element type, and types that the runtime lacks in
-            every form, a sentence each.
+        replaced: operators and functions that other operators replace, such as `ai.onnx.Gelu`, and one-to-one
+            replacements, such as `com.microsoft.Gelu:1 for ai.onnx.Gelu:20`.
+        bridges: operator versions that compute in another element type, and element types replaced in all
+            operators, a sentence each.
         conversions: reports of the conversions, in order: to the opsets, then of nodes that lacked a kernel.
         tried: number of combinations of opsets that were converted to find the cheapest one.
         warnings: known wrong results of kernels that the result uses.
@@ -36,7 +36,7 @@ class FitReport(FrozenRecord):
         interface: inputs and outputs with wider types, which `allow="interface-types"` permits.
         rounding_nodes: number of nodes that wider types added before the conversions.
         shared_casts: number of added casts that were removed, because an earlier node casts the same value.
-        recognition: report of the conversion before the others that recognized operators, if there was one.
+        recognition: report of an earlier conversion that recognized operators, if there was one.
         slow_operators: operators that were found, but not recognized, because their kernels are slow, a
             sentence each.
         folding: report of the replacement of constant values before all conversions, if it was requested.
@@ -67,12 +67,12 @@ class FitReport(FrozenRecord):
 
     @property
     def concessions(self) -> tuple[tuple[str, str], ...]:
-        """Allowed inexact conversions, each kind with its reason."""
+        """Kind and reason of each allowed inexact conversion."""
         return tuple(dict.fromkeys(each for report in self.all_conversions for each in report.concessions))
 
     @property
     def nodes(self) -> tuple[int, int]:
-        """Number of nodes before and after."""
+        """Number of nodes before and after fitting."""
         fitted = self.conversions[0].nodes[0] - self.rounding_nodes
         first = self.folding or self.recognition
         before = first.nodes[0] if first else fitted
@@ -117,12 +117,12 @@ class Fitted(NamedTuple, Generic[Converted]):
 
 
 class DoesNotFit(OpshiftError):
-    """No conversion of the model is implemented by the runtime; the model is unchanged.
+    """No conversion of the model has only nodes that the runtime implements; the model is unchanged.
 
     Attributes:
         runtime: name of the runtime.
-        opset: opset of the default domain with the fewest nodes that prevent it.
-        missing: these nodes by cause, with reasons and remedies.
+        opset: opset of the default domain with the fewest missing nodes.
+        missing: the missing nodes at this opset by cause, with reasons and remedies.
     """
 
     def __init__(self, runtime: str, opset: int, missing: Sequence[MissingKernel]) -> None:
@@ -136,5 +136,5 @@ class DoesNotFit(OpshiftError):
 
     @property
     def nodes(self) -> int:
-        """Number of nodes that prevent it."""
+        """Number of missing nodes."""
         return sum(len(each.places) for each in self.missing)

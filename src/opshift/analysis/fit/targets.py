@@ -1,9 +1,9 @@
 """Opsets that a model may be converted to for a runtime, the cheapest first.
 
-A graph has the operator versions of a model, with the steps between them, and an end for each opset and
-each group of nodes with the same operator and types: what the runtime does with them at this opset. The
-shortest path from the version of a group to an end is the cost of this opset for a node of the group. These
-costs are estimates: adapters choose operators when they run, so the result of a conversion is checked.
+The cost of an opset for a node is the length of a shortest path. It starts at the operator version of the
+node, follows conversion steps, and ends at a vertex for the opset and for the group of nodes with the same
+operator and types; its last edge costs 0 if the runtime has a kernel there. The costs are estimates, because
+adapters choose operators when they run, so the result of a conversion is checked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from opshift.runtimes.model_nodes import ModelNode, ModelNodes
 from opshift.runtimes.schema_problems import NO_DIFFERENCE, UNCHECKED
 
 STEP_COSTS: Final[Mapping[StepKind, int]] = {"compatible": 0, "guarded": 0, "declared": 1, "adapter": 2}
-"""Cost of a step of a node, about the number of nodes that it adds; refused steps are not in the graph."""
+"""Cost of a conversion step: about the number of nodes that it adds. Refused steps are not in the graph."""
 
 BODY_COST: Final = 1
 """Cost of a node that the runtime replaces by its function body."""
@@ -42,10 +42,10 @@ BRIDGE_COST: Final = 3
 """Cost of a type bridge: casts of the inputs and of an output."""
 
 EXPANSION_COST: Final = 10
-"""Cost of a node that other operators express."""
+"""Cost of a node that several nodes of other operators replace."""
 
 APPROXIMATION_COST: Final = 1_000
-"""Cost of an inexact conversion, which only the caller allows: more than nodes that would avoid it."""
+"""Cost of an inexact conversion, if the caller allows it: more than the cost of nodes that avoid it."""
 
 IMPOSSIBLE_COST: Final = 1_000_000
 """Cost of a node that the runtime does not implement in any form."""
@@ -68,7 +68,7 @@ class _Group(NamedTuple):
 def rank_targets(
     nodes: ModelNodes, runtime: Runtime, registry: Registry, allow: Collection[Allow]
 ) -> list[TargetOpsets]:
-    """Return the opsets of all domains that a runtime supports, the cheapest first, then the nearest."""
+    """Return all combinations of supported opsets, the cheapest first; at equal cost, the nearest first."""
     costs = {
         domain: _opset_costs(domain, nodes, runtime, registry, allow)
         for domain in {**nodes.opsets, DEFAULT_DOMAIN: 0}
@@ -81,13 +81,13 @@ def rank_targets(
         )
         for opsets in product(*costs.values())
     ]
-    # The newest opset of a domain that the model does not import is the nearest.
+    # For a domain that the model does not import, the newest supported opset counts as the nearest.
     current = {**runtime.opsets, **nodes.opsets}
     return sorted(found, key=lambda each: (each.cost, _distance(each.opsets, current)))
 
 
 def _is_lost(node: ModelNode, runtime: Runtime, registry: Registry) -> bool:
-    """Return whether no conversion of a node helps: it is invalid at all opsets, or unknown."""
+    """Return whether no conversion helps a node: it is invalid at all opsets, or its operator is unknown."""
     if node.operator is not None:
         return runtime.validates_nodes and _has_unknown_attribute(node, node.operator, runtime, registry)
     if not registry.has_domain(node.domain) or registry.is_open(node.domain):
@@ -121,8 +121,8 @@ def _distance(opsets: Mapping[str, int], current: Mapping[str, int]) -> int:
 def _opset_costs(
     domain: str, nodes: ModelNodes, runtime: Runtime, registry: Registry, allow: Collection[Allow]
 ) -> dict[int, int]:
-    """Return the cost of each supported opset of a domain; for one without nodes, of the nearest opset."""
-    # The operators of nonstandard nodes in the default domain are of the domain of a runtime.
+    """Return the cost of each supported opset of a domain; without nodes, only of the nearest opset."""
+    # Nonstandard nodes in the default domain have operators of a runtime's domain, such as com.microsoft.
     groups = Counter(
         _Group(each.operator, each.types)
         for each in nodes.nodes
@@ -154,7 +154,7 @@ def _opset_costs(
 
 
 class NodeCosts:
-    """Costs of nodes that are at one opset: inlining by the runtime, or further conversions."""
+    """Costs of nodes after the conversion to an opset: inlining by the runtime, or further conversions."""
 
     def __init__(self, runtime: Runtime, registry: Registry, bridges: Bridges) -> None:
         self._runtime, self._registry = runtime, registry
@@ -162,7 +162,7 @@ class NodeCosts:
         self._bridges = bridges
 
     def of(self, operator: Operator, types: Types, opset: int) -> Iterator[tuple[OperatorId, int]]:
-        """Yield the versions and expansions of an operator at the opset, each with the cost of its nodes."""
+        """Yield the version of an operator at an opset, else its expansions, each with the cost of a node."""
         version = operator.at(opset)
         if version is not None:
             yield version.id, self._cost(operator, version, {name: each for name, each in types if each})

@@ -1,6 +1,6 @@
 """Comparison of two models node by node.
 
-Changed nodes that are connected are one region, with the unchanged nodes next to them.
+Connected changed nodes form one region, together with the unchanged nodes next to them.
 """
 
 from collections import ChainMap, defaultdict
@@ -32,14 +32,14 @@ from opshift.model.node_key import require_utf8_names
 from opshift.model.operator_ids import DEFAULT_DOMAIN, function_id, function_label
 
 VALUES_AND_OPERATOR = ("input", "output", "name", "op_type", "domain")
-"""Fields of NodeProto that `DiffNode` has."""
+"""Fields of NodeProto that `DiffNode` contains."""
 
 MAX_CONSTANTS = 8
-"""Maximum number of initializers that a node is described with."""
+"""Maximum number of initializers that a `DiffNode` lists."""
 
 
 def diff_node(container: Container, position: int, *, has_constants: bool = False) -> DiffNode:
-    """Return the description of a node."""
+    """Describe a node; with `has_constants`, list the initializers that it reads, too."""
     record = container.node_records[position]
     domain, op_type = operator_of(record)
     tensors = ((name, container.initializer(name)) for name in record[3]) if has_constants else ()
@@ -57,7 +57,7 @@ def diff_node(container: Container, position: int, *, has_constants: bool = Fals
 def node_change(
     old: Container, before: int | None, new: Container, after: int | None, renames: Renames
 ) -> NodeChange | None:
-    """Return the difference of a node that one or both models have; `None` if there is none."""
+    """Return the change of a node in one or both models; `None` if the node is the same in both."""
     if before is None or after is None:
         removed = None if before is None else diff_node(old, before, has_constants=True)
         added = None if after is None else diff_node(new, after, has_constants=True)
@@ -91,10 +91,10 @@ def _value_changes(side: str, old: Sequence[str], new: Sequence[str], renames: R
 
 
 MAX_CONTEXT = 8
-"""Maximum number of unchanged nodes of a region."""
+"""Maximum number of unchanged nodes in a region."""
 
 MAX_READERS = 2
-"""Maximum number of unchanged readers of one value."""
+"""Maximum number of unchanged readers of one value in a region."""
 
 
 def regions_of(
@@ -102,7 +102,7 @@ def regions_of(
 ) -> Iterator[Region]:
     """Yield the regions of the changed nodes of a graph.
 
-    `kept` maps the position of each unchanged node in the new graph to that in the old one.
+    `kept` maps the positions of unchanged nodes in the new graph to their positions in the old graph.
     """
     if not changes:
         return
@@ -126,7 +126,7 @@ def _sides(change: NodeChange) -> Iterator[DiffNode]:
 
 
 def _connections(changes: Sequence[NodeChange]) -> "networkx.Graph[int]":
-    """Connect nodes that produce and read, or both produce, a value of the same name."""
+    """Return a graph of changed nodes; edges join the producer of a name with readers and other producers."""
     connections: networkx.Graph[int] = networkx.Graph()
     connections.add_nodes_from(range(len(changes)))
     producers = {
@@ -139,7 +139,7 @@ def _connections(changes: Sequence[NodeChange]) -> "networkx.Graph[int]":
     for index, change in enumerate(changes):
         for name in (name for node in _sides(change) for name in (*node.inputs, *node.outputs)):
             producer = producers.get(name, index)
-            # Many nodes may read one constant, which does not make them one region.
+            # A node without inputs, such as Constant, joins one reader only: its readers are unrelated.
             if changes[producer].node.inputs or name not in shared:
                 connections.add_edge(producer, index)
             if producer != index:
@@ -150,7 +150,7 @@ def _connections(changes: Sequence[NodeChange]) -> "networkx.Graph[int]":
 def _neighbours(
     members: Sequence[NodeChange], readers: Mapping[str, Sequence[int]], new: Container
 ) -> dict[int, None]:
-    """Return the positions in the new graph of nodes that produce inputs or read outputs."""
+    """Return the positions in the new graph of nodes that produce inputs or read outputs of `members`."""
     found: dict[int, None] = {}
     for node in (node for change in members for node in _sides(change)):
         producers = (new.producing_records[name] for name in node.inputs if name in new.producing_records)
@@ -172,9 +172,9 @@ class ContainerPair(NamedTuple):
 def diff_model(old: ModelLike, new: ModelLike) -> ModelDiff:
     """Compare two models node by node.
 
-    Nodes are matched by their operator, outputs, attributes, inputs and names, which a conversion keeps. The
-    order of nodes does not affect the result of a model and is one property of its graph. External data files
-    are compared if both models are paths.
+    Nodes match if they have the same operator and a common output, equal attributes and inputs, the same
+    first input or the same name. A different order of nodes counts as one property of the graph, because it
+    does not affect results. External data files are compared if both models are paths.
 
     Args:
         old: a ModelProto of opshift or `onnx`, serialized bytes, or a path.
@@ -184,17 +184,17 @@ def diff_model(old: ModelLike, new: ModelLike) -> ModelDiff:
         All differences: `print` shows a summary, and `write_report` writes a page.
 
     Raises:
-        InvalidModel: one of them is not a model.
+        InvalidModel: `old` or `new` is not a model.
     """
     before, after = model_with_graph(old), model_with_graph(new)
     with reading_text():
         containers, kept = _compare(before, after)
     if external_data_may_differ(before, after, (folder_of(old), folder_of(new))):
-        change = Change("external data files", "", "differ, or were not compared")
+        change = Change("external data files", "", "different, or not compared: both models must be files")
         containers.append(ContainerDiff("model", (change,)))
     with suppress(CannotWrite):  # larger than 2 GiB
         if not containers and serialize_model(before) != serialize_model(after):
-            change = Change("encoding", "", "the same content in other bytes, or unknown fields")
+            change = Change("encoding", "", "same content, different serialization or unknown fields")
             containers.append(ContainerDiff("model", (change,)))
     return ModelDiff(tuple(containers), kept)
 
@@ -233,7 +233,7 @@ def _roots(old: ModelProto, new: ModelProto) -> list[ContainerPair]:
 
 
 def _compare_containers(pair: ContainerPair) -> tuple[ContainerDiff, int, list[ContainerPair]]:
-    """Return the differences of a graph, its number of equal nodes, and its subgraphs to compare."""
+    """Return the differences of a graph or function, its number of equal nodes, and subgraphs to compare."""
     old, new = Container(pair.old), Container(pair.new)
     for container in (old, new):
         require_utf8_names(

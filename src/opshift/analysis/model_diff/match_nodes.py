@@ -1,7 +1,7 @@
 """Match the nodes of two graphs or functions.
 
-Nodes match if they have the same operator, and in addition a common output, the same attributes and inputs,
-the same first input, or the same name, in this order.
+Nodes match if they have the same operator and one of these, which are tried in this order: a common output,
+equal attributes and inputs, the same first input, or the same name.
 """
 
 from collections import defaultdict, deque
@@ -14,7 +14,7 @@ from opshift.model.node import serialized_attributes
 from opshift.model.operator_ids import canonical_domain
 
 Renames = MutableMapping[str, str]
-"""For values of the new model with another name in the old one: that name."""
+"""Old name of each renamed value, by its new name."""
 
 
 def operator_of(record: NodeRecord) -> tuple[str, str]:
@@ -26,8 +26,8 @@ class NodeMatcher:
     """Matches of the nodes of two graphs or functions.
 
     Attributes:
-        positions: for the position of each matched node in the new graph, the one in the old graph.
-        renames: grows while nodes are matched.
+        positions: position of each matched node in the old graph, by its position in the new graph.
+        renames: old names by new names; matching adds renamed inputs, initializers and outputs.
     """
 
     def __init__(self, old: Container, new: Container, renames: Renames) -> None:
@@ -82,7 +82,7 @@ class NodeMatcher:
             if found[0] not in self._taken:
                 for key in _computations(self._old, found, found[3]):
                     candidates[key].append(found)
-        # in the order of the nodes, so that the renamed outputs of one are known to the next
+        # in the order of the nodes, because later nodes read the outputs that earlier nodes rename
         for record in self._new.node_records:
             inputs = tuple(self.renames.get(name, name) for name in record[3])
             for key in _computations(self._new, record, inputs):

@@ -1,4 +1,4 @@
-"""Fields of messages as named texts."""
+"""Differences between the fields of two messages, as texts."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import cast
@@ -20,7 +20,7 @@ from opshift.model.tensors import element_count, read_tensor
 from opshift.model.types import declared_dims, dims_text, element_type_of, type_to_string
 
 MAX_TEXT = 200
-"""Longer texts are cut."""
+"""Maximum number of characters of a text; longer texts are cut."""
 
 MAX_SHOWN_ELEMENTS = 8
 """Larger tensors are described by their type and shape only."""
@@ -32,7 +32,7 @@ NOUNS = {
     "attribute_proto": "attribute",
     "ir_version": "IR version",
 }
-"""Names of fields in texts; other fields keep the name in the message."""
+"""Names of fields in texts; other fields keep their protobuf name, with spaces for underscores."""
 
 KEYS = ("name", "key", "domain", "tensor_name", "values", "function_name")
 """Fields that identify a message in a repeated field."""
@@ -58,7 +58,7 @@ def property_changes(old: Message | None, new: Message | None, skipped: Iterable
 
 
 def with_renames(changes: Iterable[Change], renames: Mapping[str, str]) -> list[Change]:
-    """Return changes of a graph, with one change in place of two for each renamed value."""
+    """Replace the removal and the addition of each renamed value by one change."""
     found = {each.name: each for each in changes}
     for after, before in renames.items():
         for noun in ("input", "initializer", "value"):
@@ -70,7 +70,7 @@ def with_renames(changes: Iterable[Change], renames: Mapping[str, str]) -> list[
 
 
 def _properties(message: Message | None, skipped: frozenset[str]) -> Mapping[str, object]:
-    """Return the content of each set field by name; each message of a repeated field has its own name."""
+    """Return the values of set fields by name; elements of repeated fields get names such as `input 'x'`."""
     found: dict[str, object] = {}
     for descriptor, value in message.ListFields() if message is not None else ():
         noun = NOUNS.get(descriptor.name, descriptor.name.replace("_", " "))
@@ -97,7 +97,7 @@ def _key(message: Message) -> str:
 
 
 def same_content(one: object, other: object) -> bool:
-    """Return whether two values of a field are equal, even if the classes of messages differ."""
+    """Return whether two field values are equal; messages are compared as bytes, whatever their classes."""
     return _content(one) == _content(other)
 
 
@@ -109,7 +109,7 @@ def _content(value: object) -> object:
 
 
 def value_text(value: object) -> str:
-    """Return the value of a field, cut if it is long."""
+    """Return a field value as text, cut after `MAX_TEXT` characters."""
     text = " ".join(_text(value).split())
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}..."
 
@@ -128,7 +128,7 @@ def _text(value: object) -> str:
 
 
 def tensor_text(tensor: TensorProto) -> str:
-    """Return type and shape of a tensor, and the elements of a small one."""
+    """Return the type and shape of a tensor as text, and the elements if there are few."""
     kind, count = NAME_BY_NUMBER.get(tensor.data_type, str(tensor.data_type)), element_count(tensor)
     text = f"{kind}{dims_text(tuple(tensor.dims))}"
     if tensor.data_location == EXTERNAL:
@@ -164,4 +164,4 @@ TEXTS: Mapping[str, Callable[..., str]] = {
     "TrainingInfoProto": _training_text,
     "TypeProto": lambda each: type_to_string(each) or "unknown type",
 }
-"""Texts of messages, by the name of the class; other messages have protobuf's text."""
+"""Functions that format a message, by its class name; protobuf formats other messages."""

@@ -15,7 +15,7 @@ MARKS: Mapping[Status, str] = {"added": "+", "removed": "-", "changed": "~", "re
 
 @dataclass(frozen=True)
 class Change:
-    """Property with its state in both models; the state is empty if a model lacks the property."""
+    """Property with its value in both models; `before` or `after` is empty if a model lacks the property."""
 
     name: str
     before: str
@@ -30,7 +30,7 @@ class Change:
 
     @property
     def is_metadata(self) -> bool:
-        """Whether it is an entry of the metadata."""
+        """Whether the property is an entry of `metadata_props`."""
         return self.name.startswith("metadata")
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ class DiffNode:
 
     Attributes:
         position: its index in its graph or function.
-        operator: its name, with the domain unless it is the default domain.
+        operator: name of the operator, with the domain unless it is the default domain.
         name, inputs, outputs: as in NodeProto.
         constants: inputs that are initializers, each with its name and content.
     """
@@ -68,7 +68,7 @@ class DiffNode:
 
 @dataclass(frozen=True)
 class NodeChange:
-    """Node of one model, or the same node in both.
+    """Node in one or both models, and its changes.
 
     Attributes:
         status: `renamed` means that only names differ.
@@ -90,7 +90,7 @@ class NodeChange:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """Change without metadata and the names of nodes and values, to find identical changes."""
+        """Key of the change without metadata, node names and value names: equal for identical changes."""
         changes = [each for each in self.changes if not each.is_metadata]
         is_value = [each.name.startswith(("input", "output")) for each in changes]
         parts = (each.name if value else each for each, value in zip(changes, is_value, strict=True))
@@ -98,7 +98,7 @@ class NodeChange:
 
     @property
     def mark(self) -> str:
-        """Sign of the status in texts."""
+        """Character for the status in texts, such as `+` for `added`."""
         return MARKS[self.status]
 
 
@@ -110,7 +110,7 @@ class Region:
 
     @property
     def changed(self) -> Iterator[NodeChange]:
-        """The nodes without the unchanged ones."""
+        """The added, removed and changed nodes."""
         return (each for each in self.nodes if each.status != "kept")
 
     @property
@@ -144,8 +144,8 @@ class ModelDiff:
     """All differences between two models.
 
     Attributes:
-        containers: the model itself, graphs and functions with differences.
-        kept: number of equal nodes, including those of subgraphs and functions.
+        containers: differences of the model itself, and of each graph and function that differs.
+        kept: number of equal nodes, including nodes of subgraphs and functions.
     """
 
     containers: tuple[ContainerDiff, ...]

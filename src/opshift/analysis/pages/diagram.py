@@ -15,11 +15,11 @@ from opshift.model.messages import AttributeProto, FunctionProto, GraphProto, Te
 from opshift.registry.models import OperatorVersion
 
 MAX_NODES = 60
-"""A diagram of more nodes would be too wide to read."""
+"""Maximum number of nodes in a diagram; more nodes would be too wide to read."""
 
 MAX_LABEL = 32
 MAX_CENTERED = 1000
-"""Width in which rows are centered; the start of a wider drawing would be empty otherwise."""
+"""Maximum width in which rows are centered, so that the left side of a wide drawing is not empty."""
 
 CHARACTER_WIDTH, LINE_HEIGHT, PADDING = 7.5, 14, 14
 GAP, ROW_GAP = 20, 36
@@ -29,7 +29,7 @@ ARROW = (
     ' markerWidth="8" markerHeight="8" orient="auto-start-reverse"><path d="M0 0L8 4L0 8z"/></marker>'
     "</defs></svg>"
 )
-"""End of the lines of all drawings of a page, which contains it once."""
+"""Arrowhead for the drawings of a page; each page contains it once."""
 
 Point = tuple[float, float]
 
@@ -42,7 +42,7 @@ class Box(NamedTuple):
     label: str
     sources: tuple[int, ...] = ()
     kind: BoxKind = "input"
-    """The first row of a diagram shows inputs; others without sources are above their first reader."""
+    """Kind of box. Inputs are in the first row; other boxes without sources are above their first reader."""
     detail: str = ""
     """Second line of the text."""
     notes: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Box(NamedTuple):
 
     @property
     def text_lines(self) -> list[str]:
-        """The text; only the label is cut."""
+        """Lines of the text; a long label is cut."""
         return [_label(self.label), *filter(None, [self.detail])]
 
 
@@ -182,7 +182,7 @@ def _layout(boxes: Sequence[Box]) -> tuple[list[Point], list[EdgePath]]:
     middle = min(max(totals.values()), MAX_CENTERED) / 2
     centers = [(0.0, 0.0)] * len(rows)
     for row in sorted(members):
-        # Sorted by the mean of their sources, so that few lines cross.
+        # Sort boxes by the mean position of their sources, so that few lines cross.
         placed = sorted(members[row], key=lambda each: _mean([centers[one][0] for one in above[each]]))
         x = GAP + max(0.0, middle - totals[row] / 2)
         for position in placed:
@@ -217,7 +217,7 @@ def body_boxes(version: OperatorVersion) -> list[Box]:
 
 
 def function_boxes(function: FunctionProto) -> list[Box]:
-    """Return the boxes of a function like `body_boxes`, without the values of tensors and subgraphs."""
+    """Return the boxes of a local function like `body_boxes`, without tensor and graph attributes."""
     nodes = [(each.op_type, dict(_values(each.attribute)), each.input, each.output) for each in function.node]
     return _boxes(function.input, nodes, function.output)
 

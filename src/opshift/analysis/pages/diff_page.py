@@ -13,7 +13,7 @@ MAX_DRAWN_NODES = 40
 """Maximum number of drawn nodes of one region."""
 
 MAX_NODE_ROWS = 12
-"""Maximum number of rows of one node."""
+"""Maximum number of table rows of one node."""
 
 MAX_PLACES = 20
 """Maximum number of listed places of one change."""
@@ -84,7 +84,7 @@ def _region_section(place: str, group: Sequence[Region], drawings: list[str]) ->
     rows = [row for each in region.changed for row in _node_rows(each)]
     yield from limited_table(("mark", "operator", "node", "property", "before", "after"), rows)
     if len(group) > 1:
-        # One node represents each place.
+        # The first changed node of a region represents it.
         labels = [code_span(next(each.changed).node.place) for each in group[1 : MAX_PLACES + 1]]
         more = len(group) - 1 - len(labels)
         yield f"The same at {', '.join(labels)}{f', and {more:,} more' if more else ''}."

@@ -19,14 +19,14 @@ from opshift.registry.changes.classes import ChangeClass
 from opshift.runtimes.verdicts import DOES_NOT_RUN, MAY_RUN
 
 CODE_OR_MARKUP = re.compile(r"(`[^`\n]+`)|(?<![^\W_])_|_(?![^\W_])|[\\`*{}\[\]<#|~&$@]")
-"""A code span, which contains no markup, or a character that begins markup; $ and @ are GitHub's."""
+"""A code span, which contains no markup, or a character that begins markup; $ and @ are markup on GitHub."""
 
 BLOCK_START = re.compile(r"^([-+=>]|[0-9]+[.)])", re.MULTILINE)
 """Start of a list, a quotation, a rule or an underlined heading."""
 
 
 MAX_ROWS = 100
-"""Maximum number of rows of a limited table."""
+"""Maximum number of rows in a table of `limited_table`."""
 
 URL_CHARACTERS = ":/?#[]@!$&'()*+,;=%-._~"
 """Characters of addresses in RFC 3986; all others are percent-encoded."""
@@ -85,7 +85,7 @@ def anchor(title: str) -> str:
 
 
 def plain_text(escaped: str) -> str:
-    """Return an escaped text without its escapes."""
+    """Remove the backslash escapes from a text."""
     return re.sub(r"\\([^\w\s])", r"\1", escaped)
 
 
@@ -120,7 +120,7 @@ MARKS: Final[Mapping[str, str]] = {
     MAY_RUN: "warning",
     DOES_NOT_RUN: "refused",
 }
-"""Classes of cells in tables by their text, which `STYLE` colours."""
+"""CSS classes of table cells by the text of the cell; `STYLE` colours them."""
 
 HTML_PAGE: Final = Template("""\
 <!doctype html>
@@ -140,7 +140,7 @@ $body</main>
 </body>
 </html>
 """)
-"""Page that loads nothing: the policy forbids requests."""
+"""HTML page that loads nothing: its content security policy forbids requests."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Document:
             if opening.type == "td_open" and token.content in MARKS:
                 opening.attrSet("class", f"mark {MARKS[token.content]}")
             if token.type == "fence" and token.info == "mermaid":
-                # No other block names a language, so untrusted texts cannot be mistaken for it.
+                # No other block names a language, so untrusted texts cannot be mistaken for a diagram.
                 token.type, token.content = "html_block", next(drawings)
         return with_scrolling_parts(str(renderer.renderer.render(tokens, renderer.options, {})))
 

@@ -63,7 +63,7 @@ def write_page(
 
 
 def report_suffix(path: str | os.PathLike[str]) -> str:
-    """Return the suffix of a report; raise UsageError for others."""
+    """Return the suffix of a report; raise UsageError for other suffixes."""
     suffix = Path(path).suffix
     if suffix not in SUFFIXES:
         remedy = f"name a file that ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"

@@ -41,7 +41,7 @@ NUMBERS = {"INT": (0, 1, -1, 2, 3), "FLOAT": (0.5, 1.0, -1.5, 0.0, 2.25)}
 """Values to try for attributes without a declared set of values."""
 
 MORE_VALUES = 2
-"""Number of values for a variadic parameter, besides the minimum."""
+"""Number of values of a variadic parameter beyond its minimum."""
 
 
 class GeneratedNode(NamedTuple):
@@ -72,7 +72,7 @@ class GeneratedNode(NamedTuple):
 
 
 class Preset(NamedTuple):
-    """Attributes, and values and dimensions of inputs, that the caller provides by name."""
+    """Attributes, input values and input shapes that the caller provides, by name."""
 
     attributes: Mapping[str, object]
     inputs: Mapping[str, Array]
@@ -82,10 +82,11 @@ class Preset(NamedTuple):
 def generate_nodes(
     version: OperatorVersion, preset: Preset, count: int, seed: int
 ) -> Iterator[GeneratedNode]:
-    """Yield nodes of a version: each choice alone, with inputs fed and constant, then random combinations.
+    """Yield nodes of an operator version: first vary one choice at a time, then combine choices at random.
 
-    The choices are element types, attribute values, and optional inputs and outputs. Raises UsageError if the
-    definition is not sufficient to generate a node.
+    The choices are element types, attribute values, and optional inputs and outputs. Each combination is
+    yielded with fed and with constant inputs. Raises UsageError if the definition is not sufficient to
+    generate a node.
     """
     choices = _choices(version, preset)
     sizes = [len(each) for each in (*choices[:3], *choices.attributes.values())]
@@ -105,11 +106,11 @@ def generate_nodes(
 
 
 Arrangement = tuple[tuple[str, Parameter], ...]
-"""Names of the values of a node, `""` for an omitted one, each with its definition."""
+"""Names of the inputs or outputs of a node, `""` for an omitted one, each with its parameter."""
 
 
 class _Choices(NamedTuple):
-    """Element types by type variable, inputs, outputs, and values of each attribute, `None` to omit it."""
+    """Alternatives for element types, inputs, outputs and attribute values; `None` omits an attribute."""
 
     types: Sequence[Mapping[str, str]]
     inputs: Sequence[Arrangement]
@@ -134,7 +135,7 @@ def _choices(version: OperatorVersion, preset: Preset) -> _Choices:
 
 
 def _arrangements(parameters: Sequence[Parameter]) -> list[Arrangement]:
-    """Return the values of nodes with some or all optional parameters, fewest first."""
+    """Return arrangements with and without optional parameters; the last one has all of them."""
     complete: list[tuple[str, Parameter]] = []
     found: list[Arrangement] = []
     for parameter in parameters:
@@ -146,7 +147,7 @@ def _arrangements(parameters: Sequence[Parameter]) -> list[Arrangement]:
             if parameter.option == "optional":
                 found.append(tuple(complete))
             else:
-                found.clear()  # shorter ones lack this parameter
+                found.clear()  # shorter arrangements lack this required parameter
             complete.append((parameter.name, parameter))
     for position, (_, parameter) in enumerate(complete[:-1]):
         if parameter.option == "optional":
@@ -164,7 +165,7 @@ def _attribute_values(attribute: Attribute) -> Sequence[int | float | str]:
 
 
 def _type_choices(version: OperatorVersion, preset: Preset) -> list[Mapping[str, str]]:
-    """Return element types by type variable, so that each allowed type occurs once."""
+    """Return choices of element types by type variable; each allowed type occurs in one of them."""
     allowed: dict[str, list[str]] = {}
     for parameter in version.inputs:
         types = list(map(short_type, version.types_of(parameter)))
@@ -208,7 +209,7 @@ def _node(
 def candidate_models(
     version: OperatorVersion, node: GeneratedNode, preset: Preset, opsets: Mapping[str, int], seed: int
 ) -> Iterator[ModelProto]:
-    """Yield models of a node with different shapes of the inputs, and different values of constants."""
+    """Yield models with one node, for different input shapes and values of constants."""
     values = [
         ModelInput(name, f"tensor({node.types[name]})", node.types[name], _dims(version, name, preset))
         for name in node.inputs
@@ -279,17 +280,17 @@ def _tensor(element_type: str, array: Array) -> Tensor:
 
 
 MAX_ATTEMPTS = 4
-"""Number of shapes to try for a node after others were accepted: its attributes may be the reason."""
+"""Number of models to try for a node once another node ran: its attributes may be invalid at all shapes."""
 
 
 @dataclass(frozen=True)
 class StepCoverage:
-    """Generated nodes of a step.
+    """Generated nodes of a conversion step, by outcome.
 
     Attributes:
         compared: the nodes with the same outputs before and after the conversion.
         refused: the reasons why nodes were refused, by node.
-        rejected: the reasons why nodes were not compared, by node: no runtime accepts them.
+        rejected: the reasons why nodes could not be compared, by node: for example, no runtime accepts them.
     """
 
     compared: tuple[str, ...]
@@ -317,10 +318,10 @@ def assert_step_preserves_outputs(
 ) -> StepCoverage:
     """Assert that nodes of an operator have the same outputs before and after a conversion.
 
-    The outputs also need the shapes that the shape rules infer.
+    Also assert that the inferred shapes of the outputs match their actual shapes.
 
     The nodes are generated from the definition: with each element type and attribute value, with and without
-    optional inputs, with inputs fed and constant, and with random combinations. onnxruntime or onnx.reference
+    optional inputs, with fed and constant inputs, and in random combinations. onnxruntime or onnx.reference
     runs them; `opshift.reference` registers functions for operators of private domains.
 
     Args:
@@ -330,8 +331,8 @@ def assert_step_preserves_outputs(
         domain: the domain, by default ONNX's.
         attributes: fixed values of attributes, by name.
         inputs: fixed values of inputs, by name in the definition.
-        shapes: dimensions of inputs by name: sizes, or names, which are equal sizes. Without them, several
-            shapes are tried until the operator accepts one.
+        shapes: dimensions of inputs by name: sizes, or dimension names; equal names get equal sizes. If an
+            input has no shape here, several shapes are tried until the operator accepts one.
         allow: inexact conversions to allow, see `convert_version`.
         registry: operator definitions; by default the project's own and those of installed packages.
         onnx_opset: the opset of ONNX's domain, which models of a private domain import as well.
@@ -365,7 +366,7 @@ def assert_step_preserves_outputs(
     for node in generate_nodes(version, preset, count, seed):
         text = f"{op_type}{node}"
         models = list(candidate_models(version, node, preset, opsets, seed))
-        # shapes that were accepted with or without constants will probably be accepted again
+        # start with the shapes that ran last for nodes with, or without, constants
         form = bool(node.constants)
         order = sorted(range(len(models)), key=lambda each: each != accepted.get(form))
         for index in order[: MAX_ATTEMPTS if form in accepted else len(order)]:
@@ -411,7 +412,7 @@ def assert_step_preserves_outputs(
 def _require_inferred_shapes(
     model: ModelProto, verification: Verification, registry: Registry, node: str
 ) -> None:
-    """Raise AssertionError if a shape rule infers a shape that differs from that of an output."""
+    """Raise AssertionError if the inferred shape of an output differs from its actual shape."""
     scope = Scope(model.graph, opset_imports(model.opset_import), registry, {})
     for output in verification.outputs:
         inferred, actual = scope.shape(output.name), output.shape

@@ -33,16 +33,16 @@ class TensorDifference(NamedTuple):
 
 
 def tolerance_for(types: Iterable[str]) -> float | None:
-    """Return the relative tolerance of the least precise of some element types; `None` if all are exact."""
+    """Return the largest relative tolerance of some element types; `None` if all types are exact."""
     return max((TOLERANCES[each].relative for each in types if each in TOLERANCES), default=None)
 
 
 def compare_output(
     name: str, original: Sequence[object], converted: Sequence[object], tolerance: float | None
 ) -> OutputCompared:
-    """Compare the values of one output, which both models have for each sample.
+    """Compare one output of both models; `original` and `converted` contain its value for each sample.
 
-    `tolerance` is relative and absolute, and replaces the defaults for types that have one.
+    `tolerance` replaces both the relative and the absolute tolerance of types in `TOLERANCES`.
     """
     first = next((array for _, array in _leaves(original[0])), None)
     element_type = "" if first is None else array_element_type(first)
@@ -73,7 +73,7 @@ def compare_output(
 
 
 def agreeing_elements(one: Array, other: Array, tolerance: float | None) -> Array:
-    """Return for each element of two numeric arrays of one type and shape whether they agree."""
+    """Return a boolean for each element of two numeric arrays of equal type and shape: whether they agree."""
     with np.errstate(all="ignore"):  # infinities and NaN are expected here
         first, second = _widen(one), _widen(other)
         same = (first == second) | (np.isnan(first) & np.isnan(second))
@@ -148,7 +148,7 @@ def _compare_elements(
     distances = np.nan_to_num(np.where(same, 0.0, differences), nan=np.inf, posinf=np.inf)
     allowed = _allowed(magnitude, tolerance)
     differs = ~same & ~(distances <= allowed) if tolerance != EXACT else ~same
-    # a large relative difference of an element near 0 means nothing while the absolute limit covers it
+    # near 0, the absolute limit decides, so a large relative difference there means nothing
     is_relative = differs | (2 * tolerance.relative * magnitude >= allowed)
     ratios = np.zeros_like(distances)
     np.divide(distances, magnitude, where=is_relative & (magnitude > 0), out=ratios)
@@ -169,14 +169,14 @@ def _compare_elements(
 
 
 def _allowed(magnitude: Array, tolerance: Tolerance) -> Array:
-    """Return the limit of the difference of each element from its magnitude."""
+    """Return the largest allowed difference of each element, given the magnitudes of the elements."""
     finite = np.isfinite(magnitude)
     mean = max(1.0, float(magnitude[finite].mean())) if finite.any() else 1.0
     return np.where(finite, tolerance.absolute * mean + tolerance.relative * magnitude, 0.0)
 
 
 def _plain(element: Any) -> Json:
-    """Return an element as plain data: a float as the shortest number that its type rounds to it."""
+    """Return an element as plain data; a float gets only the digits that its type needs, such as 0.1."""
     if isinstance(element, np.bool_ | np.integer):
         return cast("Json", element.item())
     return str(element) if isinstance(element, str | np.complexfloating) else float(str(element))

@@ -43,7 +43,7 @@ class ExecutableGraph:
         runtime: the model and its runtime.
         opsets: opset imports by domain.
         nodes, outputs: nodes in the order of the file, and the names of the outputs.
-        scopes: the graph and those that enclose it; empty for a function.
+        scopes: the enclosing graphs, outermost first, and the graph itself; empty for a function.
         declared: inputs with a declared type, by name; other inputs get the types of their values.
     """
 
@@ -86,9 +86,9 @@ class ExecutableGraph:
         return [[*filter(None, node.input), *names] for node, names in zip(self.nodes, captured, strict=True)]
 
     def ancestors(self, names: Iterable[str], known: Container[str] = ()) -> list[int]:
-        """Return the positions of the nodes that values depend on, except those of known values.
+        """Return the positions of the nodes that values depend on, in topological order.
 
-        They are in topological order, and as far as possible in the order of the file.
+        The search stops at values in `known`. Independent nodes keep the order of the file.
         """
         waiting, found = self._producing(names, known), set[int]()
         readers: dict[int, list[int]] = {}
@@ -125,7 +125,7 @@ class ExecutableGraph:
     def values(self, names: Iterable[str], feeds: Feeds) -> dict[str, object]:
         """Return values by name; raise CannotRun if the runtime cannot compute or return them.
 
-        Feeds of further calls with the same names must have the same types.
+        Repeated calls with the same names reuse the loaded model, so their feeds must have the same types.
         """
         listed = tuple(dict.fromkeys(names))
         values = {name: feeds[name] for name in listed if name in feeds}
@@ -134,7 +134,7 @@ class ExecutableGraph:
             return values
         key = computed, feeds.keys()
         if key != self._loaded_key:
-            # frees the last model, before the next one is loaded
+            # free the last model before loading the next one
             self._loaded_key, self._loaded = key, None
         if self._loaded is None:
             model, inputs = self._model_of(computed, feeds)
@@ -144,7 +144,7 @@ class ExecutableGraph:
         return values | dict(zip(computed, runner.run({name: feeds[name] for name in inputs}), strict=True))
 
     def _model_of(self, names: Sequence[str], feeds: Feeds) -> tuple[ModelProto, list[str]]:
-        """Return a model that computes values, and its inputs."""
+        """Return a model that computes values, and the names of its inputs."""
         source = self.runtime.source.model
         # since IR version 4, initializers need not be inputs
         model = type(source)(ir_version=max(source.ir_version, 4), functions=source.functions)

@@ -36,27 +36,28 @@ from opshift.model.types import shape_of
 from opshift.registry.registry import Registry
 
 NONFINITE_VALUES = ((np.nan,), (np.inf, -np.inf), (np.nan, np.inf, -np.inf, -0.0))
-"""Values of each sample; separate, because NaN hides the results of infinities."""
+"""Values to insert into each sample. Infinities get their own sample, because NaN hides their results."""
 
 OPEN_FOR_NAN = ("DynamicQuantizeLinear", "MaxPool", "QuantizeLinear")
-"""Operators without a specified result for NaN, although both runtimes may have the same one.
+"""Operators without a specified result for NaN, although both runtimes may return the same result.
 
-Both compare the elements of a window in the same order, and both let the processor make an integer of NaN.
+Both compare the elements of a MaxPool window in the same order, and both use the processor's conversion of
+NaN to an integer.
 """
 
 TYPES = ("bfloat16", "double", "float", "float16")
 
 ELEMENTS_PER_VALUE = 8
-"""Number of elements for each one that is replaced: most remain, so that sums are not NaN everywhere."""
+"""One of this many elements is replaced; the others remain, so that sums are not NaN everywhere."""
 
 MAX_BYTES, MAX_NODES, MAX_ELEMENTS = 4 << 20, 500, 1 << 16
-"""Limits of the model and its inputs, because onnx.reference is up to 1,000 times as slow as onnxruntime."""
+"""Limits for runs with NaN and infinities: onnx.reference is up to 1,000 times as slow as onnxruntime."""
 
 
 class NonfiniteRun(NamedTuple):
     """Samples with infinities and NaN, and the outputs of both models.
 
-    Where the runtimes disagree about a model, the output of the converted one is that of the original.
+    Elements on which the runtimes disagree are copied from `original` to `converted`.
     """
 
     samples: Sequence[Feeds]
@@ -82,11 +83,11 @@ class NonfiniteInputs:
 
 
 def run_nonfinite(inputs: NonfiniteInputs, tolerance: float | None, registry: Registry) -> NonfiniteRun:
-    """Run both models in both runtimes on samples with infinities and NaN; without samples if that fails.
+    """Run both models in both runtimes on samples with infinities and NaN; return no samples if that fails.
 
-    The specification leaves many results open, such as the maximum of NaN and a number. Two independent
-    runtimes that agree show that a result is defined, except for a few operators, for which the sample is
-    left out.
+    The specification leaves many results open, such as the maximum of NaN and a number. A result counts as
+    defined if two independent runtimes agree. `_is_open` lists the exceptions: models with these nodes skip
+    the sample.
     """
     if not inputs.replaceable or not inputs.is_small:
         return NonfiniteRun((), (), ())
@@ -154,7 +155,7 @@ def _replace(array: Array, values: Sequence[float], random: np.random.Generator)
 def _defined(
     originals: Sequence[Sequence[object]], conversions: Sequence[Sequence[object]], tolerance: float | None
 ) -> list[object]:
-    """Return the outputs of the converted model, with elements of the original where one is not defined."""
+    """Return the outputs of the converted model; undefined elements are copied from the original model."""
     found: list[object] = []
     for one, another, first, second in zip(*originals, *conversions, strict=True):
         is_defined = _agreement(one, another, tolerance) & _agreement(first, second, tolerance)
@@ -168,9 +169,9 @@ def _defined(
 
 
 def _agreement(one: object, other: object, tolerance: float | None) -> Array:
-    """Return for each element whether two runtimes agree; false for values that they cannot define.
+    """Return for each element whether two runtimes agree; false for integers, strings and sequences.
 
-    No operator defines which integer an infinity or NaN becomes.
+    No operator defines the integer that an infinity or NaN becomes.
     """
     if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):
         return np.array(False)
@@ -191,7 +192,7 @@ SampleOutputs = Sequence[Sequence[object]]
 
 
 class RunRequest(NamedTuple):
-    """Models to compare, the inputs of the original, values of the caller for some of them, and settings."""
+    """Models to compare, the inputs of the original, input values of the caller (`given`), and settings."""
 
     original: RuntimeModel
     converted: RuntimeModel
@@ -216,10 +217,10 @@ class RunResult(NamedTuple):
 
 
 def execute(request: RunRequest, registry: Registry) -> tuple[Verification, Feeds]:
-    """Run both models and compare their outputs; return the inputs of a different sample, too.
+    """Run both models and compare their outputs; also return the inputs of a sample that differs.
 
-    If two different runtimes disagree, a runtime that runs both models decides, if there is one. Raises
-    CannotVerify if both models never run on the same inputs.
+    If the models run in different runtimes and differ, a runtime that runs both models decides, if there is
+    one. Raises CannotVerify if both models never run on the same inputs.
     """
     _require_same_names(request)
     reasons: list[str] = []
@@ -229,7 +230,7 @@ def execute(request: RunRequest, registry: Registry) -> tuple[Verification, Feed
         if result is None:
             continue
         verification = _verify_run(result, pair, request)
-        # a difference between two runtimes may be theirs, and not the conversion's
+        # with two runtimes, a difference may come from the runtimes instead of the conversion
         worst = next((each.worst for each in verification.outputs if not each.equal), None)
         feeds = result.samples[worst.sample if worst else 0]
         if verification.equal:
@@ -248,7 +249,7 @@ def execute(request: RunRequest, registry: Registry) -> tuple[Verification, Feed
 def _with_nonfinite(
     verification: Verification, result: RunResult, request: RunRequest, registry: Registry
 ) -> tuple[Verification, Feeds]:
-    """Compare models that agree on infinities and NaN, too; return the inputs of a different sample."""
+    """Compare models with equal outputs on infinities and NaN; return the inputs of a sample that differs."""
     feeds = result.samples[0]
     if request.runtime != "auto":
         return verification, feeds
@@ -279,10 +280,10 @@ def _require_same_names(request: RunRequest) -> None:
 
 
 def _require_elements(verification: Verification) -> None:
-    """Raise CannotVerify if an output is equal because it has no elements for any input."""
+    """Raise CannotVerify if an output counts as equal only because it has no elements in any sample."""
     for each in verification.outputs:
         if each.equal and each.count == 0:
-            reason = f"output {each.name!r} has no elements for all inputs, so nothing was compared"
+            reason = f"output {each.name!r} has no elements in any sample, so nothing was compared"
             raise CannotVerify(reason, remedy=ELEMENTS_REMEDY)
 
 
@@ -310,11 +311,11 @@ def _compare_outputs(
 
 
 def _most_conclusive_run(pair: RuntimePair, request: RunRequest, reasons: list[str]) -> RunResult | None:
-    """Return the first run with suitable inputs, or else the first run in which both models run."""
+    """Return the first run with outputs of declared shapes and finite elements, else the first usable run."""
     declared = request.original.model.graph.output
     inconclusive: RunResult | None = None
     for result in _run_samples(pair, request, reasons):
-        # another runtime may only reject these inputs, which is not a failure of the model
+        # with two runtimes, the second may reject only these inputs: that does not show that the model fails
         if result.failure and pair.is_mixed and not pair.converted.is_broken:
             reasons.append(result.failure)
         elif has_declared_shapes(result.original, declared) and (
@@ -327,7 +328,7 @@ def _most_conclusive_run(pair: RuntimePair, request: RunRequest, reasons: list[s
 
 
 def _run_samples(pair: RuntimePair, request: RunRequest, reasons: list[str]) -> Iterator[RunResult]:
-    """Yield a run for each set of inputs that the original accepts; without any, append the first reason."""
+    """Yield a run for each set of inputs that the original accepts; if there is none, append the reason."""
     first = ""
     has_run = False
     for samples in generate_inputs(request.inputs, request.given, request.samples, request.seed):

@@ -1,4 +1,4 @@
-"""Inputs of both models: arrays of the caller or of files, and generated arrays for the remaining inputs.
+"""Inputs of both models: arrays from the caller or from files, and generated arrays for other inputs.
 
 Dynamic dimensions with the same name get the same size. Files are .npy and .npz files of numpy, and .pb
 files with a TensorProto.
@@ -33,7 +33,7 @@ READ_ERRORS = (OSError, EOFError, ValueError, BadZipFile, DecodeError, MemoryErr
 """Errors of missing and invalid files; MemoryError for an array that is larger than its file."""
 
 READABLE_TYPES = {*NUMPY_TYPES, "bfloat16"}
-"""Element types of .pb files; numpy's files store all of them."""
+"""Element types that are read from .pb files; .npy and .npz files may have any type."""
 
 
 def read_arrays(path: str | os.PathLike[str]) -> Mapping[str, Array]:
@@ -48,7 +48,7 @@ def read_arrays(path: str | os.PathLike[str]) -> Mapping[str, Array]:
 def read_array(path: os.PathLike[str], name: str) -> Array:
     """Return the value of an input from a file; raise UsageError if it cannot be read.
 
-    An .npz file contains one array, or one with the name of the input.
+    An .npz file must contain an array with the name of the input, or only one array.
     """
     found = _read(Path(path))
     if not isinstance(found, Mapping):
@@ -58,7 +58,7 @@ def read_array(path: os.PathLike[str], name: str) -> Array:
     if len(found) == 1:
         return next(iter(found.values()))
     names = ", ".join(found) or "no arrays"
-    raise UsageError(f"contains {names}, and not {name!r}", place=str(path), remedy="rename the array")
+    raise UsageError(f"contains {names}, but not {name!r}", place=str(path), remedy="rename the array")
 
 
 def _read_sequence(path: os.PathLike[str]) -> list[Array]:
@@ -71,7 +71,7 @@ def _read(path: Path) -> Array | Mapping[str, Array]:
     try:
         if path.suffix == ".pb":
             return _read_tensor(path)
-        # numpy leaves a file that it opens itself open if the archive is broken
+        # open the file here: numpy does not close a file that it opens if the archive is broken
         with path.open("rb") as stream:
             found: Array | NpzFile = np.load(stream, allow_pickle=False)
             return {**found} if isinstance(found, NpzFile) else found
@@ -84,7 +84,7 @@ def _read(path: Path) -> Array | Mapping[str, Array]:
 def _read_tensor(path: Path) -> Array:
     tensor = read_tensor(TensorProto.FromString(path.read_bytes()))
     if tensor is None or tensor.element_type not in READABLE_TYPES:
-        raise ValueError("no TensorProto with all of its data in the file and a type that numpy has")
+        raise ValueError("not a TensorProto with its data in the file and an element type that numpy has")
     values = tensor.values
     if tensor.element_type == "string":
         values = tuple(each.decode() for each in values)
@@ -98,15 +98,15 @@ MAX_CANDIDATES = 12
 MAX_GENERATED_ELEMENTS = 2**28
 """Limit of the elements of all generated inputs of an attempt: 2 GiB while they are generated as doubles.
 
-Files declare the sizes, so a small model may declare inputs that fit no memory.
+Models declare the sizes, so even a small file may declare inputs that do not fit into memory.
 """
 
 MAX_GENERATED_RANK = 32
-"""Limit of numpy before version 2."""
+"""Maximum rank of a generated input: the limit of numpy before version 2."""
 
 
 class SizePattern(NamedTuple):
-    """Sizes of the first dimension of each input and of the next one, and the step to each further one."""
+    """Sizes to try: `leading` for first dimensions, `other` for the next, `step` more for each further."""
 
     leading: int
     other: int
@@ -130,7 +130,7 @@ CANDIDATE_RANKS = (2, 1, 3, 4, 0)
 
 
 class ModelInput(NamedTuple):
-    """Graph input; `element_type` is `None` if it is not a tensor, `dims` if the rank is not declared."""
+    """Graph input; `element_type` is `None` if it is not a tensor, and `dims` if it declares no rank."""
 
     name: str
     type: str
@@ -150,7 +150,7 @@ _Key = int | str | tuple[str, int]
 
 
 def candidate_shapes(inputs: Sequence[ModelInput], bound: Mapping[str, int]) -> Iterator[InputShapes]:
-    """Yield different shapes of all inputs; `bound` contains the named dimensions with known sizes."""
+    """Yield candidate shapes of all inputs; `bound` contains known sizes by dimension name."""
     ranks = CANDIDATE_RANKS if any(each.dims is None for each in inputs) else CANDIDATE_RANKS[:1]
     layouts = (_layout(inputs, bound, sizes, rank) for rank, sizes in product(ranks, SIZE_PATTERNS))
     for shapes in islice(dict.fromkeys(layouts), MAX_CANDIDATES):
@@ -198,7 +198,7 @@ def inputs_of(graph: GraphProto) -> tuple[ModelInput, ...]:
 
 
 def with_sizes_of(inputs: Iterable[ModelInput], graph: GraphProto) -> tuple[ModelInput, ...]:
-    """Return inputs with the sizes that a converted graph declares: it may be valid for them only."""
+    """Return inputs with the sizes that a converted graph declares: it may be valid for these sizes only."""
     declared = {value.name: declared_dims(value.type) for value in graph.input}
     return tuple(each._replace(dims=_refined(each.dims, declared.get(each.name))) for each in inputs)
 
@@ -212,7 +212,7 @@ def _refined(dims: tuple[Dim, ...] | None, sizes: tuple[Dim, ...] | None) -> tup
 def read_provided(given: ProvidedInputs, graph: GraphProto, converted: GraphProto | None = None) -> Feeds:
     """Return the caller's values, as arrays of the declared types and shapes.
 
-    Raises UsageError for values of a different type or shape, and for files that cannot be read.
+    Raises UsageError for unknown names, other types or shapes, and files that cannot be read.
     """
     inputs = with_sizes_of(map(_input, graph.input), converted or graph)
     declared = {each.name: each for each in inputs}
@@ -227,10 +227,10 @@ def read_provided(given: ProvidedInputs, graph: GraphProto, converted: GraphProt
 def generate_inputs(
     inputs: Sequence[ModelInput], given: Feeds, samples: int, seed: int
 ) -> Iterator[Sequence[Feeds]]:
-    """Yield input sets with different shapes and ranks, until the caller finds some that the model accepts.
+    """Yield attempts with different shapes and ranks; the caller stops when the model accepts one.
 
-    Each attempt has `samples` input sets; `given` contains the values of the caller. Raises CannotVerify if
-    values of an input's type cannot be generated, or if the declared sizes are too large.
+    Each attempt has `samples` input sets, or one if the caller provides all inputs in `given`. Raises
+    CannotVerify if values of an input's type cannot be generated, or if declared sizes are too large.
     """
     missing = [each for each in inputs if each.name not in given]
     for each in missing:
@@ -254,7 +254,7 @@ def generate_inputs(
 
 
 def _provide(missing: ModelInput) -> str:
-    """Return the remedy for an input without a generated value."""
+    """Return the remedy for an input whose value cannot be generated."""
     example = f"--input {missing.name}=FILE{'.npz' if missing.is_sequence else ''}"
     return f"provide a value: {example} (inputs={{{missing.name!r}: ...}} in Python)"
 
@@ -262,7 +262,7 @@ def _provide(missing: ModelInput) -> str:
 def _generatable(
     missing: Sequence[ModelInput], layouts: Iterable[InputShapes], samples: int
 ) -> list[InputShapes]:
-    """Return the layouts below the limits of generated inputs; raise CannotVerify if there is none."""
+    """Return the layouts within the limits of generated inputs; raise CannotVerify if all exceed them."""
     all_layouts = list(layouts)
     found = [each for each in all_layouts if _can_be_generated(each.values(), samples)]
     if found or not all_layouts:
@@ -272,7 +272,7 @@ def _generatable(
     if all(len(shape) <= MAX_GENERATED_RANK for shape in shapes.values()):
         largest = max(missing, key=lambda each: _count(shapes[each.name]))
     shape = shape_to_string(shapes[largest.name])
-    reason = f"input {largest.name!r} with the shape {shape} is too large to generate values"
+    reason = f"input {largest.name!r} with the shape {shape} is too large: no values were generated"
     raise CannotVerify(reason, remedy=_provide(largest))
 
 
@@ -283,7 +283,7 @@ def _can_be_generated(shapes: Iterable[tuple[int, ...]], samples: int) -> bool:
 
 
 def _count(shape: tuple[int, ...]) -> int:
-    """Return the number of elements, with sizes of 0 as 1: numpy limits the product of the others."""
+    """Return the product of the nonzero sizes, which numpy limits even if the array has no elements."""
     return math.prod(size or 1 for size in shape)
 
 
@@ -309,7 +309,7 @@ def _input(value: ValueInfoProto) -> ModelInput:
 
 
 def _convert(value: object, declared: ModelInput) -> object:
-    """Return an array of the declared type and shape; values that are not tensors stay unchanged."""
+    """Return a tensor as an array and check its type and shape; values of other types stay unchanged."""
     if isinstance(value, os.PathLike):
         value = _read_sequence(value) if declared.is_sequence else read_array(value, declared.name)
     if declared.element_type is None:
@@ -347,7 +347,7 @@ FULL_RANGES = {"int8": (-128, 127), "uint8": (0, 255)}
 """Full ranges of types that usually hold quantized values; tried before smaller ranges."""
 
 MAX_VALUES = {"int4": 7, "uint4": 15, "int2": 1, "uint2": 3}
-"""Largest values of types that do not hold all integers in INTEGER_RANGES."""
+"""Largest values of 2-bit and 4-bit integers, which limit INTEGER_RANGES."""
 
 
 def generate_values(
@@ -381,7 +381,7 @@ def _integer_limits(element_type: str, integer_range: tuple[int, int]) -> tuple[
 
 
 def _random_floats(shape: tuple[int, ...], sample: int, random: np.random.Generator) -> Array:
-    """Return floats around 0, halves with zeros, ties and equal values, or large floats, in turn."""
+    """Return floats near 0, multiples of 0.5 (with zeros, ties and duplicates) or large floats, by sample."""
     if sample % 3 == 1:
         return np.asarray(random.integers(-8, 8, shape, endpoint=True) / 2)
     return np.asarray(random.normal(0, 100 if sample % 3 else 1, shape))

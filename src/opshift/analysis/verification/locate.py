@@ -1,6 +1,6 @@
 """Search for the first node with a value that differs between a model and its conversion.
 
-A pair of graphs has the values of both for the same inputs.
+A `GraphPair` computes the values of a graph in both models for the same inputs of the models.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class GraphPair(NamedTuple):
         path: the path of the original graph for messages.
         progress: progress of the search.
         enclosing: labels of the nodes that execute the graph, outermost first.
-        outer: the node that executes the graph.
+        outer: the node that executes the graph; `None` for the main graph.
     """
 
     original: ExecutableGraph
@@ -58,7 +58,7 @@ class GraphPair(NamedTuple):
     outer: DifferentNode | None = None
 
     def values(self, names: Sequence[str]) -> Iterator[tuple[str, object, object]]:
-        """Yield values with their names."""
+        """Yield each name with its value in the original and in the converted graph."""
         original, converted = (
             graph.values(names, feeds) for graph, feeds in zip(self[:2], self.feeds, strict=True)
         )
@@ -71,12 +71,12 @@ class GraphPair(NamedTuple):
 
 
 class DifferentNode(NamedTuple):
-    """Node with a different value.
+    """Node with an output that differs between the models.
 
     Attributes:
         pair: the graph of the node.
         position: position of the node in the original.
-        value: comparison of the value.
+        value: comparison of the output.
         smaller: comparisons of earlier values in the graph with differences within the tolerance.
     """
 
@@ -96,7 +96,7 @@ def compare_values(
 ) -> OutputCompared | None:
     """Compare two values; return `None` if they are equal, or if their types cannot be compared.
 
-    A conversion may compute inner values in a different type.
+    A conversion may compute inner values in another integer or float type; these are cast first.
     """
     if isinstance(original, np.ndarray) and isinstance(converted, np.ndarray):
         if np.array_equal(original, converted):  # the usual case, in a tenth of the time of the comparison
@@ -112,7 +112,7 @@ def compare_values(
 
 
 Executions = Generator[Feeds, Sequence[object], None]
-"""Inputs of each execution of a body; the outputs of each are sent to it."""
+"""Generator of the inputs of each execution of a body; its `send` takes the outputs of the execution."""
 
 
 SCAN_WITHOUT_BATCHES = 9
@@ -120,12 +120,12 @@ SCAN_WITHOUT_BATCHES = 9
 
 
 class Body(NamedTuple):
-    """Body of a node.
+    """Function body or subgraph that a node executes.
 
     Attributes:
         graph: its nodes.
         path: its path for messages.
-        captured: the values of enclosing graphs that it reads.
+        captured: the values of enclosing graphs that the body reads.
         executions: the inputs of each execution.
         is_repeated: whether the node is a loop.
     """
@@ -138,16 +138,16 @@ class Body(NamedTuple):
 
 
 def body_of(outer: ExecutableGraph, position: int, path: str, feeds: Feeds) -> Body | None:
-    """Return the body that a node executes; `None` for nodes without one and for unknown ways to execute it.
+    """Return the body of a function call, If, Loop or Scan (opset 9 and newer); `None` for other nodes.
 
-    Raises CannotRun if the values that it reads cannot be computed.
+    Raises CannotRun if the values that the body reads cannot be computed.
     """
     proto = outer.nodes[position]
     functions = {function_id(each): each for each in outer.runtime.source.model.functions}
     function = functions.get(called_function(proto))
     if function is not None:
         call = Node.from_proto(proto).copy_proto()
-        call.name = ""  # nodes keep the names that they have in the function
+        call.name = ""  # a named call would rename the producer of its first output
         call.input[:] = [name and formal for name, formal in zip(proto.input, function.input, strict=False)]
         results = zip(proto.output, function.output, strict=False)
         call.output[:] = [name and formal for name, formal in results]
@@ -216,14 +216,14 @@ def _scan(node: Node, inputs: Sequence[Any]) -> Executions:
 
 
 MAX_CANDIDATES = 20
-"""Number of nodes that are run on their own, to find the one that introduces a difference."""
+"""Maximum number of nodes to run on their own, to find the node that introduces a difference."""
 
 Changes: TypeAlias = Mapping[tuple[str, str], ChangedNode]
 """Changed nodes, by the path of their graph and the name of an output."""
 
 
 def describe(found: DifferentNode, tolerance: float | None) -> DifferenceLocation:
-    """Return the location of a node, or of the changed node before it that introduces its difference."""
+    """Return the location of a node, or of an earlier changed node that introduces the difference."""
     runtime = found.pair.original.runtime
     changes = _changes(runtime.source.model, found.pair.converted.runtime.source.model, runtime.registry)
     source = _source(found, changes, tolerance)
@@ -243,7 +243,7 @@ def describe(found: DifferentNode, tolerance: float | None) -> DifferenceLocatio
 
 
 def _source(found: DifferentNode, changes: Changes, tolerance: float | None) -> DifferentNode:
-    """Return the changed node that causes the largest difference, if `found` only enlarges one.
+    """Return the changed node that causes the largest difference, if `found` only enlarges it.
 
     An unchanged node computes equal results from equal inputs, so its difference starts at a changed node.
     """
@@ -266,14 +266,14 @@ def _source(found: DifferentNode, changes: Changes, tolerance: float | None) -> 
 
 
 def _severity(value: OutputCompared) -> float:
-    """Return the largest difference in relation to the limit; other differences are not comparable."""
+    """Return the largest difference divided by its limit, to compare values of different types and sizes."""
     return value.worst.difference / (value.worst.allowed or 1) if value.worst else 0.0
 
 
 def _own_difference(
     level: DifferentNode, value: OutputCompared, changes: Changes, tolerance: float | None
 ) -> OutputCompared | None:
-    """Compare the results of a changed node for the same inputs; return `None` for other nodes."""
+    """Compare a changed node in both models on equal inputs; `None` for unchanged nodes and equal results."""
     pair, name = level.pair, value.name
     if (pair.path, name) not in changes:
         return None
@@ -303,7 +303,7 @@ def _changes(original: ModelProto, converted: ModelProto, registry: Registry) ->
     except OpshiftError:  # the converted model is not a conversion of the original
         return {}
     return {
-        # labels of specialized functions contain their callers
+        # the path of a specialized function contains its callers: remove them
         (re.sub(r", called by .*?(?= / |$)", "", change.path), name): changed_node(change, container)
         for container in plan.containers()
         for change in container.changes
@@ -318,10 +318,10 @@ MAX_BYTES = 256 * 2**20
 """Approximate size of the values that a run of one model returns: all of them are in memory at once."""
 
 MAX_FAILURES = 20
-"""Number of failed runs after which a search ends: each loads a model."""
+"""Number of failed runs after which a search ends, because each run loads a model."""
 
 MAX_EXECUTIONS = 1000
-"""Number of executions of a body to compare."""
+"""Maximum number of executions of a body to compare."""
 
 
 def locate(
@@ -333,9 +333,9 @@ def locate(
 ) -> DifferenceLocation | None:
     """Return the first node, in topological order, with a value that differs between two models.
 
-    Only nodes that the different outputs depend on, and values that have a name in both models, are
-    compared. Values of subgraphs and functions are compared in the execution that first differs. If the node
-    only enlarges a difference within the tolerance, it is the node that introduces that difference.
+    Only nodes that the different outputs depend on, and values whose name is in both models, are compared.
+    Values of subgraphs and functions are compared in the first execution that differs. If the node only
+    enlarges a difference within the tolerance, return the node that introduces this difference instead.
     """
     original, converted = models
     pair = GraphPair(original.main_graph(), converted.main_graph(), (feeds, feeds), "graph", progress)
@@ -381,7 +381,7 @@ def _first_difference(
                     return DifferentNode(pair, graph.producers[name], value, tuple(smaller))
                 smaller += [value] if value and value.absolute else []
                 byte_count += getattr(one, "nbytes", 0)
-        except CannotRun:  # some types cannot be returned, so find the value, and skip it
+        except CannotRun:  # some types cannot be returned: halve the list to find the value, and skip it
             failures += 1
             done += len(listed) == 1
             size = max(1, len(listed) // 2)
@@ -392,7 +392,7 @@ def _first_difference(
 
 
 def _search_body(found: DifferentNode, tolerance: float | None) -> DifferentNode | None:
-    """Search the bodies that a different node executes in both models, in the first different execution."""
+    """Search the bodies of a node that differs in both models, in the first execution that differs."""
     pair, name = found.pair, found.value.name
     positions = found.position, pair.converted.producers[name]
     one, other = (

@@ -33,12 +33,12 @@ class ReferenceRaises(Exception):
 
 
 def evaluator(model: ModelProto, registry: Registry) -> ReferenceEvaluator:
-    """Return an evaluator of a model that supports the operators with references; it changes the model."""
+    """Return an onnx.reference evaluator that also runs operators with references; modifies the model."""
     fields = {"op_schema": None, "registry": registry}
 
     class Evaluator(ReferenceEvaluator):  # type: ignore[misc]  # mypy does not read the types of onnx
         def _load_impl(self, node: NodeProto, input_types: TypeProto | None = None) -> object:
-            # other versions of an operator with a reference have onnx's own implementation
+            # onnx implements the versions of an operator that have no reference
             opset = self.opsets_.get(node.domain, 0)
             domain = canonical_domain(node.domain)
             operator = registry.known_at(node.op_type, opset, domain)
@@ -53,7 +53,7 @@ def evaluator(model: ModelProto, registry: Registry) -> ReferenceEvaluator:
 
 
 def _add_default_attributes(model: ModelProto) -> None:
-    """Add the defaults of a function's attributes to its calls, because evaluators ignore them."""
+    """Add the defaults of a function's attributes to its calls, because onnx.reference ignores them."""
     defaults = {function_id(function): function.attribute_proto for function in model.functions}
     for part in executed_graphs(model):
         for node in part.container.node:
@@ -94,7 +94,7 @@ class _ReferenceOperator(OpRun):  # type: ignore[misc]  # onnx has no types
 
 
 def _plain(value: object) -> object:
-    """Return numpy scalars as Python numbers, which do not change the type of the arrays they scale."""
+    """Convert numpy scalars to Python numbers, which do not change the type of an array in arithmetic."""
     if isinstance(value, list):
         return [_plain(each) for each in value]
     return value.item() if isinstance(value, np.generic) else value
@@ -142,7 +142,7 @@ def _problem(version: OperatorVersion, position: int, result: object, inputs: Se
 def _expected_types(
     version: OperatorVersion, parameter: Parameter, inputs: Sequence[object]
 ) -> tuple[str, ...]:
-    """Return the types that an output may have for the types of some inputs."""
+    """Return the types that an output may have, given the inputs of the node."""
     for position, value in enumerate(inputs):
         formal = version.inputs[min(position, len(version.inputs) - 1)]
         if formal.type == parameter.type and formal.homogeneous and isinstance(value, np.ndarray):

@@ -1,7 +1,7 @@
 """Detection of operators that onnx.reference does not evaluate, or evaluates as a different version.
 
-For many operators it implements only the newest version, and evaluates older nodes as that version, even if
-the meaning has changed.
+onnx.reference implements only the newest version of many operators, and evaluates nodes of older versions as
+the newest version, even if its results differ.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _VERSION_SUFFIX = re.compile(r"_(\d+)$")
 
 
 def unsupported_operators(model: ModelProto, registry: Registry) -> Iterator[str]:
-    """Yield a reason for each operator that is evaluated as a newer version with a different meaning.
+    """Yield a reason for each operator that onnx.reference lacks, or evaluates with other results.
 
     Operators of private domains, and versions that the installed onnx lacks, need a Python reference.
     """
@@ -72,7 +72,8 @@ def _changed_meanings(operator: OperatorVersion, implemented: int, registry: Reg
     for version in history.versions:
         is_between = operator.since_version < version.since_version <= implemented
         if is_between and version.step is not None and not _is_equivalent(version.step.up):
-            yield f"it evaluates {operator.id} as version {version.since_version}, which means something else"
+            newer = f"version {version.since_version}, which computes different results"
+            yield f"it evaluates {operator.id} as {newer}"
 
 
 def _is_equivalent(up: StepAction | None) -> bool:
@@ -83,7 +84,7 @@ def _is_equivalent(up: StepAction | None) -> bool:
 
 
 def _implemented_version(operator: OperatorVersion, opset: int) -> int:
-    """Return the version that the implementation evaluates."""
+    """Return the version of an operator that onnx.reference evaluates at an opset."""
     newest = _newest_version(operator)
     if operator.domain != DEFAULT_DOMAIN:
         return newest
@@ -92,7 +93,7 @@ def _implemented_version(operator: OperatorVersion, opset: int) -> int:
 
     try:
         name = load_op("", operator.name, opset, evaluator_cls=ReferenceEvaluator).__name__
-    except Exception:  # missing, or dependent on the node: loading the model fails if it is missing
+    except Exception:  # no implementation (then loading the model fails), or it depends on the node
         return operator.since_version
     if name == "<lambda>":  # evaluates the function body of this version
         return operator.since_version
@@ -101,7 +102,7 @@ def _implemented_version(operator: OperatorVersion, opset: int) -> int:
 
 
 def _newest_version(operator: OperatorVersion) -> int:
-    """Return the newest version in the installed onnx, which cannot implement later ones; 0 without any."""
+    """Return the newest version that the installed onnx defines, and so may implement; 0 if there is none."""
     from onnx.defs import SchemaError, get_schema
 
     try:

@@ -55,7 +55,7 @@ def reference(op_type: str, *versions: int, domain: str) -> Callable[[AnyReferen
 def load_references(source: Path | str) -> None:
     """Import a module with references, such as `acme.references`, or run Python files.
 
-    A file that defines `reference` and `OPERATOR`, such as `"com.acme.Blend:1"`, registers the function for
+    A file with a function `reference` and `OPERATOR = "com.acme.Blend:1"` registers the function for
     this operator version. `opshift proposal accept` writes such files.
 
     Raises:
@@ -81,14 +81,14 @@ def load_references(source: Path | str) -> None:
 
 
 def _python_files(path: Path) -> list[Path]:
-    """Return a file, or the files of a folder; none for the name of a module."""
+    """Return the file at a path, or the Python files of a folder; no files for the name of a module."""
     if path.is_dir():
         return sorted(path.glob("[!_]*.py"))
     return [path] if path.suffix == ".py" or path.is_file() else []
 
 
 OPERATOR_NAME = "OPERATOR"
-"""Name in a file with one reference that has the operator version which `reference` computes."""
+"""Variable in the file of a reference: the operator version that its function `reference` computes."""
 
 
 def _register_function_of(module: str) -> None:

@@ -41,7 +41,7 @@ class ElementCompared:
 
     Attributes:
         sample: the number of the sample, from 0.
-        position: its place in the value, such as `[0, 2]`; empty for a scalar.
+        position: index of the element in the value, such as `[0, 2]`; empty for a scalar.
         original, converted: the numbers, truth values or strings; complex numbers are strings.
         difference: the absolute difference.
         allowed: the limit of the difference for this element.
@@ -65,13 +65,13 @@ class OutputCompared:
         count: the number of compared elements.
         finite: the number of elements that are neither infinite nor NaN in the original.
         absolute: the largest difference; infinite if one of two elements is not finite.
-        relative: the largest difference divided by the original element. Elements so small that the absolute
-            limit is the larger one count only if they are beyond the tolerance.
+        relative: the largest ratio of the difference to the original element. Elements for which the absolute
+            limit exceeds the relative limit count only if they are beyond the tolerance.
         tolerance: the limits of the difference.
         differing: the number of elements beyond the tolerance.
         reason: the first or largest difference in words; empty if all elements are within the tolerance.
-        worst: the element with the largest difference, one beyond the tolerance if there is any; `None` if
-            all elements are equal, or if types, shapes or structures differ.
+        worst: the element with the largest difference, among those beyond the tolerance if any are; `None`
+            if all elements are equal, or if types, shapes or structures differ.
     """
 
     name: str
@@ -102,8 +102,8 @@ class Verification:
         seed: seed of the generated inputs.
         inputs, outputs: inputs and outputs of the models; outputs are empty if the converted model does not
             run.
-        nonfinite: the number of input sets with infinities and NaN. Only elements on which onnxruntime and
-            onnx.reference agree are compared for them. If they differ, the outputs are about them.
+        nonfinite: the number of input sets with infinities and NaN. For these sets, only elements on which
+            onnxruntime and onnx.reference agree are compared. If they differ, `outputs` is about these sets.
     """
 
     runtimes: tuple[str, str]
@@ -130,13 +130,13 @@ class DifferenceLocation:
 
     Attributes:
         place: label of the node, with its graph or function.
-        operator: its operator version, such as `ai.onnx.Clip:6`.
-        becomes: operator versions of the nodes that replace it; empty if the conversion does not change it.
-        steps: descriptions of the conversion steps that replace it, a sentence each.
-        value: comparison of the first of its outputs that differs, for one sample. If `exceeded_at` is set,
-            the difference for equal inputs.
+        operator: operator version of the node, such as `ai.onnx.Clip:6`.
+        becomes: operator versions of the nodes that replace the node; empty if the node is unchanged.
+        steps: descriptions of the conversion steps that replace the node, a sentence each.
+        value: comparison of the first output of the node that differs, for one sample. If `exceeded_at` is
+            set, the node gets equal inputs in both models.
         enclosing: labels of the calls and of the nodes with subgraphs that execute the node, outermost first.
-        exceeded_at: label of the first node with a difference beyond the tolerance, if it is a later one.
+        exceeded_at: label of the first node with a difference beyond the tolerance, if that is a later node.
     """
 
     place: str
@@ -152,7 +152,7 @@ class DifferenceLocation:
 
 
 class VerificationFailed(OpshiftError):
-    """The converted model has other outputs, or does not run where the original runs.
+    """The outputs of the converted model differ, or it does not run on inputs on which the original runs.
 
     Attributes:
         verification: the result of the comparison.

@@ -30,7 +30,7 @@ MAX_MESSAGE_LENGTH = 300
 
 
 class CannotRun(Exception):
-    """A runtime rejects a model or its inputs, or does not support the model, which may still be valid."""
+    """A runtime rejects a model or its inputs; if `unsupported` is set, the model may still be valid."""
 
     def __init__(self, reason: str, *, unsupported: bool = False) -> None:
         self.reason = reason
@@ -48,7 +48,7 @@ class RuntimeModel(NamedTuple):
 
 @dataclass(frozen=True)
 class Runner:
-    """Model in a runtime; `name` includes the version of the runtime."""
+    """Model loaded into a runtime; `name` is the name of the runtime with its version."""
 
     name: str
     outputs_for: Callable[[Feeds], Iterable[object]]
@@ -62,7 +62,7 @@ class Runner:
                 return list(self.outputs_for(feeds))
         except (CannotRun, ExtensionFailed):
             raise
-        except Exception as error:  # runtimes raise any exception
+        except Exception as error:  # runtimes may raise any exception
             raise CannotRun(f"{self.name}: {_shorten(error)}") from error
 
 
@@ -98,10 +98,10 @@ class RuntimePair(NamedTuple):
 def runtime_pairs(
     original: RuntimeModel, converted: RuntimeModel, runtime: Runtime, registry: Registry, reasons: list[str]
 ) -> Iterator[RuntimePair]:
-    """Yield pairs of runtimes that can load both models, in the order of preference.
+    """Yield pairs of runners, one for each model, in the order of preference.
 
-    If a runtime rejects the converted model as invalid, but not the original, the pair is included and fails
-    when it runs. Reasons why runtimes cannot load a model are appended to `reasons`.
+    If a runtime rejects only the converted model, as invalid, the model gets a runner that raises CannotRun.
+    Reasons why runtimes cannot load a model are appended to `reasons`.
     """
     originals: list[Runner] = []
     conversions: list[Runner] = []
@@ -179,7 +179,7 @@ def open_reference(source: RuntimeModel, registry: Registry) -> Runner:
         if source.folder is not None:
             load_external_data_for_model(model, str(source.folder))
         session = evaluator(model, registry)
-    except Exception as error:  # implementations of operators raise any exception
+    except Exception as error:  # implementations of operators may raise any exception
         raise CannotRun(f"{name}: {_shorten(error)}", unsupported=True) from error
     return Runner(name, lambda feeds: session.run(None, dict(feeds)))
 
@@ -215,7 +215,7 @@ def _require_supported(model: ModelProto, version: str, registry: Registry) -> N
 
 
 def _require_numpy_types(model: ModelProto) -> None:
-    """Raise CannotRun for types that onnxruntime's Python interface does not support: types numpy lacks."""
+    """Raise CannotRun for inputs and outputs of types that numpy lacks: onnxruntime cannot pass them."""
     for value in (*model.graph.input, *model.graph.output):
         kind = element_type_of(value.type)
         if kind in ML_DTYPES_TYPES:

@@ -1,6 +1,6 @@
 """Verification of a converted model against its original.
 
-Casts give the converted model the types of inputs and outputs of the original.
+If the conversion changed input or output types, casts restore the types of the original.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ FLOATS, INTEGERS = re.compile("double|b?float.*"), re.compile(r"u?int\d+")
 
 
 def with_types_of(original: ModelProto, converted: ModelProto) -> tuple[ModelProto, frozenset[str]]:
-    """Return a model with the types of another one, and the types that it had instead.
+    """Return the converted model with the input and output types of the original, and the types that differ.
 
-    It is a copy with casts if tensors among its inputs or outputs have other element types, else the model.
+    The model is a copy with casts if element types of inputs or outputs differ, else `converted` itself.
     """
     inputs = _differences(original.graph.input, converted.graph.input)
     outputs = _differences(original.graph.output, converted.graph.output)
@@ -77,7 +77,7 @@ def _differences(
 
 
 def _is_change(old: str, new: str) -> bool:
-    """Return whether both types are floating-point types, or both integers: other changes are differences."""
+    """Return whether both types are floats, or both integers; other changes count as differences."""
     return any(all(kind.fullmatch(each) for each in (old, new)) for kind in (FLOATS, INTEGERS))
 
 
@@ -110,19 +110,19 @@ def verify(
         original: a ModelProto of opshift or `onnx`, serialized bytes, or a path. External data files are
             found relative to the path.
         converted: a model in one of the same forms. Without a path, its external data files are expected in
-            `folder`, or in that of the original.
-        inputs: arrays by input name, or the path of an .npz file with them. Instead of an array, a `Path` of
-            an .npy, .npz or .pb file (TensorProto). Other values are generated for the types and shapes that
-            the original declares; inputs with a default keep it.
+            `folder`, or in the folder of the original.
+        inputs: arrays by input name, or the path of an .npz file with them. An array may also be given as a
+            `Path` of an .npy, .npz or .pb file (TensorProto). Missing values are generated for the types and
+            shapes that the original declares; inputs with a default keep it.
         runtime: `onnxruntime`, `reference` (onnx.reference), or `auto`: for each model, the first of these
             that supports it.
         samples: the number of input sets to generate.
         seed: seed of the generated inputs.
         tolerance: relative and absolute tolerance, instead of the defaults, for double, float, float16,
-            bfloat16 and complex types; that of the least precise type if the types differ. Elements of all
-            other types have to be equal. NaN equals NaN.
+            bfloat16 and complex types. If input or output types of the models differ, the default is the
+            tolerance of the least precise one. Elements of other types have to be equal. NaN equals NaN.
         registry: the operator definitions, if not the project's own.
-        custom_ops: libraries of custom operators for onnxruntime, which are executed. In onnx.reference, the
+        custom_ops: libraries of custom operators for onnxruntime; their code runs. In onnx.reference, the
             functions that `opshift.reference` registers compute operators of private domains.
         progress: updated after each run of a model, for a display in another thread.
         folder: the folder of the external data files of a converted model without a path.
@@ -135,7 +135,7 @@ def verify(
         CannotVerify: the original generates random numbers or does not run, or a runtime is not installed.
         UsageError: the provided inputs or the other arguments are invalid.
         ExtensionFailed: a registered reference returns an invalid result.
-        InvalidModel: one of them is not a model.
+        InvalidModel: `original` or `converted` is not a model.
     """
     if runtime not in get_args(Runtime):
         remedy = f"choose one of {', '.join(get_args(Runtime))}"
@@ -169,7 +169,7 @@ def verify(
     verification, feeds = execute(request, registry)
     if verification.equal:
         return verification
-    # few verifications fail
+    # imported here, because few verifications fail
     from opshift.analysis.verification.executable_graph import ModelRuntime
     from opshift.analysis.verification.locate import locate
 
@@ -210,7 +210,7 @@ def _libraries(paths: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:
 RANDOM_OPERATORS = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
-"""Operators that generate random numbers; even a seed determines them for one runtime only."""
+"""Operators that generate random numbers: even with a seed, they differ between runtimes."""
 
 
 def require_deterministic(model: ModelProto) -> None:

@@ -31,7 +31,7 @@ PYODIDE_SHA512: Final = (
 )
 
 FOLDER: Final = "converter"
-"""Folder of the files below that of the site."""
+"""Folder of the files in the site."""
 
 STATIC: Final = Path(__file__).parent / "static"
 
@@ -39,18 +39,18 @@ PLAIN: Final = ("pyodide.mjs", "pyodide.asm.mjs", "python_stdlib.zip")
 """Files of Pyodide that are copied; `COMPRESSED` is compressed, because not every host compresses it."""
 
 LOCK: Final = "pyodide-lock.json"
-"""Versions of Pyodide, and of packages that this site does not have."""
+"""Lock file of Pyodide. The list of packages in it is emptied: the site has none of these packages."""
 
 COMPRESSED: Final = "pyodide.asm.wasm"
 
 IMPORTED: Final = ("google.protobuf", "markdown_it", "mdurl")
-"""Packages that each start needs. They are written in Python, or have a copy that is."""
+"""Packages that every start imports. They are pure Python, or have a pure Python implementation."""
 
 ON_DEMAND: Final = ("networkx",)
 """Packages that few models need."""
 
 DISTRIBUTIONS: Final = ("protobuf", "markdown-it-py", "mdurl", "networkx")
-"""Distributions with these packages."""
+"""Distributions of the packages in `IMPORTED` and `ON_DEMAND`."""
 
 UNUSED: Final = (
     "batch/",
@@ -66,11 +66,11 @@ UNUSED: Final = (
 """Parts of opshift that the page does not import."""
 
 PATTERNS: Final = "opshift/converter/recognition/compiled.json"
-"""File that only recognition reads."""
+"""Compiled patterns, which only conversions with `recognize` read."""
 
 
 def converter_files(version: str) -> dict[str, bytes]:
-    """Return the content of the files by path, with a version of opshift.
+    """Return the content of the files by path; `version` is that of opshift, for the software bill.
 
     Raises:
         UsageError: Pyodide cannot be downloaded.
@@ -148,7 +148,7 @@ def _opshift() -> Mapping[str, bytes]:
         path: content for path, content in _files_below(root) if path in needed or not path.startswith(UNUSED)
     }
     with tempfile.TemporaryDirectory() as folder:
-        if not (root / "registry" / "compiled.json").exists():  # a checkout
+        if not (root / "registry" / "compiled.json").exists():  # a checkout has no compiled files
             command = [sys.executable, "-m", "opshift.converter.compile_files", folder]
             subprocess.run(command, check=True)
         compiled = dict(_files_below(Path(folder)))
@@ -157,7 +157,7 @@ def _opshift() -> Mapping[str, bytes]:
 
 
 def _runtimes() -> Mapping[str, bytes]:
-    """Return the data about runtimes, which only one command reads."""
+    """Return the data about runtimes, which only the commands `runs` and `fit` load."""
     files = {f"opshift/opsets/runtimes/{path}": content for path, content in _files_below(RUNTIMES)}
     return files | {"opshift/registry/runtimes/compiled.json": compiled_runtimes().encode()}
 
@@ -181,7 +181,7 @@ def _files_below(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _archive(files: Mapping[str, bytes]) -> bytes:
-    """Return one compressed file with all files, as `static/converter.js` reads it."""
+    """Pack files into one compressed file, in the format that `static/converter.js` reads."""
     index = json.dumps([(path, len(content)) for path, content in files.items()]).encode()
     return _compress(b"".join([len(index).to_bytes(4, "little"), index, *files.values()]))
 

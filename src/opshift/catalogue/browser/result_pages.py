@@ -1,6 +1,6 @@
-"""Pages of results that the shell prints as tables, and advice on refusals.
+"""Pages of results that the command line prints as tables, and advice on refusals.
 
-Advice is remedies as controls of the page, and conversions that succeed instead.
+The advice names controls of the page in place of options, and offers other conversions that may succeed.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ REMEDIES: Final = (
     (r",? ?(?:or )?try (?:<code>)?--infer-shapes(?:</code>)?(?: \(infer_shapes=True\))?", ""),
     (r"--shape ('[^']*'|&quot;.*?&quot;|[^\s<,;]+)(?: \(shapes=[^)]*\))?", rf"declare \1 under {OPTIONS}"),
 )
-"""Options of the command line in the HTML of a report, and the words for those of the page."""
+"""Patterns of command-line options in the HTML of a report, and the text that replaces them on the page."""
 
 CAUSE: Final = re.compile(r"<h3>(.*?)</h3>\n(.*?)(?=<h[23]|\Z)", re.DOTALL)
 
@@ -220,7 +220,7 @@ class Offer(TypedDict, total=False):
 
 
 def with_controls(html: str) -> str:
-    """Return the HTML of a report whose remedies name controls; all causes but the first are folded."""
+    """Replace command-line options in the HTML of a report by controls; fold all causes but the first."""
     for pattern, words in REMEDIES:
         html = re.sub(pattern, words, html)
     html = CAUSE.sub(r"<details><summary>\1</summary>\n\2</details>\n", html)
@@ -237,8 +237,8 @@ def offers(
 
     Args:
         refusals: refusals of a conversion.
-        source: opset of ai.onnx before it.
-        allowed: deviations that it allowed.
+        source: opset of ai.onnx that the model imports.
+        allowed: deviations that the conversion allowed.
         refused_at: returns the refusals at another opset of ai.onnx.
     """
     found = refusals

@@ -43,7 +43,7 @@ from opshift.registry.runtimes.files import RUNTIMES, get_runtime, runtime_files
 from opshift.stores.source_file import Source, open_source
 
 OWN_SETTINGS: Final = ("nodes", "runtime")
-"""Settings of the page that conversions do not have."""
+"""Settings of the page that are not options of a conversion."""
 
 ALL_RUNTIMES: Final = "all"
 """Setting `runtime` for all releases of all runtimes."""
@@ -83,7 +83,7 @@ def run(command: str, paths: Sequence[str], settings: str) -> Answer:
 
 
 def _lacks_patterns() -> bool:
-    """Return whether the package has compiled definitions, but no patterns of recognition yet."""
+    """Return whether the page has loaded compiled definitions, but not yet the patterns of recognition."""
     from opshift.converter.recognition.load import PATTERNS
 
     return DEFINITIONS.is_packaged and not PATTERNS.is_packaged
@@ -187,7 +187,7 @@ def plan(path: str, settings: Mapping[str, object]) -> Answer:
 
 
 def _with_offers(answer: Answer, report: Report, model: ModelProto, settings: Mapping[str, object]) -> Answer:
-    """Return an answer with conversions that succeed, if this one is refused."""
+    """Add other conversions that may succeed to an answer if its conversion is refused."""
 
     def refused_at(opset: int) -> Sequence[Refusal]:
         return plan_with(model, _options({**settings, "target": [str(opset)]})).refusals
@@ -221,14 +221,14 @@ def check(path: str, _: Mapping[str, object]) -> Answer:
     try:
         with open_without_weights(path) as model:
             findings = findings_of(model)
-    except InvalidModel:  # which is a finding, too
+    except InvalidModel:  # `check` reports an unreadable file as a finding
         findings = findings_of(path)
     data = {"input": path, "findings": [each.as_dict() for each in findings]}
     return _answer(result_pages.findings_page(path, findings), data)
 
 
 def runs(path: str, settings: Mapping[str, object]) -> Answer:
-    """List the runtimes that run a model, and the reasons of the rest; by default, the newest releases."""
+    """List whether each runtime runs a model, and the reasons; by default, check the newest releases."""
     if not RUNTIMES.exists():
         return {"missing": "runtimes"}
     newest = {name.rpartition("-")[0]: name for name in runtime_files()}  # the newest release is the last

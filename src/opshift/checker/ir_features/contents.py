@@ -1,4 +1,4 @@
-"""Uses of IR features, and the parts of a model that IR versions changed, collected in one pass."""
+"""Collect the parts of a model that can use features of some IR versions, in one pass."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -22,7 +22,7 @@ from opshift.registry.registry import Registry
 from opshift.registry.steps import Allow
 
 MESSAGE_TYPES = frozenset({0, *(kind.number for kind in ATTRIBUTE_TYPES.values() if not kind.is_plain)})
-"""Numbers of attribute types with messages; 0 is an undeclared type, which IR version 1 allows."""
+"""Numbers of attribute types with messages, such as TENSOR; 0: undeclared, which IR version 1 allows."""
 
 BASE_TYPES = frozenset(range(1, 16))
 """Numbers of the element types that every IR version has."""
@@ -45,7 +45,7 @@ class Located(NamedTuple, Generic[MessageT]):
 
     Attributes:
         node: the node itself, or the node of an attribute; `None` for the default of a function attribute.
-        role: the noun for the message in its place, unless it is a node.
+        role: the noun for the message in `place`, such as `initializer`; empty for a node.
     """
 
     path: str
@@ -55,7 +55,7 @@ class Located(NamedTuple, Generic[MessageT]):
 
     @property
     def place(self) -> str:
-        """The place in messages."""
+        """The place of the message, for findings and refusals."""
         owner, node = self.path, self.node
         if node is not None:
             owner = node_place(owner, node)
@@ -70,11 +70,11 @@ class Call(NamedTuple):
 
 
 TensorOwner = Located[AttributeProto] | Located[TensorProto]
-"""Attribute or initializer that holds a tensor; the values of a sparse initializer have its name."""
+"""Attribute or initializer that holds a tensor; for a sparse initializer, its named tensor `values`."""
 
 
 class Contents:
-    """Parts of a model that IR versions after `oldest`, up to `newest`, added.
+    """Parts of a model that can use additions of the IR versions after `oldest`, up to `newest`.
 
     The ModelProto of an older `onnx` package lacks the fields of newer IR versions.
 
@@ -101,8 +101,8 @@ class Contents:
     ) -> None:
         """Collect the parts.
 
-        `operators` has domain and op_type of every node, if known; nodes are skipped if no operator of these
-        can hold anything to collect.
+        `operators` has domain and op_type of every node, if known; if nodes of these operators cannot be
+        calls, nor have attributes to collect, the nodes are skipped.
         """
         self.model, self.registry, self.targets = model, registry, targets
         self.oldest, self.newest = oldest, newest
@@ -130,7 +130,7 @@ class Contents:
             self._function(f"function {function_label(function)}", function)
 
     def _are_irrelevant(self, operators: Collection[tuple[str, str]]) -> bool:
-        """Return whether no node of these operators can hold anything to collect."""
+        """Return whether nodes of these operators cannot be calls, nor have attributes to collect."""
         if self._functions:
             return False
         names = (
@@ -165,7 +165,7 @@ class Contents:
         )
 
     def leave_out(self, names: Collection[str]) -> None:
-        """Remove initializers of the main graph, and the types that the graph declares for them."""
+        """Remove initializers of the main graph, and their `value_info`, from the collected parts."""
         if names:
             graph, role = self.model.graph, "initializer"
             self.tensors = [
@@ -179,7 +179,7 @@ class Contents:
             ]
 
     def nodes_with(self, field: str) -> Iterator[Located[NodeProto]]:
-        """Yield the nodes with content in a field that the message classes of an older `onnx` lack."""
+        """Yield the nodes in which a field is set; message classes of an older `onnx` may lack the field."""
         for path, nodes in self.node_lists:
             for node in nodes:
                 if getattr(node, field, None):
@@ -277,11 +277,11 @@ def since(feature: str) -> int:
 
 
 class Use(NamedTuple):
-    """One use of a feature of `ir_versions.yaml` or an element type, with the remedy of the obstacle.
+    """Use of a feature of `ir_versions.yaml` or an element type; `remedy` is advice about the obstacle.
 
     Attributes:
-        obstacle: the reason why it cannot be rewritten for an older IR version; empty if it can.
-        allowance: the value of `allow` with which it is dropped.
+        obstacle: why the use cannot be rewritten for an older IR version; empty if it can be.
+        allowance: the value of `allow` with which the converter drops the feature.
     """
 
     feature: str

@@ -1,4 +1,4 @@
-"""Features that IR versions added: the functions that find their uses."""
+"""Functions that find the uses of features that IR versions added."""
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +25,7 @@ from opshift.model.tensors import count_elements, read_tensor, sparse_positions
 from opshift.registry.ir_versions import ir_versions
 
 MAX_DENSE_BYTES = 64 * 2**20
-"""Maximum size of a dense tensor that replaces a sparse one, because a few values can have a huge shape."""
+"""Maximum size of a dense replacement: a sparse tensor with few values can have a huge shape."""
 
 SPARSE_REMEDY = "replace it by a dense tensor"
 
@@ -62,7 +62,7 @@ def find_sparse_initializers(contents: Contents) -> Iterator[Use]:
 
 
 def find_sparse_attributes(contents: Contents) -> Iterator[Use]:
-    """Yield the attributes with sparse tensors; only that of Constant has a dense equivalent."""
+    """Yield the attributes with sparse tensors; only `sparse_value` of Constant has a dense equivalent."""
     for held in contents.attributes:
         for sparse in sparse_tensors_in(held.proto):
             is_constant = held.node is not None and held.proto.name == "sparse_value"
@@ -192,7 +192,7 @@ DescribedMessage = GraphProto | FunctionProto | NodeProto | ValueInfoProto | Ten
 
 def described_messages(contents: Contents) -> Iterator[tuple[str, DescribedMessage]]:
     """Yield the place of each message with metadata in the model, and the message."""
-    # Message classes of an older `onnx` have no such field.
+    # Message classes of an older `onnx` have no `metadata_props`.
     if not hasattr(contents.model.graph, "metadata_props"):
         return
     nodes = ((path, node) for path, nodes in contents.node_lists for node in nodes)
@@ -269,4 +269,4 @@ def find_uses(contents: Contents) -> Iterator[Use]:
 
 
 _VERSIONS = {find: frozenset(map(since, features)) for find, features in FINDERS.items()}
-"""IR versions that added the features of each function."""
+"""IR versions that added the features that each function finds."""

@@ -1,1 +1,1 @@
-"""Rules of the checker, one module for each subject."""
+"""Rules of the checker; each module has the rules for a subject, such as attributes."""

@@ -1,4 +1,4 @@
-"""Rules for attributes: each has one value of the declared type that the operator's definition allows."""
+"""Rules for attributes: their names, types, fields and references, and the values that operators allow."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -180,7 +180,7 @@ def _declared(attribute: CheckedAttribute) -> Declared | None:
 
 
 def _disallowed_values(attribute: CheckedAttribute) -> Iterator[tuple[Scalar, str]]:
-    """Yield each value that the operator does not allow, and a description of the allowed ones."""
+    """Yield each value that the operator does not allow, and a description of the allowed values."""
     declared, proto = _declared(attribute), attribute.proto
     if declared is None or proto.type != ATTRIBUTE_TYPES[declared.type].number or proto.ref_attr_name:
         return

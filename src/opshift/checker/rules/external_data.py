@@ -133,6 +133,6 @@ def _required_bytes(external: ExternalTensor) -> int | None:
 
 
 def _file(external: ExternalTensor) -> Path | None:
-    """Return the path of the data file; `None` if the folder is unknown or the path leaves it."""
+    """Return the path of the data file; `None` if folder or location is missing, or the path leaves it."""
     folder, file_name = external.model.folder, external.data.location
     return None if folder is None or not file_name or any(path(external)) else folder / file_name

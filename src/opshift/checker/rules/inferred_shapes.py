@@ -18,12 +18,12 @@ REMEDY = "correct the declared shape, or remove it"
 
 
 class VariableUse(NamedTuple):
-    """Dimension that is declared as a variable, and is inferred to have a different size.
+    """Dimension that is declared as a variable, with its size by inference or in an initializer.
 
     Attributes:
         place: the dimension, for messages.
         variable: the name of the variable.
-        declared, found: the declared and the inferred size; they may be symbols.
+        declared, found: the symbol of the variable, and the size, which may be another symbol.
     """
 
     place: str
@@ -41,7 +41,7 @@ def input_shapes(shaped: ShapedNode) -> Problems:
     try:
         yield from _cached_problems(shaped, "shape.inputs", requirement)
     except InvalidFlag:
-        return  # the rule for flags reports it
+        return  # node.attribute-flag reports it
 
 
 @rule("node.requires", ERROR, SIGNATURE, "correct the attribute, or the shape or value of the input")
@@ -53,7 +53,7 @@ def requirements(shaped: ShapedNode) -> Problems:
 
 
 def _cached_problems(shaped: ShapedNode, name: str, find: Requirement) -> Problems:
-    """Return the problems of a node unless a node with its shapes and attributes has none."""
+    """Return the problems of a node; skip the search if a node with equal shapes and attributes has none."""
     key, passed = (name, shaped.shape_key), shaped.node.container.model.passed_keys
     if key in passed:
         return []
@@ -124,9 +124,9 @@ def _initializer_uses(container: CheckedGraph | CheckedFunction) -> Iterator[Var
 
 
 def _is_input_variable(variable: str, container: CheckedContainer) -> bool:
-    """Whether an input of an enclosing main or training graph has a dimension variable.
+    """Return whether an input of the main graph or a training graph has a dimension variable.
 
-    Inputs of subgraphs have sizes of values that nodes pass.
+    Inputs of subgraphs do not count: their sizes come from the values that nodes pass.
     """
     return any(
         variable in each.input_variables

@@ -113,7 +113,7 @@ def input_count(node: CheckedCall) -> Problems:
 def output_count(node: CheckedCall) -> Problems:
     """A node must have a number of outputs that its operator defines."""
     yield from _wrong_count(node, "output", len(node.outputs))
-    # A range of counts cannot express that it has either one output or, in training, all of them.
+    # A range of counts cannot express 1 output, or all outputs in training, and no number between.
     if node.operator is not None and node.operator.name == "BatchNormalization":
         maximum = node.operator.max_output
         if 1 < len(node.outputs) < maximum:

@@ -1,4 +1,4 @@
-"""Rules for sparse tensors: one dimension of values, and an index for each of them."""
+"""Rules for sparse tensors: the values have one dimension, and each value has an index."""
 
 from itertools import pairwise
 

@@ -20,16 +20,16 @@ SOURCE = "the definitions of If, Loop, Scan and SequenceMap"
 
 
 CONDITION = 1
-"""Position of the condition of a Loop, in its inputs and in those of its body."""
+"""Position of the condition in the inputs of a Loop and in the inputs of its body."""
 
 
 class SubgraphCall(NamedTuple):
     """Correspondence between the signatures of a node and its subgraph.
 
     Attributes:
-        skipped_inputs: leading node inputs that the subgraph does not receive; `None` if it receives none.
-        extra_inputs: subgraph inputs that precede the values of node inputs.
-        extra_outputs: leading subgraph outputs that are not outputs of the node.
+        skipped_inputs: number of first node inputs that the subgraph does not get; `None` if it gets none.
+        extra_inputs: number of subgraph inputs before those for node inputs: iteration and condition.
+        extra_outputs: number of first subgraph outputs that are not node outputs.
         is_exact: whether the subgraph may not have further outputs.
         is_elementwise: whether the subgraph processes elements of the node's sequences.
     """
@@ -50,7 +50,7 @@ SUBGRAPH_CALLS = {
 }
 
 BATCHED_SCAN = SubgraphCall(skipped_inputs=1, is_exact=False)
-"""Scan-8; its first input holds the lengths of the sequences."""
+"""Entry for Scan-8, whose first input has the lengths of the sequences."""
 
 
 @rule("body.inputs", ERROR, SOURCE, "declare the inputs that the operator passes to the graph")
@@ -133,7 +133,7 @@ def _differ(size: int | None, other: int | None) -> bool:
 
 
 def _bodies(typed: TypedNode) -> Iterator[tuple[str, SubgraphCall, GraphProto]]:
-    """Yield the name, entry and graph of each attribute, except those that process sequence elements."""
+    """Yield the name, `SubgraphCall` and graph of each attribute with a graph, except for SequenceMap."""
     for attribute in typed.node.proto.attribute:
         body = _body(typed.operator, attribute)
         if body is not None and not body.is_elementwise:
@@ -141,7 +141,7 @@ def _bodies(typed: TypedNode) -> Iterator[tuple[str, SubgraphCall, GraphProto]]:
 
 
 def _body(operator: OperatorVersion | None, attribute: AttributeProto) -> SubgraphCall | None:
-    """Return the entry for the graph in an attribute; `None` if no rule applies to it."""
+    """Return the `SubgraphCall` of the graph in an attribute; `None` if no rule applies to the attribute."""
     if operator is None or operator.domain != DEFAULT_DOMAIN or not attribute.HasField("g"):
         return None
     is_batched = operator.name == "Scan" and operator.since_version == 8

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 MISSING_KERNEL = "runtime.missing"
-"""Rule of nodes that a runtime does not implement."""
+"""Rule about nodes that a runtime does not implement."""
 
 EXTERNAL_DATA = "external-data"
-"""Rule of weights in separate files that were not copied."""
+"""Rule about weights in separate files that were not copied."""
 
 Severity = Literal["error", "warning", "note"]
 
@@ -37,7 +37,7 @@ SEVERITIES: dict[Level, Severity] = {Level.ERROR: "error", Level.WARNING: "warni
 """Severity that code hosts show for a level."""
 
 INITIALIZER_INPUTS = "declared.initializer-inputs"
-"""Rules of `opshift doctor`."""
+"""Rule of `opshift doctor` about initializers that are graph inputs."""
 
 CI_PAGE = "docs/ci.md"
 
@@ -51,7 +51,7 @@ class Finding(FrozenRecord):
         message: the problem, in one sentence.
         file: the location of the file: a path or a URL.
         place: the graph and node in a model, or the operator of a definition.
-        help: how to solve it.
+        help: advice on how to solve the problem.
         line: the line in a text file, from 1; 0 without one.
     """
 
@@ -125,7 +125,7 @@ class FindingsWriter(ABC):
         self.add_findings(result.findings)
 
     def add_all(self, findings: Iterable[Finding]) -> None:
-        """Write findings about several files; those of one file follow each other."""
+        """Write findings about several files; the findings of one file must be consecutive."""
         for file, members in groupby(findings, key=lambda each: each.file):
             found = tuple(members)
             self.add(ModelResult(file, all(each.level != "error" for each in found), found, {}))

@@ -50,24 +50,24 @@ def absolute_path(file: str) -> Path:
 
 
 def relative_name(path: PurePath, root: PurePath) -> str | None:
-    """Return the path of a file below a folder with slashes, or `None` if it is elsewhere."""
+    """Return the path of a file below a folder with slashes, or `None` if it is outside of the folder."""
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else None
 
 
 def working_folder() -> str:
-    """Return the URI of the working folder with a slash at its end, as bases of relative URIs have."""
+    """Return the URI of the working folder with a slash at its end, as a base of relative URIs needs."""
     return (Path.cwd() / "-").as_uri().removesuffix("-")
 
 
 def artifact_location(file: str) -> dict[str, str]:
-    """Return the location of a file for SARIF: relative to the working folder if it is below it."""
+    """Return the location of a file for SARIF: relative to the working folder if the file is in it."""
     if is_url(file):
         return {"uri": quote(file, safe=URL_CHARACTERS)}
     return path_location(absolute_path(file), Path.cwd())
 
 
 def path_location(path: PurePath, root: PurePath) -> dict[str, str]:
-    """Return the location of an absolute path for SARIF."""
+    """Return the location of an absolute path for SARIF: relative to `root` if the path is below it."""
     name = relative_name(path, root)
     if name is None:
         return {"uri": path.as_uri()}
@@ -140,7 +140,7 @@ class GithubWriter(FindingsWriter):
                 file.write(self._summary(interrupted))
 
     def _sorted(self, severity: Severity) -> list[RuleFindings]:
-        """Return the causes of a severity, those of most findings first."""
+        """Return the causes of a severity, the most frequent first."""
         causes = (cause for (level, _), cause in self._causes.items() if level == severity)
         return sorted(causes, key=lambda each: -each.count)
 
@@ -180,7 +180,7 @@ def _cause_annotation(command: str, cause: RuleFindings) -> str:
 
 
 def _properties(finding: Finding, title: str) -> dict[str, str]:
-    """Return the properties of an annotation; GitHub has only files below the working folder."""
+    """Return the properties of an annotation: its title and, for a local file, the path and line."""
     title = displayable(title)
     if is_url(finding.file):
         return {"title": title}
@@ -280,11 +280,13 @@ def open_sarif(path: Path, command: str) -> Iterator[SarifWriter]:
     """Yield a writer to a file, which appears when it is complete, also after an error.
 
     Raises:
-        UsageError: its name is not that of a SARIF file.
+        UsageError: the name does not end in .sarif or .json.
         CannotWrite: the file cannot be created or written.
     """
     if path.suffix not in SUFFIXES:  # it may be a model, which would be replaced
-        raise UsageError("is not a .sarif file", place=f"--sarif {path}", remedy="name it findings.sarif")
+        raise UsageError(
+            "does not end in .sarif or .json", place=f"--sarif {path}", remedy="name it findings.sarif"
+        )
     interruption: BaseException | None = None
     with AtomicFiles() as files, ExitStack() as stack:
         with raising_cannot_write(path):  # errors in the block concern other files
@@ -304,7 +306,7 @@ def open_sarif(path: Path, command: str) -> Iterator[SarifWriter]:
 class SarifWriter(FindingsWriter):
     """Writer of SARIF. Findings of one rule about one place of a file become one result.
 
-    Hosts identify a result by its rule and line. A model has no lines, so that they would merge its results.
+    Code hosts identify a result by rule and line. A model has no lines, so they would merge its results.
     """
 
     def __init__(self, command: str, stream: TextIO | None = None, path: Path | None = None) -> None:
@@ -324,7 +326,7 @@ class SarifWriter(FindingsWriter):
             super().write(text)
 
     def begin(self) -> None:
-        """Write the part before the results, of which each is a line."""
+        """Write the part before the results; each result is one line."""
         run = {
             "automationDetails": {"id": f"opshift/{self.command}/"},
             "columnKind": "unicodeCodePoints",
@@ -391,7 +393,7 @@ class SarifWriter(FindingsWriter):
 
 
 def _identity(finding: Finding) -> str:
-    """Return a text that identifies a finding in later runs: file, rule and, in a text file, the message."""
+    """Return a text that identifies a finding in later runs; it contains the message only with a line."""
     text = (finding.place, finding.message) if finding.line else ()
     uri = artifact_location(finding.file)["uri"]
     return "\0".join((uri, finding.rule, finding.level, *text))
@@ -430,7 +432,7 @@ def _message(members: Sequence[Finding]) -> str:
 
 
 def _clean_message(text: str) -> str:
-    """Return a text in which readers find neither a placeholder nor a link: both are part of the format."""
+    """Escape a message: SARIF readers interpret placeholders `{0}` and links `[text](target)`."""
     return _clean(text).replace("{", "{{").replace("}", "}}").replace("](", "] (")
 
 

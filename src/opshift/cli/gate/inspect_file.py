@@ -51,7 +51,7 @@ class GateResult(NamedTuple):
 def inspect_file(inspect: Inspect, adapters: Sequence[Path], file: str) -> GateResult:
     """Inspect a file; errors are part of the result."""
     try:
-        run_adapters(adapters)  # a spawned process has none
+        run_adapters(adapters)  # a spawned process has not run them
         found = inspect(file)
         findings = tuple(found.findings())
         cells = {heading: str(cell) for heading, cell in found.cells().items()}
@@ -80,7 +80,7 @@ def result_of(
     data: Mapping[str, object],
     cells: Mapping[str, str],
 ) -> GateResult:
-    """Return the result of a model that `word` describes."""
+    """Return the result of a model; `word` describes it in the summary."""
     is_ok = all(each.level != "error" for each in findings)
     plain = json_values({"input": file, "result": word, **data})
     return GateResult(ModelResult(file, is_ok, findings, plain), word, cells)

@@ -22,7 +22,7 @@ def inspect_models(
     columns: Sequence[str],
     task: str = "Planning {}",
 ) -> Found | None:
-    """Return the result for the only file; or print those of several models, and return `None`.
+    """Return the result if only one file is named; otherwise print the results, and return `None`.
 
     `task` describes the work on one file for the progress display.
     """

@@ -24,7 +24,7 @@ from opshift.version import package_version
 
 
 class InspectionTask(NamedTuple):
-    """Model file, and the recorded states of its files; empty without a record."""
+    """Model file, and the recorded states of the model file and its data files; empty without a record."""
 
     file: str
     states: FileStates
@@ -56,7 +56,7 @@ def _states(file: str) -> FileStates:
 
 
 def digest_of(inspect: Inspect, paths: Iterable[Path]) -> str:
-    """Return a digest of what decides about results: the command, its options, and files with definitions."""
+    """Return a digest of the command, its options, definitions and plugins, which affect the results."""
     content = (package_version(), inspect, list(content_digests(paths)), plugins())
     return sha256(pickle.dumps(content)).hexdigest()[:16]
 
@@ -102,7 +102,7 @@ class GateLedger:
         """
         if inspection.result is None:
             recorded = self._entry(task.file)
-            assert recorded is not None  # it was proven
+            assert recorded is not None  # the task has states from the record
             return recorded[1]
         if inspection.states and inspection.result.word != FAILED:
             content = json.dumps({"states": inspection.states, **_as_dict(inspection.result)})
@@ -116,7 +116,7 @@ class GateLedger:
         row = (without_secrets(json.dumps(file)),)
         found = self._index.execute("SELECT line FROM entries WHERE file = ?", row).fetchone()
         with suppress(PlainDataError, KeyError, TypeError, AttributeError):
-            # a relative name may be that of another file in another working folder
+            # in another working folder, the same relative name may refer to another file
             if found and shown in (entry := _read(found[0]))[0]:
                 states, result = entry
                 return {name if each == shown else each: state for each, state in states.items()}, result

@@ -51,7 +51,7 @@ def run_gate(names: Sequence[str], options: GateOptions, inspect: Inspect, colum
 
 @contextmanager
 def errors_as_lines(form: Format) -> Iterator[None]:
-    """Print an error that ends the command in one line of JSON Lines, and exit with its code."""
+    """With `--format json`, print an error that ends the command as one line, and exit with its exit code."""
     try:
         yield
     except OpshiftError as error:
@@ -65,9 +65,9 @@ def errors_as_lines(form: Format) -> Iterator[None]:
 def models_named(
     names: Sequence[str], files_from: Sequence[str] | None, *, allow_empty: bool = False
 ) -> Iterator[Iterator[FoundModel]]:
-    """Yield the models of a command line, with those in a list; or the model on standard input for `-`.
+    """Yield the models in the arguments and in the lists `files_from`; `-` is a model on standard input.
 
-    Raises a UsageError for `-` and other models, or if a file does not exist.
+    Raises a UsageError for `-` together with other models, or if a file does not exist.
     """
     if [*names] == [LIST] and not files_from:
         yield iter([FoundModel(require_file(LIST), LIST)])
@@ -87,7 +87,7 @@ def _models_listed(name: str, lines: Iterable[str], *, allow_empty: bool) -> Ite
     """Yield the models that the lines of a list name.
 
     Raises:
-        UsageError: the list names nothing, or a folder without models; not with `allow_empty`.
+        UsageError: without `allow_empty`, the list names no models, or a folder without models.
     """
     is_empty = True
     for line in lines:
@@ -110,7 +110,7 @@ def show_results(
 ) -> None:
     """Print each result as it arrives, and a summary, also if interrupted; exit with 1 after a failure.
 
-    Texts print the names of models without `folder`.
+    In text, names of models are relative to `folder`.
     """
     page, summary = page_for(), Summary()
     is_quiet = options.quiet or (page.is_terminal and options.form is not Format.TEXT)
@@ -140,7 +140,7 @@ def show_results(
 
 
 def common_folder(names: Sequence[str], files_from: Sequence[str] | None) -> str:
-    """Return the only folder that is named, with a slash at its end; empty if other models may be named."""
+    """Return the folder, with a slash at its end, if it is the only argument and not `.`; otherwise empty."""
     if len(names) != 1 or files_from or not os.path.isdir(names[0]):
         return ""
     return os.path.join(os.path.normpath(names[0]), "") if os.path.normpath(names[0]) != os.curdir else ""
@@ -162,7 +162,7 @@ def _writer(
 
 @contextmanager
 def _names_listed(files_from: str) -> Iterator[Iterable[str]]:
-    """Yield the lines of the list of models, with names of any encoding."""
+    """Yield the lines of a list of models; names need not be valid UTF-8."""
     if files_from == DASH:
         if isinstance(sys.stdin, TextIOWrapper):
             sys.stdin.reconfigure(errors="surrogateescape")

@@ -22,14 +22,14 @@ MAX_REASONS = 2
 
 @dataclass
 class RuntimeCount:
-    """Numbers of models by verdict of a runtime, and by what prevents that it runs them unchanged."""
+    """Numbers of models by verdict of a runtime, and by the reasons why it does not run them unchanged."""
 
     verdicts: Counter[str] = field(default_factory=Counter)
     reasons: dict[str, Counter[str]] = field(default_factory=dict)
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The numbers, and the most frequent reasons of the worst verdict with some."""
+        """The numbers by verdict, and the most frequent reasons of the worst verdict that has reasons."""
         numbers = [f"{self.verdicts[each]:,}" if self.verdicts[each] else "" for each in VERDICTS]
         worst = next((each for each in (DOES_NOT_RUN, AFTER_CONVERSION) if self.reasons.get(each)), "")
         reasons = self.reasons[worst].most_common() if worst else []
@@ -42,13 +42,13 @@ class _Row(NamedTuple):
 
 
 class RuntimeTable:
-    """Counts of all runtimes, in the order of their names."""
+    """Counts of all runtimes, in the order in which results first contain them."""
 
     def __init__(self) -> None:
         self._counts: dict[str, RuntimeCount] = {}
 
     def add(self, data: Mapping[str, Any]) -> None:
-        """Count the answers for one model, in the form of JSON."""
+        """Count the verdicts on one model; `data` is its result as JSON data."""
         for each in data.get("runtimes", ()):
             count = self._counts.setdefault(each["runtime"], RuntimeCount())
             verdict = each["verdict"]
@@ -60,7 +60,7 @@ class RuntimeTable:
         return bool(self._counts)
 
     def write(self, page: Page) -> None:
-        """Print a row for releases with the same numbers."""
+        """Print the table; consecutive releases of a runtime with the same numbers share a row."""
         found = (_Row(name, count.cells) for name, count in self._counts.items())
         rows = group_releases(found, lambda row: row.cells)
         columns: list[Column | str] = [

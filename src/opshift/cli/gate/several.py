@@ -1,4 +1,4 @@
-"""Options of commands over several models, and whether they got one file only."""
+"""Options of commands over several models, and the check whether only one file is named."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ SarifOption = Annotated[
 
 
 class GateOptions(NamedTuple):
-    """Name of a command over several models, and the options that all have, in the order of the help."""
+    """Name of a command over several models, and the common options, in the order of the help."""
 
     command: str
     folders: DefinitionsOption = None
@@ -105,15 +105,15 @@ class GateOptions(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the output is not a list of findings."""
+        """Whether the output is text or JSON, without a list of findings for another tool."""
         return self.form in PLAIN_FORMATS and self.sarif is None
 
 
 def single_file(names: Sequence[str], options: GateOptions) -> str | None:
-    """Return the only file, of which the command prints one document; `None` for several models.
+    """Return the file, if it is the only model and the command prints text or JSON; otherwise `None`.
 
-    Findings have the same form for one model and for several. Raises a UsageError if nothing is named, or the
-    file does not exist.
+    Lists of findings have the same form for one model and for several. Raises a UsageError if nothing is
+    named, or the file does not exist.
     """
     if not names and not options.files_from:
         remedy = "name models, folders or globs, or a list of them with --files-from"

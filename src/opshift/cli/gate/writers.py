@@ -34,7 +34,7 @@ UNREADABLE = "model.readable"
 
 @dataclass
 class RuleCount:
-    """Findings with the same rule, and the first finding of some models."""
+    """Numbers of models and findings with the same rule, and the first finding of some models."""
 
     rule: str
     level: Severity
@@ -50,7 +50,7 @@ class RuleCount:
 
     @property
     def message(self) -> str:
-        """Message of several examples, if all have the same one and no place in the model."""
+        """Message that several examples share, if they have no place in the model; otherwise empty."""
         messages = {(each.place, each.message) for each in self.examples}
         place, message = min(messages)
         return message if len(self.examples) > 1 and len(messages) == 1 and not place else ""
@@ -92,7 +92,7 @@ class Summary:
             self._add_runtimes(result.model.data)
         seen = set[tuple[str, str]]()
         for finding in result.model.findings:
-            # files of one kind, such as Git LFS pointers, have one remedy
+            # count each kind of unreadable file, such as a Git LFS pointer, by its remedy
             is_about_file = result.word == FAILED or finding.rule == UNREADABLE
             key = finding.rule, finding.help if is_about_file else ""
             cause = self._causes.setdefault(key, RuleCount(finding.rule, finding.level))
@@ -110,7 +110,7 @@ class Summary:
 
     @property
     def causes(self) -> list[RuleCount]:
-        """The causes, those of errors and of most models first."""
+        """The causes: errors first, then by decreasing number of models."""
         return sorted(
             self._causes.values(), key=lambda each: (each.level != "error", -each.models, each.rule)
         )
@@ -122,7 +122,7 @@ class Summary:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the first model was requested."""
+        """Seconds since the summary was created, before the first model."""
         return time.monotonic() - self._started
 
     def as_dict(self, *, interrupted: bool) -> dict[str, object]:
@@ -140,7 +140,7 @@ class Summary:
 
 
 MAX_ROWS = 50
-"""Number of models without a failure whose rows a terminal gets."""
+"""Maximum number of rows of models without a failure in a terminal."""
 
 MAX_CAUSES = 20
 """Maximum number of causes in a text; JSON has all."""
@@ -203,8 +203,8 @@ class TextWriter:
     """Row per model, then the causes of failures with examples, and the numbers of models by result.
 
     The widths of columns cannot depend on later rows, so the name of the model, which may be long, is last.
-    With `max_rows`, rows of failures are printed as they arrive, and those of at most that many other models
-    after them. Names start after `folder`, which is printed once.
+    With `max_rows`, rows of failures are printed as they arrive, and at most `max_rows` rows of other models
+    at the end. Names are relative to `folder`, which the heading contains.
     """
 
     def __init__(
@@ -253,7 +253,7 @@ class TextWriter:
             self._dropped += 1
 
     def _row(self, word: str, cells: Sequence[str], model: str) -> str:
-        # a heading with a space before it is that of a column of numbers
+        # a heading with a leading space marks a column of numbers
         aligned = [
             cell.rjust(len(heading)) if heading.startswith(" ") else cell.ljust(len(heading))
             for heading, cell in zip(self._columns, cells, strict=True)
@@ -269,7 +269,7 @@ class TextWriter:
             page.line(f"... and {count_text(self._dropped, 'more model')}; --verbose prints all")
         causes = summary.causes
         if summary.runtimes:
-            # notes about thousands of nodes that some runtime lacks: the table counts them
+            # only errors: the table already counts the missing kernels, and notes about them may be thousands
             causes = [each for each in causes if each.level == "error"]
             page.blank()
             summary.runtimes.write(page)

@@ -84,7 +84,8 @@ def list_operators(
         ),
     ] = None,
     attribute: Annotated[
-        str | None, typer.Option("--attribute", metavar="NAME", help="An attribute that it has.")
+        str | None,
+        typer.Option("--attribute", metavar="NAME", help="The name of an attribute of the operator."),
     ] = None,
     function: Annotated[
         bool | None, typer.Option("--function/--no-function", help="Only functions, or only other operators.")

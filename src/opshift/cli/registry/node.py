@@ -89,7 +89,7 @@ def node(
 
 
 def _with_advice_for_text(refusal: Refusal) -> Refusal:
-    """Return a refusal with the syntax that declares a type."""
+    """Return a refusal; if an element type is unknown, the remedy is the syntax that declares a type."""
     return replace(refusal, remedy=TYPE_REMEDY) if refusal.code == UNKNOWN_ELEMENT_TYPE else refusal
 
 

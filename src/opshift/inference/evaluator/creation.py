@@ -44,7 +44,7 @@ def _shape_of_input(node: EvaluatedNode) -> Shape:
 
 @rule("Cast")
 def cast_(node: EvaluatedNode) -> Outputs:
-    """Convert the elements that the other type represents exactly."""
+    """Convert the elements if the target type represents all known ones exactly."""
     name = NAME_BY_NUMBER.get(node.integer("to"))
     return [cast(node.elements(0), name) if name else None]
 
@@ -58,7 +58,7 @@ def cast_like(node: EvaluatedNode) -> Outputs:
 
 @rule("ConstantOfShape")
 def constant_of_shape(node: EvaluatedNode) -> Outputs:
-    """Repeat the value of the attribute."""
+    """Fill a tensor of the given shape with the element of `value`."""
     dims: Dims = node.integers(0)
     given = node.node.attribute("value")
     value = given if isinstance(given, Tensor) else given and read_tensor(given)
@@ -72,7 +72,7 @@ def constant_of_shape(node: EvaluatedNode) -> Outputs:
 
 @rule("Range")
 def range_(node: EvaluatedNode) -> Outputs:
-    """Count from integers to integers."""
+    """Count from `start` to `limit` in steps of `delta`, if these are integers."""
     bounds = [node.integers(position) for position in range(3)]
     if any(len(each) != 1 for each in bounds):
         raise UnknownValue

@@ -27,7 +27,7 @@ from opshift.model.tensors import element_count, read_sparse_tensor, read_tensor
 from opshift.model.types import shape_of
 
 FLOAT_NUMBERS = tuple(BY_NAME[name].number for name in FLOAT_INTEGER_RANGES)
-"""Numbers of the floating-point types that Cast converts to."""
+"""Numbers of float16, bfloat16, float and double in `TensorProto.DataType`."""
 
 MAX_COMPARED_ELEMENTS = 1024
 """Maximum number of elements that are compared for each node that reads a tensor."""
@@ -59,7 +59,7 @@ def _has_dynamic_inputs(scope: InferenceScope) -> bool:
 
 
 def _reads_sizes(name: str, scope: InferenceScope) -> bool:
-    """Return whether evaluated operators compute a value from a shape."""
+    """Return whether evaluated operators compute a value from a shape, or may: the search is limited."""
     pending, seen = [name], {name}
     while pending and len(seen) <= MAX_WALK:
         record = scope.producing_records.get(pending.pop())
@@ -95,13 +95,13 @@ def defining_scope(scope: InferenceScope, name: str) -> InferenceScope | None:
 class ElementFacts:
     """Elements of the values of one scope: constants, and values computed from constants and shapes.
 
-    Each query passes the scope, which defines the value: a stored reference would form a reference cycle.
+    Each query passes the scope that defines the value: storing the scope would form a reference cycle.
     """
 
     def __init__(self) -> None:
         self._known: dict[str, Known] = {}
         self._constants: dict[str, Elements | None] = {}
-        """The elements of evaluated values if all are constant."""
+        """Elements of evaluated values; `None` for a value with elements that are not constant."""
 
     def constant(self, name: str, scope: InferenceScope) -> Elements | None:
         """Return the value if it is the same in every run."""
@@ -109,7 +109,7 @@ class ElementFacts:
             return self._constants[name]
         found = self.elements(name, scope)
         if name not in self._known or isinstance(self._known[name], LargeTensor):
-            return found  # from the model, so that all elements are constant
+            return found  # an added constant or a tensor of the model: all elements are constant
         self._constants[name] = found if found is not None and is_constant(found) else None
         return self._constants[name]
 
@@ -155,7 +155,7 @@ class ElementFacts:
         return name in self._known
 
     def set_fact(self, name: str, fact: None) -> None:
-        """Set what is known about a value."""
+        """Set the elements of a value; `None` if they are unknown."""
         self._known[name] = fact
 
     def visit(self, name: str, scope: InferenceScope) -> Iterator[FactQuestion]:
@@ -184,7 +184,7 @@ class ElementFacts:
     def _inputs(
         self, node: Node, scope: InferenceScope
     ) -> Generator[FactQuestion, None, list[Elements | None] | None]:
-        """Find the elements of the inputs; return `None` if the unknown ones leave the outputs unknown."""
+        """Find the elements of the inputs; return `None` if unknown inputs make the outputs unknown."""
         needed = SHAPE_READERS.get(node.op_type, range(len(node.inputs)))
         found: list[Elements | None] = [None] * len(node.inputs)
         sources = [
@@ -221,7 +221,7 @@ def _opened(known: Known) -> Elements | None:
 
 
 def _elements_so_far(name: str, scope: InferenceScope | None) -> Any:
-    """Return the elements of an input; `_MISSING` if a node has to be evaluated, `None` if they are large."""
+    """Return the elements of an input; `None` if unknown or large; `_MISSING` if a node must be evaluated."""
     if scope is None:
         return None
     added = scope.added_constants.get(name)
@@ -251,14 +251,14 @@ def _has_rule(node: Node) -> bool:
 
 
 def _may_be_known(inputs: Sequence[Any], node: Node) -> bool:
-    """Return whether unknown inputs leave anything known about the outputs."""
+    """Return whether the outputs may be known although some inputs are unknown."""
     if node.op_type == "Concat":  # the elements of the other inputs remain known
         return any(each is not None for each in inputs)
     return None not in inputs
 
 
 def _stored_elements(name: str, scope: InferenceScope) -> Any:
-    """Return the elements of a value that no evaluated operator produces; `_MISSING` if one may do."""
+    """Return the elements that the model stores, or `None`; `_MISSING` if a node has to be evaluated."""
     if name in scope.emitted_producers:
         return _MISSING
     record = scope.producing_records.get(name)
@@ -290,7 +290,7 @@ def _constant_of_node(node: Node, scope: InferenceScope) -> Known:
 
 
 def _decoded(stored: TensorProto, scope: InferenceScope) -> Known:
-    """Return the elements of an initializer; large ones remain encoded, and all once the budget is spent."""
+    """Decode a tensor; a tensor above `MAX_ELEMENTS`, or above `SMALL_SIZE` and the budget, stays encoded."""
     count = element_count(stored)
     if count is not None and (
         count > MAX_ELEMENTS or (count > SMALL_SIZE and not scope.evaluation.spend(count))
@@ -300,10 +300,10 @@ def _decoded(stored: TensorProto, scope: InferenceScope) -> Known:
 
 
 def listed_sizes(scope: InferenceScope, data: str, sizes: str) -> tuple[ListedSize, ...] | None:
-    """Return what is known about a list of sizes; `None` if their number is unknown.
+    """Return the sizes in the 1-D value `sizes`; `None` if all of them are unknown.
 
-    Each size is a number, the axes of the data that have this size in every run, or `None` if it is unknown.
-    Next to a size of -1, which follows from the others, the shape of the data is not inferred and compared.
+    Each size is a number, the axes of `data` that have this size in every run, or `None` if it is unknown.
+    If one size is -1, which follows from the others, the shape of `data` is not inferred and compared.
     """
     elements = scope.elements(sizes)
     if elements is None or len(elements.dims) != 1:

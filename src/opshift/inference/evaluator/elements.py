@@ -27,7 +27,7 @@ def is_constant(elements: Elements) -> bool:
 
 
 def take(elements: Elements, axis: int, positions: Sequence[int], dims: Dims | None = None) -> Elements:
-    """Select positions along an axis; `dims` replaces the axis, by default with the number of positions."""
+    """Select positions along an axis; `dims` replace its dimension, by default by the number of positions."""
     inner, size = prod(elements.dims[axis + 1 :]), elements.dims[axis]
     values, starts = elements.values, range(0, len(elements.values), (size * inner) or 1)
     shape = (
@@ -44,7 +44,7 @@ def take(elements: Elements, axis: int, positions: Sequence[int], dims: Dims | N
 
 
 def join(parts: Sequence[Elements], axis: int) -> Elements:
-    """Concatenate along an axis; the other dimensions are equal."""
+    """Concatenate along an axis; the other dimensions must be equal."""
     first = parts[0]
     dims = (*first.dims[:axis], sum(each.dims[axis] for each in parts), *first.dims[axis + 1 :])
     widths = [prod(each.dims[axis:]) for each in parts]
@@ -59,7 +59,7 @@ def join(parts: Sequence[Elements], axis: int) -> Elements:
 
 
 def expand(elements: Elements, dims: Dims) -> Elements:
-    """Repeat dimensions of 1 to the dimensions to which the elements broadcast."""
+    """Broadcast the elements to `dims`: repeat them along dimensions of 1."""
     if elements.dims == dims:
         return elements
     if 0 in dims:
@@ -101,6 +101,6 @@ def strides_of(dims: Dims) -> list[int]:
 
 def positions(dims: Dims, strides: Sequence[int]) -> Iterator[int]:
     """Yield the position of each index of `dims` in row-major order, for given strides."""
-    # `product` lists each range, also if another one is empty
+    # `product` would list each range in memory, even if another range is empty
     indices = () if 0 in dims else product(*map(range, dims))
     return (sum(map(mul, index, strides)) for index in indices)

@@ -43,7 +43,7 @@ COMPARISONS: dict[str, Operation] = {
 LOGICAL: dict[str, Operation] = {"And": operator.and_, "Or": operator.or_, "Xor": operator.xor}
 
 DECISIVE = {"And": False, "Or": True}
-"""Element that determines the result, whatever the other one is."""
+"""Element that determines the result, whatever the other element is."""
 
 
 @cache
@@ -59,13 +59,13 @@ def operation_of(op_type: str, element_type: str) -> Operation:
 
 
 def _operands(node: EvaluatedNode, first: int = 0) -> list[Elements]:
-    """Return the inputs from a position on, with the dimensions to which all inputs broadcast."""
+    """Return all inputs, broadcast to common dimensions; from `first` on, the types must be equal."""
     given = [node.elements(position) for position in range(len(node.inputs))]
     if not given or len({each.element_type for each in given[first:]}) > 1:
         raise UnknownValue
     dims = broadcast_dims([each.dims for each in given])
     is_plain = all(each.dims == dims for each in given)
-    # Old versions broadcast only the second input, with an attribute, or nothing.
+    # Old versions broadcast nothing, or only the second input if the attribute `broadcast` is set.
     if dims is None or (
         not is_plain and (node.version.since_version < 7 or "broadcast" in node.version.attributes)
     ):
@@ -86,7 +86,7 @@ def _combined(first: Elements, second: Elements, apply: Operation, element_type:
 
 @rule("Add", "Sub", "Mul", "Div", "Mod")
 def arithmetic(node: EvaluatedNode) -> Outputs:
-    """Compute numbers without rounding or signed overflow."""
+    """Apply an arithmetic operator; results that need rounding, and signed overflow, are unknown."""
     first, second = _operands(node)
     op_type = "FMod" if node.node.op_type == "Mod" and node.integer("fmod", 0) else node.node.op_type
     apply = operation_of(op_type, first.element_type)
@@ -131,7 +131,7 @@ def logical(node: EvaluatedNode) -> Outputs:
 
 @rule("Where")
 def where(node: EvaluatedNode) -> Outputs:
-    """Choose elements; an unknown condition chooses between equal integers."""
+    """Choose elements; under an unknown condition, only the choice between equal integers is known."""
     condition, first, second = _operands(node, first=1)
     kind = first.element_type
     if condition.element_type != "bool":
@@ -151,7 +151,7 @@ def not_(node: EvaluatedNode) -> Outputs:
 
 @rule("Neg")
 def negate(node: EvaluatedNode) -> Outputs:
-    """Change the sign of numbers; that of a symbol is unknown."""
+    """Negate numbers; the negation of a symbol is unknown."""
     kind = node.elements(0).element_type
 
     def apply(number: Any) -> Element:
@@ -164,7 +164,7 @@ def negate(node: EvaluatedNode) -> Outputs:
 
 @rule("Abs")
 def absolute(node: EvaluatedNode) -> Outputs:
-    """Drop the sign of numbers; symbols have none."""
+    """Return absolute values; symbols are never negative."""
     kind = node.elements(0).element_type
 
     def apply(number: Any) -> Element:

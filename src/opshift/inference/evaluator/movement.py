@@ -191,7 +191,7 @@ def split(node: EvaluatedNode) -> Outputs:
 
 @rule("Expand")
 def expand(node: EvaluatedNode) -> Outputs:
-    """Broadcast the input with the given shape."""
+    """Broadcast the input and the given shape to common dimensions."""
     data, shape = node.elements(0), node.integers(1)
     dims = moves.broadcast_dims([data.dims, shape])
     if dims is None:

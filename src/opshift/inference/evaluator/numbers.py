@@ -20,17 +20,17 @@ from opshift.model.element_types import BY_NAME
 from opshift.model.types import Symbol
 
 Operation = Callable[[Any, Any], Element]
-"""Operation on two known elements, at most one of them a symbol unless it supports two."""
+"""Operation on two known elements; the result is `None` if it is unknown."""
 
 SMALLEST_FLOAT = 2.0**-14
 """Smallest nonzero result to compute: runtimes may flush smaller ones to zero as subnormal numbers."""
 
 FLOAT_TYPES = ("float", "double", "float16")
-"""Types in which arithmetic is evaluated where it does not round."""
+"""Floating-point types whose arithmetic is evaluated, as far as results need no rounding."""
 
 
 def in_range(value: int, element_type: str) -> int | None:
-    """Return an integer result; unsigned ones wrap around, and signed overflow is undefined."""
+    """Return an integer result: unsigned types wrap around; signed overflow is undefined, so `None`."""
     kind = BY_NAME[element_type]
     bits = 8 * struct.calcsize(f"<{kind.code}")
     if element_type.startswith("u"):
@@ -49,7 +49,7 @@ def add_sizes(first: int, second: int) -> int | None:
 
 
 def subtract_sizes(first: int, second: int) -> int | None:
-    """Subtract sizes; the difference of different ones may be negative."""
+    """Subtract sizes; `None` for different sizes, unless `second` is 0: the difference may be negative."""
     return first if second == 0 else 0 if first == second and is_symbol(first) is is_symbol(second) else None
 
 
@@ -61,7 +61,7 @@ def multiply_sizes(first: int, second: int) -> int | None:
 
 
 def divide_sizes(first: int, second: int) -> int | None:
-    """Divide sizes; a symbol as divisor may be 0, but then no product with it can be divided, either."""
+    """Divide sizes; a symbol as divisor may be 0, but in such a run the model itself divides by 0."""
     if second <= 0:
         return None
     found = exact_symbol_quotient(first, second)
@@ -71,12 +71,12 @@ def divide_sizes(first: int, second: int) -> int | None:
 
 
 def remainder_of_sizes(first: int, second: int) -> int | None:
-    """Return the remainder of sizes; a symbol as divisor may be 0."""
+    """Return the remainder of sizes; `None` if the divisor is a symbol, which may be 0, or not positive."""
     return None if is_symbol(second) or second <= 0 else named("Mod", first, second)
 
 
 def smaller_size(first: int, second: int) -> int | None:
-    """Return the minimum, which is a number if it is at most 0."""
+    """Return the minimum of two sizes; symbols are at least 0, so a number up to 0 is the minimum."""
     number = second if is_symbol(first) else first
     if first == second or (not is_symbol(number) and number <= 0):
         return number
@@ -84,7 +84,7 @@ def smaller_size(first: int, second: int) -> int | None:
 
 
 def larger_size(first: int, second: int) -> int | None:
-    """Return the maximum, which is the symbol if the number is at most 0."""
+    """Return the maximum of two sizes; symbols are at least 0, so a number up to 0 is not larger."""
     if first == second:
         return first
     for size, other in ((first, second), (second, first)):
@@ -140,7 +140,7 @@ def fits_float(value: float, element_type: str) -> bool:
 
 
 def exact_float(operation: Callable[[Any, Any], Any], element_type: str) -> Operation:
-    """Return an operation on floats whose result is `None` unless it needs no rounding."""
+    """Return an operation on floats whose result is `None` if it has to be rounded or is not finite."""
 
     def apply(first: float, second: float) -> float | None:
         if not (math.isfinite(first) and math.isfinite(second)):

@@ -14,12 +14,12 @@ from opshift.model.node import Tensor
 OPERATIONS: dict[str, tuple[str, int | None]] = {
     "ReduceSum": ("Add", 0), "ReduceProd": ("Mul", 1), "ReduceMin": ("Min", None), "ReduceMax": ("Max", None),
 }  # fmt: skip
-"""Operation on two elements and the result for no elements, by operator."""
+"""Operation on two elements by operator, and the result for no elements; `None` if it is undefined."""
 
 
 @rule(*OPERATIONS)
 def reduce_(node: EvaluatedNode) -> Outputs:
-    """Reduce the axes, or all."""
+    """Reduce integers along the given axes, or along all axes."""
     data = node.elements(0)
     if data.element_type not in INTEGER_RANGES:
         raise UnknownValue
@@ -46,7 +46,7 @@ def _reduced_axes(node: EvaluatedNode, rank: int) -> set[int] | None:
     """Return the axes to reduce; `None` if the operator returns its input."""
     given = node.setting("axes")
     if given:
-        # onnxruntime ignores an input of axes if the data are empty; the specification does not.
+        # onnxruntime ignores the `axes` input if the data are empty; the specification does not.
         return set(axes_of(given, rank)) if node.elements(0).values else node.reject()
     if given is not None and "axes" in node.version.attributes:  # an empty list has no defined meaning
         raise UnknownValue

@@ -42,7 +42,7 @@ EVALUATED = {op_type: module for module, op_types in MODULES.items() for op_type
 """Module of the rule of each operator."""
 
 SHAPE_READERS = {"Shape": (), "Size": (), "CastLike": (0,)}
-"""Operators that do not need the elements of all inputs: the positions of those that they need."""
+"""Operators that need the elements of some inputs only, with the positions of these inputs."""
 
 _RULES: dict[str, Rule] = {}
 
@@ -81,7 +81,7 @@ class EvaluatedNode:
         return values
 
     def setting(self, name: str) -> tuple[int, ...] | None:
-        """Return a list that is an attribute or an input of the operator version; `None` if it is omitted."""
+        """Return integers of an attribute or, in other operator versions, an input; `None` if omitted."""
         if name in self.version.attributes:
             found = self.node.attribute(name)
             if found is None or not isinstance(found, tuple | list):
@@ -98,15 +98,15 @@ class EvaluatedNode:
         return found
 
     def axis(self, name: str, rank: int, default: int | None = None) -> int:
-        """Return an attribute that is an axis, counted from the start."""
+        """Return the axis in an attribute, counted from the start."""
         return axis_of(self.integer(name, default), rank)
 
     def reject(self) -> Any:
-        """Raise `UnknownValue`."""
+        """Raise `UnknownValue` within an expression."""
         raise UnknownValue
 
     def require_size(self, dims: Dims) -> None:
-        """Raise `UnknownValue` if a result has too many elements, or too many dimensions."""
+        """Raise `UnknownValue` if a result has too many elements or dimensions, or exceeds the budget."""
         count = prod(dims) if min(dims, default=0) >= 0 else MAX_ELEMENTS + 1
         if count > MAX_ELEMENTS or len(dims) > MAX_RANK:
             raise UnknownValue
@@ -114,7 +114,7 @@ class EvaluatedNode:
             raise UnknownValue
 
     def reshaped(self, elements: Elements, dims: Dims) -> Elements:
-        """Return the elements with other dimensions."""
+        """Return the elements with other dimensions; raise `UnknownValue` if these are impossible."""
         if prod(dims) != len(elements.values) or min(dims, default=0) < 0 or len(dims) > MAX_RANK:
             raise UnknownValue
         return Tensor(elements.element_type, dims, elements.values)
@@ -146,7 +146,7 @@ def rule(*op_types: str) -> Callable[[Rule], Rule]:
 
 
 def evaluate(node: EvaluatedNode) -> Outputs:
-    """Return what a rule knows about the outputs of a node; nothing if the number of inputs is wrong."""
+    """Return the elements of the outputs by the rule; `()` if unknown, or the number of inputs is wrong."""
     if not node.version.min_input <= len(node.inputs) <= node.version.max_input:
         return ()
     op_type = node.node.op_type

@@ -1,1 +1,1 @@
-"""Reader of models and nodes as text: ONNX's own syntax, calls of Python, and protobuf's text and JSON."""
+"""Reader of models and nodes as text: ONNX's text syntax, Python calls, and protobuf's text and JSON."""

@@ -1,4 +1,4 @@
-"""Reader of models, functions, graphs and nodes in ONNX's text syntax, as people paste them."""
+"""Reader of pasted models, functions, graphs and nodes, mainly in ONNX's text syntax."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ AttributeValue = Plain | TensorProto | TypeProto | GraphProto
 
 
 class Graphs(Values):
-    """Position in a text, with functions that read nodes and the messages that contain them."""
+    """Reader of the nodes in a text, and of the graphs, functions and models that contain them."""
 
     def read_model(self, model: ModelProto) -> None:
         """Read a model into an empty message: properties, a graph and functions."""
@@ -99,7 +99,7 @@ class Graphs(Values):
                 raise self.error(f"unknown property {key!r}", token=start)
 
     def _read_value(self, graph: GraphProto) -> ValueInfoProto:
-        """Read a value: its type, if it is declared, its name, and its elements, which are an initializer."""
+        """Read a value: an optional type, the name, and optional elements, which become an initializer."""
         value = ValueInfoProto()
         if self.is_type():
             self.read_type(value.type)
@@ -109,7 +109,7 @@ class Graphs(Values):
         return value
 
     def _read_name(self, parent: GraphProto | FunctionProto) -> str:
-        """Read the name of a value; its type, if it is declared, is recorded."""
+        """Read the name of a value; if a type precedes the name, add both to `value_info`."""
         if self.current.kind == "number":
             remedy = f"compute it: c = Constant <value_float = {self.current.text}> ()"
             raise self.error("an input is the name of a value, not a number", remedy)
@@ -126,7 +126,7 @@ class Graphs(Values):
                 self.read_node(parent)
 
     def read_node(self, parent: GraphProto | FunctionProto, *, may_omit_outputs: bool = False) -> None:
-        """Read a node: `y = Softmax <axis = 1> (x)`, also with attributes in other places, as in calls."""
+        """Read a node: `y = Softmax <axis = 1> (x)`; attributes may also be among or after the inputs."""
         node = parent.node.add()
         if self.accept("["):
             node.name = self.name("the name of a node")
@@ -171,7 +171,7 @@ class Graphs(Values):
             self.read_attribute(node.attribute.add())
 
     def read_attribute(self, attribute: AttributeProto) -> None:
-        """Read an attribute; a list of integers and floats is one of floats."""
+        """Read an attribute; a list that mixes integers and floats has the type FLOATS."""
         start = self.current
         attribute.name = self.name("an attribute")
         declared = None
@@ -211,7 +211,7 @@ class Graphs(Values):
             getattr(attribute, kind.field).CopyFrom(values[0])
 
     def _read_attribute_value(self) -> tuple[str, AttributeValue]:
-        """Return the name of a type of attributes, and a value of it."""
+        """Read a value; return the name of its attribute type, such as `INT`, and the value."""
         text = self.current.text
         if self.current.kind == "string":
             return "STRING", self.string().encode()
@@ -255,17 +255,17 @@ ARGUMENTS: Final = {
     "domain": "domain",
     "overload": "overload",
 }
-"""Fields of the first parameters of `make_node`, in their order; further ones are attributes."""
+"""NodeProto fields of the first parameters of `make_node`, in order; other arguments are attributes."""
 
 
 EXAMPLE_REMEDY: Final = "write a node as y = Softmax <axis = 1> (float[N, 10] x), or Softmax(x, axis=1)"
 
 
 def read_text(text: str) -> ModelProto | GraphProto:
-    """Read a model, a graph or nodes: in ONNX's syntax, as calls of Python, or as text or JSON of protobuf.
+    """Read a model, a graph or nodes: in ONNX's syntax, as Python calls, or as text or JSON of protobuf.
 
-    The result for nodes without a graph is a graph without a name, inputs and outputs, and calls of operators
-    may lack outputs, too.
+    Nodes without a graph become the nodes of a graph without name, inputs and outputs; their outputs may be
+    omitted, as in `Softmax(x, axis=1)`.
 
     Raises:
         InvalidModel: the text cannot be read.
@@ -282,7 +282,7 @@ def read_text(text: str) -> ModelProto | GraphProto:
 
 
 def _read_syntax(text: str) -> ModelProto | GraphProto:
-    """Read a model, a graph or nodes in ONNX's syntax, or nodes as calls of Python."""
+    """Read a model, a graph or nodes in ONNX's syntax, or nodes as Python calls."""
     reader = _Pasted(text)
     found = ModelProto() if reader.current.text == "<" else GraphProto()
     if isinstance(found, ModelProto):
@@ -297,7 +297,7 @@ def _read_syntax(text: str) -> ModelProto | GraphProto:
 
 
 def _read_protobuf(text: str) -> ModelProto | GraphProto:
-    """Read a model, a graph or a node, by the names of the fields in the text."""
+    """Read a model, a graph or a node; the field names in the text determine the message type."""
     if re.search(r"""\b(graph|irVersion|ir_version)["']?\s*[:{]""", text):
         model = ModelProto()
         read_text_into(model, text)
@@ -309,7 +309,7 @@ def _read_protobuf(text: str) -> ModelProto | GraphProto:
 
 
 class _Pasted(Graphs):
-    """Position in a text, with functions that read nodes outside of a graph."""
+    """Reader of nodes outside of a graph."""
 
     def is_graph(self) -> bool:
         """Return whether a graph comes next: its name, inputs in parentheses, and an arrow."""

@@ -13,7 +13,7 @@ from opshift.model.messages import StringStringEntryProto, TensorProto, TypeProt
 from opshift.model.offloaded_tensors import EXTERNAL
 from opshift.model.tensors import count_elements
 
-# No part is read twice: repetitions are possessive, and an invalid token ends where reading it failed.
+# Matching takes linear time: repetitions are possessive, and invalid text becomes a token, too.
 _TOKEN: Final = re.compile(
     r"""(?P<space>(?:\s|\#[^\n]*+)++)
     |(?P<string>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')
@@ -38,7 +38,7 @@ MAX_QUOTED: Final = 30
 
 
 class Token(NamedTuple):
-    """A word of the text; its kind is a group of the pattern, or `end`."""
+    """Token of the text; `kind` is a group name in `_TOKEN`, or `end` after the last token."""
 
     kind: str
     text: str
@@ -46,7 +46,7 @@ class Token(NamedTuple):
 
 
 class TokenReader:
-    """Position in a text, which reading moves on."""
+    """Reader of a text's tokens; reading a token advances the position."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -66,7 +66,7 @@ class TokenReader:
         return self._tokens[min(self.position + distance, len(self._tokens) - 1)]
 
     def error(self, reason: str, remedy: str = "", token: Token | None = None) -> InvalidModel:
-        """Return an error at the current token, or at an earlier one."""
+        """Return an error at `token`, by default the current token."""
         start = (token or self.current).start
         line, column = self._text.count("\n", 0, start) + 1, start - self._text.rfind("\n", 0, start)
         return InvalidModel(
@@ -74,31 +74,31 @@ class TokenReader:
         )
 
     def expected(self, what: str) -> InvalidModel:
-        """Return the error that the current token is something else."""
+        """Return the error that the current token is not `what`, such as "a dimension"."""
         text = self.current.text
         quoted = f"{text[:MAX_QUOTED]}..." if len(text) > MAX_QUOTED else text
         return self.error(f"expected {what}, got {repr(quoted) if text else 'the end of the text'}")
 
     def take(self) -> Token:
-        """Return the current token, and move on."""
+        """Return the current token, and advance."""
         found = self.current
         self.position += found.kind != "end"
         return found
 
     def accept(self, symbol: str) -> bool:
-        """Move on and return True if the current token is this symbol."""
+        """Return whether the current token is this symbol; if so, advance."""
         is_next = self.current.kind == "symbol" and self.current.text == symbol
         self.position += is_next
         return is_next
 
     def require(self, symbol: str) -> None:
-        """Move on, or raise an error if the current token is not this symbol."""
+        """Advance past this symbol; raise an error if the current token differs."""
         if not self.accept(symbol):
             raise self.expected(repr(symbol))
 
     @contextmanager
     def brackets(self, opening: str, closing: str) -> Iterator[None]:
-        """Read the brackets around a part of the text."""
+        """Read the opening bracket before the block, and the closing bracket after it."""
         self.require(opening)
         self._depth += 1
         if self._depth > MAX_DEPTH:
@@ -149,10 +149,10 @@ SPECIAL_NUMBERS: Final = ("inf", "infinity", "nan")
 
 
 class Values(TokenReader):
-    """Position in a text, with functions that read types, tensors and numbers."""
+    """Reader of the types, tensors and numbers in a text."""
 
     def is_type(self) -> bool:
-        """Return whether a type comes next, and not a value with the name of a type."""
+        """Return whether a type comes next, not a value that is named like a type, such as `float`."""
         after = self.peek()
         is_type_name = self.current.text in BY_NAME or self.current.text in CONSTRUCTORS
         return is_type_name and (after.text in ("[", "(", "{") or self.is_name(after))
@@ -195,7 +195,7 @@ class Values(TokenReader):
                 dim.dim_param = self.name("a dimension: a number, a name or ?")
 
     def read_elements(self, tensor: TensorProto, type_proto: TypeProto) -> None:
-        """Read the elements of a tensor, or the place of the file that contains them."""
+        """Read the elements of a tensor, or the `external_data` entries if a file contains them."""
         kind, dims = type_proto.tensor_type, type_proto.tensor_type.shape.dim
         if not kind.elem_type or not all(dim.HasField("dim_value") for dim in dims):
             raise self.error("a tensor with elements needs an element type and numbers as dimensions")
@@ -224,7 +224,7 @@ class Values(TokenReader):
         return found
 
     def _read_element(self, kind: ElementType) -> bytes | float | int:
-        """Read an element; those of float16 and smaller floats are written as their bits, as ONNX does."""
+        """Read an element; the text has float16, bfloat16 and smaller floats as integers with their bits."""
         if kind.name == "string":
             return self.string().encode()
         what = f"an element of {kind.name}"

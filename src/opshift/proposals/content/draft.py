@@ -1,4 +1,4 @@
-"""Stages of reading a proposal; the subjects of the rules."""
+"""Stages of reading a proposal: the classes whose objects the rules check."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,14 +19,14 @@ from opshift.registry.registry import Registry
 
 
 class InvalidFile(NamedTuple):
-    """File of a proposal that cannot be read, which ends the check: later rules have no subject."""
+    """File of a proposal that cannot be read. It ends the check: later stages do not exist."""
 
     folder: ProposalFolder
     name: str
     error: OpshiftError
 
     def problems_in(self, name: str) -> Iterator[ProposalProblem]:
-        """Yield the problem of the file if it has this name."""
+        """Yield the error as a problem if the file has this name, such as `operator.yaml`."""
         if self.name == name:
             yield ProposalProblem(self.error.reason, self.error.place, self.error.remedy)
 
@@ -39,7 +39,7 @@ class Draft:
     proposal: Proposal
     registry: Registry
     trusted: Path | None = field(default=None, kw_only=True)
-    """Folder with `reviewers.yaml`, which the proposal cannot change; by default the tree that it extends."""
+    """Folder with the `reviewers.yaml` that applies; by default the last folder of the registry."""
 
     @cached_property
     def reviewers(self) -> ReviewerList:
@@ -58,7 +58,7 @@ class Draft:
 
     @property
     def adds_standard_operator(self) -> bool:
-        """Whether the proposal adds an operator to a domain of ONNX, and not to a private one."""
+        """Whether the proposal adds an operator to a domain of ONNX."""
         return self.adds_operator and is_standard(self.proposal.operator.domain)
 
     @property
@@ -68,9 +68,9 @@ class Draft:
 
     @property
     def supersedes_preview(self) -> bool:
-        """Whether the promotion of an experimental operator deprecates it.
+        """Whether the proposal promotes an operator of a preview domain, which is thereby deprecated.
 
-        Released operators of private domains never change; their owners deprecate them.
+        Promoted operators of private domains stay unchanged; their owners deprecate them.
         """
         domain = OperatorId.parse(self.proposal.promotes).domain if self.proposal.promotes else ""
         return self.proposal.kind == "promotion" and is_preview(domain)
@@ -97,7 +97,7 @@ class DefinedDraft(Draft):
 
     @property
     def version(self) -> OperatorVersion:
-        """The last version in the file: the one that is proposed or removed."""
+        """The last version in the file, which is proposed, deprecated or removed."""
         return self.operator.versions[-1]
 
     @property
@@ -140,7 +140,7 @@ class DefinedDraft(Draft):
 
     @property
     def adds_version(self) -> bool:
-        """Whether the last version follows another one and is not released yet."""
+        """Whether the last version has a previous version, and is not released."""
         return self.previous is not None and not is_released(self.registry, self.version)
 
     @property

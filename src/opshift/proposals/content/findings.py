@@ -9,7 +9,7 @@ from opshift.model.errors import OpshiftError, Place
 
 
 class ProposalProblem(NamedTuple):
-    """Violation of a rule, before it becomes a finding; a remedy replaces that of the rule."""
+    """Violation of a rule, before it becomes a finding; `remedy`, if set, replaces the rule's remedy."""
 
     reason: str
     place: Place
@@ -39,11 +39,11 @@ class ProposalFinding:
 
 
 class InvalidProposal(OpshiftError):
-    """Folder without a proposal, or a file of a proposal that cannot be read or executed."""
+    """Error for a folder without a proposal, or a file of a proposal that cannot be read or executed."""
 
 
 class NotAcceptable(OpshiftError):
-    """Proposal that cannot be accepted until the errors in `findings` are resolved."""
+    """Error for a proposal that cannot be accepted until the errors in `findings` are resolved."""
 
     def __init__(self, reason: str, findings: Sequence[ProposalFinding], *, remedy: str = "") -> None:
         self.findings = tuple(findings)

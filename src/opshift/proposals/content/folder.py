@@ -1,4 +1,4 @@
-"""Read and edit the files of a proposal's folder. Its code is not executed here."""
+"""Read the files of a proposal's folder, and edit their text. The proposal's code is not executed here."""
 
 import hashlib
 import json
@@ -43,7 +43,7 @@ class ProposalFolder:
     def locate(self, name: str, *keys: int | str) -> Place:
         """Return the place of the item at the path `keys` in a YAML file.
 
-        The line is that of the innermost existing item on the path, and 1 for other and unreadable files.
+        The line is that of the innermost item on the path that exists, or 1 if the file is not readable YAML.
         """
         path = self.file(name)
         is_readable = path.exists() and path.suffix == ".yaml"
@@ -98,7 +98,7 @@ def read_examples(path: Path) -> tuple[Example, ...]:
 
 
 def fingerprint(folder: ProposalFolder) -> str:
-    """Return 32 digits of a SHA-256 digest of the reviewed content: every file, without state and sign-offs.
+    """Return 32 hexadecimal digits of a SHA-256 digest of all files, without the state and the sign-offs.
 
     The layout and comments of `proposal.yaml` and the line endings of all files do not affect it.
     """
@@ -134,7 +134,7 @@ def version_block(path: Path, position: int) -> str:
 
 
 def without_key(block: str, key: str) -> str:
-    """Return the lines of a version without one of its keys."""
+    """Return the lines of a version without a key and its value."""
     return re.sub(rf"^  {key}:.*\n(?:   .*\n)*", "", block, flags=re.MULTILINE)
 
 

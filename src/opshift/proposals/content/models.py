@@ -98,7 +98,7 @@ class Example(Frozen):
     version: int | None = None
     """`since_version` of the node's operator version; `None` for the proposed version."""
     inputs: tuple[ExampleTensor | None, ...] = ()
-    """Inputs by position; `null` for an omitted one."""
+    """Inputs by position; `null` for an omitted input."""
     attributes: dict[str, Any] = {}
     outputs: tuple[ExampleTensor | None, ...] | None = None
     """Expected outputs by position; `None` to accept the outputs of the reference."""
@@ -116,9 +116,9 @@ _PYTHON_TYPES: dict[str, tuple[type, ...]] = {"FLOAT": (int, float), "INT": (int
 
 
 def attribute_value_problem(name: str, value: object, declared: Attribute) -> str | None:
-    """Return why a value does not have the type of an attribute, or `None`.
+    """Return why a value does not match the type of an attribute; `None` if it matches.
 
-    Only numbers, strings and lists of them can: graphs and tensors cannot be written in these files.
+    Only numbers, strings and lists of these match: the YAML files cannot contain graphs or tensors.
     """
     listed = value if isinstance(value, list | tuple) else (value,)
     allowed = _PYTHON_TYPES.get(declared.type.removesuffix("S"), ())

@@ -22,7 +22,7 @@ from opshift.registry.record import from_file_content
 from opshift.registry.yaml_files import load_yaml
 
 NAMESPACE = "opshift-proposal"
-"""Purpose in each signature: signatures for other purposes are invalid."""
+"""Namespace of the signatures, option `-n` of ssh-keygen: signatures for other purposes are invalid."""
 
 PREAMBLE = b"SSHSIG"
 
@@ -60,7 +60,7 @@ class Reviewers(Frozen):
 
 
 class ReviewerList:
-    """Reviewers of a tree, who decide which sign-offs count.
+    """Reviewers of a tree and their keys, to determine which sign-offs count.
 
     Raises:
         DefinitionError: `reviewers.yaml` is invalid.
@@ -84,7 +84,7 @@ class ReviewerList:
             self._content = path.read_bytes()
 
     def has_same_rules(self, other: "ReviewerList") -> bool:
-        """Return whether two lists have the same people, and the same keys."""
+        """Return whether two lists have the same `reviewers.yaml`, and the same keys."""
         return self._content == other._content and self._keys == other._keys
 
     @cached_property
@@ -92,7 +92,7 @@ class ReviewerList:
         return self._signers.read_bytes() if self._signers and self._signers.exists() else b""
 
     def is_author(self, sign_off: SignOff, author: Person) -> bool:
-        """Return whether a sign-off is that of the author: by a similar name, identity or key."""
+        """Return whether the author signed off: with a similar name, or with the author's identity or key."""
         if is_same_person(sign_off.name, author.name):
             return True
         own = [each for each in (self._known or {}).values() if is_same_person(each.name, author.name)]
@@ -109,7 +109,7 @@ class ReviewerList:
         )
 
     def identity_of(self, sign_off: SignOff) -> str:
-        """Return the identity of the reviewer with the name of a sign-off; empty if there is none."""
+        """Return the identity of the reviewer whom a sign-off names; empty if there is none."""
         reviewer = (self._known or {}).get(same_letters(sign_off.name))
         return reviewer.identity if reviewer else ""
 
@@ -148,7 +148,7 @@ EVERYONE = ReviewerList(None)
 
 
 def signature_of(sign_off: SignOff, key: Path) -> str:
-    """Return a signature by a private key, or by the agent's key for a public one, in base64 on one line.
+    """Sign with a private key, or with the SSH agent for a public key; return base64 text on one line.
 
     Raises:
         UsageError: ssh-keygen is not installed, or cannot use the key.
@@ -188,7 +188,7 @@ def key_of(signature: str) -> bytes:
 
 
 def same_letters(name: str) -> str:
-    """Return the letters and digits of a name in one spelling, which similar names share.
+    """Reduce a name to letters and digits in one spelling, so that names that look alike are equal.
 
     Case, accents, punctuation, spaces and invisible characters are ignored.
     """

@@ -19,7 +19,7 @@ REQUIRED_SIGN_OFFS = 2
 def valid_sign_offs(folder: ProposalFolder, reviewers: ReviewerList) -> tuple[SignOff, ...]:
     """Return the sign-offs of the current content by reviewers other than the author, one per person.
 
-    A person is known by name, by identity, and by key: one key counts once, whatever names it may sign for.
+    Sign-offs with similar names, the same identity or the same key are by one person.
     """
     current, author = fingerprint(folder), folder.proposal.author
     valid: list[SignOff] = []
@@ -31,7 +31,7 @@ def valid_sign_offs(folder: ProposalFolder, reviewers: ReviewerList) -> tuple[Si
 
 
 def _signer_of(sign_off: SignOff, others: Iterable[SignOff], reviewers: ReviewerList) -> SignOff | None:
-    """Return the sign-off of the same person, or `None`."""
+    """Return the sign-off in `others` by the same person, or `None`."""
     key, identity = key_of(sign_off.signature), reviewers.identity_of(sign_off).casefold()
     for each in others:
         has_key = key and key == key_of(each.signature)
@@ -49,11 +49,11 @@ def sign(
     key: Path | None = None,
     day: date | None = None,
 ) -> SignOff:
-    """Append a sign-off to `proposal.yaml`, signed with an SSH key; the rest of the file stays unchanged.
+    """Append a sign-off to `proposal.yaml`, signed if an SSH key is given; keep the rest of the file.
 
     Raises:
-        UsageError: the name is empty, that of the author, or that of a person who signed this content off,
-            or the sign-off would not count: by its name, or because of a missing or unknown key.
+        UsageError: the name is empty, the person is the author or has already signed off this content, or
+            the sign-off would not count: the person is not a reviewer, or the key is missing or unknown.
     """
     proposal, name = folder.proposal, name.strip()
     if not name:

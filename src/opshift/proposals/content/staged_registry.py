@@ -14,16 +14,16 @@ UNRELEASED_REMEDY = "propose an update, which edits the version, or delete its d
 
 
 def registry_of_tree(tree: Path | None) -> Registry:
-    """Return the definitions of a tree, added to the project's own unless the tree is complete.
+    """Return the definitions of a tree, and opshift's own unless the tree has a `releases.yaml`.
 
-    An empty or missing folder is a new tree, to which the project's definitions apply.
+    For an empty or missing folder, which is a new tree, return opshift's own definitions.
     """
     is_new = tree is None or not ((tree / REVIEWERS).exists() or any(tree.glob("*/*.yaml")))
     return load_registry([] if tree is None or is_new else [tree])
 
 
 def module_name(domain: str, name: str, opset: int) -> str:
-    """Return the name of the Python file for an operator at an opset; the default domain is omitted."""
+    """Return the Python file of an operator at an opset, such as `elu_29.py` or `com_example_elu_1.py`."""
     snake_case = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     prefix = "" if domain == DEFAULT_DOMAIN else f"{domain}_"
     return re.sub(r"\W", "_", f"{prefix}{snake_case}_{opset}") + ".py"

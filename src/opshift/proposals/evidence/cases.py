@@ -16,16 +16,16 @@ from opshift.proposals.content.models import Example, ExampleTensor, attribute_v
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 
 Arrays = tuple[Array | None, ...]
-"""Arrays by position; `None` for an omitted one."""
+"""Inputs or outputs by position; `None` for an omitted one."""
 
 
 class BadValue(OpshiftError):
-    """Example that is not a valid node, or has values that do not match their type or shape."""
+    """Error for an example that is not a valid node, or has values that do not match their type or shape."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """Node to run, with its inputs, derived from the example at a position of its file."""
+    """Node to run with its inputs, from the example at index `position` in `examples.yaml`."""
 
     example: Example
     position: int
@@ -48,7 +48,7 @@ class Case:
 
 
 def case_of_example(example: Example, position: int, operator: Operator, default: OperatorVersion) -> Case:
-    """Return the case of an example with its own element types; `default` applies if it names no version.
+    """Return the case of an example in its own types; an example without a version tests `default`.
 
     Raises:
         BadValue: the example is not a valid node of its version.
@@ -93,7 +93,7 @@ def bound_type(case: Case, variable: str) -> str | None:
 
 
 def parameter_at(parameters: tuple[Parameter, ...], position: int) -> Parameter | None:
-    """Return the parameter of the value at a position; a variadic last one accepts any number of values."""
+    """Return the parameter of the value at a position; a variadic last parameter has all further values."""
     if position < len(parameters):
         return parameters[position]
     return parameters[-1] if parameters and parameters[-1].option == "variadic" else None

@@ -1,4 +1,4 @@
-"""Collect evidence by running a proposal: its cases, and conversions of them."""
+"""Collect evidence by running the examples of a proposal, as they are and after conversions."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -45,7 +45,7 @@ Direction = Literal["up", "down"]
 def convert_and_run(
     case: Case, outputs: Arrays, draft: DefinedDraft, references: References
 ) -> Iterator[tuple[Direction, OutputComparison]]:
-    """Convert and run a case of the proposed version down and up again, and a case of an older version up.
+    """Convert a case and run the result: down and up again for the proposed version, up for older versions.
 
     A case with several inputs is also converted with all inputs except the first as initializers, because
     adapters treat constants differently.
@@ -65,7 +65,7 @@ def convert_and_run(
             comparison = run_and_compare(case, outputs, converted, references)
             yield direction, comparison
             if comparison.verdict == "differs":
-                break  # the step back starts from a wrong model
+                break  # a further step would start from a wrong model
             current = converted
 
 
@@ -84,7 +84,7 @@ def run_published_version(case: Case, draft: DefinedDraft, references: Reference
 
 
 def _opset_of_case(case: Case, draft: DefinedDraft) -> int:
-    """Return the opset for the model of a case: the last one in which its version is in effect.
+    """Return the opset for the model of a case: the last opset in which its version is in effect.
 
     For the proposed version this is the proposal's opset.
     """
@@ -112,7 +112,7 @@ def _convert(model: ModelProto, opset: int, draft: DefinedDraft) -> ModelProto |
 
 @dataclass
 class Evidence:
-    """Results of running a proposal: outputs of the cases, and comparisons with other computations."""
+    """Results of running a proposal: outputs of the cases, and their comparisons with other computations."""
 
     reference_error: InvalidProposal | None = None
     """Error that prevents loading the reference, without which nothing is run."""
@@ -126,7 +126,7 @@ class Evidence:
 
 
 RULES = "_shapes.py"
-"""End of the names of files with shape rules in a tree."""
+"""Suffix of files with shape rules in a tree, such as `elu_29_shapes.py`."""
 
 _SHAPE_RULE = re.compile(r"""rule\(\s*["'](\w+)["']""")
 
@@ -135,7 +135,8 @@ _SHAPE_RULE = re.compile(r"""rule\(\s*["'](\w+)["']""")
 def registered_shape_rules(draft: Draft, run: bool = True) -> Iterator[InvalidProposal | None]:
     """Register the shape rules of the tree and of a proposal within a `with` block.
 
-    Only their names if `run` is false. Yields the error that prevents loading them, or `None`.
+    If `run` is false, no code is executed, and placeholders are registered under the names of the rules.
+    Yields the error that prevents loading the rules, or `None`.
     """
     failure = None
     with temporary_rules():
@@ -152,9 +153,10 @@ def registered_shape_rules(draft: Draft, run: bool = True) -> Iterator[InvalidPr
 
 
 def _shape_files(draft: Draft) -> list[Path]:
-    """Return the files with shape rules of the tree, then that of the proposal.
+    """Return the files with shape rules of the tree, then `shapes.py` of the proposal.
 
-    Rules of the proposal replace those of older versions of the operator.
+    Files of the tree are omitted if their rules are already registered, or if they belong to the operator and
+    the proposal defines a rule with the same name.
     """
     path, operator = draft.folder.file(SHAPES), draft.proposal.operator
     proposed = [path] if path.is_file() else []
@@ -178,7 +180,7 @@ def registered_adapters(draft: DefinedDraft) -> Iterator[InvalidProposal | None]
     """
     path = draft.folder.file(ADAPTERS)
     files = [each for tree in draft.registry.folders for each in sorted(tree.glob("adapters/*.py"))]
-    # The proposal contains all adapters and shape rules of a version that it edits.
+    # A proposal that edits a version contains all of its adapters: do not load those in the tree.
     replaced = module_name(*draft.version.id).removesuffix(".py") if draft.edits_version else None
     adapters = [
         each
@@ -200,9 +202,9 @@ def registered_adapters(draft: DefinedDraft) -> Iterator[InvalidProposal | None]
 
 
 def gather_evidence(draft: DefinedDraft, examples: tuple[Example, ...]) -> Evidence:
-    """Run every example with the reference, the body, the steps and numpy.
+    """Run every example with the reference, the body and the numpy function, and convert it by the steps.
 
-    The adapters of the proposal have to be registered.
+    The adapters of the proposal must be registered.
     """
     evidence = Evidence()
     if draft.is_recursive:  # a conversion would expand its nodes without end

@@ -18,7 +18,7 @@ from opshift.registry.registry import Registry
 
 
 def input_names(case: Case) -> list[str]:
-    """Return the name of each input in the model of a case; `""` for an omitted one."""
+    """Return the name of each input in the model of a case; `""` for an omitted input."""
     return ["" if each is None else f"input_{i}" for i, each in enumerate(case.inputs)]
 
 
@@ -39,7 +39,7 @@ def with_initializers(model: ModelProto, case: Case) -> ModelProto:
 
 
 def write_array(message: TensorProto, array: Array, name: str) -> None:
-    """Write an array to an empty message."""
+    """Write an array to an empty TensorProto."""
     values = tuple(map(encode, array.ravel().tolist()))
     write_tensor(message, Tensor(array_element_type(array), array.shape, values), name)
 

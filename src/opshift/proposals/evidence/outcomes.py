@@ -17,7 +17,7 @@ from opshift.registry.shapes.all_rules import SHAPE_RULES
 from opshift.registry.shapes.shape_context import ShapeContext
 
 Verdict = Literal["agrees", "differs", "refused", "not run"]
-"""Whether outputs agree; `refused`: by the converter, `not run`: no installed runtime supports the model."""
+"""Result of a comparison; `refused`: the converter refuses, `not run`: no installed runtime can run it."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def compare_outputs(
     if len(expected) != len(found):
         return OutputComparison(case, "differs", f"expected {len(expected)} outputs, got {len(found)}")
     for position, (expected_value, found_value) in enumerate(zip(expected, found, strict=True)):
-        # All further outputs belong to a variadic last one.
+        # All further outputs belong to the last parameter, which is variadic.
         formal = case.version.outputs[min(position, len(case.version.outputs) - 1)]
         result = compare_output(formal.name, [expected_value], [found_value], case.example.tolerance)
         if result.reason:
@@ -57,7 +57,7 @@ def compare_outputs(
 def run_and_compare(
     case: Case, outputs: Arrays, model: ModelProto, references: References
 ) -> OutputComparison:
-    """Run a model of a case, and compare the outputs."""
+    """Run a model of a case, and compare its outputs with the expected `outputs`."""
     expected = [each for each in outputs if each is not None]
     input_names = {each.name for each in model.graph.input}
     feeds = {name: array for name, array in feeds_of(case).items() if name in input_names}

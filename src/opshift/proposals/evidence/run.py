@@ -27,7 +27,7 @@ from opshift.registry.registry import Registry
 
 
 class ReferenceFails(OpshiftError):
-    """Reference that raises an exception or returns invalid outputs."""
+    """Error for a reference that raises an exception or returns invalid outputs."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class References:
         return self.of_version(version) if version else None
 
     def missing_files(self, model: ModelProto) -> list[str]:
-        """Return the files of missing references of private operators, which no runtime supports."""
+        """Return the paths of missing references of private operators, which no runtime supports."""
         versions = filter(None, (self._version(node, model) for node in model.graph.node))
         private = (each for each in versions if self.registry.releases.newest_opset(each.domain) is None)
         tree = self.registry.folders[-1]
@@ -106,7 +106,7 @@ def run_reference(reference: Reference, inputs: Arrays, given: Mapping[str, obje
 
 
 def _argument(value: Any, kind: str) -> object:
-    """Return the value of an attribute as a model stores it: in float32, as text, lists as tuples."""
+    """Return an attribute value as a model stores it: floats in float32, bytes as text, lists as tuples."""
     if value is None:
         return None
     values = tuple(map(_decode, value)) if isinstance(value, list | tuple) else _decode(value)
@@ -116,7 +116,7 @@ def _argument(value: Any, kind: str) -> object:
 def run_model(model: ModelProto, feeds: Mapping[str, Array], references: References) -> list[Any]:
     """Return all outputs of a model, computed by onnxruntime or onnx.reference.
 
-    A model with nodes that have a reference is run node by node, and these nodes by their references.
+    If a node has a reference, the nodes run one by one: with their references, or else with onnx.reference.
 
     Raises:
         CannotRun: no installed runtime can run the model.

@@ -1,1 +1,1 @@
-"""Rules for proposals, one module per group."""
+"""Rules for proposals; each module has a group of rules, such as rules for `operator.yaml`."""

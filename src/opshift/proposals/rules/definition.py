@@ -220,7 +220,7 @@ def check_operator_determinism(draft: DefinedDraft) -> Problems:
 
 
 def _parameters(draft: DefinedDraft) -> Iterator[tuple[str, int, Parameter]]:
-    """Yield each input and output, after the keys of its place in the version."""
+    """Yield each input and output with its path in the version, such as `inputs` and 0."""
     for side, formals in (("inputs", draft.version.inputs), ("outputs", draft.version.outputs)):
         for position, formal in enumerate(formals):
             yield side, position, formal

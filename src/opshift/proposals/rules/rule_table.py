@@ -27,7 +27,7 @@ RuleCheck = Callable[..., Problems]
 
 @dataclass(frozen=True)
 class ProposalRule:
-    """Requirement `title` with its rationale `about`; `check` yields the violations in its target types."""
+    """Rule: `title` is the requirement, `about` the rationale; `check` yields problems of a target type."""
 
     id: str
     level: Level
@@ -48,7 +48,7 @@ class ProposalRule:
         ]
 
     def is_explained_by(self, names: Iterable[str]) -> bool:
-        """Return whether a violation of another rule in `names` is the cause of violations of this one."""
+        """Return whether a violation of another rule in `names` causes violations of this rule."""
         return any(each.startswith(self.unless) and each != self.id for each in names)
 
 
@@ -57,7 +57,7 @@ MAX_OTHERS = 3
 
 
 def first_of(problems: Iterable[tuple[str, ProposalProblem]]) -> Problems:
-    """Yield the first problem, and name the cases of the others: one mistake usually affects many cases."""
+    """Yield only the first problem and name the other cases: one mistake usually affects many cases."""
     found = list(problems)
     for name, first in found[:1]:
         others = list(dict.fromkeys(each for each, _ in found if each != name))
@@ -74,9 +74,9 @@ def rule(
 ) -> Callable[[RuleCheck], RuleCheck]:
     """Return a decorator that registers a function as a rule.
 
-    The first line of its docstring becomes the title, the rest the rationale. The annotation of its first
-    parameter determines the subject. `unless` lists the starts of names of rules: the findings are not
-    reported if such a rule reports an error, which causes them.
+    The first line of the docstring becomes the title, the rest the rationale. The annotation of the first
+    parameter determines the target types. `unless` lists prefixes of rule names: if such a rule reports an
+    error, the findings of this rule are its consequences, and are not reported.
 
     Raises:
         DuplicateRule: a rule with this name exists.

@@ -143,4 +143,4 @@ def test_samples_each_box_by_its_size(target: int, bins: tuple[int, int], seed: 
 
 def test_refuses_huge_numbers_of_samples() -> None:
     model, _ = _roi_align_model(SMALL_BOXES, constant=False, sampling_ratio=10**9)
-    assert refusal_of(model, 15).reason == "it samples more than 65536 points along an axis"
+    assert refusal_of(model, 15).reason == "the node samples more than 65536 points along an axis"

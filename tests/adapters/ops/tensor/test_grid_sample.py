@@ -95,7 +95,7 @@ def test_infinite_and_nan_coordinates_mean_the_same(
 
 def test_refuses_cubic_grid_sample_with_border_padding() -> None:
     refused = refusal_of(_grid_sample_model(16, "bicubic", "border"), 15)
-    assert refused.reason.startswith("onnxruntime clamps the pixels of cubic interpolation to the border")
+    assert refused.reason.startswith("for cubic interpolation, onnxruntime clamps pixels to the border")
 
 
 @pytest.mark.parametrize("target", [15, 11, 9, 7])

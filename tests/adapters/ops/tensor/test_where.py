@@ -116,7 +116,7 @@ def test_refuses_where_of_strings_of_unknown_shape() -> None:
     )
     model.graph.input.append(helper.make_tensor_value_info("x", TensorProto.STRING, None))
     refused = refusal_of(model, 8)
-    assert refused.reason == "the shape of its output is unknown, but a selection by position requires it"
+    assert refused.reason == "the shape of the output is unknown, but Gather by position requires it"
     assert refused.remedy.startswith("declare the shape of 'x' with --shape x=...")
     assert "or convert to opset 9 or later" in refused.remedy
 

@@ -127,7 +127,7 @@ def test_converts_pairs_to_classes(data: Array, result: int, attributes: dict[st
         pytest.param(
             2,
             {"keys_tensor": _tensor([0.1], np.float64), "values_int64s": [1]},
-            "the keys are double, or one is NaN, which the lists of version 2 match differently",
+            "the keys are double or contain NaN; version 2 matches such keys differently",
             id="double keys",
         ),
         pytest.param(

@@ -236,8 +236,12 @@ def test_computes_unknown_sizes_from_the_data() -> None:
     assert_equal(run(convert_version(model, 10), feeds), run(model, feeds), 1e-4)
 
 
-FRACTIONAL_SIZE_REASON = "onnxruntime rounds fractional sizes down before align_corners, others do not"
-KEPT_SIZE_REASON = "onnxruntime copies a dimension that keeps its size, but the definition shifts its pixels"
+FRACTIONAL_SIZE_REASON = (
+    "onnxruntime rounds fractional sizes down before align_corners; other runtimes do not"
+)
+KEPT_SIZE_REASON = (
+    "onnxruntime copies a dimension of unchanged size; by the definition, its pixels are shifted"
+)
 REFUSED_CASES: dict[str, tuple[Mapping[str, Array], int, Mapping[str, Any], str]] = {
     "aligned corners of a fractional size": (
         {"scales": np.array([1, 1, 0.6, 0.6], np.float32)},
