@@ -236,9 +236,10 @@ def constant_of(node: NodeProto) -> TensorProto | None:
 
 
 def loses_shape(tensor: TensorProto) -> bool:
-    """Return whether a constant has no elements, and is not an int64 vector such as a list of axes."""
-    is_list = len(tensor.dims) == 1 and NAME_BY_NUMBER.get(tensor.data_type) == "int64"
-    return 0 in tensor.dims and not is_list
+    """Return whether a constant has a known type and no elements, and is not an int64 list, such as of axes."""
+    element_type = NAME_BY_NUMBER.get(tensor.data_type)
+    is_list = len(tensor.dims) == 1 and element_type == "int64"
+    return 0 in tensor.dims and element_type is not None and not is_list
 
 
 class FunctionCall(NamedTuple):
