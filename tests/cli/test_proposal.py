@@ -143,6 +143,6 @@ def test_trusts_reviewers_of_a_revision(run: Run, folder: Path) -> None:
     assert run("proposal", "sign", "sq", "--name", "Mallory", *options).exit_code == 2
     assert run("proposal", "sign", "sq", "--name", "Grace", *options).exit_code == 0
     status = run("proposal", "status", "sq", *options)
-    assert "reviewers.yaml or its keys differ from the trusted ones" in status.stdout
+    assert "reviewers.yaml or its keys differ from the trusted copy" in status.stdout
     assert "1 of 2: Grace" in status.stdout
     assert run("proposal", "status", "sq", "--opsets", "tree", "--trust", "nowhere").exit_code == 2

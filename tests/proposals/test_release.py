@@ -84,7 +84,7 @@ def test_refuses_release_on_several_lines(make: Make, tree: Path) -> None:
     accept(make("function"), tree)
     path = tree / "releases.yaml"
     path.write_text(path.read_text().replace(", released: false}", ",\n    released: false\n  }"))
-    with pytest.raises(UsageError, match="cannot change the release"):
+    with pytest.raises(UsageError, match="the release has no `released: false` on one line"):
         release(tree)
 
 

@@ -76,7 +76,7 @@ def _concat(node: ShapeContext, inputs: Sequence[Shape | None] | None = None) ->
     elif axis is not None and any(
         len({*sizes} - {None}) > 1 for other, sizes in enumerate(zip(*known, strict=True)) if other != axis
     ):
-        yield f"{_listed(known)} differ in other axes than {axis}"
+        yield f"{_listed(known)} differ in axes other than {axis}"
 
 
 def _convolution(node: ShapeContext, weights_at: int = 1) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _convolution(node: ShapeContext, weights_at: int = 1) -> Iterator[str]:
     if data is None or weights is None:
         return
     if len(data) != len(weights) or len(data) < 3:
-        yield f"{_listed([data, weights])} of data and weights do not have the same rank of 3 or more"
+        yield f"{_listed([data, weights])} of data and weights must have the same rank, at least 3"
         return
     if weights[1] is not None and group and _differ(data[1], weights[1] * group):
         yield f"the data has {data[1]} channels; weights and group require {weights[1] * group}"
@@ -98,7 +98,7 @@ def _conv_transpose(node: ShapeContext) -> Iterator[str]:
     if data is None or weights is None:
         return
     if len(data) != len(weights) or len(data) < 3:
-        yield f"{_listed([data, weights])} of data and weights do not have the same rank of 3 or more"
+        yield f"{_listed([data, weights])} of data and weights must have the same rank, at least 3"
     elif _differ(data[1], weights[0]):
         yield f"the data has {data[1]} channels; the weights require {weights[0]}"
     else:
@@ -125,7 +125,7 @@ def _batch_normalization(node: ShapeContext) -> Iterator[str]:
     for position in range(1, 5):
         shape = node.shape(position)
         if shape is not None and (len(shape) != 1 or _differ(shape[0], channels)):
-            expected = "one size" if channels is None else f"[{channels}]"
+            expected = "one dimension" if channels is None else f"[{channels}]"
             yield f"input {position} has the shape {shape_to_string(shape)}; expected {expected}"
 
 
@@ -221,7 +221,7 @@ def _einsum(node: ShapeContext) -> Iterator[str]:
                 yield f"the subscript {letter!r} has the sizes {sizes[letter]} and {size}"
     unknown = sorted(set(result) - {*operands, "."})
     if unknown:
-        yield f"the subscripts {', '.join(unknown)} of the result are in no term"
+        yield f"the subscripts {', '.join(unknown)} of the result occur in no input term"
 
 
 def _differ(first: int | None, second: int | None) -> bool:

@@ -383,7 +383,7 @@ def release(tree: Path, day: date | None = None) -> Released:
     lines[index], count = UNRELEASED.subn(closed, lines[index])
     if not count:
         place, remedy = Place(str(path), index + 1), "write the release on one line, in braces"
-        raise UsageError("cannot change the release", place=place, remedy=remedy)
+        raise UsageError("the release has no `released: false` on one line", place=place, remedy=remedy)
     files = {path: "\n".join([*lines, ""]), tree / LOCK: lock_text(build_lock(operators))}
     write_files(files)
     return Released(name, tuple(_new_versions(registry, name)), tuple(files))

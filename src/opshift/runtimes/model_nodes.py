@@ -236,7 +236,7 @@ def constant_of(node: NodeProto) -> TensorProto | None:
 
 
 def loses_shape(tensor: TensorProto) -> bool:
-    """Return whether a constant has a known type and no elements, and is not an int64 list, such as of axes."""
+    """Return whether a constant has a known type and no elements, and is not an int64 list like axes."""
     element_type = NAME_BY_NUMBER.get(tensor.data_type)
     is_list = len(tensor.dims) == 1 and element_type == "int64"
     return 0 in tensor.dims and element_type is not None and not is_list

@@ -208,7 +208,7 @@ def check_operator_differentiation(draft: DefinedDraft) -> Problems:
     unknown = [each for each in _parameters(draft) if each[2].differentiation == "unknown"]
     if unknown:
         names = ", ".join(formal.name for _, _, formal in unknown)
-        yield draft.at_version(f"no declaration whether these are differentiable: {names}", *unknown[0][:2])
+        yield draft.at_version(f"`differentiation` is not set for {names}", *unknown[0][:2])
 
 
 @rule("operator.determinism", WARNING, ADDING, "set determinism to deterministic or non_deterministic")

@@ -181,4 +181,4 @@ def _attribute_problem(
     outer = version.attributes.get(value.attribute)
     if outer is None or outer.type == declared.type:
         return None
-    return f"{name!r} has type {declared.type}, the operator's attribute {value.attribute!r} has not"
+    return f"{name!r} has type {declared.type}, but {value.attribute!r} of the operator {outer.type}"

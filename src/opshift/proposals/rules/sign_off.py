@@ -78,7 +78,7 @@ def check_sign_off_trust(draft: Draft) -> Problems:
     """
     tree = draft.registry.folders[-1]
     if draft.trusted is not None and not draft.reviewers.has_same_rules(ReviewerList(tree)):
-        reason = f"{REVIEWERS} or its keys differ from the trusted ones, which decide"
+        reason = f"{REVIEWERS} or its keys differ from the trusted copy, which applies"
         yield draft.at_answer(reason, "sign_offs")
 
 
