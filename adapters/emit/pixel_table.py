@@ -153,9 +153,9 @@ def replace_infinite(value: str, number: float, element_type: str, out: Rewriter
     return out.emit("Where", [is_finite.name, value, out.constant(number, element_type)], opset=OPSET)
 
 
-def pixel_indices(pixels: Expression, size: Length, out: Rewriter, *, border: bool) -> str:
-    """Emit the indices of pixels, clamped to the image, or with `border` to the border of zeros around it."""
-    if border:
+def pixel_indices(pixels: Expression, size: Length, out: Rewriter, *, has_zero_border: bool) -> str:
+    """Emit int64 indices of pixels, clamped to the image, which may have a border of zeros, 1 pixel wide."""
+    if has_zero_border:
         pixels, size = pixels + 1.0, size + 2
     # Clipping before the cast keeps large and infinite numbers in the range of int64.
     return out.cast(clip(pixels.name, 0.0, size - 1, out), "int64", opset=OPSET)

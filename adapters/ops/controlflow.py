@@ -101,7 +101,7 @@ def _padded_branch(
 
 
 def _emit_loops(node: Node, out: Rewriter) -> None:
-    """Emit a Loop for each branch: it runs once or never, and replaces the outputs of the other branch.
+    """Emit a Loop for each branch: it runs once if its branch is selected, and carries the outputs.
 
     Unlike the outputs of If, the values that a Loop carries may change shape and rank.
     """

@@ -250,8 +250,11 @@ def _broadcast(node: Node, name: str, scope: Scope, writer: NodeWriter) -> str:
         return writer.emit("Reshape", [value, writer.constant("int64", (len(dims),), *dims)])
     shape = scope.shape(data)
     size = shape[axis] if shape else None
-    if size is None or size > MAX_INDICES:
-        reason = f"dimension {axis} of {data!r} is unknown or too large"
+    if size is None:
+        reason = f"dimension {axis} of {data!r} is unknown"
         raise CannotConvert(reason, "unknown.shape", remedy=f"declare the shape of {data!r}")
+    if size > MAX_INDICES:
+        reason = f"dimension {axis} of {data!r} is {size:,}, more than {MAX_INDICES:,}"
+        raise CannotConvert(reason, "limit.exceeded")
     indices = writer.constant("int64", (size,), *(each // block_size for each in range(size)))
     return writer.emit("Gather", [value, indices], axis=axis)

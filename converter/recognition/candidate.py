@@ -206,7 +206,7 @@ class Candidate:
         else:
             expected = term if isinstance(term, int) else known.setdefault(term, size)
         if size != expected:
-            raise Rejected(f"the sizes of {name!r} differ")
+            raise Rejected(f"a size of {name!r} is {size}, not {expected}")
 
     def _attributes(self, match: Match) -> dict[str, Any]:
         """Return the attributes of the new node, except those with default values."""

@@ -122,7 +122,7 @@ def _group_entries(
 
 
 def _carried_entries(group: Group, changes: Mapping[int, NodeChange], scope: Scope) -> Iterator[RecordEntry]:
-    """Yield the updated entry of a kept group; this conversion may replace some nodes of the group."""
+    """Yield the record entry of a group of nodes that stays, updated for the nodes that change now."""
     names: list[str] = []
     read: set[str] = set()
     for position in group.positions:

@@ -113,7 +113,7 @@ def drop_unused_constants(plan: ContainerPlan, value_index: ValueIndex, read: Se
             if name in value_index.producers:
                 position = value_index.producers[name]
                 reversal.removed.add(position)
-                # In this list, a Cast precedes the constant that it reads.
+                # `reversal.constants` lists a Cast before its constant, which a later iteration can remove.
                 removed.add(position)
                 read_counts.subtract(new_reads.get(position, ()))
     plan.changes = [

@@ -57,7 +57,7 @@ def added_masks(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
     if node.attribute("unidirectional", 0):
         # For later keys, this mask replaces the key mask: the sum of both would be minus infinity.
         others = masks or out.constant(0.0, "float")
-        masks = _mask(_kept_past(lengths, out), others, -LARGEST_FINITE["float"], out)
+        masks = _mask(_causal_mask(lengths, out), others, -LARGEST_FINITE["float"], out)
     return masks
 
 
@@ -65,7 +65,7 @@ def _mask(kept: str, others: str, filtered: float, out: Rewriter) -> str:
     return out.emit("Where", [kept, others, out.constant(filtered, "float")])
 
 
-def _kept_past(lengths: Lengths, out: Rewriter) -> str:
+def _causal_mask(lengths: Lengths, out: Rewriter) -> str:
     """Return a boolean mask of shape (queries, keys), True where the key is not after the query."""
     numbers = queries = positions(lengths.queries, out)
     if lengths.past:

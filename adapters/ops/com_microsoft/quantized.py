@@ -169,7 +169,7 @@ def expand_quantized_conv(node: Node, out: Rewriter) -> None:
 
 
 def _convolve(op_type: str, inputs: Sequence[str], attributes: Attributes, node: Node, out: Rewriter) -> None:
-    """Emit `op_type`, which has the channels in dimension 1, for a node with the channels last."""
+    """Emit the channels-first operator `op_type` between Transposes, for a channels-last node."""
     rank, standard = _rank(node, out), out.for_opset(11, "")
     data = channels_first(inputs[0], rank, standard)
     result = out.emit(op_type, [data, *inputs[1:]], **attributes)

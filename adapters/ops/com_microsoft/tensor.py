@@ -131,7 +131,7 @@ def expand_crop_and_resize(node: Node, out: Rewriter) -> None:
     of_box = Expression(_unsqueeze(out.cast(indices, "int64"), (1, 2), out), "int64", out)
     images = Images(pixels, of_box, out.element_type(data))
     is_nearest = node.attribute("mode", b"bilinear") == b"nearest"
-    sample = _nearest if is_nearest else _interpolated
+    sample = _nearest if is_nearest else _bilinear
     sampled = sample(images, rows.positions, columns.positions, out)
     inside = _unsqueeze(out.emit("And", [rows.is_inside, columns.is_inside]), (3,), out)
     outside = out.constant(node.attribute("extrapolation_value", 0.0), images.element_type)
@@ -169,7 +169,7 @@ def _nearest(images: Images, rows: Expression, columns: Expression, out: Rewrite
     return _gather(images, row, column, out).name
 
 
-def _interpolated(images: Images, rows: Expression, columns: Expression, out: Rewriter) -> str:
+def _bilinear(images: Images, rows: Expression, columns: Expression, out: Rewriter) -> str:
     """Interpolate between columns, and then between rows, as the kernel does."""
     (upper, lower), down = _neighbors(rows, images.element_type, out)
     (left, right), across = _neighbors(columns, images.element_type, out)

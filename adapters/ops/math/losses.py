@@ -28,7 +28,7 @@ def _emit_loss(scores: str, node: Node, out: Rewriter) -> None:
     reduction = node.attribute("reduction", b"mean")
     element_type = out.element_type(node.inputs[0])
     label_mask = _label_mask(node, out)
-    flat_scores = reshape(scores, (0, 0, _sample_count(node, out)), out)
+    flat_scores = reshape(scores, (0, 0, _labels_per_sample(node, out)), out)
     losses = out.emit("Neg", [_select_by_label(label_mask, flat_scores, element_type, out)])
     # With neither weights nor `ignore_index`, all samples count equally.
     weights = reshape(node.input(2), (-1, 1), out) if node.input(2) else ""
@@ -49,7 +49,7 @@ def _emit_loss(scores: str, node: Node, out: Rewriter) -> None:
 def _label_mask(node: Node, out: Rewriter) -> str:
     """Return a mask N x C x D: True at the class of each label, unless the label is `ignore_index`."""
     element_type = out.element_type(node.inputs[1])
-    labels = reshape(node.inputs[1], (0, 1, _sample_count(node, out)), out)
+    labels = reshape(node.inputs[1], (0, 1, _labels_per_sample(node, out)), out)
     mask = out.emit("Equal", [labels, _class_indices(node.inputs[0], element_type, out)])
     ignored = node.attribute("ignore_index")
     if ignored is None:
@@ -58,7 +58,7 @@ def _label_mask(node: Node, out: Rewriter) -> str:
     return out.emit("And", [mask, out.emit("Not", [is_ignored])])
 
 
-def _sample_count(node: Node, out: Rewriter) -> Dimension:
+def _labels_per_sample(node: Node, out: Rewriter) -> Dimension:
     """Return the number of labels for each element of the batch, or -1 to infer it."""
     rank = out.known_rank(node.inputs[1])
     return -1 if rank is None else product_of_dimensions(node.inputs[1], range(1, rank), out)

@@ -31,7 +31,7 @@ class _Transform(NamedTuple):
 
     @property
     def input_count(self) -> int:
-        """Number of inputs that are summed; missing inputs count as zero."""
+        """Number of samples, or of bins of an inverse transform, that are summed; the rest is zero."""
         return min(self.size, self.length // 2 + 1 if self.is_real else self.length)
 
     @property
@@ -286,7 +286,7 @@ def compute_mel_weight_matrix(node: Node, out: Rewriter) -> None:
     element_type = BY_NUMBER[node.attribute("output_datatype", 1)].name
     rows, columns = int(length) // 2 + 1, int(bins)
     out.require_elements(max(rows, 1), columns)
-    edges = _edges(int(bins), int(length), int(rate), float(lower), float(upper))
+    edges = _mel_band_edges(int(bins), int(length), int(rate), float(lower), float(upper))
     number_type = int if "int" in element_type else float
     weights = [number_type(0)] * (rows * columns)
     for column in range(columns):
@@ -297,7 +297,7 @@ def compute_mel_weight_matrix(node: Node, out: Rewriter) -> None:
     out.replace(node, op_type="Identity", inputs=[out.tensor(value)], attributes={})
 
 
-def _edges(bins: int, length: int, rate: int, lower: float, upper: float) -> list[int]:
+def _mel_band_edges(bins: int, length: int, rate: int, lower: float, upper: float) -> list[int]:
     """Return the rows at which the triangles start, peak and end.
 
     The mel scale is `2595 * log10(1 + hertz / 700)`.

@@ -120,7 +120,7 @@ def _regular_coordinates(node: Node, shapes: DeformConvShapes, axis: int, out: R
 def _taps(coordinate: str, size: int, element_type: str, out: Rewriter) -> PixelTaps:
     """Return the pixels before and after a coordinate, with their linear weights."""
     pixels, weights = linear_taps(Expression(coordinate, element_type, out), element_type, out)
-    return PixelTaps(pixel_indices(pixels, float(size), out, border=True), weights.name, 2)
+    return PixelTaps(pixel_indices(pixels, float(size), out, has_zero_border=True), weights.name, 2)
 
 
 def _convolve(node: Node, columns: str, weight: str, shapes: DeformConvShapes, out: Rewriter) -> None:

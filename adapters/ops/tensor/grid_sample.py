@@ -130,12 +130,15 @@ def _taps(
     is_reflected = interpolation.padding == "reflection"
     position = _reflect(coordinate, size, interpolation) if is_reflected else coordinate
     if mode == "nearest":
-        return PixelTaps(pixel_indices(position, size, out, border=border), "", 1)
+        return PixelTaps(pixel_indices(position, size, out, has_zero_border=border), "", 1)
     find_taps = linear_taps if mode == "linear" else _cubic_taps
     pixels, weights = find_taps(position, "float", out, interpolation.rank)
     if interpolation.padding == "reflection":
         pixels = _reflect(pixels, size, interpolation)
-    names = pixel_indices(pixels, size, out, border=border), _cast(weights.name, "float", element_type, out)
+    names = (
+        pixel_indices(pixels, size, out, has_zero_border=border),
+        _cast(weights.name, "float", element_type, out),
+    )
     return PixelTaps(*names, 2 if mode == "linear" else 4)
 
 

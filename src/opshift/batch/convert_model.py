@@ -187,7 +187,7 @@ def _convert(
         states = {**states_of(with_data(task.source, data)[1:]), **states}
         if settings.verify and written.path:
             result = read_model(written.path)
-            verification = verify_file(
+            verification = verify_conversion(
                 task.source, result, settings, options.registry, data_file=written.data_file
             )
     files = {**states, **states_of(with_data(task.output, copied))}
@@ -230,7 +230,7 @@ def with_data(model: str, data: tuple[str, ...]) -> list[str]:
     return [model, *(os.path.join(os.path.dirname(model), each) for each in data)]
 
 
-def verify_file(
+def verify_conversion(
     source: FileLike,
     converted: ModelProto,
     settings: Settings,

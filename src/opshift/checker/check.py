@@ -153,7 +153,7 @@ class Walk:
         return is_valid
 
     def _check_cached(self, target: CheckedCall | CheckedAttribute | TypedNode, model: CheckedModel) -> bool:
-        """Check an object, unless one with the same cache key broke no rule; return whether it is valid."""
+        """Check an object, unless one with the same cache key passed; return whether it is valid."""
         key = target.cache_key
         if key in model.passed_keys:
             return True
@@ -164,7 +164,7 @@ class Walk:
         return is_valid
 
     def _check_shapes(self, shaped: ShapedNode, model: CheckedModel) -> None:
-        """Check the shapes of a node, unless a node with the same cache key broke no rule."""
+        """Check the shapes of a node, unless a node with the same cache key passed."""
         key = shaped.cache_key
         if key in model.passed_keys:
             return

@@ -118,8 +118,8 @@ def compare_with_source(
     data_file: Path | None = None,
 ) -> Verification:
     """Compare the outputs of a model file with the outputs of its result; raise an error if they differ."""
-    from opshift.batch.convert_model import verify_file
+    from opshift.batch.convert_model import verify_conversion
 
     message = f"Comparing {source} with its conversion"
     with show_progress(message, quiet=quiet) as progress, add_file_to_errors(source):
-        return verify_file(model_input(source), result, settings, registry, progress, data_file)
+        return verify_conversion(model_input(source), result, settings, registry, progress, data_file)

@@ -84,7 +84,10 @@ def shape_link(operator: OperatorVersion) -> int | None:
 
 
 def rank_link(operator: OperatorVersion) -> int | None:
-    """Return the position of an input that always has the rank of the first output, or `MAXIMUM`."""
+    """Return the position of an input with the rank of the first output, or `None`.
+
+    `MAXIMUM` means that the output has the largest rank of all inputs.
+    """
     if operator.shape == "broadcast":
         return MAXIMUM  # broadcasting yields the rank of the input with the most dimensions
     from opshift.registry.shapes.all_rules import KEEPS_RANK  # the shape rules are imported only when needed

@@ -130,7 +130,7 @@ def with_symbols(
     sizes = list(known)
     for axis, number in enumerate(computed):
         if sizes[axis] is None and number is not None:
-            # A small result depends on a symbol, as in `min(N, 5)`, and is not a constant.
+            # Numbers below SMALLEST_SYMBOL are computed from symbols, as in `min(N, 5)`: they may be smaller.
             is_regular = SMALLEST_SYMBOL <= number < LARGEST_SYMBOL
             if is_exact and 0 < number < SMALLEST_SYMBOL:
                 sizes[axis] = number

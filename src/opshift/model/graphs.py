@@ -107,7 +107,7 @@ class Container:
         self.is_function = not hasattr(container, "initializer")
         # The message has one of these two types: `is_function` determines which.
         self._graph, self._function = cast("GraphProto", container), cast("FunctionProto", container)
-        # Kept, because protobuf looks up a field more slowly than Python an attribute.
+        # Kept: reading a field of protobuf takes longer than reading an attribute of Python.
         self.nodes = container.node
         self._initializer_protos = () if self.is_function else self._graph.initializer
         self._initializer_names = [*map(_get_name, self._initializer_protos)]

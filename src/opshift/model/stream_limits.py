@@ -115,7 +115,10 @@ async def _require_allowed(
     if target.scheme in ("http", "https") and ("*" in hosts or target.host in hosts):
         return
     named = without_secrets_of(str(target), target.authority or str(target))
-    reason = f"{redirect.url.authority} redirects to another server: {named}"
+    is_same = (target.host, target.port) == (redirect.url.host, redirect.url.port)
+    reason = (
+        f"{redirect.url.authority} redirects to {'an insecure URL' if is_same else 'another server'}: {named}"
+    )
     remedy = "download the file with another program"
     if target.scheme in ("http", "https"):
         remedy = f"allow the host with opshift --redirect-host, or the environment variable {HOSTS_VARIABLE}"

@@ -70,7 +70,7 @@ def check_proposal(
 def _stages(
     folder: ProposalFolder, registry: Registry, run: bool, trusted: Path | None
 ) -> Generator[Draft | InvalidFile, None, None]:
-    """Yield `Draft`, `DefinedDraft` and `Evaluated` as files are read; an `InvalidFile` is the last stage."""
+    """Yield `Draft`, `DefinedDraft` and, with `run`, `Evaluated`; stop at the first `InvalidFile`."""
     try:
         draft = Draft(folder, folder.proposal, registry, trusted=trusted)
     except DefinitionError as error:

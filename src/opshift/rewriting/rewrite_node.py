@@ -178,9 +178,9 @@ def rewrite_node(
     graph. The steps get `view`, by default `node`; validation always uses `node`.
 
     Raises:
-        CannotConvert: the node is invalid, or a step refuses it.
+        CannotConvert: the node is invalid, a step refuses it, or the result is too large.
         ExtensionFailed: a private adapter fails, and the node is valid.
-        ResolveError: a step emitted a node with an unknown operator.
+        ResolveError: the opset lacks the operator of the node, or of a node that a step emitted.
     """
     first = router.route(node.domain, node.op_type, source)
     view = view or node

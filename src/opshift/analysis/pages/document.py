@@ -99,7 +99,7 @@ def _fence(text: str, least: int) -> str:
 
 
 def printable(text: str) -> str:
-    """Escape control characters except line ends."""
+    """Escape nonprintable characters; tabs become spaces, and line separators newlines."""
     if text.isprintable():  # most texts: saves a pass in Python
         return text
     lines = (line.replace("\t", " ") for line in text.splitlines())

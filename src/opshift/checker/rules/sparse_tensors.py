@@ -33,7 +33,7 @@ def dims(sparse: CheckedSparseTensor) -> Problems:
 @rule("sparse.indices", ERROR, SOURCE, "provide one index, or one row of coordinates, for each value")
 def indices(sparse: CheckedSparseTensor) -> Problems:
     """Each value of a sparse tensor must have an index or a row of coordinates, of type int64."""
-    proto, count = sparse.proto, _count(sparse)
+    proto, count = sparse.proto, _value_count(sparse)
     if not proto.HasField("indices"):
         if count:
             yield f"has {count} values and no indices"
@@ -60,6 +60,6 @@ def order(sparse: CheckedSparseTensor) -> Problems:
             yield "has indices that are not strictly ascending"
 
 
-def _count(sparse: CheckedSparseTensor) -> int | None:
+def _value_count(sparse: CheckedSparseTensor) -> int | None:
     shape = sparse.proto.values.dims
     return shape[0] if len(shape) == 1 else None

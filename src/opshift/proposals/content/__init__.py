@@ -1,1 +1,1 @@
-"""The files of a proposal as data."""
+"""Content of a proposal: its files, the stages of reading them, findings, reviewers and sign-offs."""

@@ -48,7 +48,7 @@ def check_operator_name(draft: DefinedDraft) -> Problems:
             yield draft.at_definition(f"{name} differs from the existing {other} only in case", "name")
 
 
-@rule("operator.domain", ERROR, IR, "reverse a domain name that you own, such as com.example")
+@rule("operator.domain", ERROR, IR, "reverse a domain name that you own: com.example for example.com")
 def check_operator_domain(draft: DefinedDraft) -> Problems:
     """The domain is a reversed DNS name.
 
