@@ -237,7 +237,7 @@ def test_follows_redirects_to_allowed_hosts(
         if hosts:
             opshift.plan_version(url, 17)
         else:
-            with pytest.raises(InvalidModel, match=r"redirects to 127\.0\.0\.1:.* not the same server"):
+            with pytest.raises(InvalidModel, match=r"redirects to another server: 127\.0\.0\.1:"):
                 opshift.plan_version(url, 17)
         started.shutdown()
     assert (website[1].sent > 0) == bool(hosts)

@@ -268,7 +268,7 @@ def test_reads_array_of_npz_file_by_name(tmp_path: Path) -> None:
     given = dict.fromkeys("xy", tmp_path / "a.npz")
     found = read_provided(given, make_graph({"x": (FLOAT, [2]), "y": (FLOAT, [2])}))
     assert [found[name].tolist() for name in "xy"] == [[1, 1], [0, 0]]
-    with pytest.raises(UsageError, match=r"a.npz: contains x, y, and not 'z' \(rename the array\)"):
+    with pytest.raises(UsageError, match=r"a.npz: contains x, y, but not 'z' \(rename the array\)"):
         read_provided({"z": tmp_path / "a.npz"}, make_graph({"z": (FLOAT, [2])}))
 
 
