@@ -122,7 +122,10 @@ def test_refuses_links_and_outputs_that_are_data_files(zoo: str, local: Path) ->
         opshift.convert_file(f"{zoo}/m.onnx", f"{zoo}/new/out.onnx", 17, external="link")
     with pytest.raises(UsageError, match="weights of the input model"):
         opshift.convert_file(f"{zoo}/m.onnx", f"{zoo}/{WEIGHTS}", 17)
-    with (local / "m.onnx").open("rb") as file, pytest.raises(InvalidModel, match="the folder of the model is unknown"):
+    with (
+        (local / "m.onnx").open("rb") as file,
+        pytest.raises(InvalidModel, match="the folder of the model is unknown"),
+    ):
         opshift.convert_file(file, f"{zoo}/x/out.onnx", 17)
 
 
