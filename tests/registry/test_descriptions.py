@@ -131,11 +131,11 @@ INVALID = {
     ),
     "an unknown output": (
         _marked("    outputs: {Y: A picture.}", f"    outputs: {{Z: A picture.}} {HERE}"),
-        "versions.1.descriptions.outputs.Z: the version has no such output; it has Y",
+        "versions.1.descriptions.outputs.Z: unknown output; the version has Y",
     ),
     "an attribute that the version lacks": (
         f"{FIRST}{TEXTS}{SECOND}{LATER_TEXTS}    attributes: {{size: A number.}}  {HERE}\n",
-        "versions.1.descriptions.attributes.size: the version has no such attribute",
+        "versions.1.descriptions.attributes.size: unknown attribute",
     ),
     "an unknown group": (
         _marked("    types:", f"    type_constraints: {{}} {HERE}\n    types:"),

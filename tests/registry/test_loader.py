@@ -174,9 +174,12 @@ INVALID = {
     ),
     "descending versions": (
         f"{FIRST}- status: STABLE\n  since_version: 7\n- status: STABLE\n  since_version: 6  {HERE}\n",
-        "versions must ascend, each once: [1, 7, 6]",
+        "`since_version` must increase from version to version, got [1, 7, 6]",
     ),
-    "a repeated version": (f"{FIRST}- since_version: 1  {HERE}\n", "versions must ascend, each once: [1, 1]"),
+    "a repeated version": (
+        f"{FIRST}- since_version: 1  {HERE}\n",
+        "`since_version` must increase from version to version, got [1, 1]",
+    ),
     "an unknown status": (
         f"{FIRST}  status: OLD  {HERE}\n",
         "versions.0.status: expected 'STABLE' or 'EXPERIMENTAL', got 'OLD'",

@@ -351,14 +351,18 @@ MISTAKES = {
         in_schema=True,
     ),
     "range of a string": Mistake(
-        "attribute.values", MODE, f"mode: {{type: STRING, minimum: 1}} {HERE}", "no order", in_schema=True
+        "attribute.values",
+        MODE,
+        f"mode: {{type: STRING, minimum: 1}} {HERE}",
+        "cannot have a minimum",
+        in_schema=True,
     ),
     "empty range": Mistake(
         "attribute.values", AXIS, f"axis: {{type: INT, minimum: 2, maximum: 1}} {HERE}", "minimum 2 exceeds"
     ),
     # Versions and steps
     "repeated version": Mistake(
-        "version.order", "- since_version: 2", f"- since_version: 1 {HERE}", "must ascend, each once: [1, 1]"
+        "version.order", "- since_version: 2", f"- since_version: 1 {HERE}", "got [1, 1]"
     ),
     "removal before the version": Mistake(
         "version.removal",
@@ -443,7 +447,7 @@ MISTAKES = {
         "text.unknown",
         TYPES,
         f"{TYPES}  descriptions:\n    inputs: {{XX: A picture.}} {HERE}\n",
-        "the version has no such input; it has X, W",
+        "unknown input; the version has X, W",
         "X",
     ),
     # Rules of `opshift lint` only

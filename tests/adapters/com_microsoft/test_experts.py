@@ -120,8 +120,8 @@ REFUSED = {
     "the activation 'tanh' is not defined": _experts(activation_type="tanh"),
     "weights of a third layer": _experts()._replace(inputs=[*_experts().inputs, _experts().inputs[2]]),
     "normalize_routing_weights is 0": _quantized(normalize_routing_weights=0),
-    "prepacked or no integers": _quantized(quant_type="fp8"),
-    "numbers of 3 bits are spread": _quantized(expert_weight_bits=3),
+    "other layouts are specific to one kernel": _quantized(quant_type="fp8"),
+    "numbers of 3 bits cross byte boundaries": _quantized(expert_weight_bits=3),
 }
 
 

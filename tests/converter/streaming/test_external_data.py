@@ -211,8 +211,8 @@ REFUSED = {
     "folder that links out of the folder": (link_folder_outside, InvalidModel, "a link to a file outside"),
     "different file at the target": (write_other_file, UsageError, "already exists"),
     "different file of equal size at the target": (occupy_with_equal_size, UsageError, "already exists"),
-    "folder at the target": (occupy_with_folder, UsageError, "not a regular file"),
-    "link out of the folder at the target": (link_target_folder_out, UsageError, "not a regular file"),
+    "folder at the target": (occupy_with_folder, UsageError, "must be a regular file"),
+    "link out of the folder at the target": (link_target_folder_out, UsageError, "must be a regular file"),
 }
 
 

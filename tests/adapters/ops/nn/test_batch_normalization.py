@@ -78,7 +78,7 @@ def test_refuses_outputs_that_contradict_is_test(
 ) -> None:
     attributes = {} if is_test is None else {"is_test": is_test}
     refused = refusal_of(_batch_model(6, _feeds((2, 3, 4)), outputs, **attributes), 7)
-    assert f"is_test is {is_test or 0} with {len(outputs)} outputs" in refused.reason
+    assert f"is_test is {is_test or 0}, but {len(outputs)} outputs" in refused.reason
     assert remedy in refused.remedy
 
 

@@ -66,9 +66,15 @@ NO_NODES = dict.fromkeys(each for each in Forest(votes([0])).columns("target") i
         pytest.param(set_entry("nodes_nodeids", 2, 1), "the same id", id="duplicate node id"),
         pytest.param(set_entry("nodes_truenodeids", 0, 99), "refers to node 99", id="missing child"),
         pytest.param(
-            set_entry("nodes_truenodeids", 0, 0), "do not form a tree", id="a node that is its own child"
+            set_entry("nodes_truenodeids", 0, 0),
+            "is not the root of all its nodes",
+            id="a node that is its own child",
         ),
-        pytest.param(set_entry("nodes_truenodeids", 0, 2), "do not form a tree", id="a child of two nodes"),
+        pytest.param(
+            set_entry("nodes_truenodeids", 0, 2),
+            "is not the root of all its nodes",
+            id="a child of two nodes",
+        ),
         pytest.param(set_entry("nodes_modes", 0, b"BRANCH_IN"), "BRANCH_IN", id="unknown mode"),
         pytest.param(set_entry("target_ids", 0, 1), "does not exist", id="unknown target"),
         pytest.param(set_entry("target_nodeids", 0, 99), "does not exist", id="vote at a missing node"),

@@ -214,7 +214,7 @@ def test_refuses_ambiguous_regressors(
 @pytest.mark.parametrize(
     ("leaf_votes", "labels", "attributes", "reason"),
     [
-        pytest.param(votes([0]), [3], {}, "one class label", id="one class"),
+        pytest.param(votes([0]), [3], {}, "a single class label", id="one class"),
         pytest.param(votes([0, 1]), [3, 4], {}, "for two classes", id="votes for both of two classes"),
         pytest.param(votes([1]), [3, 4], {}, "for two classes", id="votes for the second of two classes"),
         pytest.param(
@@ -264,5 +264,5 @@ def test_refuses_scores_that_differ_from_the_definition() -> None:
     """If the second of two classes has votes in some rows only, onnxruntime invents its score."""
     model = classifier(Forest(random_votes(2, 0.1, 0.2)), data(), [0, 1])
     del model.graph.output[0]
-    with pytest.raises(ConversionRefused, match="invents a score"):
+    with pytest.raises(ConversionRefused, match="computes a score"):
         convert_version(model, {ML: 5})
