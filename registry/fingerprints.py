@@ -108,7 +108,7 @@ class LockDifference(NamedTuple):
 
 
 def lock_differences(operators: Iterable[Operator], lock: Lock) -> Iterator[LockDifference]:
-    """Yield every difference between the entries of definitions and those of a lock."""
+    """Yield every difference between the entries of definitions and the entries of a lock."""
     missing = {(domain, name) for domain, names in lock.items() for name in names}
     for operator in operators:
         key = (operator.domain, operator.name)

@@ -126,7 +126,7 @@ class OperatorVersion(Described, FunctionDefinition):
     shape: str = ""
     """The rule in `registry.shapes` that infers the output shapes; empty if there is no rule."""
     bridge: Bridge | None = None
-    """The wider types that give the same result, see `Bridge`; `None` if undeclared."""
+    """The wider types with the same result, see `Bridge`; `None` if undeclared."""
     axes: Axes | None = None
     """The range of `axis` and `axes`, see `Axes`; `None` if undeclared."""
     one_of: tuple[tuple[str, ...], ...] = ()
@@ -263,7 +263,7 @@ class Operator(Record):
     shape: str = ""
     """The rule in `registry.shapes` that infers the output shapes, for all versions."""
     bridge: Bridge | None = None
-    """The wider types that give the same result, see `Bridge`, for all versions."""
+    """The wider types with the same result, see `Bridge`, for all versions."""
     axes: Axes | None = None
     """The range of `axis` and `axes`, see `Axes`, for all versions."""
     one_of: tuple[tuple[str, ...], ...] = ()

@@ -76,7 +76,7 @@ class CompiledFile:
 
     @property
     def is_packaged(self) -> bool:
-        """Whether the file `path` exists, as in a wheel, so that nothing needs to be compiled."""
+        """Whether the file `path` exists, as in a wheel: then compilation is unnecessary."""
         return self._path.exists()
 
     @cached_property

@@ -41,7 +41,7 @@ class RecognizedForm(Record):
     `?` may also be 1 or missing. The shapes must determine the shape of the result.
     """
     flattened: tuple[str, ...] = ()
-    """Constant inputs that are 1-D in the operator, and may have another shape in the form."""
+    """Constant inputs that are 1-D in the operator, and may have a different shape in the form."""
     types: tuple[str, ...] = ()
     """Element types of the first input for which the form is valid; empty for all."""
     form: Annotated[str, Checked(min_length=1)]
@@ -57,7 +57,7 @@ class NodeExample(Record):
     inputs: dict[str, tuple[int | str, ...]]
     """Dimensions of each input: numbers, names of sizes, products such as `H * E`, sums such as `P + S`."""
     attributes: dict[str, Literals] = field(default_factory=dict)
-    """Attributes; the name of a size stands for the size.
+    """Attributes; the name of a size represents the size.
 
     For an attribute that is a number, a list has the two values for which the node is expanded.
     """

@@ -89,7 +89,7 @@ class Releases(Record):
 
     @classmethod
     def of_folders(cls, folders: tuple[Path, ...]) -> Releases:
-        """Read both files of the first folder and `consumers.yaml` of others, or raise `DefinitionError`."""
+        """Read both files of the first folder, `consumers.yaml` of later ones; raise `DefinitionError`."""
         if not folders:
             return cls()
         base, *others = folders

@@ -41,7 +41,7 @@ STEP_RULES: Final = {
 
 
 class Refutation(NamedTuple):
-    """A rule that a step violates, and the attribute, parameter or operator whose change violates it."""
+    """A rule that a step violates, and the changed attribute, parameter or operator that violates it."""
 
     rule: str
     subject: str

@@ -42,8 +42,10 @@ SCALARS = {
         "yYnNoOtTfF",
     ),
 }
-"""Pattern of each type of unquoted scalars, and the first characters of its values; a null character stands
-for the empty text."""
+"""Pattern of each type of unquoted scalars, and the first characters of its values.
+
+A null character represents the empty text.
+"""
 
 TAG = "tag:yaml.org,2002:"
 

@@ -248,7 +248,7 @@ def _python_type(attribute: Attribute) -> str:
 
 
 def _literal(value: Value) -> str:
-    """Return a value as a Python expression; a float has the fewest digits that give the same float32."""
+    """Return a value as a Python expression; a float has the fewest digits for its float32."""
     if isinstance(value, tuple):
         return f"({', '.join(map(_literal, value))}{',' if len(value) == 1 else ''})"
     if not isinstance(value, float):

@@ -22,7 +22,7 @@ def _type_sets() -> TypeSets:
 
 
 def _expand(entries: object) -> object:
-    """Return the types that a list in a file denotes; pydantic refuses values that are no list of strings."""
+    """Return the types that a list in a file denotes; pydantic refuses everything but lists of strings."""
     if not isinstance(entries, list) or not all(isinstance(each, str) for each in entries):
         return entries
     try:

@@ -33,7 +33,7 @@ def batch_normalization(node: ShapeContext) -> Shapes:
 
 @data_rule("layer_normalization", keeps_rank=True)
 def layer_normalization(node: ShapeContext, data: Shape) -> Shapes:
-    """Infer the input's shape, and statistics whose dimensions are 1 from the axis on."""
+    """Infer the input's shape, and statistics with dimensions of 1 at the axis and after it."""
     start = normalize_axis(node.integer("axis"), len(data))
     reduced = unknown(len(data)) if start is None else data[:start] + (1,) * (len(data) - start)
     return [data, reduced, reduced]

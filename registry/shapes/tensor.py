@@ -91,7 +91,7 @@ def unsqueeze(node: ShapeContext, data: Shape) -> Shapes:
 
 
 def _may_differ_at_0(size: int | None, dim: int | None) -> bool:
-    """Return whether `size` is a symbol that may be 0 while `dim` is another number."""
+    """Return whether `size` is a symbol that may be 0 while `dim` is not 0."""
     if type(size) is not Symbol or size == dim:
         return False
     return type(dim) is not Symbol or dim % size != 0

@@ -98,7 +98,7 @@ def gather_sliced_elements(node: Node, out: Rewriter) -> None:
 
 
 def _axis_slices(node: Node, out: Rewriter) -> AxisSlices:
-    """Return the slice of each axis; refuse a node whose axes depend on an unknown length or rank."""
+    """Return the slice of each axis; refuse the node if its axes depend on an unknown length or rank."""
     starts, ends, axes, steps = (node.input(position) for position in range(1, 5))
     for name in (starts, ends, axes, steps):
         known = out.constant_value(name)  # the rank of a constant needs no inference

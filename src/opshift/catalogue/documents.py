@@ -27,7 +27,7 @@ def read_flowchart(text: str) -> list[Box]:
     """Return the boxes of a Mermaid flowchart of nodes and lines, in the order of their first mention.
 
     Raises:
-        ValueError: the chart is not from top to bottom, or has another statement than a node or a line.
+        ValueError: the chart is not from top to bottom, or has a statement that is neither a node nor a line.
     """
     boxes: dict[str, Box] = {}
     head, *statements = filter(None, map(str.strip, text.splitlines()))

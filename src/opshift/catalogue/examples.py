@@ -43,7 +43,7 @@ SESSIONS: Final = {
 """Imports and expression of a session that computes outputs, by the names of the packages."""
 
 NUMPY: Final = {"float": "np.float32", "double": "np.float64", "string": "object", "bool": "bool"}
-"""NumPy types of the element types that have another name in NumPy."""
+"""NumPy types of the element types with a different name in NumPy."""
 
 EVIDENT_TYPE: Final = re.compile(r': (?:ints?(?= = \[?-?\d)|strings?(?= = \[?")|float(?= = -?\d+[.e]))')
 """Type of an attribute in the text of a node that a parser would infer from its value."""

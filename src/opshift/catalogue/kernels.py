@@ -61,7 +61,7 @@ class VersionKernels(NamedTuple):
 
     @property
     def cells(self) -> Iterator[str]:
-        """The types of each kernel, or a text that says that there is none."""
+        """The types of each kernel, or a text for an operator without kernels."""
         for each in self.kernels:
             yield kernel_types(each)
         if not self.kernels:

@@ -72,7 +72,7 @@ OTHER: Final = "Other operators"
 
 @cache
 def _folders() -> Mapping[str, str]:
-    """Return a folder for each operator: of its definition in ONNX's repository, or else of its adapters."""
+    """Return a folder for each operator: that with its definition in ONNX's repository, or its adapters."""
     # opshift.adapters.ops.<folder>, and a module for each operator if the folder has many
     of_adapters = {
         f"{key.domain}.{key.op_type}": function.__module__.split(".")[3]

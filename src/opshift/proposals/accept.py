@@ -358,7 +358,7 @@ class Released:
 def release(tree: Path, day: date | None = None) -> Released:
     """Mark the oldest unreleased release of a tree as released, and record all fingerprints.
 
-    The operator versions of the release are final from then on: every later change of them is an error.
+    The operator versions of the release become final: every later change of them is an error.
 
     Raises:
         UsageError: the tree has no unreleased release, or a definition differs from its fingerprint.

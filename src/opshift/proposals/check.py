@@ -19,7 +19,7 @@ LEVELS = tuple(Level)
 
 @dataclass(frozen=True)
 class CheckResult:
-    """Result of a check: findings, the most severe first, and the proposal as far as it could be read.
+    """Result of a check: findings, the most severe first, and the parts of the proposal that could be read.
 
     `draft` is `None` if `proposal.yaml` is invalid, and an `Evaluated` draft if the examples were run.
     """

@@ -58,7 +58,7 @@ def require_supported_types(result: ComputedRewrite, facts: Facts, constants: _C
         raise CannotConvert(reason, "type.unsupported", subject=types, remedy=TYPE_REMEDY)
 
 
-# Cached: most rewrites emit one node with the same inputs, and `_find_problem` takes a tenth of their time.
+# Cached: most rewrites emit one node with the same inputs; `_find_problem` takes a tenth of a rewrite.
 @lru_cache(maxsize=4096)
 def _supports_inputs_of(operator: OperatorVersion, original: OperatorVersion, count: int) -> bool:
     """Return whether an operator supports all types of the first inputs of another one."""

@@ -263,7 +263,7 @@ class NodeGroup:
         self._kinds: dict[Hashable, list[list[ModelNode]]] = {}
 
     def kinds(self, questions: Mapping[Hashable, Callable[[ModelNode], Hashable]]) -> list[list[ModelNode]]:
-        """Return the nodes in lists with equal answers; each question is asked once for each node.
+        """Return the nodes in lists with equal answers; each question is answered once for each node.
 
         Args:
             questions: the function that answers each question; equal questions have equal answers.

@@ -188,7 +188,7 @@ def key_of(signature: str) -> bytes:
 
 
 def same_letters(name: str) -> str:
-    """Reduce a name to letters and digits in one spelling, so that names that look alike are equal.
+    """Reduce a name to letters and digits in one spelling, so that similar-looking names are equal.
 
     Case, accents, punctuation, spaces and invisible characters are ignored.
     """
