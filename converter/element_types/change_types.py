@@ -239,9 +239,11 @@ def change_tensor(tensor: TensorProto, new: str, *, clamps: bool) -> None:
 
     Raises:
         CannotConvert: an element is out of the range of the new type, or the elements are in another file or
-            invalid.
+            invalid, or their type is.
     """
-    kind = BY_NUMBER[tensor.data_type]
+    kind = BY_NUMBER.get(tensor.data_type)
+    if kind is None:
+        raise CannotConvert(f"tensor {tensor.name!r} has no valid element type", "tensor.unreadable")
     change = ElementChange(kind.name, new, clamps)
     store = store_of(tensor)
     placeholder = store.convert(tensor.raw_data, change) if store else None
