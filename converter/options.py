@@ -142,7 +142,7 @@ class Flags(StoredFlags, total=False):
 
 
 def _require_known(flags: Collection[str], known: Collection[str]) -> None:
-    """Raise TypeError for a name that is not known, as Python does for an unknown keyword argument."""
+    """Raise TypeError for an unknown name, as Python does for an unknown keyword argument."""
     if unknown := set(flags).difference(known):
         raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
 

@@ -218,7 +218,7 @@ class _Builder:
             raise _TooDeep(event.start_mark)
 
     def _repeat(self, event: yaml.AliasEvent) -> None:
-        # an alias inside the value of its own anchor is undefined, too
+        # an alias inside the value of the same anchor is undefined, too
         if event.anchor not in self._anchored:
             raise _YamlError("yaml.syntax", f"found undefined alias {event.anchor!r}", event.start_mark)
         value, size = self._anchored[event.anchor]

@@ -134,8 +134,14 @@ def emit_rounded(
         output: name of the result.
         writer: writer of the nodes.
         saturates: whether the largest number replaces larger ones, as for Cast.
+
+    Raises:
+        CannotConvert: the narrow type is float8e8m0, which has only powers of two.
     """
-    kind = FORMATS[element_type]
+    kind = FORMATS.get(element_type)
+    if kind is None:
+        reason = f"the output has the type {element_type}, to which no node rounds"
+        raise CannotConvert(reason, "type.unsupported", subject=element_type)
     steps = [_round_significand]
     if element_type != "bfloat16":  # float arithmetic overflows to infinity, as bfloat16 does
         steps.append(_saturate if saturates or element_type == "float4e2m1" else _overflow)

@@ -225,9 +225,6 @@ def emit_quantization(node: Node, scope: Scope, widening: Widening, writer: Node
         value = writer.emit("Mul", [value, scale])
     result = scope.element_type(output) or "float"
     if result in widening.wider:
-        if result not in FORMATS:
-            reason = f"the output has the type {result}, to which no node rounds"
-            raise CannotConvert(reason, "type.unsupported", subject=result)
         saturates = bool(node.attribute("saturate", 1)) and node.op_type == "QuantizeLinear"
         emit_rounded(value, result, widening.wider[result], output, writer, saturates=saturates)
     else:

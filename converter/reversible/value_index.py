@@ -59,9 +59,7 @@ class ValueIndex:
         """Return the names that a node reads, directly or in its subgraphs."""
         # cached: intact groups, digests and consumers all need the names
         if position not in self._reads:
-            node = self.nodes[position]
-            # most nodes have no attributes, and so no subgraphs
-            self._reads[position] = frozenset(names_read(node) if node.attribute else node.input)
+            self._reads[position] = frozenset(names_read(self.nodes[position]))
         return self._reads[position]
 
     def subgraph(self, output: str, attribute: str, position: str) -> GraphProto | None:

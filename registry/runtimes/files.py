@@ -55,7 +55,7 @@ YAML_SUFFIX: Final = ".yaml"
 """Suffix of files that describe runtimes."""
 
 NEVER_RUN: Final = "ai.onnx.Constant"
-"""Operator whose nodes runtimes turn into initializers when they load a model."""
+"""Operator with nodes that runtimes turn into initializers when they load a model."""
 
 
 @cache

@@ -73,9 +73,7 @@ pytestmark = pytest.mark.usefixtures("server")
 
 
 def test_takes_linear_time() -> None:
-    parts = ("http://a:", "b"), ("a:b", "http://"), ("http://a:b ", ""), ("", "http://a:'b"), ("a:/b:", "x")
-    for text in (f"{start}{part * 100_000}" for part, start in parts):
-        without_secrets(text)  # quadratic time would take minutes
+    # quadratic time would take minutes
     without_secrets_of("http://u:sekret@h/" + "a" * 100_000, "sek " * 100_000)
     without_secrets_of("http://u:" + "".join(f"{part}/" for part in range(50_000)) + "@h", "1" * 100_000)
 

@@ -362,7 +362,10 @@ MISTAKES = {
     ),
     # Versions and steps
     "repeated version": Mistake(
-        "version.order", "- since_version: 2", f"- since_version: 1 {HERE}", "got [1, 1]"
+        "version.order",
+        "- since_version: 2",
+        f"- since_version: 1 {HERE}",
+        "must increase from version to version, got [1, 1]",
     ),
     "removal before the version": Mistake(
         "version.removal",

@@ -109,13 +109,13 @@ async def _require_allowed(
     headers = redirect.response.headers
     target = redirect.url.join(type(redirect.url)(headers.get("Location") or headers.get("URI") or ""))
     is_secure = target.scheme == "https" or target.scheme == redirect.url.scheme == "http"
-    if is_secure and (target.host, target.port) == (redirect.url.host, redirect.url.port):
+    is_same = (target.host, target.port) == (redirect.url.host, redirect.url.port)
+    if is_secure and is_same:
         return
     hosts = os.environ.get(HOSTS_VARIABLE, "").split(",")
     if target.scheme in ("http", "https") and ("*" in hosts or target.host in hosts):
         return
     named = without_secrets_of(str(target), target.authority or str(target))
-    is_same = (target.host, target.port) == (redirect.url.host, redirect.url.port)
     reason = (
         f"{redirect.url.authority} redirects to {'an insecure URL' if is_same else 'another server'}: {named}"
     )

@@ -291,7 +291,7 @@ class _NodeRewriter(NamedTuple):
     ) -> list[Emitted]:
         """Return the nodes that a step emits, last first; one of them is the replacement.
 
-        `expanded` are the operators whose expansions emitted the node: expanding one again is a cycle.
+        The expansions of the operators `expanded` emitted the node: expanding one again is a cycle.
         """
         if step.target is None and step.source in expanded:
             reason = f"{step.source.id} expands into operators that expand into {step.source.id} again"
