@@ -9,13 +9,13 @@ from dataclasses import replace
 from importlib.util import find_spec
 from itertools import chain
 
-from opshift.converter.functions.inlining import MAX_NODES, inlined_size
+from opshift.converter.functions.inlining import inlined_size
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import Plan
 from opshift.inference.facts import InferenceScope
 from opshift.inference.root_scopes import root_scopes
 from opshift.model.files import read_bytes
-from opshift.model.graphs import graphs_of, nested_containers
+from opshift.model.graphs import MAX_NODES, graphs_of, nested_containers
 from opshift.model.messages import GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
 from opshift.model.types import MAX_RANK, Shape, dims_of, element_type_of, fill_type, has_shape
 from opshift.registry.registry import Registry

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from graphlib import TopologicalSorter
 from itertools import compress
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from opshift.converter.functions.expanded_calls import CallExpander
@@ -12,6 +13,7 @@ from opshift.model.errors import InvalidModel
 from opshift.model.graphs import (
     ContainerProto,
     graphs_of,
+    max_node_count,
     nested_nodes,
     remove_messages,
     root_graphs,
@@ -25,12 +27,6 @@ from opshift.rewriting.workspace import FreshNames
 
 if TYPE_CHECKING:
     from opshift.model.messages import Repeated
-
-MAX_NODES, MAX_GROWTH = 50_000, 4
-"""Maximum number of nodes after inlining, and maximum growth factor; the larger limit applies.
-
-A chain of functions, each of which calls the next one twice, grows exponentially.
-"""
 
 SORT_KEY_STRIDE = 1 << 32
 """Distance between the sort keys of two neighbouring nodes; the nodes of an inlined call use the gap."""
@@ -105,10 +101,14 @@ def recursion_error(functions: Sequence[str]) -> InvalidModel:
     )
 
 
-def growth_obstacle(model: ModelProto) -> Iterator[tuple[FunctionProto, str]]:
-    """Yield the first function, with the reason, if inlining all functions would produce too many nodes."""
-    total = inlined_size(model)
-    limit = max(MAX_NODES, MAX_GROWTH * sum(1 for _ in nested_nodes(*root_graphs(model), *model.functions)))
+def growth_obstacle(
+    model: ModelProto, added: Mapping[LocalFunction, int] = MappingProxyType({})
+) -> Iterator[tuple[FunctionProto, str]]:
+    """Yield the first function, with the reason, if inlining all functions would produce too many nodes.
+
+    `added` is the number of nodes that a conversion adds to functions before they are inlined.
+    """
+    total, limit = inlined_size(model, added), max_node_count(model)
     if total > limit:
         yield model.functions[0], f"inlining would produce {total:,} nodes, more than {limit:,}"
 
@@ -184,12 +184,16 @@ class _Inliner:
         return replace_call(graph, position, found.nodes, node_names)
 
 
-def inlined_size(model: ModelProto) -> int:
-    """Return the number of nodes that the graphs of a model have after inlining."""
+def inlined_size(model: ModelProto, added: Mapping[LocalFunction, int] = MappingProxyType({})) -> int:
+    """Return the number of nodes that the graphs of a model have after inlining.
+
+    `added` is the number of nodes that a conversion adds to functions before they are inlined.
+    """
     functions = {function_id(each): each for each in model.functions}
     sizes: dict[LocalFunction, int] = {}
     graph = {name: {called_function(node) for node in nested_nodes(each)} for name, each in functions.items()}
     for name in TopologicalSorter(graph).static_order():
         nodes = nested_nodes(functions[name]) if name in functions else ()
-        sizes[name] = sum(sizes[called_function(node)] for node in nodes) if name in functions else 1
+        size = sum(sizes[called_function(node)] for node in nodes) + added.get(name, 0)
+        sizes[name] = size if name in functions else 1
     return sum(sizes.get(called_function(node), 1) for node in nested_nodes(*root_graphs(model)))

@@ -26,6 +26,8 @@ def plan_removal(plan: Plan, model: ModelProto, options: Options) -> Plan:
     removals = [f"calls of the function {each} are replaced by its nodes" for each in removed]
     removals += [f"the import of {each} is removed" for each in sorted(imports)]
     refusals = dict.fromkeys(_refusals(model, removed, options))
+    if removed or plan.ir.inlines_functions:
+        refusals.update(dict.fromkeys(_growth_refusals(model, plan)))
     return replace(
         plan,
         repairs=(*plan.repairs, *removals),
@@ -64,7 +66,7 @@ def _refusals(
         for each in model.functions
         if function_id(each) not in removed
     ]
-    obstacles = [growth_obstacle(model)] if removed else []
+    obstacles: list[Iterator[tuple[FunctionProto, str]]] = []
     for caller, opsets in callers:
         called = called_functions(caller, removed)
         obstacles.append(inlining_obstacles(model, opsets, targets, options.registry, called))
@@ -72,3 +74,16 @@ def _refusals(
         name = str(function_id(function))
         remedy = "convert all domains of the function and of its callers to one opset"
         yield Refusal(f"function {name}", name, reason, remedy, "operator.no-equivalent")
+
+
+def _growth_refusals(model: ModelProto, plan: Plan) -> Iterator[Refusal]:
+    """Yield a refusal if the converted functions have too many nodes to inline them."""
+    versions = [*enumerate(plan.functions), *((each.index, each.container) for each in plan.copies)]
+    added: dict[LocalFunction, int] = {}
+    for index, container in versions:
+        called = function_id(model.functions[index])
+        changes = chain.from_iterable(each.changes for each in container.walk())
+        added[called] = max(added.get(called, 0), sum(each.result.node_count - 1 for each in changes))
+    for function, reason in growth_obstacle(model, added):
+        name = str(function_id(function))
+        yield Refusal(f"function {name}", name, reason, "convert to a newer opset", "limit.exceeded")

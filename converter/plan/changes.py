@@ -217,6 +217,11 @@ class IrChange(FrozenRecord):
         return self.after < self.before and self.before >= since(STANDALONE) > self.after
 
     @property
+    def inlines_functions(self) -> bool:
+        """Whether all functions are inlined, because older IR versions have none."""
+        return any(each.feature == "functions" for each in self.lowerings)
+
+    @property
     def rewritten_features(self) -> set[str]:
         """Features of the model that the rewrites remove."""
         added = {STANDALONE} if self.turns_initializers_into_inputs else set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.converter.ir_version.choose_version import freed_initializers, plan_ir_change
@@ -22,9 +23,11 @@ from opshift.inference.scope import Scope
 from opshift.inference.survey import ContainerSurvey, survey
 from opshift.model.errors import CannotConvert, InvalidModel, reading_text
 from opshift.model.graphs import (
+    MAX_NODES,
     ContainerProto,
     NodeRecord,
     count_model_nodes,
+    max_node_count,
     node_place,
     require_graph,
     training_graphs,
@@ -94,6 +97,8 @@ class Planner:
         self._redirected_calls: dict[InferenceScope, list[tuple[NodeProto, str]]] = {}
         self._node_analysis = NodeAnalysis(model, options, self._functions)
         self._refused: RefusedNodes | None = None
+        self._added = 0
+        """Number of nodes that the rewrites add."""
 
     def plan(self) -> Plan:
         """Return the plan, or raise InvalidModel if the structure of the model is invalid."""
@@ -272,10 +277,22 @@ class Planner:
                 result = restore_references(result, proto, scope)
             if result.is_unchanged:
                 return None
+            self._count_added(result.node_count - 1)
         except (CannotConvert, ResolveError) as error:
             self._refused_nodes.add(error, proto, surveyed)
             return None
         return NodeChange(line, surveyed.path, proto.name, result)
+
+    def _count_added(self, count: int) -> None:
+        """Count nodes that a rewrite adds, or refuse them if the model would have too many nodes."""
+        if self._added + count > MAX_NODES and self._added + count > self._max_added:
+            reason = f"the conversion would add more than {self._max_added:,} nodes to the model"
+            raise CannotConvert(reason, "limit.exceeded", remedy="convert to a newer opset")
+        self._added += count
+
+    @cached_property
+    def _max_added(self) -> int:
+        return max_node_count(self._model)
 
     @property
     def _refused_nodes(self) -> RefusedNodes:
@@ -366,7 +383,7 @@ def _plan_as_declared(model: ModelProto, options: Options) -> Plan:
 
         history = History(model, options.reversible)
     plan = Planner(model, options, history=history).plan()
-    if options.without:
+    if options.without or plan.ir.inlines_functions:
         from opshift.converter.functions.removal import plan_removal  # few conversions need it
 
         return plan_removal(plan, model, options)

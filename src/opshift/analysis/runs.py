@@ -296,13 +296,14 @@ class _Candidates:
     @gc_paused
     def _try(self, opset: int, searches: Iterable[_Search]) -> None:
         """Convert to an opset of the default domain for each search that needs it."""
-        self._converted.clear()
         for each in searches:
             opsets = each.promising.get(opset)
             if opsets is None or self._fails_again(each, opsets):
                 continue
             if each.reports_failure or opsets not in self._refused:
                 each.add(self._attempt(each, opsets))
+        # Before collection is enabled again: objects that survive the next collection are freed much later.
+        self._converted.clear()
 
     def _fails_again(self, search: _Search, opsets: Mapping[str, int]) -> bool:
         """Return whether a node will lack a kernel after this conversion, as after an earlier one."""

@@ -329,6 +329,18 @@ def count_model_nodes(model: ModelProto) -> int:
     return sum(len(each.node) for each in nested_containers(roots))
 
 
+MAX_NODES, MAX_GROWTH = 1 << 16, 8
+"""Maximum number of nodes that a conversion adds, and maximum growth factor; the larger limit applies.
+
+One node may become more than a thousand, and functions that call the next one twice grow exponentially.
+"""
+
+
+def max_node_count(model: ModelProto) -> int:
+    """Return the maximum number of nodes that a conversion may add to a model."""
+    return max(MAX_NODES, MAX_GROWTH * count_model_nodes(model))
+
+
 def training_graphs(model: ModelProto) -> Iterator[TrainingGraph]:
     """Yield the initialization and the algorithm of each `training_info`."""
     for position, info in enumerate(model.training_info):

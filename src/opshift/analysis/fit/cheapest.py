@@ -360,23 +360,22 @@ class _Trials:
         return Attempt(model, self._nodes, target, self._runtime, self._check, self._options, strict)
 
     def nearest(self, failed: Sequence[Attempt]) -> Attempt:
-        """Repeat the best failed attempts of the copy with the whole model, and return one that fits.
+        """Repeat the best failed attempt of the copy with the whole model, and return it if it fits.
 
         Raises:
-            DoesNotFit: no attempt fits; the error names the opset with the fewest missing nodes.
+            DoesNotFit: it does not fit; the error names the opset with the fewest missing nodes.
         """
         nearest = sorted(failed, key=lambda each: _count_nodes(each.missing))[:MAX_COMPLETED]
+        found = [(each, each.missing_with_others()) for each in nearest]
+        best, missing = min(found, key=lambda each: _count_nodes(each[1]))
         if self._distinct is not None:
-            nearest = [self._attempt(self._model, each.target, None) for each in nearest]
-        found: list[tuple[int, Sequence[MissingKernel]]] = []
-        for each in nearest:
-            if not each.missing:
-                return each
-            found.append((each.opset, each.missing_with_others()))
-        opset, missing = min(found, key=lambda each: _count_nodes(each[1]))
+            best = self._attempt(self._model, best.target, None)
+            if not best.missing:
+                return best
+            missing = best.missing_with_others()
         raise DoesNotFit(
             self._runtime.name,
-            opset,
+            best.opset,
             [replace(each, remedy=each.remedy or OTHER_RUNTIME) for each in missing],
         )
 

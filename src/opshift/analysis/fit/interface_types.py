@@ -9,7 +9,7 @@ from opshift.converter.functions.inlining import inline_functions, inlining_obst
 from opshift.converter.internal_types.narrow_results import NUMERIC_SOURCES, Widening
 from opshift.converter.internal_types.widen_types import types_in_model, widen_types
 from opshift.model.element_types import type_string
-from opshift.model.graphs import count_model_nodes
+from opshift.model.graphs import count_model_nodes, max_node_count
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import opset_imports
 from opshift.model.shared_data import FrozenRecord
@@ -54,7 +54,8 @@ def without_lacking_types(model: ModelProto, runtime: Runtime, registry: Registr
     """Return a copy of a model without the element types that a runtime cannot cast.
 
     Returns:
-        The copy; `None` if the runtime casts all types, or if one of them cannot be replaced.
+        The copy; `None` if the runtime casts all types, if one of them cannot be replaced, or if the copy
+        would have too many nodes.
     """
     wider = {}
     for narrow in sorted(types_in_model(model, registry).among(WIDER.keys(), len(WIDER))):
@@ -70,10 +71,11 @@ def without_lacking_types(model: ModelProto, runtime: Runtime, registry: Registr
         source = deepcopy(model)
         inline_functions(source)  # the types of their values depend on the calls
     widened, _ = widen_types(source, registry, Widening(wider, NUMERIC_SOURCES, ""))
-    if widened is None:
+    count = 0 if widened is None else count_model_nodes(widened)
+    if widened is None or count > max_node_count(model):
         return None
     replacements = tuple(f"all operators: {wide} instead of {narrow}" for narrow, wide in wider.items())
-    return WidenedModel(widened, replacements, count_model_nodes(widened) - count_model_nodes(model))
+    return WidenedModel(widened, replacements, count - count_model_nodes(model))
 
 
 def _casts(element_type: str, runtime: Runtime, registry: Registry) -> bool:
