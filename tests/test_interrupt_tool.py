@@ -29,7 +29,7 @@ PYTHON = (
     'Traceback (most recent call last):\n  File "<frozen site>", line 221, in addsitedir\nKeyboardInterrupt\n'
 )
 OPSHIFT = (
-    'Traceback (most recent call last):\n  File "/a/opshift/start.py", line 1, in main\nKeyboardInterrupt\n'
+    'Traceback (most recent call last):\n  File "/a/opshift_start.py", line 1, in main\nKeyboardInterrupt\n'
 )
 
 ENDS = {

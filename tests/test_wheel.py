@@ -125,8 +125,9 @@ def test_wheel_has_only_top_level_modules_besides_packages(packaged: set[str]) -
     rest = {
         name for name in packaged if not any(name.startswith(f"{package}/") for package in PACKAGE_FOLDERS)
     }
-    top = ROOT / "src" / "opshift"
-    assert rest == {f"opshift/{path.name}" for path in top.iterdir() if path.suffix in (".py", ".typed")}
+    top = ROOT / "src"
+    files = (path for folder in (top, top / "opshift") for path in folder.iterdir())
+    assert rest == {path.relative_to(top).as_posix() for path in files if path.suffix in (".py", ".typed")}
 
 
 def test_files_in_wheel_equal_source_files(wheel: zipfile.ZipFile, packaged: set[str]) -> None:

@@ -195,7 +195,9 @@ def outcome_of(code: int, errors: str, whole: WholeRun) -> str:
         return "finished"
     # Python has no handler yet, or a module that it loads itself fails
     is_early = code == -signal.SIGINT and not errors
-    is_early |= "Traceback" in errors and not re.search(r"[/\\]opshift[/\\]", _frames(errors))
+    is_early |= "Traceback" in errors and not re.search(
+        r"[/\\](opshift[/\\]|opshift_start\.py)", _frames(errors)
+    )
     return "in Python" if is_early else "other"
 
 

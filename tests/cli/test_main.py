@@ -71,7 +71,7 @@ def test_help_shows_the_examples(command: Command, run: Run) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="a process of Windows cannot send itself Ctrl+C")
 @pytest.mark.parametrize("moment", ["", "import opshift.cli.main"])
 def test_interrupt_while_starting(moment: str) -> None:
-    start = "import opshift.start; opshift.start.exit_on_interrupt()"
+    start = "import opshift_start; opshift_start.exit_on_interrupt()"
     interrupt = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(9)"
     script = f"{start}\n{moment}\n{interrupt}"
     # coverage imports modules before the script starts

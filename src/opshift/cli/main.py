@@ -15,8 +15,8 @@ from opshift.cli.commands import AnyCommand, CommandGroup, HelpCommand, examples
 from opshift.cli.paths import replace_closed_streams
 from opshift.model.process_state import exit_on_signals
 from opshift.model.stream_limits import HOSTS_VARIABLE, LIMIT_VARIABLE
-from opshift.start import exit_at_once
 from opshift.version import package_version
+from opshift_start import exit_at_once
 
 
 class Command(NamedTuple):

@@ -337,6 +337,8 @@ class _Trials:
         self._options = options
         self._check = RuntimeCheck(runtime)
         self._has_failed = False
+        self._fitting: dict[bytes, Attempt] = {}
+        """Attempts that fit, by the graph of the converted copy with one node of each kind."""
         self.failures = _Failures(nodes, runtime, options)
 
     @cached_property
@@ -344,17 +346,27 @@ class _Trials:
         return with_distinct_nodes(self._model, self._options.registry)
 
     def attempt(self, target: TargetOpsets, strict: RuntimeCheck | None = None) -> Attempt:
-        """Return the attempt to convert the model to target opsets; a failed attempt may be of the copy."""
+        """Return the attempt to convert the model to target opsets; a failed attempt may be of the copy.
+
+        If the converted copy has the same nodes as at an earlier target, return the attempt for that target.
+        """
         if not self._has_failed:  # most models fit at the first opset, which needs no copy
             attempt = self._attempt(self._model, target, strict)
             if not attempt.missing:
                 return attempt
             self._has_failed = True
-        if self._distinct is not None:
-            attempt = self._attempt(self._distinct, target, strict)
-            if attempt.missing:
-                return attempt
-        return self._attempt(self._model, target, strict)
+        if self._distinct is None:
+            return self._attempt(self._model, target, strict)
+        attempt = self._attempt(self._distinct, target, strict)
+        if attempt.missing:
+            return attempt
+        nodes = _without_versions(attempt.model)
+        if strict is None and nodes in self._fitting:
+            return self._fitting[nodes]
+        attempt = self._attempt(self._model, target, strict)
+        if strict is None and not attempt.missing:
+            self._fitting[nodes] = attempt
+        return attempt
 
     def _attempt(self, model: ModelProto, target: TargetOpsets, strict: RuntimeCheck | None) -> Attempt:
         return Attempt(model, self._nodes, target, self._runtime, self._check, self._options, strict)
@@ -378,6 +390,14 @@ class _Trials:
             best.opset,
             [replace(each, remedy=each.remedy or OTHER_RUNTIME) for each in missing],
         )
+
+
+def _without_versions(model: ModelProto) -> bytes:
+    """Return a serialized model without opset imports."""
+    copy = deepcopy(model)
+    for each in (copy, *copy.functions):
+        each.ClearField("opset_import")
+    return copy.SerializeToString(deterministic=True)
 
 
 def _compare(trials: _Trials, ranked: Sequence[TargetOpsets]) -> tuple[list[Attempt], list[Attempt]]:

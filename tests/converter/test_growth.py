@@ -1,0 +1,54 @@
+"""A conversion does not make a small model too large."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from support.calls import call, function, model, node
+from support.execution import build
+
+from opshift.converter.convert import convert_version
+from opshift.converter.errors import ConversionRefused
+
+if TYPE_CHECKING:
+    import onnx
+
+X = np.ones((2, 3), np.float32)
+COUNT = 5_500
+ROUNDS = [node("Round", ["x"], [f"y{index}"]) for index in range(COUNT)]
+"""Opset 10 has no Round; 14 nodes replace each."""
+
+
+def reasons(before: onnx.ModelProto, target: int, **options: Any) -> set[tuple[str, str]]:
+    with pytest.raises(ConversionRefused) as refused:
+        convert_version(before, target, **options)
+    return {(each.code, each.reason) for each in refused.value.refusals}
+
+
+def test_limits_the_nodes_that_a_conversion_adds() -> None:
+    before = build(ROUNDS, {"x": X}, ("y0",), 11)
+    assert reasons(before, 10) == {
+        ("limit.exceeded", "the conversion would add more than 65,536 nodes to the model")
+    }
+
+
+def test_a_large_model_may_grow() -> None:
+    relus = [node("Relu", ["x"], [f"z{index}"]) for index in range(2 * COUNT)]
+    before = build([*ROUNDS, *relus], {"x": X}, ("y0",), 11)
+    after = convert_version(before, 10)
+    assert len(after.graph.node) > (1 << 16) + len(before.graph.node)
+
+
+@pytest.mark.parametrize("options", [{"ir_version": 7}, {"without": ["local"]}], ids=str)
+def test_limits_the_nodes_of_inlined_functions_after_their_conversion(options: dict[str, Any]) -> None:
+    """Each function calls the previous one twice, and its innermost node becomes several."""
+    functions = [function("F0", [node("Round", ["a"], ["b"])])]
+    for level in range(1, 14):
+        twice = [call(f"F{level - 1}", ["a"], ["m"]), call(f"F{level - 1}", ["m"], ["b"])]
+        functions.append(function(f"F{level}", twice))
+    before = model([call("F13", ["x"], ["y"])], functions)
+    (found,) = reasons(before, 10, **options)
+    assert found[0] == "limit.exceeded"
+    assert found[1].startswith("inlining would produce")
