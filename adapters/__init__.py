@@ -1,4 +1,4 @@
-"""Adapters: each rewrites nodes of one operator version as nodes of the next or the previous version.
+"""Adapters: functions that rewrite nodes of one operator version for the next or the previous version.
 
 Adapters outside the project import everything they need from here.
 """
@@ -29,7 +29,7 @@ _NAMES = {
     "model.errors": ("CannotConvert", "UnknownElementType", "UnknownShape"),
     "model.node": ("Emitted", "Graph", "Node", "Tensor", "Value"),
 }
-"""Exported names of each module."""
+"""Exported names, by the module that defines them."""
 
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 

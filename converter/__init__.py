@@ -1,1 +1,1 @@
-"""Conversion of a model between opsets: read, survey, plan, apply, rewrite for the IR version, write."""
+"""Conversion of a model between opsets: read it, plan and apply the changes, and write the result."""

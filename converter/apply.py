@@ -40,7 +40,7 @@ FIRST_IR_WITH_OPSET_IMPORTS = 3
 
 
 def apply_conversion(plan: Plan, model: ModelProto, options: Options) -> None:
-    """Apply a plan to a model in place, with its model version, removed functions, IR rewrites and record."""
+    """Apply a plan in place, including `model_version`, `without`, IR rewrites and the conversion record."""
     apply_plan(plan, model)
     if plan.model_version is not None:
         from opshift.model.model_version import pack_version  # few conversions need it
@@ -97,7 +97,7 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
         model.opset_import.add().version = 1
     _update_imports(model.opset_import, plan)
     _add_imports(model.opset_import, [plan.graph, *plan.training])
-    # Not with a record: original nodes, restored by the conversion back, may read these constants.
+    # With a record, keep the constants: original nodes that the conversion back restores may read them.
     if unread and plan.record is None:
         omitted = omit_unread_arguments(model, unread_in_functions)
         has_subgraphs = bool(omitted) or any(each.has_subgraphs for each in plan.containers())
@@ -151,7 +151,7 @@ def _final_opset(imports: Iterable[OperatorSetIdProto], targets: Mapping[str, in
 
 
 def _update_imports(imports: Repeated[OperatorSetIdProto], plan: Plan) -> None:
-    """Set the target versions, and remove repeated imports and those in `plan.removed_imports`."""
+    """Set the target versions, and remove repeated imports and the domains in `plan.removed_imports`."""
     seen = set(plan.removed_imports)
     is_removed: list[bool] = []
     for item in imports:
@@ -206,7 +206,7 @@ def _subgraph(node: NodeProto, attribute: str, position: int) -> GraphProto:
 def _replace_node(
     nodes: Repeated[NodeProto], position: int, result: NodeRewrite, target: _Target
 ) -> list[int]:
-    """Write the replacement over a node, append the other new nodes, and return their sort keys."""
+    """Overwrite a node with the main new node, append the other new nodes, and return their sort keys."""
     original = nodes[position]
     count = len(result.operators)
     main, added = result.replacement_index, [nodes.add() for _ in range(count - 1)]
@@ -233,7 +233,7 @@ SORT_KEY_STRIDE = 1 << 20
 
 
 def _restore_originals(reversal: Restorations, nodes: Sequence[NodeProto]) -> None:
-    """Replace nodes with their originals, and clear the nodes to be removed."""
+    """Overwrite nodes with the originals that they replaced, and clear the nodes to be removed."""
     for position, each in reversal.restored.items():
         if not each.group.is_original:
             nodes[position].CopyFrom(each.group.original)

@@ -12,7 +12,7 @@ def bumped_version(model: ModelProto, plan: Plan) -> str | None:
     """Return the version of a model after a conversion, such as `1.3.0`; `None` if it does not change.
 
     Raises:
-        UsageError: the model already has the highest version.
+        UsageError: the version of the model cannot be raised any further.
     """
     rise = _required_bump(model, plan)
     if rise is VersionBump.NONE:
@@ -27,10 +27,10 @@ def bumped_version(model: ModelProto, plan: Plan) -> str | None:
 
 
 def _required_bump(model: ModelProto, plan: Plan) -> VersionBump:
-    """Return the version increment that `compare` requires for a plan.
+    """Return how much to raise `model_version`, by the rules of `compare`: MINOR, PATCH or NONE.
 
-    MINOR if an opset or the IR version rises, or an import is added: the model may need a newer runtime.
-    MINOR, too, if an initializer becomes a graph input, below IR version 4. PATCH for other changes.
+    MINOR if an opset or the IR version rises or an import is added, because the model may need a newer
+    runtime. Also MINOR if an initializer becomes a graph input (below IR version 4). PATCH for other changes.
     """
     imports = (*model.opset_import, *(each for function in model.functions for each in function.opset_import))
     domains = ((canonical_domain(each.domain), each.version) for each in imports)

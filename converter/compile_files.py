@@ -1,7 +1,7 @@
-"""Compilation of all definitions, routes and patterns, for a wheel and for the page that converts models.
+"""Compile all definitions, conversion routes and patterns, for a wheel and for the web page of the converter.
 
-`python -m opshift.converter.compile_files FOLDER` writes the files. Run it in a new process: texts that
-are already in memory are not recorded.
+`python -m opshift.converter.compile_files FOLDER` writes the files. Run the command in a new process: texts
+that are already in memory are not recorded.
 """
 
 import sys
@@ -23,7 +23,7 @@ PATTERNS: Final = "converter/recognition/compiled.json"
 
 
 def compile_files(folder: Path) -> None:
-    """Write the compiled files of this source tree into a folder."""
+    """Write the compiled files of this source tree into a folder, in subfolders as in the package."""
     compiled = {
         DEFINITIONS: precompiled.DEFINITIONS.record(),
         DESCRIPTIONS: precompiled.DESCRIPTIONS.record(),

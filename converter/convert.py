@@ -133,7 +133,7 @@ def convert_version(
             the model; the error lists all of them.
         InvalidModel: the input is not a model, or is invalid.
         IllegalModel: with `check`, the model violates the specification; the error lists all violations.
-        UsageError, UnknownOpset, UnknownDomain: the target is invalid, or there is no higher `model_version`.
+        UsageError, UnknownOpset, UnknownDomain: an argument is invalid, or `model_version` cannot be raised.
     """
     if target is None:
         target = target_version
@@ -143,7 +143,7 @@ def convert_version(
 
 
 def convert_and_plan(model: ModelLike, options: Options) -> tuple[ModelObject | bytes, ModelProto, Plan]:
-    """Convert a model, and return it in the given form, as a message, and the plan that was applied."""
+    """Convert a model; return it in the caller's form (such as bytes), as a ModelProto, and the plan."""
     if not is_message(model) and is_onnx_ir(model):
         from opshift.model.onnx_ir import OnnxIrMessage  # few models need it
 
@@ -174,7 +174,7 @@ def convert(
 ) -> Conversion[ModelObject | bytes]:
     """Convert a model like `convert_version`, and return it with the report of the conversion.
 
-    Arguments, classes of the model and errors are those of `convert_version`.
+    Arguments, classes of the returned model and errors are the same as for `convert_version`.
     """
     options = Options.of(target, **arguments)
     converted, message, plan = convert_and_plan(model, options)
@@ -187,8 +187,8 @@ def plan_version(
 ) -> Plan:
     """Plan a conversion without modifying the model.
 
-    Returns the changes that `convert_version` would apply, or all reasons why it would refuse. Arguments and
-    errors are those of `convert_version`.
+    Return the changes that `convert_version` would apply, and all refusals that it would raise. Arguments and
+    all other errors are the same as for `convert_version`.
     """
     options = Options.of(target, **arguments)
     return plan_with(model_of(model)[0], options)
@@ -197,7 +197,7 @@ def plan_version(
 @gc_paused
 @reading_text()
 def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
-    """Convert a model as `convert` does, and return it with the plan that was applied."""
+    """Convert a model with validated options, and return the ModelProto and the plan that was applied."""
     source, owned = model_of(model)
     if options.check:
         _require_legal(source, options.registry, "before the conversion")
@@ -208,7 +208,7 @@ def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
 
         plan = replace(plan, model_version=bumped_version(source, plan))
     result = ordered
-    # With `check`, work on a copy even in place: the result may still turn out to be illegal.
+    # With `check`, convert a copy even if `inplace` is set: the result may turn out to be illegal.
     if ordered is source and not owned and (options.check or not options.inplace):
         result = type(source)()
         result.CopyFrom(source)
@@ -236,7 +236,7 @@ def _require_legal(model: ModelProto, registry: Registry, when: str) -> None:
 @gc_paused
 @reading_text()
 def plan_with(model: ModelProto, options: Options) -> Plan:
-    """Plan a conversion as `plan_version` does."""
+    """Plan a conversion as `plan_version` does, with validated options."""
     result, plan = plan_model(model, options)
     if not options.recognize or plan.refusals:
         return plan
@@ -247,7 +247,7 @@ def plan_with(model: ModelProto, options: Options) -> Plan:
 
 
 def _apply(plan: Plan, model: ModelProto, options: Options) -> Plan:
-    """Apply a plan to a model, recognize operators in the result if requested, and add them to the plan."""
+    """Apply a plan to a model, and return the plan, with the recognized operators if they are requested."""
     apply_conversion(plan, model, options)
     if not options.recognize:
         return plan
@@ -258,7 +258,7 @@ def _apply(plan: Plan, model: ModelProto, options: Options) -> Plan:
 
 @gc_paused
 def try_convert(model: ModelProto, options: Options) -> tuple[ModelProto | None, Plan]:
-    """Convert a model in place, and return the result, or `None` after a refusal, with the plan."""
+    """Convert a model in place, and return it with the plan; return `None` and the plan after a refusal."""
     result, plan = plan_model(model, options)
     if plan.refusals:
         return None, plan
@@ -266,10 +266,10 @@ def try_convert(model: ModelProto, options: Options) -> tuple[ModelProto | None,
 
 
 def _preload() -> None:
-    """Load what conversions of most models need, so that the first one in a process does not wait for it."""
+    """Load modules and data that most conversions need, so that the first one does not wait for them."""
     import_module("opshift.registry.shapes.all_rules")
     precompiled_routes()
-    with suppress(DefinitionError):  # the conversion raises it
+    with suppress(DefinitionError):  # the first conversion raises the error
         default_registry().newest_opset()
 
 

@@ -52,7 +52,7 @@ def convert_node(
     allow: AllowLike = (),
     registry: Registry | None = None,
 ) -> ConvertedNode[NodeClass]:
-    """Convert a NodeProto from one opset to another, like `convert_version` in a model.
+    """Convert a NodeProto from one opset to another, as `convert_version` does for nodes of a model.
 
     Args:
         node: a NodeProto (the project's or `onnx`'s); it is not modified.
@@ -61,8 +61,8 @@ def convert_node(
         target: opset to convert to, in any form that `source` can have.
         inputs: facts about the values that the node reads, by name: a type such as `"float"`,
             `"tensor(float)"` or `"seq(tensor(float))"`, a pair of type and dimensions (sizes, names or
-            `None`), a TypeProto, or the value as a TensorProto. Steps that need an unknown fact refuse the
-            node.
+            `None`), a TypeProto, or the value as a TensorProto. A conversion step that needs an unknown fact
+            refuses the node.
         taken: names that new values must not use.
         allow: inexact conversions to allow, see `convert_version`.
         registry: operator definitions; by default the project's own.
@@ -99,7 +99,7 @@ def model_of_node(
     taken: Iterable[str],
     registry: Registry,
 ) -> ModelProto:
-    """Return a model with one node; arguments and errors as for `convert_node`, with `opset` for `source`."""
+    """Return a model with one node. Arguments and errors are as in `convert_node`; `opset` is `source`."""
     require_node(node)
     model = ModelProto(ir_version=IR_VERSION)
     with reading_text():

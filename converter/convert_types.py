@@ -1,4 +1,4 @@
-"""Conversion of the element types of a model at its opsets."""
+"""Conversion of the element types of a model that keeps its opsets."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ def convert_types(
     """Replace element types of a whole model: weights, constants, computed values, inputs and outputs.
 
     A wider type, such as float for float16, represents weights and inputs exactly; results are not rounded to
-    the old type. Other floating-point types require `allow="approximate"`. Nodes keep the old type, between
-    Casts, if their operator lacks the new type at the model's opset, may leave the range of a narrower type,
-    as ReduceSum does, or computes sizes; for bfloat16 to float16, these nodes compute in float. Local
-    functions are inlined. `convert_version(model, target, types=...)` does the same before a conversion, and
-    `convert_file` for models of any size.
+    the old type. Changes to other floating-point types require `allow="approximate"`. A node keeps the old
+    type, between Casts, if its operator lacks the new type at the model's opset, if its results may leave the
+    range of a narrower type (ReduceSum), or if it computes sizes. For bfloat16 to float16, such nodes compute
+    in float. Local functions are inlined. `convert_version(model, target, types=...)` changes types before
+    it converts the opsets; `convert_file(..., types=...)` converts models of any size.
 
     Args:
         model: a model as for `convert_version`. It is not modified.
         types: the new type of each old type, such as `{"bfloat16": "float16"}`, or texts such as
-            `"bfloat16=float"`: another floating-point type, or int32 for int64 where values are known to fit.
-        arguments: `keep_interface=True` keeps the types of graph inputs and outputs, with Casts. `allow` as
-            for `convert_version`; with `"clamp"`, the nearest number replaces a constant that the new type
-            cannot represent. `inplace`, `check` and `registry` as for `convert_version`.
+            `"bfloat16=float"`. New types are float16, float and double, and int32 for int64 values that fit.
+        arguments: `keep_interface=True` keeps the types of graph inputs and outputs, and adds Casts. `allow`
+            is as for `convert_version`; with `"clamp"`, the nearest number replaces a constant out of the
+            range of the new type. `inplace`, `check` and `registry` are as for `convert_version`.
 
     Returns:
         A model of the same class; bytes for bytes; the project's ModelProto for a path or file object.

@@ -1,4 +1,4 @@
-"""Report of a plan with its cost: file sizes and numbers of unchanged operators."""
+"""Report of a plan, with file sizes before and after, and the numbers of unchanged operators."""
 
 from collections import Counter
 from dataclasses import replace
@@ -26,7 +26,7 @@ def plan_with_cost(
     operators = Counter(f"{canonical_domain(node.domain)}.{node.op_type}" for node in nodes)
     result, plan = try_convert(model, options)
     report = conversion_report(plan, result, options)
-    # The file may be encoded differently, so only the difference of two serializations of one library counts.
+    # The file may be encoded differently: add the difference of two serializations by the same library.
     sizes = (file_size, file_size - size + serialized_size(result)) if result is not None else None
     return replace(report, sizes=sizes, kept_operators=_kept(operators, report))
 

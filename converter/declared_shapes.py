@@ -22,13 +22,13 @@ from opshift.model.types import (
 from opshift.registry.registry import Registry
 
 MAX_LISTED = 10
-"""Maximum number of names in a remedy."""
+"""Maximum number of input names that an error message lists."""
 
 
 def with_declared_shapes(
     model: ModelProto, shapes: Mapping[str, Dims], registry: Registry, *, owned: bool = False
 ) -> tuple[ModelProto, tuple[str, ...]]:
-    """Return the model with declared shapes, and the changes; a changed model is a copy unless `owned`."""
+    """Declare shapes in a copy of a model (in place if `owned`); return it and a sentence per change."""
     if not shapes or not model.HasField("graph"):
         return model, ()
     declared = model if owned else deepcopy(model)
@@ -37,13 +37,14 @@ def with_declared_shapes(
 
 
 def declare_shapes(model: ModelProto, shapes: Mapping[str, Dims], registry: Registry) -> tuple[str, ...]:
-    """Write shapes into the declarations of a model, and return the changes, a sentence each.
+    """Write shapes into the declarations of a model, and return a sentence about each change.
 
     A named dimension that gets a size or another name is replaced in all declared shapes, because equal names
     mean equal sizes.
 
     Raises:
-        UsageError: a value is unknown, an initializer or not a tensor, or a shape contradicts the model.
+        UsageError: a value is unknown, an initializer, not a tensor or has no known element type, or a shape
+            contradicts the model.
     """
     graph = model.graph
     inputs = {value.name: value for value in graph.input}
@@ -96,7 +97,7 @@ def _require_declarable(name: str, graph: GraphProto, known: Collection[str]) ->
 
 
 def _require_possible(name: str, dims: Dims, scope: InferenceScope) -> None:
-    """Refuse a shape that contradicts the shape that inference finds for a computed value."""
+    """Raise UsageError if a shape contradicts the inferred shape of a computed value."""
     inferred = scope.symbolic_shape(name)
     if inferred is None:
         return
@@ -110,7 +111,7 @@ def _require_possible(name: str, dims: Dims, scope: InferenceScope) -> None:
 
 
 def _contradict(known: Dims, dims: Dims) -> bool:
-    """Return whether dimensions replace a known size or have a different rank."""
+    """Return whether `dims` have a different rank than `known`, or a different value for a known size."""
     return len(known) != len(dims) or any(
         isinstance(old, int) and new not in (None, old) for old, new in zip(known, dims, strict=True)
     )
@@ -161,7 +162,7 @@ def _set_dim(proto: TensorShapeProto.Dimension, dim: int | str) -> None:
 
 
 def _replace_names(model: ModelProto, sizes: Mapping[str, int | str]) -> None:
-    """Replace named dimensions in all declared shapes of graphs."""
+    """Replace named dimensions in all shapes of graphs and subgraphs; `sizes` has the new sizes or names."""
     final = dict(sizes)
     for _ in sizes:  # a new name may be replaced itself
         final = {name: sizes.get(dim, dim) if isinstance(dim, str) else dim for name, dim in final.items()}

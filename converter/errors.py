@@ -7,7 +7,7 @@ from opshift.model.errors import OpshiftError
 
 
 class ConversionRefused(OpshiftError):
-    """The model cannot be converted; it is unchanged.
+    """Error for a model that cannot be converted; the model remains unchanged.
 
     Attributes:
         refusals: all nodes and features that cannot be converted.

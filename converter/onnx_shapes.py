@@ -21,9 +21,9 @@ from opshift.model.types import MAX_RANK, Shape, dims_of, element_type_of, fill_
 from opshift.registry.registry import Registry
 
 MAX_ELEMENTS = 64
-"""Maximum number of elements of a tensor whose payload onnx gets: it needs only sizes, axes and the like.
+"""Maximum elements of a tensor whose data onnx gets: shape inference needs only sizes and axes.
 
-Larger payloads may still be in the source file of a streaming conversion, and could exceed the 2 GiB limit of
+Larger data may still be in the source file of a streaming conversion, and could exceed the 2 GiB limit of
 a serialized message.
 """
 
@@ -83,7 +83,7 @@ def _largest_rank(model: ModelProto) -> int:
 
 
 def _without_weights(model: ModelProto) -> ModelProto:
-    """Return a copy with the fields that onnx reads, without payloads of large tensors in the main graph."""
+    """Return a copy with the fields that onnx reads, without the data of large tensors in the main graph."""
     copy, graph = type(model)(), model.graph
     copy.ir_version = model.ir_version
     copy.opset_import.extend(model.opset_import)
@@ -130,7 +130,7 @@ def _add_claims(scope: InferenceScope, graph: GraphProto, inferred: GraphProto, 
 
 
 def _add_value(graph: GraphProto, value: ValueInfoProto, scope: InferenceScope) -> ValueInfoProto | None:
-    """Declare a value without a shape; use the element type of onnx only if opshift does not infer one."""
+    """Declare a value without a shape; use onnx's element type only if opshift cannot infer the type."""
     element_type = scope.element_type(value.name) or element_type_of(value.type)
     if element_type is None:
         return None

@@ -65,7 +65,7 @@ WithoutLike = str | Iterable[str]
 RecognizeLike = bool | str | Iterable[str]
 
 EVERY_OPERATOR = "all"
-"""Member of `recognize` in options for all operators of the default domain with patterns."""
+"""Member of `Options.recognize` that selects all operators of the default domain with patterns."""
 
 ALLOW_VALUES: tuple[Allow, ...] = get_args(Allow)
 
@@ -74,22 +74,22 @@ EXAMPLE_REMEDY = "give an opset such as 17, or a release such as onnx-1.12"
 WITHOUT_REMEDY = "pass a domain such as com.microsoft, or an operator such as ai.onnx.Gelu"
 
 ONNX = "onnx"
-"""The product whose releases are exact targets: they name versions of the format, and not of a program."""
+"""Product whose releases are exact targets, because they are versions of the format, not of a program."""
 
 INF = sys.maxsize
 
 MAX_DIGITS = 20
-"""Exclusive maximum of digits of an opset version; keeps `int` from parsing huge texts."""
+"""Texts of this or a greater length are not numbers, so that `int` does not parse huge texts."""
 
 
 class Target(FrozenRecord):
     """Opsets and IR version to convert to.
 
     The opsets are keyed by canonical domain. `ir_version` is the newest IR version that the target release
-    supports, if there is one; `requested_ir_version` is the caller's. `runtimes` are the names of the target
-    releases of products whose kernels are known. `limits` has the product that supports the opset of each
-    domain at most: a model keeps an older opset. `notes` are sentences about the releases. `documented` are
-    the domains that target programs other than onnxruntime document, if there are such programs.
+    supports, if there is one; the caller sets `requested_ir_version`. `runtimes` are the target releases
+    whose kernels are known, such as `onnxruntime-1.20`. `limits` maps each domain with an upper limit
+    to the product that sets the limit; models keep older opsets. `notes` has sentences about releases.
+    `documented` has the domains that target programs other than onnxruntime document, if there are any.
     """
 
     opsets: Mapping[str, int]
@@ -111,9 +111,9 @@ class Target(FrozenRecord):
 
 
 class TargetPart(NamedTuple):
-    """Opsets of one part of a target: exact, or at most those that a product supports.
+    """Part of a target, such as `17` or `onnxruntime-1.20`.
 
-    With the IR version of a release, the name of a runtime, and a note if the release is not listed.
+    The opsets are exact, or upper limits if there is a `product`. `note` is set if a release is not listed.
     """
 
     opsets: Mapping[str, int]
@@ -136,7 +136,7 @@ class StoredFlags(TypedDict, total=False):
 
 
 class Flags(StoredFlags, total=False):
-    """Arguments of a conversion that are on or off; `convert_version` describes all."""
+    """Arguments of a conversion that are on or off; `convert_version` describes all of them."""
 
     exact: bool
 
@@ -169,8 +169,8 @@ class ConvertArguments(Flags, total=False):
 class Options(FrozenRecord):
     """Validated options of a conversion, see `convert_version`.
 
-    Plans omit the nodes at `skipped` places. `without` may also contain types of operators. `types` are pairs
-    of an element type and the one that replaces it.
+    `skipped` are places of nodes that plans omit. `without` may also contain element types or equivalents of
+    operator versions, see `Unwanted`. `types` are pairs of an old and a new element type.
     """
 
     target: Target
@@ -206,7 +206,7 @@ class Options(FrozenRecord):
         exact: bool = False,
         **flags: Unpack[StoredFlags],
     ) -> Options:
-        """Return the options for the arguments of `convert_version`, or raise its errors about them."""
+        """Return options from the arguments of `convert_version`; raise its errors for invalid arguments."""
         _require_known(flags, StoredFlags.__annotations__)
         registry = registry or default_registry()
         removed = read_without(without, registry)
@@ -260,14 +260,14 @@ def read_without(without: WithoutLike, registry: Registry) -> frozenset[Unwanted
     """Return the domains, and operators such as `ai.onnx.Gelu`, that a result may not contain.
 
     Raises:
-        UsageError: a name is not a string, is that of the default domain, or is unknown and similar to a
-            known name. Other unknown names may be those of domains that only models define.
+        UsageError: a name is not a string, names the default domain, or is unknown and similar to a
+            known name. Other unknown names may be domains that only models define.
     """
     return frozenset(_operator_or_domain(each, registry) for each in _members(without))
 
 
 def _members(argument: object) -> Iterable[object]:
-    """Return the members of an argument that is one value or several."""
+    """Return the members of an iterable argument; a string or any other value counts as one member."""
     if isinstance(argument, str | bytes | bytearray) or not isinstance(argument, Iterable):
         return (argument,)
     return argument
@@ -326,7 +326,7 @@ def _operator_or_domain(name: object, registry: Registry) -> str:
 def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVersionLike = None) -> Target:
     """Parse a conversion target, see `convert_version`; it may be `None` if an IR version is requested.
 
-    Several products together support what each of them supports.
+    If the target names several products, the lowest of their newest opsets is the limit of each domain.
 
     Raises:
         UsageError: the target has no valid form, or contains different opsets for one domain.
@@ -366,9 +366,9 @@ def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVer
 
 
 def _documented_domains(parts: Sequence[TargetPart], registry: Registry) -> frozenset[str] | None:
-    """Return the domains that target programs document; `None` without such programs.
+    """Return the domains that target programs other than onnxruntime document; `None` without such programs.
 
-    onnxruntime loads imports of further domains, and other libraries may read its models.
+    onnxruntime does not count: it loads imports of further domains, and other libraries may read its models.
     """
     releases = registry.releases
     documented = [
@@ -382,8 +382,8 @@ def _documented_domains(parts: Sequence[TargetPart], registry: Registry) -> froz
 def split_target(
     target: TargetLike | None, ir_version: IrVersionLike
 ) -> tuple[PlainTarget | None, IrVersionLike]:
-    """Return the opsets of a target, and the requested IR version or that of a shared target."""
-    # The check of a protocol takes half as long as reading all options, so that frequent targets precede it.
+    """Split a `SharedTarget` into opsets and IR version; a requested IR version takes precedence."""
+    # `isinstance` with a protocol takes half as long as reading all options, so test frequent types first.
     if isinstance(target, int | str | Mapping) or not isinstance(target, SharedTarget):
         return target, ir_version
     return target.opsets, target.ir_version if ir_version is None else ir_version
@@ -402,7 +402,7 @@ def _read_ir_version(requested: IrVersionLike) -> int | Literal["keep"] | None:
 
 
 def _parts(target: PlainTarget, registry: Registry) -> Iterator[TargetPart]:
-    if isinstance(target, Integral) and not isinstance(target, bool):  # also an integer of numpy
+    if isinstance(target, Integral) and not isinstance(target, bool):  # numpy integers are also Integral
         yield TargetPart({DEFAULT_DOMAIN: int(target)})
     elif isinstance(target, str):
         yield _read_text(target.strip(), registry)
@@ -452,7 +452,7 @@ def _provider_error(name: str, registry: Registry) -> UsageError | None:
 
 
 def _release_named(name: str, registry: Registry) -> TargetPart | None:
-    """Return the release, or the runtime with data about its kernels, that has a name."""
+    """Return the release or the runtime called `name` as a part of a target, or `None`."""
     product = name.rpartition("-")[0]
     limited = "" if product == ONNX else name
     release = registry.releases.find(name)
@@ -467,7 +467,7 @@ def _release_named(name: str, registry: Registry) -> TargetPart | None:
 
 
 def _nearest_release(product: str, version: str, registry: Registry) -> str | None:
-    """Return the listed release of a product that is nearest to a version, or `None`."""
+    """Return the listed release of a product that `nearest_older` finds for a version, or `None`."""
     from opshift.registry.runtimes.files import runtime_files  # few targets need them
 
     names = (each.rpartition("-") for each in runtime_files())

@@ -25,7 +25,7 @@ class Prepared(NamedTuple):
 
 
 def prepare(model: ModelProto, options: Options, *, owned: bool) -> Prepared:
-    """Return a model with the requested changes; a copy unless it is owned."""
+    """Return a model with the requested changes; `model` itself may be changed only if it is `owned`."""
     changes: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     allowances: tuple[tuple[Allow, str], ...] = ()

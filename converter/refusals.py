@@ -20,8 +20,8 @@ class Refusal(FrozenRecord):
         reason: reason why it cannot be converted, in one sentence.
         remedy: advice to the user; may be empty.
         code: the cause, such as `type.unsupported`; `docs/refusals.md` lists all.
-        subject: common property of nodes with this cause: an element type, a feature, or by default the
-            reason without the names of values.
+        subject: property by which refusals are grouped: an element type, a feature, or by default the reason
+            without the names of values.
         target: opset of the domain, or IR version, that was requested.
         nearest: opset or IR version nearest to the target that supports the node; 0 if it is unknown.
     """

@@ -56,7 +56,7 @@ class ChangeGroup(FrozenRecord):
     Attributes:
         operator: operator version of the nodes.
         becomes: operator versions that replace one node, with their counts, the most frequent first.
-        nodes: number of these nodes before and after the conversion.
+        nodes: number of replaced nodes, and of the nodes that replace them.
         constant_bytes: size of the constants that are added for them.
         steps: descriptions of their steps, a sentence each.
     """
@@ -100,11 +100,11 @@ class Report(FrozenRecord):
         added_nodes: number of nodes after the conversion, minus those before it.
         added_bytes: size of the added constants.
         nodes: number of nodes before and after, in all graphs and functions. For a plan that is not applied,
-            the latter ignores IR version rewrites, and Constant nodes that are added or removed.
+            the number after ignores IR version rewrites, and added or removed Constant nodes.
         sizes: size of the model file before and after, in bytes; `None` after a refusal, and for a model in
             memory, which would have to be serialized.
-        kept_operators: number of unchanged nodes by operator, the most frequent first; only `opshift plan`
-            counts them; in other reports, the field is empty and absent from JSON.
+        kept_operators: number of unchanged nodes by operator, the most frequent first. Only `opshift plan`
+            counts them. In other reports, the field is empty and absent from JSON.
         model_version: new version of the model, such as `1.3.0`; `None` if it does not change.
         refusals: nodes and features that cannot be converted; empty after a conversion.
         concessions: kind and reason of each allowed inexact conversion.
@@ -182,7 +182,7 @@ class Report(FrozenRecord):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Unreleased targets, repairs without a request, and target runtimes that cannot run the result."""
+        """Unreleased targets, repairs that were not requested, and runtimes that cannot run the result."""
         repairs = (each for each in self.repairs if each not in self.requested)
         return (*self.unreleased, *repairs, *self.unsupported)
 
@@ -229,7 +229,7 @@ class Report(FrozenRecord):
         return Counter((each.operator, each.becomes) for each in self.changed)
 
     def refusal_groups(self) -> tuple[RefusalGroup, ...]:
-        """Return the refusals by cause."""
+        """Return the refusals, grouped by cause."""
         return group_refusals(self.refusals)
 
     def as_dict(self) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def simplify(model: ModelLike, **arguments: Unpack[SimplifyArguments]) -> ModelO
     `convert_version(model, target, fold=True)` does the same before a conversion.
 
     Args:
-        model: a model as for `convert_version`. It is not modified.
+        model: a model as for `convert_version`. It is not modified unless `inplace` is given.
         arguments: `shapes`, `keep_initializer_inputs`, `inplace`, `check` and `registry` as for
             `convert_version`. With sizes in `shapes`, more values are constant. Below IR version 4, all
             initializers are constant unless `keep_initializer_inputs` is given.

@@ -1,4 +1,4 @@
-"""Remedies of refusals that unknown shapes cause: they name the values whose shapes to declare."""
+"""Remedies for unknown shapes: they name the values whose shapes the user can declare."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def inference_advice(*, infers_shapes: bool) -> str:
 
 
 class UnknownShapes:
-    """Values of one model with unknown shapes, and the values of its main graph that they depend on."""
+    """Search for the values that cause unknown shapes in one model; results are cached."""
 
     def __init__(self, advice: str) -> None:
         self._advice = advice
         self._roots: dict[UnknownFact, tuple[_Root, ...]] = {}
 
     def remedy(self, error: UnknownShape, scope: InferenceScope) -> str:
-        """Return the remedy for a refused node in a scope."""
+        """Return the remedy for a node in a scope, which is refused because of an unknown shape."""
         if error.causes is None:
             unknown = unknown_facts_of(error, scope)
         else:

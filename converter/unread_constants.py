@@ -29,8 +29,8 @@ def remove_unread_constants(
     """Remove initializers and Constant nodes with these names that no node reads.
 
     Below IR version 4, unread initializers would become graph inputs. Initializers that are graph inputs, or
-    that have a doc string or metadata, remain. `has_subgraphs` is `False` if no node of the model contains a
-    graph, and `has_constant_nodes` if no node is a Constant.
+    that have a doc string or metadata, remain. With `has_subgraphs=False`, no node may contain a graph; with
+    `has_constant_nodes=False`, no node may be a Constant.
     """
     is_relevant = has_subgraphs or has_constant_nodes
     if not is_relevant and names.isdisjoint(each.name for each in model.graph.initializer):

@@ -1,1 +1,1 @@
-"""Typed, immutable access to the operator definitions in `opsets/`."""
+"""Load the operator definitions in `opsets/` as typed, immutable objects."""

@@ -1,4 +1,4 @@
-"""Types of values in definitions: attribute values, and the fields `bridge` and `axes`."""
+"""Types of attribute values in operator definitions, and of the fields `bridge` and `axes`."""
 
 import math
 from typing import Annotated, Literal
@@ -15,26 +15,28 @@ Value = Scalar | tuple[Scalar, ...]
 
 
 Bridge = Literal["order", "extreme", "ring", "real"]
-"""Kind of an operator, which determines the wider types that can replace a narrow type with the same result.
+"""Kind of computation of an operator, which decides the wider types that can replace an unsupported type.
 
-`order`    The operator moves, selects or compares values. Types: any that represent all values in order.
+The result in a wider type, cast back to the narrow type, must be the same.
+
+`order`    The operator moves, selects or compares values. Allowed: types that represent all values in order.
 `extreme`  The operator returns the minimum or maximum, and a limit of the type for an empty input.
-           Types: those with limits that a cast back turns into the limits of the narrow type.
-`ring`     The operator adds and multiplies. Types: wider integers, because a cast back wraps like the narrow
-           type, and wider floats, whose results are rounded once, by the cast back.
-`real`     The operator computes a real function. Types: wider floats, whose results are rounded once.
+           Allowed: types whose limits become the limits of the narrow type when they are cast back.
+`ring`     The operator adds and multiplies. Allowed: wider integers, because the cast back wraps around like
+           the narrow type, and wider floats, because the cast back rounds the result.
+`real`     The operator computes a real function. Allowed: wider floats, as for `ring`.
 """
 
 Axes = Literal["dimension", "boundary", "new"]
-"""Range of the attribute or input `axis` or `axes`, for a first input of rank r and n axes.
+"""Allowed range of the attribute or input `axis` or `axes`; r is the rank of input 0, n the number of axes.
 
-`dimension`: a dimension of the first input, from -r to r - 1. `boundary`: a position between dimensions, from
--r to r. `new`: a dimension of the result, which has rank r + n, from -r - n to r + n - 1.
+`dimension`: a dimension of input 0, from -r to r - 1. `boundary`: a position between dimensions of input 0,
+from -r to r. `new`: a dimension of the output, which has rank r + n, from -r - n to r + n - 1.
 """
 
 
 def stored_value(value: Value, kind: str) -> Value:
-    """Return a value as an attribute of type `kind` stores it: numbers of FLOAT and FLOATS become float32.
+    """Return a value as an attribute of type `kind` stores it: rounded to float32 for FLOAT and FLOATS.
 
     Raises:
         ValueError: a number is out of range for float32.

@@ -67,7 +67,7 @@ class Body(Record):
 
 
 class FunctionDefinition(Record):
-    """Base of operator versions: the function body, if there is one."""
+    """Base class of `OperatorVersion`, with the fields and methods for its function body."""
 
     body: Body | None = field(default_factory=type(None))
     """The definition in terms of other operators, if it is the same for all nodes."""
@@ -76,7 +76,7 @@ class FunctionDefinition(Record):
 
     @property
     def has_function(self) -> bool:
-        """Whether the operator is a function: other operators compute its outputs."""
+        """Whether the version has a function body, which is either `body` or depends on the node."""
         return self.body is not None or self.has_context_dependent_function
 
     def function_body(
@@ -87,17 +87,18 @@ class FunctionDefinition(Record):
         opset: int | None = None,
         registry: Registry | None = None,
     ) -> FunctionProto:
-        """Return the function body, with the names of the inputs and outputs in this definition.
+        """Return the function body as a FunctionProto with the input and output names of this definition.
 
         Args:
-            node: the NodeProto to build a body for; required if the body depends on it, or with `opset`.
-            input_types: facts about each input of the node, see `convert_node`; `None` for unknown ones.
-            opset: opset of the default domain to write the nodes for, at which this version is in effect; by
-                default the opset of a fixed body, or the first opset of this version.
+            node: the NodeProto to build a body for; required with `opset` or if the body depends on it.
+            input_types: type, shape or value of each input of the node, as for `convert_node`, or `None`.
+            opset: opset of the default domain to write the nodes for. If the operator belongs to this domain,
+                this version must be in effect there. The default is the opset of a fixed body, or else the
+                first opset of this version (the newest, if the operator belongs to another domain).
             registry: operator definitions; by default the project's own.
 
         Raises:
-            UsageError: the operator is not a function, or its body depends on the node and none is given.
+            UsageError: the operator is not a function, or an argument is missing or invalid.
             CannotConvert: the node is invalid, or its body depends on an unknown fact about its inputs.
         """
         # imported here, because FunctionProto needs protobuf, and few programs call this method

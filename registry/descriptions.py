@@ -1,4 +1,4 @@
-"""List, set and load the texts of operator versions: their descriptions in `descriptions` of a file."""
+"""List, set and load the texts of operator versions, which are in `descriptions` of their YAML file."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -16,7 +16,7 @@ GROUPS: Final = {"inputs": "input", "outputs": "output", "attributes": "attribut
 
 
 def texts_of(version: OperatorVersion) -> Texts:
-    """Return all texts of a version; a missing one is empty."""
+    """Return all texts of a version; a missing text is an empty string."""
     return {
         ("operator", ""): version.description,
         **{("inputs", each.name): each.description for each in version.inputs},
@@ -27,7 +27,7 @@ def texts_of(version: OperatorVersion) -> Texts:
 
 
 def set_texts(version: OperatorVersion, texts: Iterable[str]) -> None:
-    """Set the texts of a version that is not in use yet, in the order of `texts_of`."""
+    """Set the texts of a frozen version in place; `texts` are in the order of `texts_of`."""
     left = iter(texts)
     for record in _records(version):
         object.__setattr__(record, "description", next(left))
@@ -36,7 +36,7 @@ def set_texts(version: OperatorVersion, texts: Iterable[str]) -> None:
 
 
 def set_texts_on_demand(operator: Operator, load: Callable[[], Iterable[Iterable[str]]]) -> None:
-    """Load the texts of all versions when one of them is first read; call this before details are decoded."""
+    """Load the texts of all versions when one text is first read; call this before `DETAILS` are decoded."""
 
     def load_all() -> None:
         for version, texts in zip(operator.versions, load(), strict=True):
@@ -47,13 +47,13 @@ def set_texts_on_demand(operator: Operator, load: Callable[[], Iterable[Iterable
 
 
 def flatten(descriptions: Descriptions) -> Texts:
-    """Return the texts in the key `descriptions` of a version in a file."""
+    """Return the content of the YAML key `descriptions` as texts by group and name."""
     named = {(g, name): text for g in GROUPS for name, text in getattr(descriptions, g).items()}
     return {("operator", ""): descriptions.operator} | named
 
 
 def descriptions_block(texts: Texts) -> dict[str, Json]:
-    """Return texts as the content of the key `descriptions`."""
+    """Return texts as the content of the YAML key `descriptions`, the reverse of `flatten`."""
     groups = {g: {name: text for (group, name), text in texts.items() if group == g} for g in GROUPS}
     own = {group: text for (group, name), text in texts.items() if not name}
     return {**own, **{group: named for group, named in groups.items() if named}}

@@ -1,4 +1,4 @@
-"""Errors with fields (reason, place, remedy), and errors of definitions and name resolution."""
+"""Errors of operator definitions, and of the resolution of operator names at an opset."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNREGISTERED_REMEDY = (
     "opshift runs code of a tree of definitions only on request: name the file or folder that registers it, "
     "such as --adapters TREE/adapters (opshift.load_adapters in Python)"
 )
-"""Remedy if a definition names an adapter or a shape rule that no executed file registers."""
+"""Remedy if a definition names an adapter or a shape rule that no imported Python file registers."""
 
 
 class DefinitionFinding(NamedTuple):
@@ -34,7 +34,7 @@ class DefinitionFinding(NamedTuple):
 
     @classmethod
     def of_rule(cls, rule: str, place: Place, reason: str, remedy: str = "") -> DefinitionFinding:
-        """Return a finding with the remedy of the rule, unless another one is given."""
+        """Return a finding with `remedy`, or by default the remedy of the rule."""
         from opshift.registry.lint.rule_table import rule_table  # imported only if there is a finding
 
         return cls(rule, place, reason, remedy or rule_table()[rule].remedy)
@@ -50,7 +50,7 @@ class InvalidDefinition(DefinitionError):
     """A definition that violates lint rules.
 
     Attributes:
-        findings: the violations; those of a file are in the order of its lines.
+        findings: the violations; those in an operator file are in the order of its lines.
     """
 
     def __init__(self, findings: Sequence[DefinitionFinding]) -> None:
@@ -101,9 +101,10 @@ class UnknownOpset(ResolveError):
 
 
 def resolve_error(operator: Operator | None, wanted: OperatorId, names: Iterable[str]) -> ResolveError:
-    """Return the error for an operator that does not exist at an existing opset of its domain.
+    """Return the error for an operator that its domain lacks at a valid opset.
 
-    `operator` is `None` if the domain has no operator of this name; `names` are the operators that it has.
+    `wanted` has the opset in place of the version. `operator` is `None` if the domain never has the operator.
+    `names` are all operators of the domain, to suggest a similar name.
     """
     domain, op_type, opset = wanted
     if operator is None:
@@ -130,7 +131,7 @@ def require_node(node: object) -> None:
 
 
 def require_node_and_imports(node: object, opset_imports: object) -> None:
-    """Raise UsageError unless the arguments of a lookup are a node and opsets by domain."""
+    """Raise UsageError unless `node` is like a NodeProto and `opset_imports` maps domains to integers."""
     require_node(node)
     opsets = opset_imports.values() if isinstance(opset_imports, Mapping) else ["no mapping"]
     if not all(isinstance(each, int) for each in opsets):
@@ -138,7 +139,7 @@ def require_node_and_imports(node: object, opset_imports: object) -> None:
 
 
 def require_argument_types(op_type: object, opset: object, domain: object) -> None:
-    """Raise UsageError unless the arguments of a lookup are a name, an opset or `None`, and a domain."""
+    """Raise UsageError unless name and domain are strings or bytes, and the opset an integer or `None`."""
     is_opset = opset is None or (isinstance(opset, int) and not isinstance(opset, bool))
     # some releases of protobuf return a string field that is not valid UTF-8 as bytes
     if not is_opset or not isinstance(op_type, str | bytes) or not isinstance(domain, str | bytes):

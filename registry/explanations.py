@@ -1,4 +1,4 @@
-"""Explanations of errors: causes of refusals, errors of other tools, and commands to suggest for messages."""
+"""Explanations of errors: causes of opshift's refusals, errors of other tools, and commands that help."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 REFUSAL_CAUSES: Final = OPSETS / "refusals.yaml"
 
 PRIVATE_CAUSE: Final = "adapter.refused"
-"""Cause of refusals of private adapters that name no cause, or an unknown one."""
+"""Code of the cause if an adapter of a private domain refuses a node without a known code."""
 
 
 TOOL_ERRORS: Final = OPSETS / "tool_errors.yaml"
@@ -38,12 +38,12 @@ MAX_TEXT = 20_000
 """Maximum number of characters of a message that are searched."""
 
 MIN_NAME = 4
-"""Minimum length of the name of an operator in a message: shorter ones, such as If, are words as well."""
+"""Minimum length of operator names to find in a message: shorter names, such as If, are common words."""
 
 MAX_OPERATORS = 5
 
 WORD: Final = re.compile(r"(?<![\w.])[A-Z]\w*")
-"""Possible name of an operator, except at the start of a message, where any word has a capital letter."""
+"""Possible operator name. A match at the start of a message does not count: any word is capitalized there."""
 
 OPSET: Final = re.compile(
     r"\b(?:opset|opset[ _]version|domain_version of)\W{0,4}(?:version\W{0,3})?(\d{1,3})\b", re.I
@@ -53,7 +53,7 @@ IR_VERSION: Final = re.compile(r"\bIR[ _]version\W{0,4}(\d{1,3})\b", re.I)
 
 
 class Cause(Record):
-    """Cause of refusals; `refusals.yaml` describes the placeholders of `summary`."""
+    """Cause of refusals; a comment in `refusals.yaml` describes the placeholders of `summary`."""
 
     title: str
     summary: str
@@ -64,7 +64,7 @@ class Cause(Record):
 
 @cache
 def refusal_causes(path: Path = REFUSAL_CAUSES) -> Mapping[str, Cause]:
-    """Return the causes by code; raise `DefinitionError` if the file is invalid."""
+    """Return the causes of refusals by code; raise `DefinitionError` if the file is invalid."""
     return MappingProxyType(load_precompiled(path, (), lambda: _read(path)))
 
 
@@ -75,7 +75,7 @@ def _read(path: Path) -> dict[str, Cause]:
 
 
 def refusal_cause(code: str) -> Cause:
-    """Return the cause with a code, or `adapter.refused` for an unknown code of a private adapter."""
+    """Return the cause with a code; for an unknown code (of a private adapter), that of `adapter.refused`."""
     causes = refusal_causes()
     return causes.get(code) or causes[PRIVATE_CAUSE]
 
@@ -88,7 +88,7 @@ class Solution(Record):
 
 
 class ToolError(Record):
-    """Error of other tools: `messages` may contain placeholders such as `{version}`."""
+    """Error that other tools report; `messages` may contain placeholders such as `{version}`."""
 
     title: str
     messages: tuple[str, ...]
@@ -115,7 +115,7 @@ class _ToolErrors(Record):
 
 @cache
 def tool_errors() -> tuple[ToolError, ...]:
-    """Return all errors, in the order of `tool_errors.yaml`."""
+    """Return all known errors of other tools, in the order of `tool_errors.yaml`."""
     from opshift.registry.yaml_files import load_yaml
 
     return from_file_content(_ToolErrors, load_yaml(TOOL_ERRORS), TOOL_ERRORS).errors

@@ -2,10 +2,10 @@
 
 A fingerprint is a hash of the canonical form: JSON with sorted keys that contains the definition without
 `SEPARATE_KEYS`, with type sets expanded and defaults omitted. Layout, comments and key order of a file do not
-affect it.
+affect the fingerprint.
 
-Some information that is added after publication has separate fingerprints: the removal of the operator, the
-function bodies, and the steps, which define how the registry converts nodes and may be improved.
+Parts that may be added or improved after publication have separate fingerprints: the removal of the operator,
+the function bodies, and the steps, which define how nodes are converted.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ SEPARATE_KEYS: Final = (
     "equivalents",
     *BODY_KEYS,
 )
-"""Keys that are excluded from the fingerprint of a version, because they are added or improved later."""
+"""Keys excluded from the fingerprint of a version, because they may be added or improved later."""
 
 HEADER: Final = "# Written by tools/write_fingerprints.py: hashes that detect changes to published versions"
 
@@ -43,7 +43,7 @@ Lock = dict[str, dict[str, dict[str, str]]]
 def fingerprint(version: OperatorVersion) -> str:
     """Return the fingerprint of a version's definition: 32 hexadecimal digits.
 
-    It covers the version without `SEPARATE_KEYS`, including the keys that all versions of the file share.
+    The fingerprint covers the version without `SEPARATE_KEYS`, but with the other `SHARED_KEYS` of its file.
     """
     return digest({"id": str(version.id), **_exclude(version_to_dict(version), SEPARATE_KEYS)})
 
@@ -77,14 +77,14 @@ def digest(content: object) -> str:
 
 
 def load_lock(path: Path) -> Lock:
-    """Read `fingerprints.yaml`, or raise `DefinitionError`; a missing file is an empty lock."""
+    """Read `fingerprints.yaml`; raise `DefinitionError` if it is invalid. A missing file counts as empty."""
     from opshift.registry.yaml_files import load_yaml
 
     return from_file_content(Lock, (load_yaml(path) or {}) if path.exists() else {}, path)
 
 
 class LockDifference(NamedTuple):
-    """An entry whose fingerprint differs between the definitions and the lock."""
+    """An entry whose fingerprint differs between the definitions and the lock, `fingerprints.yaml`."""
 
     domain: str
     op_type: str
@@ -108,7 +108,7 @@ class LockDifference(NamedTuple):
 
 
 def lock_differences(operators: Iterable[Operator], lock: Lock) -> Iterator[LockDifference]:
-    """Yield every difference between the entries of definitions and the entries of a lock."""
+    """Yield each difference between the fingerprints of operators and those in a lock."""
     missing = {(domain, name) for domain, names in lock.items() for name in names}
     for operator in operators:
         key = (operator.domain, operator.name)
@@ -122,7 +122,7 @@ def lock_differences(operators: Iterable[Operator], lock: Lock) -> Iterator[Lock
 
 
 def build_lock(operators: Iterable[Operator]) -> Lock:
-    """Build the lock of some definitions, sorted by domain and name."""
+    """Return the fingerprints of operators as a lock, sorted by domain and name."""
     found: Lock = {}
     for operator in sorted(operators, key=lambda each: (each.domain, each.name)):
         found.setdefault(operator.domain, {})[operator.name] = operator_fingerprints(operator)

@@ -1,4 +1,4 @@
-"""Base class of pydantic models outside operator definitions."""
+"""Base class of pydantic models that are not part of operator definitions, such as waivers."""
 
 from pydantic import BaseModel, ConfigDict
 

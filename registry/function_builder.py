@@ -25,10 +25,10 @@ _loaders: "list[Callable[[], FunctionBuilder]]" = []
 
 
 def set_function_builder(load: "Callable[[], FunctionBuilder]") -> None:
-    """Set the function that imports and returns the builder."""
+    """Set the function that imports the builder and returns it; it replaces an earlier one."""
     _loaders[:] = [load]
 
 
 def function_builder() -> "FunctionBuilder":
-    """Return the builder."""
+    """Import and return the function that builds the function body of a node."""
     return _loaders[0]()

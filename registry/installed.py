@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 DEFINITIONS: Final = "opshift.opsets"
-"""Group of the entry points for definitions. The name of an entry point is a domain; its value is a package
+"""Entry point group for definitions. The name of an entry point is a domain; its value is a package
 whose folder contains `<domain>/<operator>.yaml`. Importing the package registers its shape rules."""
 
 
@@ -28,7 +28,7 @@ def installed_entry_points(group: str) -> tuple[EntryPoint, ...]:
     """Return the entry points of a group."""
     if not _may_exist(group):
         return ()
-    from importlib.metadata import entry_points  # slow, and rarely needed
+    from importlib.metadata import entry_points  # slow to import, and rarely needed
 
     return tuple(entry_points(group=group))
 
@@ -36,7 +36,7 @@ def installed_entry_points(group: str) -> tuple[EntryPoint, ...]:
 def _may_exist(group: str) -> bool:
     """Return whether an installed package may have entry points of a group.
 
-    If not, `importlib.metadata` is not needed; importing it takes longer than the conversion of a model.
+    If not, the caller need not import `importlib.metadata`, which takes longer than converting a model.
     """
     if any(hasattr(each, "find_distributions") and each is not PathFinder for each in sys.meta_path):
         return True
@@ -88,7 +88,7 @@ def _definition_folder(entry_point: EntryPoint) -> Path:
 class DefinitionFiles(dict[str, Mapping[str, str]]):
     """Path of each operator's file, by domain and name.
 
-    Installed packages are searched for domains that no folder defines, when such a domain is first used.
+    With `installed`, packages are searched for a domain that no folder defines when it is first used.
     """
 
     def __init__(self, folders: tuple[Path, ...], *, installed: bool) -> None:
@@ -98,7 +98,7 @@ class DefinitionFiles(dict[str, Mapping[str, str]]):
 
     @cached_property
     def common_sources(self) -> tuple[Path, ...]:
-        """The files that all definitions depend on: `releases.yaml` and the `types.yaml` of each folder."""
+        """Files that all definitions depend on: `releases.yaml` of the first folder, `types.yaml` of each."""
         return self._folders[0] / RELEASES, *(folder / TYPES for folder in self._folders)
 
     def __missing__(self, domain: str) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""IR versions and the features and element types that each of them added."""
+"""IR versions, and the features and element types that each IR version added."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class IrVersions:
 
     @classmethod
     def load(cls, path: Path) -> IrVersions:
-        """Read the file; raise `DefinitionError` if it is not YAML, or has the wrong format."""
+        """Read an `ir_versions.yaml`; raise `DefinitionError` if it is not YAML, or has the wrong format."""
         versions = load_precompiled(path, (), lambda: read_ir_versions(path))
         return cls({int(number): each for number, each in versions.items()})
 

@@ -1,4 +1,4 @@
-"""Find all mistakes in a tree of definitions."""
+"""Find all mistakes in a tree, which is a folder of definitions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def lint_tree(
 
     Args:
         folder: the tree. A tree with a `releases.yaml` replaces the project's definitions.
-        adapters: domain, operator, version and target of the registered adapters.
+        adapters: domain, operator name, source version and target version of each registered adapter.
     """
     found = list(_ignored_files(folder))
     try:

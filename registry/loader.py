@@ -45,12 +45,13 @@ class _Mistakes(Exception):
 def load_operator(
     path: Path, types: TypeSets, *, domain: str = "", name: str = "", draft: bool = False
 ) -> Operator:
-    """Read the file of an operator; its `domain` and `name` must match the arguments, or else the path.
+    """Read and lint the file of an operator; a `draft` may violate `DRAFT_RULES`.
 
-    The path is `<domain>/<name>.yaml`. A draft may violate `DRAFT_RULES`.
+    `domain` and `name` in the file must equal the arguments, or by default the path `<domain>/<name>.yaml`.
 
     Raises:
-        DefinitionError: the file is not YAML, has the wrong format, or defines a different operator.
+        DefinitionError: the file is not YAML, has the wrong format, defines a different operator, or violates
+            a lint rule.
     """
     data = load_yaml(path)
     try:
@@ -61,7 +62,7 @@ def load_operator(
 
 
 def require_known_opsets(operator: Operator, path: Path, releases: Releases) -> Operator:
-    """Return the operator; raise `DefinitionError` if a version names an opset that no ONNX release has."""
+    """Return the operator; raise `DefinitionError` if a version or removal is newer than any ONNX release."""
     newest = releases.newest_opset(operator.domain)
     problems = []
     for position, version in enumerate(operator.versions if newest is not None else ()):
@@ -75,13 +76,13 @@ def require_known_opsets(operator: Operator, path: Path, releases: Releases) -> 
 
 
 def with_compatible_steps(operator: Operator) -> Operator:
-    """Set `compatible_steps` of an operator that is not in use yet, and return the operator."""
+    """Compute `compatible_steps`, set it in place on the frozen operator, and return the operator."""
     object.__setattr__(operator, "compatible_steps", ReadOnlyDict(compatible_steps(operator)))
     return operator
 
 
 def operator_from_data(data: object, types: TypeSets) -> Operator:
-    """Return the operator in plain data with the format of a file; errors have its name as their place."""
+    """Return the operator that data in the format of a file defines; errors have its name as their place."""
     identity = {key: data.get(key) if isinstance(data, dict) else None for key in ("domain", "name")}
     place = f"{identity['domain']}.{identity['name']}"
     if not all(isinstance(text, str) for text in identity.values()):
@@ -109,7 +110,7 @@ def _operator(
         problems += version_problems(_valid_versions(complete))
         raise _Mistakes(problems) from None
     problems += [each for each in operator_problems(operator) if each[0] not in skipped]
-    if not any(rule == "parameter.repeated" for rule, _ in problems):  # texts are stored by name
+    if not any(rule == "parameter.repeated" for rule, _ in problems):  # texts need unique names
         problems += _describe(operator, data["versions"])
     if problems:
         raise _Mistakes(problems)
@@ -117,7 +118,7 @@ def _operator(
 
 
 def _valid_versions(data: Mapping[str, Json]) -> dict[int, OperatorVersion]:
-    """Return the versions with a valid format by position, to apply the other rules to them."""
+    """Return the versions with a valid format by position, so that the other rules can be applied to them."""
     versions = data.get("versions")
     found = {}
     for position, each in enumerate(versions if isinstance(versions, list) else ()):
@@ -127,7 +128,7 @@ def _valid_versions(data: Mapping[str, Json]) -> dict[int, OperatorVersion]:
 
 
 def _describe(operator: Operator, versions: Sequence[Mapping[str, Json]]) -> Problems:
-    """Set the texts of each version; a text that a version lacks is inherited from the previous one.
+    """Set the texts of each version, and yield problems; a version inherits the texts that it lacks.
 
     If a version describes an input, output, attribute or type variable, it and later versions need all texts.
     """

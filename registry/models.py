@@ -1,7 +1,7 @@
-"""Data types of the registry: operators, versions, parameters and function bodies, as frozen dataclasses.
+"""Data types of the registry: operators, versions, parameters and attributes, as frozen dataclasses.
 
-Field names follow `onnx.defs.OpSchema` where it has an equivalent. When YAML is read, pydantic validates the
-annotations, and `registry/lint` checks that the operator is consistent.
+Fields have the names of equivalent members of `onnx.defs.OpSchema`. When YAML is read, pydantic validates the
+data against the annotations, and `registry/lint` checks that the operator is consistent.
 """
 
 from collections.abc import Mapping
@@ -81,7 +81,7 @@ class Attribute(Described):
             object.__setattr__(self, "values", tuple(stored_value(each, "FLOAT") for each in self.values))
 
     def allows(self, value: Scalar) -> bool:
-        """Return whether `value` (one element of a list attribute) is in the declared set and range."""
+        """Return whether the declared values and range allow a value (for a list attribute, one element)."""
         if self.values is not None and value not in self.values:
             return False
         if isinstance(value, str):
@@ -126,7 +126,7 @@ class OperatorVersion(Described, FunctionDefinition):
     shape: str = ""
     """The rule in `registry.shapes` that infers the output shapes; empty if there is no rule."""
     bridge: Bridge | None = None
-    """The wider types with the same result, see `Bridge`; `None` if undeclared."""
+    """The kind of computation, which decides the wider types with the same result; `None` if undeclared."""
     axes: Axes | None = None
     """The range of `axis` and `axes`, see `Axes`; `None` if undeclared."""
     one_of: tuple[tuple[str, ...], ...] = ()
@@ -172,7 +172,7 @@ class OperatorVersion(Described, FunctionDefinition):
 
     @property
     def doc(self) -> str:
-        """The description, under its name in `onnx.defs.OpSchema`."""
+        """The description; `onnx.defs.OpSchema` calls it `doc`."""
         return self.description
 
     @property
@@ -218,7 +218,7 @@ class OperatorVersion(Described, FunctionDefinition):
 
     @cached_property
     def type_codes(self) -> dict[str, tuple[str, ...]]:
-        """Attributes with the number of an element type, such as `to` of Cast, and their output's types."""
+        """The allowed types of an output, by the attribute with its element type number (`to` of Cast)."""
         return {
             output.type_attribute: self.types_of(output)
             for output in self.outputs
@@ -228,8 +228,8 @@ class OperatorVersion(Described, FunctionDefinition):
     def to_dict(self) -> dict[str, Json]:
         """Return the definition as JSON data, as `opshift show --format json` prints it.
 
-        The keys are the fields of this class, except for conversions, `known_mistakes` and `equivalents`, and
-        `operator` (such as `ai.onnx.Softmax:13`) and `has_function`. Infinity and NaN are strings.
+        The keys are `operator` (such as `ai.onnx.Softmax:13`), `has_function`, and the fields of this class
+        without conversions, `known_mistakes` and `equivalents`. Infinity and NaN are strings.
         """
         return json_values(
             {
@@ -277,11 +277,11 @@ class Operator(Record):
     versions: Annotated[tuple[OperatorVersion, ...], Checked(min_length=1)]
     """The versions, oldest first."""
     compatible_steps: ClassVar[Mapping[str, tuple[str, ...]]] = ReadOnlyDict()
-    """Result of `step_rules.compatible_steps` for a precompiled operator."""
+    """Result of `step_rules.compatible_steps` for an operator of the project; empty for others."""
 
     @property
     def is_recognizable(self) -> bool:
-        """Whether a form or a function body is known: other nodes that compute the results of a node."""
+        """Whether other nodes with the same results are known: a form in `recognize`, or a function body."""
         return bool(self.recognize) or any(each.has_function for each in self.versions)
 
     @property
@@ -297,7 +297,7 @@ class Operator(Record):
 
 
 def _min_arity(parameters: tuple[Parameter, ...]) -> int:
-    """Count up to the last required parameter, like ONNX; optional parameters before it count, too."""
+    """Return the number of values up to the last required parameter, including optional ones, as in ONNX."""
     required = (i + each.min_arity for i, each in enumerate(parameters) if each.option != "optional")
     return max(required, default=0)
 

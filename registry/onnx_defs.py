@@ -26,7 +26,7 @@ class OnnxDefs(Record):
 
 @cache
 def onnx_defs() -> OnnxDefs:
-    """Return the facts from the project's own data."""
+    """Return the content of `opsets/onnx_defs.yaml`."""
     return load_precompiled(ONNX_DEFS, (), lambda: _read(ONNX_DEFS))
 
 

@@ -1,8 +1,8 @@
-"""Compiled definitions and routes: with them, a conversion imports no pydantic, YAML parser or networkx.
+"""Compile source files to JSON, so that a conversion imports no pydantic, YAML parser or networkx.
 
-A wheel contains them: the build hook in `hatch_build.py` writes them. A checkout compiles each text on first
-use and keeps it in the user's cache (`$XDG_CACHE_HOME/opshift` or `~/.cache/opshift`). The name of the cached
-file is a digest of the state of the sources: their paths, sizes and times, or their contents.
+The build hook in `hatch_build.py` adds the compiled files to a wheel. In a checkout, each text is compiled on
+first use and stored in the user's cache (`$XDG_CACHE_HOME/opshift` or `~/.cache/opshift`). The name of the
+stored file is a digest of the sources: of their paths, sizes and times, or of their contents.
 """
 
 import json
@@ -25,7 +25,7 @@ CLASS_KEY: Final = ""
 """JSON key of a record's class name; empty, so it cannot collide with a field or an attribute name."""
 
 _SEPARATOR: Final = ",\t"
-"""Separator of an operator and its details: valid in JSON lists, and not in strings, which escape tabs."""
+"""Separator of an operator and its details: valid between JSON items; in strings, tabs are escaped."""
 
 MAX_CACHED_STATES: Final = 8
 """Maximum number of cached files per text: several checkouts with different sources may share a cache."""
@@ -56,7 +56,7 @@ class CompiledFile:
         self._recorded: dict[str, str] | None = None
 
     def text(self, name: str, sources: Sequence[Path], build: Callable[[], str]) -> str:
-        """Return the compiled text of some sources, or the result of `build` if there is none."""
+        """Return the compiled text of some sources, or the result of `build`, which a checkout caches."""
         if self._packaged:
             return self._packaged_text(_key(name, sources)) or build()
         path = self._cached_path(name, sources)
@@ -94,7 +94,7 @@ class CompiledFile:
     def _cached_path(self, name: str, sources: Iterable[Path]) -> str | None:
         folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
         if not os.path.isabs(folder):
-            return None  # a process without a home folder
+            return None  # the process has no home folder
         state = _digest([self._state, *map(self._state_of_file, sources)])
         return os.path.join(folder, "opshift", name, f"{state}.json")
 
@@ -165,7 +165,7 @@ _PROJECT: Final = os.path.join(OPSETS, "")
 
 DEFINITIONS: Final = CompiledFile(Path(__file__).with_name("compiled.json"), [Path(__file__).parent])
 DESCRIPTIONS: Final = CompiledFile(Path(__file__).with_name("descriptions.json"), [Path(__file__).parent])
-"""The texts of definitions, which conversions do not need."""
+"""The description texts of definitions, in a separate file, because conversions do not need them."""
 
 
 def load_precompiled(
@@ -193,7 +193,7 @@ def is_precompiled(path: Path) -> bool:
 
 
 def load_texts(path: Path, read: Callable[[], list[list[str]]]) -> list[list[str]]:
-    """Return the texts of a precompiled definition, by version: the result of `read` or its compiled copy."""
+    """Return the description texts of each version of a precompiled operator: from its copy, or by `read`."""
     name = f"descriptions/{_name(path)}"
     texts: list[list[str]] = json.loads(DESCRIPTIONS.text(name, [path], lambda: json.dumps(read())))
     return texts
@@ -210,7 +210,7 @@ def _key(name: str, sources: Iterable[Path]) -> str:
 
 
 def packaged_file(texts: Mapping[str, str]) -> str:
-    """Return the content of the file in a wheel; `texts` are the compiled texts by key."""
+    """Return the content of the compiled file in a wheel; `texts` maps keys to compiled texts."""
     return "{\n" + ",\n".join(f"{json.dumps(key)}: {text}" for key, text in texts.items()) + "\n}\n"
 
 
@@ -223,7 +223,7 @@ def _encode(content: object) -> str:
 
 
 SHARED_ENTRIES: Final = {"Runtime": ("internal_operators", "operators", "restrictions", "schemas", "wrong")}
-"""Mapping fields, by class, whose entries are often the same in several records, such as releases."""
+"""Mapping fields, by class, whose entries are often equal in several records, such as runtime versions."""
 
 
 def _encode_record(record: Record) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Equivalent forms of an operator: formulas of other operators that compute its results.
+"""Recognized forms of an operator: formulas of other operators that compute its results.
 
 A form is a list of assignments in the syntax of Python, such as
 
@@ -69,7 +69,7 @@ class NodeExample(Record):
 
 
 class AttributeTerm(NamedTuple):
-    """Number computed from an attribute: `same`, `negative`, `reciprocal`, `root`, `root of reciprocal`."""
+    """Function of an attribute: `same`, `negative`, `reciprocal`, `root` or `root of reciprocal`."""
 
     attribute: str
     function: str
@@ -80,14 +80,14 @@ Term: TypeAlias = "float | int | str | AttributeTerm | None"
 
 
 class ConstantOperand(NamedTuple):
-    """Constant with these elements, or any for `None`; if `is_filled`, all elements equal the one listed."""
+    """Constant with these elements, or any for `None`; if `is_filled`, with any number of the one element."""
 
     elements: tuple[Term, ...] | None
     is_filled: bool = False
 
 
 class ValueOperand(NamedTuple):
-    """Operand that is not a constant, by name."""
+    """Operand that is not a constant: the name of an input, or of a value of an earlier line."""
 
     name: str
 
@@ -112,7 +112,7 @@ class FormError(ValueError):
 
 
 class ParsedForm(NamedTuple):
-    """Nodes of one alternative of a form; `aliases` maps a name to the value that the form assigns to it."""
+    """Nodes of one alternative of a form; `aliases` maps `Y` to `X` for a line `Y = X`."""
 
     nodes: tuple[FormNode, ...]
     aliases: Mapping[str, str]

@@ -40,12 +40,12 @@ DETAILS: Final = ("inputs", "outputs", "attributes", "type_constraints", "body",
 Their defaults are factories, for the reason given at `Described.description`."""
 
 DETAILS_LOADER: Final = "_load_details"
-"""The key in `__dict__` of the function that decodes these fields."""
+"""The key in `__dict__` of the function that decodes the fields in `DETAILS`."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 class Record(FrozenRecord):
-    """Base of frozen dataclasses; pydantic refuses unknown keys when it validates one."""
+    """Base class of the registry's frozen dataclasses; pydantic refuses unknown keys when it creates one."""
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
@@ -74,7 +74,7 @@ class Limits(TypedDict, total=False):
 
 
 class Checked:
-    """Pydantic metadata of a field, created on iteration; `before` converts a value before its validation."""
+    """Constraints of a field, over which pydantic iterates; `before` converts a value before validation."""
 
     # Marks a `GroupedMetadata` of annotated-types without importing the package; pydantic unpacks it.
     __is_annotated_types_grouped_metadata__ = True
@@ -140,7 +140,7 @@ _Text = Annotated[str, Checked(before=_refuse)]
 
 
 class Described(Record):
-    """Base of records with a text; the text of a precompiled record is loaded when it is first read.
+    """Base class of records with a `description`, which precompiled records load when it is first read.
 
     Texts are not compared: they may be improved without a change of the definition. The `DETAILS` of operator
     versions are also decoded on first read, because a conversion reads the details of few versions.
@@ -151,7 +151,7 @@ class Described(Record):
 
     @classmethod
     def from_valid(cls, values: Mapping[str, object]) -> Self:
-        """Return an instance with the stored fields of a valid instance; texts and details are not set."""
+        """Return an instance with field values that are known to be valid; texts and details are not set."""
         record = cls.__new__(cls)
         record.__dict__.update(cls._defaults)
         record.__dict__.update(values)
@@ -175,11 +175,11 @@ class Described(Record):
             return content[name]
 
     def defer_text(self, load: Callable[[], None] | None) -> None:
-        """Register a function that sets the text when the text is first read; it must not be set yet."""
+        """Register a function that sets the description on first read; call this while none is set."""
         self.__dict__[TEXT_LOADER] = load
 
     def __getstate__(self) -> dict[str, object]:
-        """Return all fields, with loaded texts: the function that loads them cannot be pickled."""
+        """Load the texts and return all fields: the function that loads the texts cannot be pickled."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 

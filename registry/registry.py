@@ -1,4 +1,4 @@
-"""Registry of operator definitions: resolve a name at an opset; read definitions from folders on demand."""
+"""Registry of operator definitions: look up an operator at an opset, and read its definition on demand."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Sources:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """The folders that definitions are read from; the project's own folder is first."""
+        """The folders of definitions; the first is the project's own, or the one that replaces it."""
         return self._folders
 
     @property
@@ -61,8 +61,8 @@ class Sources:
 class Registry(Sources):
     """Operator definitions from folders (`<domain>/<operator>.yaml`) and from operator-set documents.
 
-    `load_registry` builds one. A registry is immutable: the `with_` methods return a new one. The file of an
-    operator is read when it is first used. With `installed`, packages provide domains that no source defines.
+    `load_registry` creates a registry. It is immutable: methods such as `with_folder` return a new one. A
+    file is read when its operator is first used. With `installed`, installed packages add further domains.
     """
 
     def __init__(
@@ -131,24 +131,24 @@ class Registry(Sources):
         return bool(self._files[canonical_domain(domain)])
 
     def is_open(self, domain: str) -> bool:
-        """Return whether models may use operators of a domain that have no definition."""
+        """Return whether models may use operators of a domain that lack a definition, as in com.microsoft."""
         return not self.has_domain(domain) or domain in self.releases.open_domains
 
     def is_undefined(self, op_type: str, opset: int, domain: str) -> bool:
-        """Return whether an operator has no definition, but models may use it."""
+        """Return whether a domain is open (see `is_open`), and has no definition of the operator or opset."""
         names = self._files[canonical_domain(domain)]
         is_defined = op_type in names and 1 <= opset <= self.newest_opset(domain)
         return not is_defined and self.is_open(domain)
 
     def names(self, domain: str = "") -> tuple[str, ...]:
-        """Return the names of a domain's operators, sorted."""
+        """Return the names of a domain's operators: sorted, or in the order of the document of the domain."""
         return tuple(self._files[canonical_domain(domain)])
 
     def operator(self, op_type: str, domain: str = "") -> Operator | None:
         """Return an operator with all its versions, or `None` if the domain has no operator of this name.
 
         Raises:
-            DefinitionError: its file is invalid, or no release has the opset of a version.
+            DefinitionError: its file is invalid, or a version is newer than all ONNX releases.
         """
         key = (canonical_domain(domain), op_type)
         found = self._operators.get(key)
@@ -207,12 +207,12 @@ class Registry(Sources):
             raise UnknownOpset(reason, remedy=f"use an opset version from 1 to {newest}")
 
     def at(self, op_type: str, opset: int, domain: str = "") -> OperatorVersion | None:
-        """Return the version of a domain's operator in effect at an opset, or `None`."""
+        """Return the version of an operator in effect at an opset, or `None` if the opset lacks it."""
         operator = self.operator(op_type, domain)
         return operator.at(opset) if operator else None
 
     def known_at(self, op_type: str, opset: int, domain: str = "") -> OperatorVersion | None:
-        """Return the version like `at`, also for nonstandard operators of the default domain.
+        """Return the version as `at` does, but also find nonstandard operators of the default domain.
 
         For example, onnxruntime writes some operators of com.microsoft to the default domain; see
         `Releases.nonstandard`.
@@ -266,7 +266,9 @@ class Registry(Sources):
         The second argument may also be the domain, as in `get_schema("Relu", "")`.
 
         Raises:
-            UnknownDomain, UnknownOpset, UnknownOperator, NotYetIntroduced, OperatorRemoved, UsageError.
+            UnknownDomain, UnknownOpset: the registry lacks the domain or the opset.
+            UnknownOperator, NotYetIntroduced, OperatorRemoved: the opset lacks the operator.
+            UsageError: an argument has the wrong type.
         """
         if isinstance(max_inclusive_version, str):
             return self.get_schema(op_type, None, domain or max_inclusive_version)
@@ -337,21 +339,21 @@ class Registry(Sources):
     ) -> tuple[OperatorVersion, ...]:
         """Return the operator versions that match all given filters.
 
-        They are sorted by domain, name and version; in each domain, removed operators are last.
+        They are grouped by domain and sorted by name and version; in each domain, removed operators are last.
 
         Args:
             name: the name of an operator, or a pattern such as `Reduce*`.
             domain: the domain to search; by default all.
-            opset: the opset to search; by default the newest, or the newer one of `changed`. Without a
-                domain, it is an opset of `ai.onnx`, and the other domains have the opsets of the ONNX release
-                that introduced it.
+            opset: the opset to search (default: the newest, or the newer one of `changed`). Without a domain,
+                it is an opset of `ai.onnx`: ONNX's other domains have the opsets of the release that
+                introduced it, and domains outside ONNX have their newest opset.
             versions: `current` for the version in effect at the opset, `first` for the first version up to
                 the opset that matches the other filters, or `all` for every version up to the opset.
             status: one or several statuses at the opset: `active`, `preview`, `deprecated` or `removed`. By
                 default all but `removed`, or all if `changed` is given.
             accepts: the type of an input: an element type of tensors, such as `int8`, or a type such as
                 `seq(tensor(int8))`.
-            produces: the type of an output, likewise.
+            produces: the type of an output, written in the same way.
             parameter: the name of an input or output; with `accepts` or `produces`, it must have this type.
             attribute: the name of an attribute.
             function: whether the operator is a function.
@@ -360,7 +362,7 @@ class Registry(Sources):
         Raises:
             UnknownDomain, UnknownOpset: the registry lacks the domain or an opset.
             UnknownOperator: no operator has the name. For a pattern without matches, the result is empty.
-            UsageError: no operator has a type, parameter or attribute, or an argument is invalid.
+            UsageError: no operator has the given type, parameter or attribute, or an argument is invalid.
         """
         from opshift.registry.selection import Filters, select  # conversions do not need it
 
@@ -384,7 +386,7 @@ def load_registry(sources: Path | str | Iterable[Path | str] = ()) -> Registry:
             packages.
 
     Raises:
-        DefinitionError: a source contains no definitions or invalid ones, or redefines an operator.
+        DefinitionError: a folder has no definitions, a document is invalid, or an operator is redefined.
         UsageError: a source does not exist.
     """
     paths = [Path(each) for each in ([sources] if isinstance(sources, Path | str) else sources)]

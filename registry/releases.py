@@ -61,7 +61,7 @@ class InternalDomain(Record):
     meaning: str
     """Description of the operators, as a clause in which `it` is the domain."""
     remedy: str
-    """How to get a model without them."""
+    """How to get a model without these operators."""
 
 
 class Releases(Record):
@@ -71,25 +71,25 @@ class Releases(Record):
     onnxruntime: dict[str, Release] = field(default_factory=dict)
     consumers: dict[str, dict[str, Consumer]] = field(default_factory=dict)
     variants: dict[str, str] = field(default_factory=dict)
-    """Packages such as `onnxruntime-gpu`, and the product with the same versions and opsets."""
+    """Packages such as `onnxruntime-gpu`, mapped to the product with the same versions and opsets."""
     undocumented: dict[str, str] = field(default_factory=dict)
-    """Known facts about programs that document no newest opset, with a source."""
+    """Programs that document no newest opset, mapped to a known fact about them with its source."""
     other_names: dict[str, str] = field(default_factory=dict)
-    """Other names, and the product, program, package or release that errors suggest for them."""
+    """Alternative names, mapped to the product, program, package or release that error messages suggest."""
     runtime_names: dict[str, str] = field(default_factory=dict)
-    """Names of execution providers and of their packages, and the runtime with the provider's kernels."""
+    """Names of execution providers and of their packages, mapped to the runtime with these kernels."""
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """The products of each kind, by title."""
+    """Groups of similar products, by the title of the group."""
     open_domains: dict[str, int] = field(default_factory=dict)
     """The newest opset of each domain outside ONNX whose operators may lack a definition."""
     internal_domains: dict[str, InternalDomain] = field(default_factory=dict)
     """Domains of operators that a runtime uses for one kind of device, and writes into saved models."""
     nonstandard: dict[str, str] = field(default_factory=dict)
-    """Operators that runtimes write to the default domain, and the domain that defines them instead."""
+    """Operators that runtimes write to the default domain, mapped to the domain that defines them."""
 
     @classmethod
     def of_folders(cls, folders: tuple[Path, ...]) -> Releases:
-        """Read both files of the first folder, `consumers.yaml` of later ones; raise `DefinitionError`."""
+        """Read `releases.yaml` of the first folder and `consumers.yaml` of all; raise `DefinitionError`."""
         if not folders:
             return cls()
         base, *others = folders
@@ -100,7 +100,7 @@ class Releases(Record):
 
     @classmethod
     def from_folder(cls, folder: Path) -> Releases:
-        """Read both files of a folder of definitions, or raise `DefinitionError`; either may be missing."""
+        """Read `releases.yaml` and `consumers.yaml` of a folder, if they exist; raise `DefinitionError`."""
         path, consumers = folder / RELEASES, folder / CONSUMERS
         found = cls.load(path) if path.exists() else cls()
         return found.with_consumers(consumers) if consumers.exists() else found
@@ -132,17 +132,17 @@ class Releases(Record):
         return {"onnx": self.onnx, "onnxruntime": self.onnxruntime, **self.consumers}
 
     def versions_of(self, product: str) -> Mapping[str, Release | Consumer]:
-        """Return the releases of a product, or of the product of a variant; empty for an unknown name."""
+        """Return the releases of a product, or of a package in `variants`, by version; empty if unknown."""
         products = self.products
         return products.get(product) or products.get(self.variants.get(product, ""), {})
 
     def product_of(self, release: str) -> str:
-        """Return the product in the name of a release, such as qairt for `qnn-2.39`."""
+        """Return the product of a release by its name: `qairt` for `qnn-2.39`, as `qnn` is in `variants`."""
         product = release.rpartition("-")[0]
         return self.variants.get(product, product)
 
     def product_named(self, name: str) -> str:
-        """Return the product that a name or a variant denotes; raise UsageError for an unknown name."""
+        """Return the product with a name, or of a package in `variants`; raise UsageError if unknown."""
         if not self.versions_of(name):
             if self._program(name) in self.undocumented:
                 raise self.unknown_release(name)
@@ -154,7 +154,7 @@ class Releases(Record):
         return name if name in self.products else self.variants[name]
 
     def grouped_products(self) -> Mapping[str, list[str]]:
-        """Return the products by title of their group; products without a group are in `OTHER_PRODUCTS`."""
+        """Return the products by the title of their group; ungrouped products are in `OTHER_PRODUCTS`."""
         products = self.products
         groups = {title: [each for each in group if each in products] for title, group in self.groups.items()}
         grouped = set(chain.from_iterable(groups.values()))
@@ -176,7 +176,7 @@ class Releases(Record):
 
     @cached_property
     def _published_opsets(self) -> dict[str, int]:
-        """Return the newest published opset of each domain; 0 before the first publication."""
+        """Return the newest published opset of each domain; 0 if no published release has the domain."""
         found: dict[str, int] = {}
         for release in self.onnx.values():
             for domain, opset in release.opsets.items():
@@ -189,7 +189,7 @@ class Releases(Record):
         return opsets[-1] if opsets else None
 
     def released_opset(self, domain: str) -> int | None:
-        """Return the newest published opset of a domain; `None` for a domain outside ONNX."""
+        """Return the newest published opset of a domain, or 0 if none; `None` for a domain outside ONNX."""
         return self._published_opsets.get(domain)
 
     def unreleased(self, opsets: Mapping[str, int]) -> Iterator[str]:
@@ -208,22 +208,24 @@ class Releases(Record):
     def ir_version_for(self, opsets: Mapping[str, int]) -> int:
         """Return the IR version of the first ONNX release with all of these opsets.
 
-        Source: ONNX Versioning, "Released Versions".
+        Opsets of domains outside ONNX are ignored; without any other opset, the result is 0. Source: ONNX
+        Versioning, "Released Versions".
         """
         found = [self.first_release_with(*each) for each in opsets.items()]
         return max([release.ir_version for release in found if release], default=0)
 
     def companion_opset(self, opsets: Mapping[str, int]) -> int:
-        """Return the opset of the default domain that first shipped together with all of `opsets`."""
+        """Return the default domain's opset in the first ONNX release that supports all of `opsets`, or 1."""
         for release in self.onnx.values():
             if all(release.opsets.get(domain, opset) >= opset for domain, opset in opsets.items()):
                 return release.opsets[DEFAULT_DOMAIN]
         return 1
 
     def companion_of(self, domain: str, default_opset: int) -> int | None:
-        """Return the newest opset of a domain in the releases of ONNX up to an opset of the default domain.
+        """Return the newest opset of a domain in the ONNX releases with at most `default_opset`.
 
-        `None` for a domain outside ONNX; 0 before its first release.
+        `default_opset` is an opset of the default domain. The result is `None` for a domain outside ONNX, and
+        0 if none of these releases has the domain.
         """
         if domain not in self._first_releases:
             return None
@@ -231,7 +233,7 @@ class Releases(Record):
         return max((each.opsets.get(domain, 0) for each in releases), default=0)
 
     def find(self, name: str) -> Release | Consumer | None:
-        """Return a release by name, such as `onnx-1.12`; the patch `onnx-1.12.1` falls back to it."""
+        """Return a release by name, such as `onnx-1.12` for its patch `onnx-1.12.1`, or `None`."""
         product, _, version = name.rpartition("-")
         known = self.versions_of(product)
         while version and version not in known:
@@ -241,7 +243,7 @@ class Releases(Record):
     def named(self, name: str) -> Release | Consumer:
         """Return a release by name: `onnx-1.12`, `onnxruntime-1.14`, `tensorrt-8.6`.
 
-        The version of a patch, such as 1.12.1, falls back to its release.
+        For an unlisted patch, such as 1.12.1, return the release 1.12.
 
         Raises:
             UsageError: the product or its version is unknown.
@@ -252,7 +254,7 @@ class Releases(Record):
         return found
 
     def unknown_release(self, name: str) -> UsageError:
-        """Return the error for a name that no release has, with the known products or versions."""
+        """Return the error for an unknown release; the remedy lists the known products or versions."""
         product, _, version = name.rpartition("-")
         if versions := self.versions_of(name):
             return UsageError(
@@ -276,11 +278,11 @@ class Releases(Record):
         )
 
     def other_name(self, name: str) -> str:
-        """Return the product, program, package or release in `other_names` for a name, or an empty text."""
+        """Return the entry of `other_names` for a name, ignoring case, or an empty string."""
         return self.other_names.get(re.sub(r"\s+", "-", name[:MAX_NAME].lower()), "")
 
     def _program(self, name: str) -> str:
-        """Return the program that a name means, with or without a version, such as `ncnn` for `ncnn-1.0`."""
+        """Return the key of `undocumented` (`ncnn` for `ncnn-1.0`) or entry of `other_names` for a name."""
         product = split_release(name)[0].lower()
         known = (each for each in (name.lower(), product) if each in self.undocumented)
         return next(known, "") or self.other_name(name) or self.other_name(product)
@@ -315,14 +317,14 @@ def split_release(name: str) -> tuple[str, str]:
 
 
 def version_numbers(version: str) -> list[int]:
-    """Return the numbers in a version, by which versions are sorted."""
+    """Return the numbers in a version as a sort key, such as [1, 20, 1] for 1.20.1."""
     return [int(each) for each in re.findall(r"\d+", version[:MAX_VERSION])]
 
 
 def nearest_older(version: str, known: Iterable[str]) -> str | None:
     """Return the newest known version that is older than `version`, or `None`.
 
-    A version without its last numbers, such as 10, may be any 10.x: then, the oldest known 10.x is returned.
+    If known versions start with `version`, such as 10.0 and 10.3 with 10, return the oldest of them.
     """
     versions, wanted = sorted(known, key=version_numbers), version_numbers(version)
     parts = [each for each in versions if version_numbers(each)[: len(wanted)] == wanted]

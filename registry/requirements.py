@@ -1,9 +1,9 @@
-"""Requirements of a definition for the ranks, lengths, types and values of a node: parse and evaluate them.
+"""Parse and evaluate requirements, the conditions of a definition on ranks, lengths, types and values.
 
 A requirement is an expression in the syntax of Python: `rank(X) >= 3`, `length(pads) == 2 * rank(X) - 4`. A
-name is the value of an attribute, or of an input that is constant. A comparison with a list holds if it
-holds for every element. A comparison with an unknown part is unknown; a requirement is violated only if it
-is known to be false.
+name is the value of an attribute or of a constant input. A comparison with a list holds if it holds for
+every element. A comparison with an unknown part is unknown; a node violates a requirement only if the
+requirement is known to be false.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ MAX_CACHED: Final = 4096
 
 
 class InvalidRequirement(ValueError):
-    """A requirement is not an expression that the module describes."""
+    """A requirement is not an expression in the syntax that the module docstring describes."""
 
 
 class Requirement(NamedTuple):
-    """A requirement.
+    """A parsed requirement.
 
     Attributes:
         text: the expression.
@@ -51,13 +51,13 @@ class Requirement(NamedTuple):
     terms: Mapping[str, Evaluate]
 
     def problem(self, node: ShapeContext) -> str | None:
-        """Return how a node violates the requirement, or `None`."""
+        """Return a message if the node violates the requirement, or else `None`."""
         try:
             if self.evaluate(node) is not False:
                 return None
             values = {text: term(node) for text, term in self.terms.items()}
         except InvalidFlag:
-            return None  # another rule reports it
+            return None  # another rule reports the invalid attribute value
         found = ", ".join(f"{text} is {_text(each)}" for text, each in values.items() if each is not None)
         return f"requires {self.text}; {found}" if found else f"requires {self.text}"
 
@@ -85,7 +85,7 @@ def requirements_of(version: OperatorVersion) -> tuple[Requirement, ...]:
 
 
 def names_of(version: OperatorVersion) -> frozenset[str]:
-    """Return the names that requirements of a version may use."""
+    """Return the names of attributes and inputs, which requirements of a version may use."""
     return frozenset((*version.attributes, *(each.name for each in version.inputs)))
 
 
@@ -94,7 +94,7 @@ def parse_requirement(text: str) -> Requirement:
     """Return the requirement that a text expresses.
 
     Raises:
-        InvalidRequirement: the text is not an expression that the module describes.
+        InvalidRequirement: the text is not an expression in the syntax of the module docstring.
     """
     try:
         tree = ast.parse(text, mode="eval").body
@@ -193,7 +193,7 @@ def _scalar(value: Value) -> Scalar:
 
 
 def _per_input(name: str, measure: Callable[[ShapeContext, int], int | None]) -> Evaluate:
-    """Return a function that measures an input, or each value of a variadic input."""
+    """Return a function that applies `measure` to an input, or to each value of a variadic input."""
 
     def evaluate(node: ShapeContext) -> Value:
         position, parameter = node.version.input_named(name) or (len(node.inputs), None)
@@ -221,7 +221,7 @@ def _shape_of(name: str) -> Evaluate:
 
 
 def _element_type_of(name: str) -> Evaluate:
-    """Return a function for the element type of a tensor or sequence input, or in an attribute like `to`."""
+    """Return a function for the element type of an input, or the type that an attribute like `to` names."""
 
     def evaluate(node: ShapeContext) -> Value:
         if name in node.version.attributes:
@@ -283,7 +283,7 @@ def _sum_of(name: str) -> Evaluate:
 
 
 def _distinct(name: str, rank: Evaluate) -> Evaluate:
-    """Return a function that checks whether axes are distinct; negative axes count from the end."""
+    """Return a function that checks whether axes in a list are distinct; negative axes count from the end."""
     value = _value_of(name)
 
     def evaluate(node: ShapeContext) -> Value:
@@ -353,7 +353,7 @@ _FUNCTIONS: Final[Mapping[str, Callable[[str], Evaluate]]] = {
 }
 """Functions with one argument, the name of an input or attribute.
 
-Element type, its bits, rank, shape and number of elements of an input; length and sum of a list.
+`element_type`, its `bits`, `rank`, `shape` and `count` (of elements) of an input; `length`, `sum` of a list.
 """
 
 _FUNCTIONS_OF_TWO: Final[Mapping[str, Callable[[str, Evaluate], Evaluate]]] = {
@@ -436,7 +436,7 @@ def _negated(value: Value) -> bool | None:
 
 
 def _joined(values: Iterator[Value], *, decisive: bool) -> bool | None:
-    """Return the `and` of values, or the `or` if `decisive`; `None` if unknown values decide the result."""
+    """Return the `and` of values, or the `or` if `decisive` is true; `None` if unknown values decide."""
     is_known = True
     for value in values:
         if value is None:

@@ -26,11 +26,11 @@ PREVIEW_DOMAIN: Final = "ai.onnx.preview"
 """ONNX's domain for operators in preview; it has subdomains."""
 
 NUMPY_TYPES: Final = {"tensor(float32)": "tensor(float)", "tensor(float64)": "tensor(double)"}
-"""ONNX's types for types with NumPy's names, for which a search for similar names finds a different type."""
+"""Types with NumPy's names, mapped to ONNX's names; a search for similar names would find another type."""
 
 
 class Filters(NamedTuple):
-    """Properties that a version must have; `None` accepts any."""
+    """Properties that an operator version must have, see `Registry.select`; `None` accepts any."""
 
     accepts: str | None
     produces: str | None
@@ -91,7 +91,9 @@ def select(
 
 
 def opsets_at(registry: Registry, domain: str | None, opset: int | None) -> dict[str, int]:
-    """Return the opset of a domain, or of each domain at an opset of `ai.onnx`; by default, the newest.
+    """Return the opset of `domain`; without one, that of each domain at an opset of `ai.onnx`.
+
+    Without `opset`, the opsets are the newest.
 
     Raises:
         UnknownDomain, UnknownOpset: the registry lacks the domain or the opset.
@@ -106,7 +108,7 @@ def opsets_at(registry: Registry, domain: str | None, opset: int | None) -> dict
     release = registry.releases.first_release_with(DEFAULT_DOMAIN, opset) if opset else None
     if opset is None or release is None:
         return newest
-    # domains that no ONNX release contains have no opset at that time: use the newest
+    # domains outside ONNX have no opset that belongs to an ONNX release: use their newest
     released = {each for onnx_release in registry.releases.onnx.values() for each in onnx_release.opsets}
     added = {each: at for each, at in newest.items() if each not in released}
     return {**release.opsets, DEFAULT_DOMAIN: opset, **added}
@@ -127,7 +129,7 @@ def _version_at(opsets: Mapping[str, int], operator: Operator) -> OperatorVersio
 
 
 def _operators(registry: Registry, opsets: Mapping[str, int], pattern: str) -> Iterator[Operator]:
-    """Yield the operators with a matching name; in each domain, operators missing at its opset are last."""
+    """Yield the operators with a matching name; in each domain, operators that its opset lacks are last."""
     for domain, opset in opsets.items():
         names = (each for each in registry.names(domain) if fnmatchcase(each, pattern))
         named = filter(None, (registry.operator(each, domain) for each in names))
@@ -167,7 +169,7 @@ def _require_choice(kind: str, name: str, choices: Collection[str]) -> None:
 
 
 def _require_known_names(registry: Registry, domain: str | None, name: str, filters: Filters) -> None:
-    """Raise an error if nothing was found because a name does not exist."""
+    """Raise UnknownOperator or UsageError if an operator, type, parameter or attribute does not exist."""
     domains = registry.domains() if domain is None else (domain,)
     names = sorted({each for domain in domains for each in registry.names(domain)})
     if name not in names and not set("*?[").intersection(name):

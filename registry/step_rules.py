@@ -1,4 +1,4 @@
-"""Rules that refute a declared step.
+"""Rules that refute a declared step, the conversion between two versions of an operator.
 
 A diff of two definitions cannot prove that a step is `compatible`, but it can disprove it.
 """
@@ -64,7 +64,7 @@ def _is_narrower(old: float | None, new: float | None, sign: int) -> bool:
 
 
 def is_stricter(change: Change) -> bool:
-    """Return whether a change of a parameter's option requires more values, equal types or fewer values."""
+    """Return whether a changed option needs more values or equal types, or allows fewer values."""
     (old_option, old_arity, was_homogeneous), (new_option, new_arity, is_homogeneous) = change.old, change.new
     old_min, old_max = _bounds(old_option, old_arity)
     new_min, new_max = _bounds(new_option, new_arity)
@@ -130,7 +130,7 @@ def refutations(
 
 
 def is_derivable(old: OperatorVersion, new: OperatorVersion) -> bool:
-    """Return whether only types and names of parameters differ, so that the step need not be declared."""
+    """Return whether types of parameters differ, and nothing else but their names: such a step is derived."""
     changes = [change for change in diff(old, new) if change.kind not in ("input_name", "output_name")]
     return bool(changes) and all(change.kind in ("input_types", "output_types") for change in changes)
 
@@ -169,7 +169,7 @@ def affected_element_types(source: OperatorVersion, target: OperatorVersion) -> 
 
 
 def compatible_steps(operator: Operator) -> dict[str, tuple[str, ...]]:
-    """Return the element types that the target lacks, by key of each step that keeps nodes: `7 13`."""
+    """Return the element types that the target lacks, for each step that keeps nodes, by `step_key`."""
     found = {}
     for old, new in pairwise(operator.versions):
         step = new.step or Step()
@@ -182,7 +182,7 @@ def compatible_steps(operator: Operator) -> dict[str, tuple[str, ...]]:
 
 
 def step_key(source: int, target: int) -> str:
-    """Return the key of a step in `compatible_steps`."""
+    """Return the key of a step in `compatible_steps`, such as `7 13`."""
     return f"{source} {target}"
 
 

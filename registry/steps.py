@@ -16,11 +16,12 @@ Allow = Literal[
     "approximate", "assume-nonnegative", "assume-nonempty", "large", "clamp",
     "interface-types", "drop-metadata", "drop-training", "drop-devices",
 ]  # fmt: skip
-"""Deviations that a caller may allow: different rounding, the assumptions that indices are not negative and
-that dimensions are not 0, many nodes or large constants in place of one node, the nearest number in place of
-a constant out of the range of a new element type, wider types of inputs and outputs for a runtime that lacks
-theirs, and the loss of metadata, training information and device configurations that the target's IR version
-lacks."""
+"""Deviations that a caller may allow. `approximate`: different rounding. `assume-nonnegative`: indices are
+not negative. `assume-nonempty`: dimensions are not 0. `large`: many nodes or large constants replace one
+node. `clamp`: a constant out of the range of a new element type becomes the nearest number.
+`interface-types`: graph inputs and outputs get wider types, if a runtime lacks their types. `drop-metadata`,
+`drop-training` and `drop-devices`: loss of metadata, training information or device configurations that the
+IR version of the target lacks."""
 
 Literals = int | float | str | tuple[int | float | str, ...]
 

@@ -19,7 +19,7 @@ TYPE = re.compile(
     rf"(?:sparse_)?tensor\((?:{_ELEMENT})\)|opaque\(.*\)"
     rf"|map\((?:{'|'.join(INTEGER_BITS)}|string), (?:{_ELEMENT}|tensor\((?:{_ELEMENT})\))\)"
 )
-"""Types, as ONNX spells them, except sequences and optional values."""
+"""Pattern of types, as ONNX spells them, except sequences and optional values."""
 
 _NESTED = re.compile(r"(?:seq|optional)\((.*)\)")
 
@@ -104,7 +104,7 @@ def is_type(text: str) -> bool:
 
 
 def similar_types(text: str) -> Iterator[str]:
-    """Yield candidates for the spelling of a type.
+    """Yield valid types that may be the intended spelling of a text.
 
     Each candidate is the text with its last word replaced by an element type; if the result is not a type,
     `tensor(<element type>)`.
@@ -116,7 +116,7 @@ def similar_types(text: str) -> Iterator[str]:
 
 
 def _read(path: Path) -> dict[str, list[str]]:
-    from opshift.registry.yaml_files import load_yaml, place_of  # the project's sets are compiled
+    from opshift.registry.yaml_files import load_yaml, place_of  # not needed for compiled sets
 
     sets = load_yaml(path) or {}
     if not isinstance(sets, dict):

@@ -42,7 +42,7 @@ SCALARS = {
         "yYnNoOtTfF",
     ),
 }
-"""Pattern of each type of unquoted scalars, and the first characters of its values.
+"""Pattern of each type of unquoted scalars, and the possible first characters of its values.
 
 A null character represents the empty text.
 """
@@ -100,7 +100,7 @@ class _AmbiguousWords(Exception):
 
 
 def load_yaml(path: Path) -> Any:
-    """Return plain data; raise `DefinitionError` if a file cannot be read, is not YAML, or repeats a key."""
+    """Return the data of a YAML file; raise `DefinitionError` if it is unreadable or breaks a `yaml` rule."""
     content = _read(path)
     with _reporting(path, content):
         return _Builder().build(content)
@@ -120,7 +120,7 @@ def _read(path: Path) -> bytes:
 
 @contextmanager
 def _reporting(path: Path, content: bytes) -> Iterator[None]:
-    """Report errors of the parser as an `InvalidDefinition` with a line."""
+    """Context manager that turns errors of the parser into an `InvalidDefinition` with a line."""
     try:
         yield
     except _YamlError as error:
@@ -245,9 +245,9 @@ class _Builder:
 
 
 def _scalar(event: yaml.ScalarEvent) -> object:
-    """Return the value of a scalar; raise `_YamlError` if its text does not have the type of its tag."""
+    """Return the value of a scalar; raise `_YamlError` if its text is ambiguous, or does not fit its tag."""
     text, tag = event.value, event.tag
-    # most scalars are quoted, or words without a meaning in YAML
+    # most scalars are quoted, or words without a special meaning in YAML
     if tag is None and not (event.implicit[0] and text[:1] in _RESOLVERS):
         return text
     kind = _kind(text) if tag in (None, "!") else tag.removeprefix(TAG)
@@ -298,7 +298,7 @@ def place_of(path: Path, keys: Keys) -> Place:
 
 
 class Positions:
-    """Lines and columns of the keys and items of a file, which is parsed again: only errors need them."""
+    """Lines and columns of the keys and items of a file; parses the file again, only for errors."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -50,10 +50,10 @@ def adapter(
     domain: str = DEFAULT_DOMAIN,
     error: str = "",
 ) -> Callable[[Adapter], Adapter]:
-    """Register a function as the step of `op_types` from version `source` to version `target`.
+    """Register the decorated function as the adapter of `op_types` from version `source` to `target`.
 
-    `further` versions register more steps: the versions 1, 6, 7 register the steps 1 -> 6 and 6 -> 7. `error`
-    is the error bound of rewrites that require `allow="approximate"`, such as "at most 2 units".
+    `further` versions add more steps: the versions 1, 6, 7 register the adapter for the steps 1 -> 6 and
+    6 -> 7. `error` is the error bound of rewrites that require `allow="approximate"`: "at most 2 units".
 
     The function reads the node and the facts of the rewriter, and emits the replacement through the rewriter.
     It must not modify anything else. To refuse a node, it raises `CannotConvert` before it emits a node.
@@ -67,10 +67,10 @@ def adapter(
 def function_body(
     op_types: str | tuple[str, ...], *versions: int, domain: str = DEFAULT_DOMAIN
 ) -> Callable[[Adapter], Adapter]:
-    """Register a function that expands nodes of some versions into nodes of other operators.
+    """Register the decorated function as the function body of versions: it emits nodes of other operators.
 
-    The function is an adapter (see `adapter`) from a version to itself, and emits the function body of the
-    version. Versions without a function body are expanded by the adapter to an opset without the operator.
+    The function is an adapter (see `adapter`) from a version to itself. Nodes of a version without a function
+    body are expanded by the adapter to an opset that lacks the operator, if there is one.
 
     Raises:
         DuplicateAdapter: another function is registered for a version.
@@ -81,7 +81,7 @@ def function_body(
 def expression(
     op_types: str | tuple[str, ...], *versions: int, domain: str = DEFAULT_DOMAIN
 ) -> Callable[[Adapter], Adapter]:
-    """Register a function that expresses nodes of some versions by other operators, see `Options.without`.
+    """Register the decorated function to replace nodes of versions by other operators, see `Options.without`.
 
     Use this decorator for versions without a function body, and `function_body` for the others.
 
@@ -121,7 +121,7 @@ def registered_adapters() -> Mapping[StepKey, Adapter]:
 
 @contextmanager
 def temporary_adapters() -> Iterator[None]:
-    """Restore the registered adapters at exit to those registered at entry."""
+    """Context manager that restores at exit the adapters that were registered at entry."""
     # Load all adapters first: a module that is first imported within the context would lose its adapters.
     adapter_table()
     before = dict(_registered)

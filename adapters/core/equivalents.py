@@ -1,7 +1,7 @@
-"""Nodes for runtimes that lack a kernel: nodes of vendor domains, and nodes that compute in a different type.
+"""Rewrite nodes for which a runtime has no kernel: change the operator, or compute in another element type.
 
-An equivalent is an operator of a domain such as com.microsoft that replaces an ONNX operator. A bridge casts
-the inputs of a node to an element type for which the runtime has a kernel, and the outputs back.
+An equivalent is an operator of a domain such as com.microsoft that can replace an ONNX operator. A bridge
+casts the inputs of a node to an element type for which the runtime has a kernel, and the outputs back.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from opshift.registry.registry import Registry
 
 
 class Equivalent(NamedTuple):
-    """An operator version, and an operator of a different domain that replaces a node by one node."""
+    """Pair of operator versions: a node of `replacement` (another domain) can replace one of `operator`."""
 
     operator: OperatorId
     replacement: OperatorId
@@ -43,10 +43,10 @@ _functions: dict[tuple[str, str], Parts] = {}
 
 
 def equivalent(op_type: str, replacement: str) -> Callable[[Parts], Parts]:
-    """Register a function that returns the parts of a `replacement` node, given a node of `op_type`.
+    """Register a function that returns the parts of the `replacement` node for a node of `op_type`.
 
-    Without a function, the replacement has the inputs, outputs and attributes of the original. The function
-    raises `CannotConvert` for nodes that the replacement does not compute.
+    If no function is registered, the replacement has the inputs, outputs and attributes of the original. The
+    function raises `CannotConvert` if the replacement cannot compute the same result as the node.
     """
 
     def register(function: Parts) -> Parts:
@@ -58,7 +58,7 @@ def equivalent(op_type: str, replacement: str) -> Callable[[Parts], Parts]:
 
 @cache
 def equivalents(registry: Registry, domain: str) -> Mapping[OperatorId, tuple[Equivalent, ...]]:
-    """Return the equivalents that the operators of a domain declare, by the operator version they replace."""
+    """Return the equivalents that a domain's operators declare, by the operator version to replace."""
     found: dict[OperatorId, tuple[Equivalent, ...]] = {}
     for each in _declared(registry, domain):
         found[each.operator] = (*found.get(each.operator, ()), each)
@@ -73,7 +73,7 @@ def _declared(registry: Registry, domain: str) -> Iterator[Equivalent]:
 
 
 def make_equivalent_step(pairs: Sequence[Equivalent]) -> StepFunction:
-    """Return the step that emits the first equivalent that computes the same, or else the unchanged node."""
+    """Return a step that replaces a node by the first equivalent that supports it, or keeps the node."""
     import_modules("opshift.adapters.ops.com_microsoft")
 
     def replace(node: Node, out: Rewriter) -> None:
@@ -97,7 +97,7 @@ def _same_parts(node: Node, out: Rewriter) -> EquivalentNode:
 
 
 class TypeBridge(NamedTuple):
-    """Element type and its replacement, for one type variable of an operator version."""
+    """An element type and its replacement, for the values of one type variable of an operator version."""
 
     operator: OperatorId
     variable: str
@@ -109,12 +109,12 @@ class TypeBridge(NamedTuple):
 
 
 Unwanted = str | TypeBridge | Equivalent
-"""Part of a model to replace: a domain, an operator such as `ai.onnx.Gelu`, an element type of an operator
-version, or an operator version that has an equivalent."""
+"""Part of a model to replace: a domain or an operator such as `ai.onnx.Gelu` (`str`), an element type of an
+operator version (`TypeBridge`), or an operator version that has an equivalent (`Equivalent`)."""
 
 
 def make_bridge_step(bridges: Sequence[TypeBridge]) -> StepFunction:
-    """Return the step that casts around nodes with the element types that bridges of a version replace."""
+    """Return a step that casts the inputs of a node to the types that `bridges` name, and outputs back."""
     replaced = {each.variable: frozenset({type_string(each.element_type)}) for each in bridges}
     replacements = {each.variable: each.replacement for each in bridges}
 

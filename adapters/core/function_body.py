@@ -7,9 +7,9 @@ from opshift.registry.models import OperatorVersion
 
 
 def make_body_step(version: OperatorVersion) -> StepFunction:
-    """Return the step that replaces a node by the function body of `version`, which must have a valid body.
+    """Return a step that replaces a node by the function body of `version`, which must have a valid body.
 
-    Each node of the body is emitted for the opset that the body imports for its domain.
+    Each body node is emitted for the opset that the function body imports for the domain of the node.
     """
     assert version.body is not None
     body = version.body
@@ -30,7 +30,7 @@ def make_body_step(version: OperatorVersion) -> StepFunction:
 
 
 def _attributes(each: BodyNode, node: Node, version: OperatorVersion) -> Attributes:
-    """Return the attributes of a body node; `None` means that neither `node` nor the schema has a value."""
+    """Return the attributes of body node `each`; `None` for references without value and default."""
     return {
         name: node.attribute(value.attribute, version.attributes[value.attribute].default)
         if isinstance(value, FromAttribute)

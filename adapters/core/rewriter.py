@@ -1,7 +1,6 @@
-"""The interface between adapters and a conversion: facts about the model, and emission of nodes.
+"""`Rewriter`, with which an adapter queries facts about the model and emits the nodes that replace a node.
 
-Limits bound the nodes and constants that the conversion of one node adds, because a model can declare
-any size.
+Limits bound the nodes and constants that replace one node, because a model can declare tensors of any size.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ MAX_CONSTANT_BYTES = 16 << 20
 """Maximum number of bytes of the constants that replace one node."""
 
 LARGE_FACTOR = 8
-"""Factor of all limits if the caller allows `large`; it bounds memory and time."""
+"""Factor by which all limits grow if the caller allows `large`; the larger limits bound memory and time."""
 
 
 def positions_of(sizes: Iterable[int]) -> int:
-    """Return the product of some sizes, where sizes below 1 count as 1."""
+    """Return the product of sizes; a size below 1 counts as 1."""
     return prod(max(size, 1) for size in sizes)
 
 
@@ -56,10 +55,10 @@ def require_at_most(count: int, limit: int, added: str, allowing: _Allowing) -> 
         count: the number of nodes, elements or outputs that the conversion of one node would add.
         limit: the maximum.
         added: the counted things, such as "nodes", for the message.
-        allowing: the allowances of the caller.
+        allowing: the object whose method `allow` returns whether the caller allows `large`.
 
     Raises:
-        CannotConvert: the count exceeds the limit.
+        CannotConvert: the count exceeds the limit, or the raised limit if the caller allows `large`.
     """
     if count <= limit:
         return
@@ -87,7 +86,7 @@ def renamed(method: Callable[Parameters, None], old: str) -> Callable[Parameters
 
 
 class Output(Protocol):
-    """Source of the names, constants and allowances that adapters request."""
+    """Interface through which adapters get names and constants, and ask for permission to deviate."""
 
     def fresh(self, hint: str) -> str:
         """Return a name that is not used in the model, derived from `hint`."""
@@ -98,14 +97,14 @@ class Output(Protocol):
         ...
 
     def declare_rank(self, name: str) -> None:
-        """Declare the known rank of an input of the node in the converted model.
+        """Request that the converted model declares the rank of an input of the node in value_info.
 
-        Runtimes that infer less than opshift may need the rank to recognize the nodes that they fuse.
+        Runtimes that infer fewer shapes than opshift may need this rank to fuse the emitted nodes.
         """
         ...
 
     def allow(self, kind: Allow, reason: str) -> bool:
-        """Return whether the caller allows a deviation; if so, record the reason for the plan."""
+        """Return whether the caller allows `kind`, such as `approximate`; if so, record the reason."""
         ...
 
 
@@ -126,18 +125,18 @@ def _require_size(found: int | None, fact: str, name: str) -> int:
 
 
 class Rewriter:
-    """Provides facts to an adapter and collects the nodes that it emits for one node.
+    """Provide facts about the model to an adapter, and collect the nodes that it emits to replace one node.
 
     Attributes:
         facts: facts about the values of the model.
-        workspace: names, constants and allowances of the conversion.
+        workspace: provides names and constants, and decides which deviations are allowed.
         source: the operator version that the step converts from.
         target: the operator version that the step converts to; `None` if the operator does not exist there.
-        opset: the opset of the step's target, and of emitted nodes by default. Later steps convert the nodes.
-        default_opset: the opset of the default domain; the default for emitted nodes of other domains.
-        emit_opset: the opset of nodes if `emit` gets none; `None` for `opset` or `default_opset`.
-        emit_domain: the domain of nodes if `emit` gets none.
-        emitted: the nodes emitted so far, in order.
+        opset: the opset to which the step converts; the default for emitted nodes of the operator's domain.
+        default_opset: the opset of domain ai.onnx; the default for emitted nodes of all other domains.
+        emit_opset: the opset if a call of `emit` passes none; `None` selects `opset` or `default_opset`.
+        emit_domain: the domain if a call of `emit` passes none.
+        emitted: the nodes emitted so far, in order; later steps convert nodes that need another opset.
     """
 
     __slots__ = (
@@ -167,7 +166,7 @@ class Rewriter:
     def for_opset(self, opset: int | None, domain: str | None = None) -> Rewriter:
         """Return a rewriter that appends to the same list of nodes, with other defaults for opset and domain.
 
-        `opset=None` means the opset of the step's target, `domain=None` the `emit_domain` of this rewriter.
+        `opset=None` selects `opset` or `default_opset` by domain; `domain=None` keeps `emit_domain`.
         """
         view = Rewriter(self.facts, self.workspace, self.source, self.target, self.opset, self.default_opset)
         view.emit_domain = self.emit_domain if domain is None else canonical_domain(domain)
@@ -177,7 +176,7 @@ class Rewriter:
     # Facts
 
     def known_element_type(self, name: str) -> str | None:
-        """Return the element type of a value, or `None` if it is unknown."""
+        """Return the element type of a value, such as `float16`, or `None` if it is unknown."""
         return self.facts.element_type(name) if name else None
 
     def element_type(self, name: str) -> str:
@@ -204,7 +203,7 @@ class Rewriter:
         return _require_size(self.known_rank(name), "rank", name)
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
-        """Return the dimensions of a value, `None` for each unknown one; `None` if the rank is unknown."""
+        """Return the shape, with `None` for unknown dimensions, or `None` if the rank is unknown."""
         return self.facts.shape(name) if name else None
 
     def known_shape(self, name: str) -> tuple[int, ...] | None:
@@ -214,14 +213,14 @@ class Rewriter:
         return known if shape is not None and len(known) == len(shape) else None
 
     def comparable_shapes(self, names: Sequence[str]) -> tuple[tuple[int | None, ...] | None, ...]:
-        """Return the shapes of values, with negative numbers for unknown sizes that can be compared.
+        """Return the shapes of values, with negative numbers for symbolic dimensions.
 
-        Unknown sizes with the same negative number are equal in every run.
+        Equal negative numbers are equal sizes in every run; `None` is any other unknown dimension.
         """
         return self.facts.comparable_shapes(names)
 
     def listed_sizes(self, data: str, sizes: str) -> tuple[ListedSize, ...] | None:
-        """Return the facts about each element of `sizes`; `None` if the length of `sizes` is unknown."""
+        """Return each element of `sizes` as a number, as axes of `data` with this size, or as `None`."""
         return self.facts.listed_sizes((data, sizes))
 
     def known_dimension(self, name: str, axis: int) -> int | None:
@@ -238,19 +237,19 @@ class Rewriter:
         return _require_size(self.known_dimension(name, axis), f"size of dimension {axis}", name)
 
     def is_nonnegative(self, name: str) -> bool:
-        """Return whether an integer tensor, such as a size, has no negative element in any run."""
+        """Return whether an integer tensor is known to have no negative element in any run."""
         return self.facts.is_nonnegative(name)
 
     def uniform_element(self, name: str) -> Tensor | None:
-        """Return as a scalar the value that all elements of a tensor have in every run, else `None`."""
+        """Return the number that all elements of a tensor equal in every run, as a scalar, else `None`."""
         return self.facts.uniform_element(name) if name else None
 
     def constant_value(self, name: str) -> Tensor | None:
-        """Return the value if it is the same in every run, else `None`."""
+        """Return the value as a tensor if it is known and the same in every run, else `None`."""
         return self.facts.constant(name) if name else None
 
     def require_constant(self, name: str, meaning: str) -> Tensor:
-        """Return the value of a constant input; `meaning` is its role, for the message.
+        """Return the value of a constant input; `meaning` describes the input in the error message.
 
         Raises:
             CannotConvert: the value is computed, or is a graph input that a caller may override.
@@ -267,10 +266,10 @@ class Rewriter:
         return bool(name) and self.facts.is_used(name)
 
     def allow(self, kind: Allow, reason: str) -> None:
-        """Require that the caller allows a deviation, and record the reason and the error bound.
+        """Require that the caller allows `kind`, such as `approximate`, and record reason and error bound.
 
         Raises:
-            CannotConvert: the caller does not allow it.
+            CannotConvert: the caller does not allow `kind`.
         """
         target = self.target.since_version if self.target else self.opset
         step = StepKey(self.source.domain, self.source.name, self.source.since_version, target)
@@ -281,9 +280,9 @@ class Rewriter:
             raise CannotConvert(reason, "deviation.not-allowed", subject=kind, remedy=remedy)
 
     def has_default(self, node: Node, name: str, default: object) -> bool:
-        """Return whether a node omits an attribute, or has its default value.
+        """Return whether a node omits an attribute, or sets it to `default`.
 
-        A cached rewrite then also serves nodes with other values and the same answer.
+        Unlike a read of the attribute, this lets the rewrite cache serve other values with the same answer.
         """
         value, origin = _unread_value(node, name, default)
         is_same = is_same_value(value, default)
@@ -298,16 +297,19 @@ class Rewriter:
         return self.workspace.fresh(hint)
 
     def constant(self, values: Scalar | Iterable[Scalar], element_type: str, rank: int | None = None) -> str:
-        """Return the name of a constant: by default a scalar for one value, a 1-D tensor for a sequence."""
+        """Return the name of a constant, by default a scalar for one value and a 1-D tensor for a sequence.
+
+        With `rank` 1, one value has the shape (1,); with `rank` 0, a sequence of one element has shape ().
+        """
         self.require_elements(length_hint(values))
         return self.workspace.add_constant(constant_tensor(values, element_type, rank))
 
     def constant_of_attribute(
         self, node: Node, name: str, default: Any, element_type: str, rank: int | None = None
     ) -> str:
-        """Return the name of a constant, see `constant`, with the value of an attribute or its default.
+        """Return the name of a constant (see `constant`) with the value of an attribute, or else `default`.
 
-        A cached rewrite then also serves nodes with other values, unless the step also reads the attribute.
+        The rewrite cache then serves nodes with other values, too, unless the step also reads the attribute.
         """
         value, origin = _unread_value(node, name, default)
         constant = self.constant(value, element_type, rank)
@@ -316,7 +318,7 @@ class Rewriter:
         return constant
 
     def int64(self, values: int | Iterable[int]) -> str:
-        """Return the name of a constant int64 scalar or 1-D tensor: a size, an axis or a shape."""
+        """Return the name of a constant int64 scalar or 1-D tensor, such as a size, an axis or a shape."""
         return self.constant(values, "int64")
 
     def tensor(self, tensor: Tensor) -> str:
@@ -324,15 +326,15 @@ class Rewriter:
         return self.workspace.add_constant(tensor)
 
     def require_elements(self, *sizes: int) -> int:
-        """Return the number of elements of a constant to build; refuse the constant if it is too large.
+        """Return the number of elements of a constant of shape `sizes`; refuse too large constants.
 
-        For the limit, sizes below 1 count as 1, because callers also build lists for a single size.
+        For the limit, a size below 1 counts as 1, because callers may build a list for each size alone.
         """
         require_at_most(positions_of(sizes), MAX_ELEMENTS, "elements of a constant", self.workspace)
         return math.prod(sizes)
 
     def require_rank(self, rank: int) -> int:
-        """Return a rank that the length of a list declares; refuse a rank above `MAX_RANK`."""
+        """Return `rank`, which a model declares by the length of a list; refuse a rank above `MAX_RANK`."""
         if rank > MAX_RANK:
             reason = f"the shapes declare a tensor of {rank:,} dimensions, more than {MAX_RANK}"
             raise CannotConvert(reason, "limit.exceeded")
@@ -354,8 +356,8 @@ class Rewriter:
             op_type: the operator.
             inputs: the names of the inputs, `""` for an omitted input; omitted inputs at the end are dropped.
             outputs: the names of the outputs, or the number of outputs, which then get fresh names.
-            domain: the operator's domain; by default `emit_domain`, the domain of the step's operator.
-            opset: the opset that the node is written for; by default `emit_opset`.
+            domain: the operator's domain; by default `emit_domain`.
+            opset: the opset that the node is written for; by default `emit_opset`, see the class.
             attributes: values by name; an attribute with the value `None` is omitted.
         """
         return self.emit_all(op_type, inputs, outputs, domain=domain, opset=opset, **attributes)[0]
@@ -380,7 +382,7 @@ class Rewriter:
             opset = self.opset if domain_id == self.source.domain else self.default_opset
         if len(self.emitted) >= MAX_NODES * LARGE_FACTOR:
             require_at_most(len(self.emitted) + 1, MAX_NODES, "nodes", self.workspace)
-        # Some runtimes refuse empty names at the end, and no operator needs them.
+        # Some runtimes refuse empty input names at the end, and no operator needs them.
         count = len(inputs)
         while count and not inputs[count - 1]:
             count -= 1
@@ -411,8 +413,8 @@ class Rewriter:
     ) -> None:
         """Emit the replacement of the original node, with the name, doc string and metadata of the original.
 
-        `node` provides the domain and all fields that are not given; `attributes` replaces all attributes.
-        The replacement is written for `opset`, by default the opset of the step's target.
+        Arguments that are `None` keep the field of `node`; `attributes` replaces all attributes. The
+        replacement is written for `opset`, by default the opset to which the step converts.
         """
         given = {"op_type": op_type, "inputs": inputs, "outputs": outputs, "attributes": attributes}
         changes = {name: value for name, value in given.items() if value is not None}
@@ -425,7 +427,7 @@ class Rewriter:
 
 
 def _unread_value(node: Node, name: str, default: Any) -> tuple[Any, str]:
-    """Return the value of an attribute, and its name in the model: `""` for a default or emitted value."""
+    """Return an attribute value without recording a read, and its name in the model, or `""` if unnamed."""
     found = node.unread_attribute(name)
     if hasattr(found, "ref_attr_name"):
         return read_attribute(found), found.name
@@ -433,7 +435,7 @@ def _unread_value(node: Node, name: str, default: Any) -> tuple[Any, str]:
 
 
 def is_same_value(value: object, declared: object) -> bool:
-    """Return whether an attribute has the declared value; strings are bytes in a model and text in YAML."""
+    """Return whether an attribute value equals a declared value; bytes equal the same text from YAML."""
     if isinstance(value, bytes):
         return value == str(declared).encode()
     if isinstance(value, LISTS) and isinstance(declared, LISTS):

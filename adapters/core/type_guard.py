@@ -1,4 +1,4 @@
-"""Handle values of types that the target version does not support: cast around the node, or refuse."""
+"""Handle nodes with element types that the target version does not support: insert casts, or refuse."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
@@ -15,7 +15,7 @@ NUMERIC_CAST_OPSET = 6
 """First opset in which `to` of Cast is a number instead of a name."""
 
 FLOAT8_WITH_INFINITIES = {"float8e5m2"}
-"""Types with infinities, which a Cast to the type replaces by the largest number unless `saturate` is 0."""
+"""8-bit types with infinity. Unless `saturate` is 0, Cast to them turns infinity into the largest number."""
 
 TYPE_REMEDY = "choose another target, or cast the values to a supported type if range and precision allow it"
 
@@ -24,21 +24,21 @@ WHOLE_MODEL_REMEDY = (
 )
 
 TypeGuard = Callable[[Node, Rewriter], bool]
-"""A function that returns whether it replaced the node."""
+"""Function that returns True if it emitted a replacement of the node, and False if it emitted nothing."""
 
 
 def type_guard(source: OperatorVersion, target: OperatorVersion) -> TypeGuard | None:
     """Return the guard between two versions, or `None` if the target supports every type of the source.
 
-    If the operator computes the same result in a wider type that the target supports, the guard casts the
-    inputs to that type and the outputs back. Otherwise it raises `CannotConvert`.
+    For a node with an unsupported type, the guard casts the inputs to a wider type with the same result, and
+    the outputs back. If the target supports no such type, the guard raises `CannotConvert`.
     """
     lost = lost_types(source, target)
     return partial(_cast_to_wider_types, lost=lost, refuses=True) if lost else None
 
 
 def lenient_type_guard(source: OperatorVersion, target: OperatorVersion) -> TypeGuard | None:
-    """Return a guard like `type_guard` for a step with an adapter, which then decides about refusals."""
+    """Return a guard that casts like `type_guard` but never refuses: the step's adapter decides."""
     lost = lost_input_types(source, target)
     return partial(_cast_to_wider_types, lost=lost, refuses=False) if lost and source.bridge else None
 
@@ -58,7 +58,7 @@ def _cast_to_wider_types(node: Node, out: Rewriter, *, lost: LostTypes, refuses:
 
 
 def unsupported_types(node: Node, lost: LostTypes, out: Rewriter) -> dict[str, tuple[str, str]]:
-    """Return the name and the type of the first value with an unsupported type, by type variable."""
+    """Return, by type variable, the name and element type of the first value with a type in `lost`."""
     found: dict[str, tuple[str, str]] = {}
     known: set[str] = set()
     for formals, names in ((out.source.inputs, node.inputs), (out.source.outputs, node.outputs)):
@@ -78,7 +78,7 @@ def unsupported_types(node: Node, lost: LostTypes, out: Rewriter) -> dict[str, t
 
 
 def _present(formals: Sequence[Parameter], names: Sequence[str]) -> Iterator[tuple[int, str, Parameter]]:
-    """Yield position, name and parameter of each present value; the last parameter may be variadic."""
+    """Yield position, name and parameter of each value that is not omitted; the last one may be variadic."""
     for position, name in enumerate(names):
         if name and formals:
             yield position, name, formals[min(position, len(formals) - 1)]
@@ -93,8 +93,8 @@ def _refusal(name: str, element_type: str, out: Rewriter) -> CannotConvert:
 
 
 def emit_in_types(node: Node, types: Mapping[str, tuple[str, str]], out: Rewriter) -> None:
-    """Emit the node between casts; `types` maps a type variable to the element type and its replacement."""
-    # The node keeps its source version: this step converts the node next, with its new types.
+    """Emit casts, the node, and casts back; `types` maps a type variable to (element type, replacement)."""
+    # Emit the node in its source version, so that this step runs again on the node with the new types.
     opset = out.source.since_version
     cast_opset = max(opset, NUMERIC_CAST_OPSET)
     inputs, outputs = list(node.inputs), list(node.outputs)
@@ -144,8 +144,8 @@ OTHER_EXACT_TYPES = {
     **dict.fromkeys(("int32", "uint32"), ("double",)),
     "bool": ("uint8", "int32", "int64", "float"),
 }
-"""Integer types to the float types that represent all their values exactly, and types for operators that only
-move, select or compare booleans."""
+"""Integer types to the float types that represent all their values exactly, and `bool` to types for operators
+that only move, select or compare booleans."""
 
 TYPES_FOR_EXTREMA = {
     "bool": ("uint8",),
@@ -153,8 +153,8 @@ TYPES_FOR_EXTREMA = {
     "uint16": ("int32", "int64"),
     "uint32": ("int64",),
 }
-"""Narrow types to types for minima and maxima, which return a limit of the type for empty input. The cast
-back keeps the low bits, or converts to bool: a limit of the wider type becomes that of the narrow type."""
+"""Narrow types to wider types for minima and maxima. For empty input, the result is a limit of the wider
+type; the cast back keeps the low bits, or converts to bool, which gives the limit of the narrow type."""
 
 TYPES_FOR_BRIDGE: dict[Bridge, tuple[Mapping[str, tuple[str, ...]], ...]] = {
     "real": (WIDER_FLOATS,),
@@ -162,11 +162,11 @@ TYPES_FOR_BRIDGE: dict[Bridge, tuple[Mapping[str, tuple[str, ...]], ...]] = {
     "ring": (WIDER_FLOATS, WIDER_INTEGERS),
     "order": (WIDER_FLOATS, WIDER_INTEGERS, OTHER_EXACT_TYPES),
 }
-"""Wider types with the same result, by the `bridge` of an operator version, in order of preference."""
+"""Tables of wider types with the same result, by the `bridge` field of an operator version; best first."""
 
 
 def wider_type(element_type: str, allowed: Collection[str], bridge: Bridge | None) -> str | None:
-    """Return the preferred wider type, such as `float` for `tensor(float)` in `allowed`, or `None`."""
+    """Return the preferred wider type, such as `float`, with its type string in `allowed`, or `None`."""
     return next((each for each in wider_types(element_type, bridge) if f"tensor({each})" in allowed), None)
 
 

@@ -24,7 +24,7 @@ from opshift.registry.steps import (
 
 
 def make_verbs_step(verbs: tuple[AnyVerb, ...]) -> StepFunction:
-    """Return the function that applies the verbs of a step in order."""
+    """Return a step that applies declarative changes (verbs), such as DropAttribute, in order."""
     changes = [partial(_change.dispatch(type(verb)), verb) for verb in verbs]
 
     def step(node: Node, out: Rewriter) -> None:
@@ -153,7 +153,7 @@ def _type_of(parameter: Parameter, node: Node, out: Rewriter) -> str:
     """Return the element type of a new constant input.
 
     The type is the only type of the parameter, or int64 if the parameter has only int32 and int64. Otherwise
-    it is the element type of the first input with the same type variable, or float without such an input.
+    it is the type of the first input with the same type variable, or float if the new input is the first.
     """
     assert out.target is not None
     types, inputs = out.target.types_of(parameter), out.target.inputs

@@ -1,1 +1,1 @@
-"""Helpers that emit nodes for several operators."""
+"""Helpers that emit nodes, shared by the adapters of several operators."""

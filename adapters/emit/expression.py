@@ -1,4 +1,4 @@
-"""Emit formulas that are written with Python's arithmetic operators, and casts."""
+"""Emit nodes for formulas in Python syntax, such as `x * x + 1`, and emit casts."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -122,29 +122,29 @@ CAST_OPSET = 13
 FLOAT_TYPES = ("float16", "bfloat16", "float", "double")
 
 IEEE_FLOAT_TYPES = ("float16", "float", "double")
-"""Floating-point types that operators support before they support bfloat16."""
+"""Floating-point types of older operator versions, which do not support bfloat16."""
 
 LARGEST_FINITE = {
     "float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float": FLOAT_MAX, "double": sys.float_info.max,
 }  # fmt: skip
-"""Largest finite number of each floating-point type; its negative is the smallest."""
+"""Largest finite number of each floating-point type; the lowest finite number is its negation."""
 
 ARITHMETIC_TYPES = {"int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}
-"""Types to compute in below opset 14, where Add, Sub, Mul and Div support only 32-bit and 64-bit integers."""
+"""Integer types to wider types: before opset 14, Add, Sub, Mul and Div require 32-bit or 64-bit integers."""
 
 
 def cast(value: str, element_type: str, out: Rewriter, outputs: int | Sequence[str] = 1) -> str:
-    """Emit a Cast to an element type for `CAST_OPSET`; `outputs` may hold the name of the result."""
+    """Emit a Cast for `CAST_OPSET` and return its output; `outputs` may contain the name of the output."""
     return out.cast(value, element_type, outputs, opset=CAST_OPSET)
 
 
 def cast_between(value: str, source: str, target: str, out: Rewriter) -> str:
-    """Emit a Cast unless both element types are equal."""
+    """Return `value` cast from `source` to `target`, or `value` itself if both element types are equal."""
     return value if source == target else cast(value, target, out)
 
 
 def cast_output(value: str, source: str, target: str, node: Node, out: Rewriter) -> None:
-    """Emit a Cast of a value to the output of a node; if both element types are equal, rename the value."""
+    """Cast `value` to the output of a node; if both types are equal, rename `value` to the output."""
     if source == target:
         rename_output(value, node, out)
     else:

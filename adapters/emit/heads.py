@@ -1,4 +1,4 @@
-"""Multi-head attention: layouts of queries, keys and values, and steps that several operators share."""
+"""Emit parts of multi-head attention: split and merge heads, append to caches, and compute scores."""
 
 import math
 
@@ -17,7 +17,7 @@ from opshift.adapters.emit.shapes import (
 def split_heads(value: str, heads: int, out: Rewriter, hidden: int | None = None) -> str:
     """Rearrange a value of shape (batch, sequence, hidden size) to (batch, heads, sequence, head size).
 
-    `hidden` is the hidden size of an emitted value, if it is known.
+    `hidden` is the hidden size, if the caller knows it; by default it is inferred or computed by nodes.
     """
     size = size_per_head(value, heads, out) if hidden is None else hidden // heads
     split = reshape(value, (0, 0, heads, size), out)
@@ -30,19 +30,19 @@ def size_per_head(value: str, heads: int, out: Rewriter) -> Dimension:
 
 
 def merged_size(value: str, heads: int, merged_heads: int, out: Rewriter) -> Dimension:
-    """Return the hidden size of `merged_heads` heads that have the head size of `value`."""
+    """Return the size of `merged_heads` heads with the head size of `value`, which has `heads` heads."""
     return multiply_dimension(size_per_head(value, heads, out), merged_heads, out)
 
 
 def merge_heads(value: str, output: str, out: Rewriter, hidden: Dimension | None = None) -> None:
-    """Emit the reverse of `split_heads`; the hidden size is computed if it is not given."""
+    """Emit the reverse of `split_heads` to `output`; if `hidden` is `None`, the hidden size is computed."""
     moved = out.emit("Transpose", [value], perm=(0, 2, 1, 3))
     size = product_of_dimensions(moved, (2, 3), out) if hidden is None else hidden
     reshape(moved, (0, 0, size), out, [output])
 
 
 def append_to_past(past: str, new: str, present: str, out: Rewriter) -> str:
-    """Concatenate past and new keys or values; the result is also the output `present` of the node."""
+    """Return `past` and `new` keys or values concatenated along axis 2, also as the output `present`."""
     if not past:
         if out.is_used(present):
             out.emit("Identity", [new], [present])
@@ -51,7 +51,7 @@ def append_to_past(past: str, new: str, present: str, out: Rewriter) -> str:
 
 
 def cap_scores(scores: str, limit: float, element_type: str, out: Rewriter) -> str:
-    """Return `limit * tanh(scores / limit)`, or the scores if the limit is 0."""
+    """Return `limit * tanh(scores / limit)`, or the scores if the limit is not positive."""
     if not limit > 0:
         return scores
     cap = out.constant(limit, element_type)
@@ -65,13 +65,13 @@ def positions(count: Dimension, out: Rewriter) -> str:
 
 
 def scaled_scores(query: str, key: str, scale: str, out: Rewriter) -> str:
-    """Return the product of scaled queries and keys; scaling the queries first keeps the product small."""
+    """Return `(query * scale) K^T`; scaling before the product keeps intermediate numbers small."""
     keys_last = out.emit("Transpose", [key], perm=(0, 1, 3, 2))
     return out.emit("MatMul", [out.emit("Mul", [query, scale]), keys_last])
 
 
 def score_scale(scale: float, query: str, head_size: int | None, element_type: str, out: Rewriter) -> str:
-    """Return the factor of the scores: `scale`, or if it is 0, one over the square root of the head size."""
+    """Return the factor of the scores: `scale`, or `1 / sqrt(head size)` if `scale` is 0."""
     if scale or head_size:
         return out.constant(scale or 1 / math.sqrt(head_size or 1), element_type)
     size = out.cast(computed_dimension(query, 3, out), "float")

@@ -48,7 +48,7 @@ def nonnegative_indices(indices: str, data: str, axis: int, out: Rewriter) -> st
 
 
 def add_to_negative_indices(indices: str, size: str, element_type: str, out: Rewriter) -> str:
-    """Return indices of an element type with `size`, an int64 scalar, added to negative indices."""
+    """Return `indices` of type `element_type` with `size`, an int64 scalar, added to negative ones."""
     out = out.for_opset(INDICES_OPSET)
     if element_type != "int64":
         size = out.cast(size, element_type)
@@ -75,32 +75,32 @@ def dimension_scalar(data: str, axis: int, out: Rewriter) -> str:
 
 
 def slice_dimension(data: str, axis: int, out: Rewriter) -> str:
-    """Emit one dimension as an int64 tensor of shape (1,); the axis may be negative before opset 11 too."""
-    # For axis -1, axis + 1 is 0 and would select nothing.
+    """Emit one dimension as an int64 tensor of shape (1,); the axis may be negative in every opset."""
+    # For axis -1, the end `axis + 1` is 0, which would select nothing.
     bounds = [out.int64([each]) for each in (axis, axis + 1 or SLICE_END, 0)]
     return out.emit("Slice", [out.emit("Shape", [data]), *bounds])
 
 
 def count_axes(axes: str, rank: int, out: Rewriter) -> str:
-    """Emit how many times each of `rank` dimensions occurs in the axes, a 1-D int64 tensor."""
-    # Each dimension has two numbers: a nonnegative one and a negative one.
+    """Emit how often each of `rank` dimensions occurs in `axes`; both are 1-D int64 tensors."""
+    # An axis can be written as a nonnegative or as a negative number.
     numbers = out.tensor(Tensor("int64", (2, 1, rank), (*range(rank), *range(-rank, 0))))
     matches = out.emit("Equal", [reshape(axes, (-1, 1), out, opset=11), numbers], opset=11)
     return out.emit("ReduceSum", [out.cast(matches, "int64")], opset=11, axes=[0, 1], keepdims=0)
 
 
 def kept_axes_mask(chosen: str, out: Rewriter) -> str:
-    """Emit a mask of the dimensions that do not occur in the axes; `chosen` is the result of `count_axes`."""
+    """Emit a mask, True for dimensions with 0 in `chosen`, which counts axes as `count_axes` does."""
     return out.emit("Equal", [chosen, out.int64([0])], opset=11)
 
 
 def shape_without_axes(data: str, chosen: str, out: Rewriter) -> str:
-    """Emit the shape of a value without the dimensions that occur in the axes, see `kept_axes_mask`."""
+    """Emit the shape of `data` without the dimensions that `chosen` counts, see `kept_axes_mask`."""
     return out.emit("Compress", [out.emit("Shape", [data]), kept_axes_mask(chosen, out)], opset=11, axis=0)
 
 
 def axis_count(axes: str, out: Rewriter) -> int | None:
-    """Return the number of axes, or `None` if it is unknown."""
+    """Return the length of `axes`, a 1-D tensor, or `None` if it is unknown."""
     return out.known_dimension(axes, 0)
 
 
@@ -109,7 +109,7 @@ def index_depth(indices: str, out: Rewriter) -> int:
 
     Raises:
         UnknownShape: the dimension is unknown.
-        CannotConvert: no tensor has so many dimensions.
+        CannotConvert: the dimension exceeds `MAX_RANK`.
     """
     depth = out.known_dimension(indices, -1)
     if depth is None:
@@ -119,7 +119,7 @@ def index_depth(indices: str, out: Rewriter) -> int:
 
 
 def flatten_index_tuples(data: str, indices: str, out: Rewriter) -> str:
-    """Emit the row number of each index tuple, in `data` with the indexed dimensions flattened into rows."""
+    """Emit the row that each index tuple selects after the indexed dimensions of `data` are flattened."""
     out = out.for_opset(INDICES_OPSET)
     columns = []
     for axis in range(index_depth(indices, out)):
@@ -129,7 +129,7 @@ def flatten_index_tuples(data: str, indices: str, out: Rewriter) -> str:
 
 
 def _nonnegative_column(column: str, indices: str, data: str, axis: int, out: Rewriter) -> str:
-    """Return `column`, a part of `indices`, with the size of the dimension added to negative indices."""
+    """Return `column`, a part of `indices`, with the size of dimension `axis` added to negative indices."""
     # Query the input `indices` first: a rewrite that queries facts about emitted values is not cached.
     if out.is_nonnegative(indices) or out.is_nonnegative(column):
         return column
@@ -137,7 +137,7 @@ def _nonnegative_column(column: str, indices: str, data: str, axis: int, out: Re
 
 
 def _row_major(data: str, columns: list[str], out: Rewriter) -> str:
-    """Emit row-major positions from indices into the leading dimensions of `data`, a column for each."""
+    """Emit row-major positions; `columns` has one tensor of indices for each leading dimension of `data`."""
     flat = columns[0]
     for axis, column in enumerate(columns[1:], 1):
         scaled = out.emit("Mul", [flat, dimension_scalar(data, axis, out)])
@@ -146,9 +146,9 @@ def _row_major(data: str, columns: list[str], out: Rewriter) -> str:
 
 
 def flatten_element_indices(data: str, indices: str, axis: int, out: Rewriter) -> str:
-    """Emit 1-D int64 flat positions for indices along one axis, as in GatherElements and ScatterElements.
+    """Emit 1-D int64 positions in flattened `data` for the indices of GatherElements or ScatterElements.
 
-    The index in every other dimension is the element's own position in `indices`.
+    In every dimension other than `axis`, the index is the position of the element in `indices`.
     """
     out = out.for_opset(INDICES_OPSET)
     flattened = reshape(indices, (-1,), out)
@@ -159,9 +159,9 @@ def flatten_element_indices(data: str, indices: str, axis: int, out: Rewriter) -
 
 
 def _element_positions(indices: str, rank: int, columns: Mapping[int, str], out: Rewriter) -> list[str]:
-    """Emit for each dimension the position of every element of `indices` along it, in row-major order.
+    """Return one tensor per dimension: the position of every element of `indices`, in row-major order.
 
-    `columns` has the positions along some dimensions, which are returned unchanged.
+    For the dimensions in `columns`, return the tensors of `columns` instead.
     """
     shape = out.shape(indices)
     known = [size for size in shape or () if size is not None]

@@ -1,4 +1,4 @@
-"""Sample images at computed positions: a table with a row for each pixel, and weighted sums of its rows."""
+"""Sample images at computed positions by weighted sums of rows of a table with one row for each pixel."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ OPSET = 9
 """Opset of the emitted nodes, unless a call of `emit` passes an opset."""
 
 COMPUTE_TYPES = {"float": "float", "double": "double", "float16": "float", "bfloat16": "float"}
-"""Element types of images to the types in which pixels are weighted and summed."""
+"""Element types of images to the types in which their pixels are weighted and summed."""
 
 
 Length = float | Expression
@@ -33,7 +33,7 @@ class PixelTable(NamedTuple):
 
     name: str
     first_rows: str
-    """First row of each image: int64, shape (batch, 1, ...), with a 1 for each dimension of the positions."""
+    """First row of each image: int64, shape (batch, 1, ...) with `position_rank` ones."""
     strides: tuple[Dimension, ...]
     """Number of rows from one pixel to the next along each axis."""
     position_rank: int
@@ -41,9 +41,9 @@ class PixelTable(NamedTuple):
 
 
 class PixelTaps(NamedTuple):
-    """The pixels along one axis that contribute to each position, and their weights.
+    """Pixels along one axis that contribute to each position (taps), and their weights.
 
-    Both have the shape (taps, batch, *positions).
+    `pixels` and `weights` have the shape (taps, batch, *positions).
     """
 
     pixels: str
@@ -53,7 +53,7 @@ class PixelTaps(NamedTuple):
 
 
 def require_shape(name: str, out: Rewriter) -> tuple[int, ...]:
-    """Return a completely known shape; refuse if a dimension is unknown."""
+    """Return the shape of a value; refuse an unknown dimension."""
     first, dims = require_image_shape(name, out)
     if first is None:
         raise _unknown_shape(name)
@@ -93,7 +93,7 @@ def emit_pixel_table(
         batch: the number of images; computed if it is `None`.
         sizes: the spatial dimensions.
         out: the rewriter.
-        border: add one pixel of zeros at both ends of each axis.
+        border: whether to add one pixel of zeros at both ends of each axis.
         position_rank: the number of dimensions of the positions in each image.
     """
     out = out.for_opset(OPSET)
@@ -112,7 +112,7 @@ def emit_pixel_table(
 
 
 def _strides(sizes: Sequence[Dimension], out: Rewriter) -> list[Dimension]:
-    """Return the number of pixels per step along each axis, last axis first, and then per image."""
+    """Return the distances in rows: from pixel to pixel along each axis, last axis first, then per image."""
     strides: list[Dimension] = [1]
     for size in reversed(sizes):
         last = strides[-1]
@@ -132,7 +132,7 @@ def _first_rows(data: str, batch: int | None, rows: Dimension, position_rank: in
 
 
 def per_tap(numbers: Sequence[float], element_type: str, out: Rewriter, position_rank: int = 1) -> Expression:
-    """Return a constant that holds one number for each tap of an axis."""
+    """Return a constant with one number for each tap of an axis, of shape (taps, 1, *ones)."""
     shape = (len(numbers), 1, *(1,) * position_rank)
     tensor = Tensor(element_type, shape, tuple(map(float, numbers)))
     return Expression(out.tensor(tensor), element_type, out)
@@ -141,20 +141,20 @@ def per_tap(numbers: Sequence[float], element_type: str, out: Rewriter, position
 def linear_taps(
     position: Expression, element_type: str, out: Rewriter, position_rank: int = 1
 ) -> tuple[Expression, Expression]:
-    """Return the pixels before and after each position, and their weights."""
+    """Return the pixels before and after each position, and their weights for linear interpolation."""
     lower = position.apply("Floor")
     weights = abs(per_tap((1, 0), element_type, out, position_rank) - (position - lower))
     return lower + per_tap((0, 1), element_type, out, position_rank), weights
 
 
 def replace_infinite(value: str, number: float, element_type: str, out: Rewriter) -> str:
-    """Emit a number in place of infinity and NaN, which no index represents."""
+    """Replace infinity and NaN by `number`, because no integer index represents them."""
     is_finite = abs(Expression(value, element_type, out)).apply("Less", math.inf)
     return out.emit("Where", [is_finite.name, value, out.constant(number, element_type)], opset=OPSET)
 
 
 def pixel_indices(pixels: Expression, size: Length, out: Rewriter, *, has_zero_border: bool) -> str:
-    """Emit int64 indices of pixels, clamped to the image, which may have a border of zeros, 1 pixel wide."""
+    """Emit int64 indices of pixels, clamped to the image and its border of zeros, if it has a border."""
     if has_zero_border:
         pixels, size = pixels + 1.0, size + 2
     # Clipping before the cast keeps large and infinite numbers in the range of int64.
@@ -162,7 +162,7 @@ def pixel_indices(pixels: Expression, size: Length, out: Rewriter, *, has_zero_b
 
 
 def weighted_sum(table: PixelTable, axes: Sequence[PixelTaps], out: Rewriter) -> str:
-    """Emit the weighted sum over all combinations of taps, of shape (batch, *positions, channels)."""
+    """Emit the weighted sum over all combinations of taps; its shape is (batch, *positions, channels)."""
     out = out.for_opset(OPSET)
     rows = [
         taps.pixels if stride == 1 else out.emit("Mul", [taps.pixels, dimension_tensor(stride, out)])
@@ -184,7 +184,7 @@ def weighted_sum(table: PixelTable, axes: Sequence[PixelTaps], out: Rewriter) ->
 def _weighted_rows(
     table: PixelTable, rows: str, weights: str, outer: Sequence[tuple[str, str]], out: Rewriter
 ) -> str:
-    """Emit the sum over the taps of the last axis; `outer` has an offset and a weight for each other axis."""
+    """Emit the sum over the taps of the last axis; `outer` has (row offset, weight) for each other axis."""
     pixels = out.emit("Gather", [table.name, fold("Add", (rows, *(row for row, _ in outer)), out)])
     total = out.emit("ReduceSum", [out.emit("Mul", [pixels, weights])], axes=[0], keepdims=1)
     return fold("Mul", (total, *(weight for _, weight in outer)), out)

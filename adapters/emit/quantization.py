@@ -1,6 +1,6 @@
 """Emit the arithmetic that defines QuantizeLinear and DequantizeLinear.
 
-`Float32` rounds like a kernel: it computes numbers where operands are known, and emits nodes otherwise.
+`Float32` rounds like a kernel. It computes with numbers if all operands are numbers, and else emits nodes.
 """
 
 import operator
@@ -41,7 +41,7 @@ class QuantizationScheme(NamedTuple):
 
 
 def scheme_of(node: Node) -> QuantizationScheme:
-    """Return the scheme of a node of any version; defaults stand for attributes that a version lacks."""
+    """Return the scheme of a node of any version, with defaults for absent attributes."""
     data, scale = node.inputs[:2]
     axis, block_size = node.attribute("axis", 1), node.attribute("block_size", 0)
     return QuantizationScheme(data, scale, node.input(2), axis, block_size)
@@ -77,7 +77,8 @@ def cast_if_needed(name: str, source: str | None, target: str, out: Rewriter) ->
 def emit_quantize(node: Node, scheme: QuantizationScheme, precision: str, result: str, out: Rewriter) -> None:
     """Emit QuantizeLinear as arithmetic: divide, round half to even, add the zero point, saturate.
 
-    The division is computed in the element type `precision`; the output has the element type `result`.
+    Operands are rounded to the type `precision`; float16, bfloat16 and int32 operands are divided in float.
+    The output has the element type `result`.
     """
     out = out.for_opset(ARITHMETIC_OPSET)
     compute = "float" if precision in ("float16", "bfloat16", "int32") else precision
@@ -110,8 +111,8 @@ def broadcast_to_data(name: str, scheme: QuantizationScheme, out: Rewriter) -> s
     """Reshape or repeat scales or zero points so that they broadcast with the data.
 
     Raises:
-        CannotConvert: the scale or zero point has a wrong rank, see `_require_valid_ranks`, or the rank of
-            the scale or the data, or the blocked dimension, is unknown but required.
+        CannotConvert: the scale or zero point has a wrong rank (see `_require_valid_ranks`), or a required
+            rank or blocked dimension is unknown.
     """
     if not scheme.block_size and is_per_tensor(scheme, out):
         return name if out.known_rank(scheme.data) else as_scalar(name, out)
@@ -198,7 +199,7 @@ class Float32(Arithmetic[float | str]):
         return self._named(self.content, "float")
 
     def multiply_add(self, factor: "Float32", addend: "Float32") -> "Float32":
-        """Return the product plus the addend, computed in double and then rounded to float32."""
+        """Return `self * factor + addend`, computed in double and then rounded to float32."""
         operands = self.content, factor.content, addend.content
         if not any(isinstance(each, str) for each in operands):
             first, second, third = map(float, operands)
@@ -224,7 +225,7 @@ class Float32(Arithmetic[float | str]):
 
 
 def float32_scalar(name: str, out: Rewriter) -> Float32:
-    """Return a value of one element, of any type, as a float32 scalar; 0 if it is omitted."""
+    """Return a value with one element as a float32 scalar, or 0 if `name` is empty."""
     constant = out.constant_value(name) if name else None
     if not name or (constant and len(constant.values) == 1):
         return Float32(float(constant.scalar) if constant else 0.0, out)

@@ -1,4 +1,4 @@
-"""Dimensions for emitted nodes: constants if they are known, and otherwise computed by nodes."""
+"""Emit dimensions and shapes: constants for known dimensions, and nodes that compute unknown ones."""
 
 import math
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ MAX_CONSTANT_ELEMENTS = 1 << 16
 """Maximum number of elements of an emitted constant; a larger constant would bloat the model."""
 
 MAX_CONSTANT_DATA = 1 << 20
-"""Maximum number of elements of an emitted constant that has the size of the data."""
+"""Maximum number of elements of an emitted constant with as many elements as the data of the node."""
 
 ALLOWZERO_OPSET = 14
-"""First opset in which Reshape has `allowzero`, with which a 0 is a size and not a dimension to copy."""
+"""First opset in which Reshape has `allowzero`, which makes a 0 a size instead of a copied dimension."""
 
 REDUCTION_OPSET = 11
 """Opset of emitted reductions of sizes, in which `axes` is an attribute."""
@@ -23,13 +23,13 @@ NON_ZERO_OPSET = 9
 """Opset that introduced NonZero, which lists indices; in older opsets an RNN or a Loop lists them."""
 
 RNN_LIMIT = float(1 << 24)
-"""Upper bound of the indices that the RNN lists in float, which represents integers up to 2**24 exactly."""
+"""Limit of the indices that an RNN lists in float, which represents integers up to 2**24 exactly."""
 
 Dimension = int | str
 """A number if the dimension is known, else the name of an int64 tensor of shape (1,)."""
 
 INT64_MAX = 2**63 - 1
-"""Largest int64: as `ends` of Slice, the end of the dimension; as `starts`, the result is empty."""
+"""Largest int64. A Slice with this `ends` reaches the end of a dimension; with this `starts`, it is empty."""
 
 SLICE_END = 2**31 - 1
 """`ends` of a Slice up to the end of a dimension; larger than any rank and any realistic dimension."""
@@ -38,8 +38,8 @@ SLICE_END = 2**31 - 1
 def index_range(count: str, out: Rewriter, *, is_compact: bool = False) -> str:
     """Emit the 1-D int64 indices from 0 to `count - 1`; `count` is an int64 tensor of shape (1,).
 
-    Below opset 9, `is_compact` emits fewer nodes, which take more time; it is for expansions that list the
-    indices of several axes.
+    Below opset 9, the default is an If that selects a fast RNN or a Loop. With `is_compact`, emit the Loop
+    alone, which has fewer nodes but takes more time.
     """
     if out.default_opset >= NON_ZERO_OPSET:
         ones = out.emit("ConstantOfShape", [count], value=Tensor("int64", (1,), (1,)), opset=9, domain="")
@@ -85,7 +85,7 @@ def _count_with_loop(count: str, out: Rewriter) -> str:
 
 
 def fits_float32(number: float) -> bool:
-    """Return whether float32 represents a number exactly; for NaN the result is true."""
+    """Return whether float32 represents a number exactly; True for NaN."""
     return math.isnan(number) or round_to_float32(number) == number
 
 
@@ -112,7 +112,7 @@ def computed_dimension(value: str, axis: int, out: Rewriter) -> str:
 
 
 def is_nonempty(value: str, out: Rewriter) -> bool:
-    """Return whether a value is known to have elements."""
+    """Return whether all dimensions of a value are known and nonzero."""
     shape = out.shape(value)
     return shape is not None and all(shape)
 
@@ -120,7 +120,7 @@ def is_nonempty(value: str, out: Rewriter) -> bool:
 def product_of_dimensions(value: str, axes: Sequence[int], out: Rewriter) -> Dimension:
     """Return the product of dimensions, computed by nodes if one of them is unknown.
 
-    A -1 in the shape of a Reshape cannot replace the product, because Reshape infers no size of empty data.
+    A -1 in the shape of a Reshape cannot replace the product: Reshape cannot infer a size for empty data.
     """
     sizes = [out.known_dimension(value, axis) for axis in axes]
     known = [size for size in sizes if size is not None]
@@ -133,7 +133,7 @@ def product_of_dimensions(value: str, axes: Sequence[int], out: Rewriter) -> Dim
 
 
 def divide_dimension(size: Dimension, divisor: int, out: Rewriter) -> Dimension:
-    """Return the quotient of a dimension and a number."""
+    """Return the quotient of a dimension and a number, rounded down."""
     if isinstance(size, int):
         return size // divisor
     return size if divisor == 1 else out.emit("Div", [size, out.int64([divisor])])

@@ -8,7 +8,7 @@ from opshift.model.messages import AttributeProto, ValueInfoProto
 from opshift.model.node import Dims, Graph, Value
 
 LOOP_OPSET, BFLOAT16_LOOP_OPSET = 13, 16
-"""Opsets of emitted Loops: Loop supports sequences since 13, bfloat16 since 16. Later steps check types."""
+"""Opsets of Loops without and with bfloat16: Loop supports sequences since 13, bfloat16 since 16."""
 
 
 class SubgraphBuilder(Rewriter):
@@ -31,25 +31,25 @@ class SubgraphBuilder(Rewriter):
         return self._inputs[-1].name
 
     def output(self, name: str, element_type: str, dims: Dims = None) -> None:
-        """Add an output; ONNX requires that the subgraph itself produces the value."""
+        """Add an output; ONNX requires that a node of the subgraph produces the value `name`."""
         self._outputs.append(Value(name, element_type, dims))
 
     def provide(self, name: str) -> str:
-        """Return the name to define for an input of the subgraph that `embed` will embed.
+        """Return the output name to emit for the input `name` of the subgraph that `embed` will embed.
 
-        The input keeps its name, unless an enclosing graph has a value of this name: nodes before the
-        embedded subgraph may read that value, and ONNX forbids a second definition.
+        If an enclosing graph has a value `name`, the result is a fresh name: nodes before the embedded
+        subgraph may read that value, and ONNX forbids a second definition.
         """
         if self.facts.is_visible(name):
             self._names[name] = self.fresh(name)
         return self.embedded_name(name)
 
     def embedded_name(self, name: str) -> str:
-        """Return the name in this graph of a value of the embedded subgraph, see `provide`."""
+        """Return the name that a value of the embedded subgraph has in this graph, see `provide`."""
         return self._names.get(name, name)
 
     def embed(self, subgraph: AttributeProto | Graph) -> None:
-        """Embed a subgraph after the nodes emitted so far; only inputs change their names, see `provide`."""
+        """Embed a subgraph after the nodes emitted so far; only its inputs may be renamed, see `provide`."""
         if isinstance(subgraph, Graph):
             self.emitted += subgraph.nodes
             if subgraph.embedded is not None:
@@ -60,7 +60,7 @@ class SubgraphBuilder(Rewriter):
             self._inner, self._nodes_before = subgraph, len(self.emitted)
 
     def graph(self) -> Graph:
-        """Return the subgraph as built so far."""
+        """Return the subgraph with the inputs, nodes and outputs added so far."""
         nodes = tuple(self.emitted)
         split = len(nodes) if self._inner is None else self._nodes_before
         inputs, outputs = tuple(self._inputs), tuple(self._outputs)
@@ -69,7 +69,7 @@ class SubgraphBuilder(Rewriter):
 
 
 class LoopBuilder(SubgraphBuilder):
-    """Builder for a Loop with a fixed trip count and no exit condition."""
+    """Builder for a Loop that always runs for its trip count; `iteration` names the iteration number."""
 
     __slots__ = ("iteration",)
 
@@ -104,7 +104,7 @@ class LoopBuilder(SubgraphBuilder):
 
 
 def body_output_type(name: str, value: ValueInfoProto | Value, out: Rewriter) -> str:
-    """Return the element type that a subgraph output declares, or else the type of `name`, the node's output.
+    """Return the declared element type of a subgraph output, or else the type of `name`, the node's output.
 
     Raises:
         CannotConvert: the element type is unknown.

@@ -1,1 +1,1 @@
-"""Adapters, in the folders of ONNX's operator definitions."""
+"""Adapters, grouped like the operator definitions in `onnx/defs` of the ONNX repository, and by domain."""

@@ -1,8 +1,8 @@
 """If, Loop and Scan.
 
 Before opset 11, the branches of If must return equal shapes, not only equal types, and Loop requires at
-least one loop-carried value. Scan 8 runs over each sample of a batch; version 9 has axes and directions
-instead.
+least one loop-carried value. Scan-8 has a batch dimension and scans each sample; Scan-9 has none, but has
+scan axes and output directions.
 """
 
 from collections.abc import Sequence
@@ -32,14 +32,14 @@ BRANCHES = ("then_branch", "else_branch")
 Shape = tuple[int, ...]
 
 DifferingShapes = dict[int, tuple[Shape, Shape]]
-"""Shapes of the outputs that differ between the branches, by position."""
+"""Shapes in then_branch and else_branch of each output whose shapes differ, by position of the output."""
 
 
 @adapter("If", 11, 1)
 def flatten_different_shapes(node: Node, out: Rewriter) -> None:
     """Return known different shapes flattened and padded to one size; replace other branches by Loops.
 
-    Runtimes do not check unknown shapes.
+    Outputs whose shapes may be equal are unchanged: runtimes do not check unknown dimensions.
     """
     require_supported_types(node, out)
     then_shapes, else_shapes = (_shapes(node.attribute(name), out) for name in BRANCHES)
@@ -58,7 +58,7 @@ def flatten_different_shapes(node: Node, out: Rewriter) -> None:
 
 
 def _emit_padded_if(node: Node, differing: DifferingShapes, out: Rewriter) -> None:
-    """Emit an If with two values for each output that differs: padded elements, and their layout."""
+    """Emit an If with two outputs for each output in `differing`: padded elements, and a layout tensor."""
     outputs: list[str] = []
     for position, name in enumerate(node.outputs):
         outputs += [out.fresh("flat"), out.fresh("layout")] if position in differing else [name]
@@ -94,7 +94,7 @@ def _padded_branch(
         if prod(shape) < size:
             flat = body.emit("Concat", [flat, _zeros(size - prod(shape), element_type, body)], axis=0)
         body.output(flat, element_type, (size,))
-        # The number of elements, the number of dimensions, and these.
+        # The layout is the number of elements, the rank, and the dimensions, padded to the larger rank.
         layout = [prod(shape), len(shape), *shape, *[0] * (rank - len(shape))]
         body.output(body.emit("Identity", [out.int64(layout)]), "int64", (2 + rank,))
     return body.graph()
@@ -125,7 +125,7 @@ def _emit_loops(node: Node, out: Rewriter) -> None:
 
 
 def _restore(flat: str, layout: str, name: str, pair: tuple[Shape, Shape], out: Rewriter) -> None:
-    """Emit the elements without padding, in their shape."""
+    """Emit the output `name`: the elements of `flat` without padding, in the shape that `layout` contains."""
     out = out.for_opset(EMIT_OPSET)
     ranks = {len(shape) for shape in pair}
     count = _slice(layout, 0, 1, out)
@@ -156,7 +156,7 @@ def _are_emitted_by_model(node: Node) -> bool:
 
 
 def _shapes(graph: Graph | GraphProto, out: Rewriter) -> list[Dims]:
-    """Return the shapes of a branch's outputs, inferred unless an adapter emitted the branch."""
+    """Return the shapes of a branch's outputs: inferred, or as declared if an adapter emitted the branch."""
     if isinstance(graph, Graph):
         return [each.dims for each in graph.outputs]
     return [out.facts.nested_shape(graph, value.name) for value in graph.output]
@@ -167,7 +167,7 @@ def _outputs(graph: Graph | GraphProto) -> Sequence[ValueInfoProto | Value]:
 
 
 def _known(dims: Dims) -> Shape | None:
-    """Return a shape that Reshape can restore: all dimensions are known, and only the first may be 0."""
+    """Return a shape that Reshape can restore: known, and only the first dimension may be 0; else `None`."""
     known = tuple(dim for dim in dims or () if isinstance(dim, int))
     return known if dims is not None and len(known) == len(dims) and 0 not in known[1:] else None
 

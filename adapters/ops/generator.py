@@ -1,8 +1,8 @@
 """Bernoulli, Constant, ConstantOfShape and Range.
 
-Bernoulli (introduced in opset 15) is a comparison with uniform random numbers. Constants differ in element
-types, sparse values and numbers in attributes. Range is `start + i * delta` for every `i` below `(limit -
-start) / delta`, rounded up.
+Bernoulli (introduced in opset 15) becomes a comparison with uniform random numbers. Versions of Constant
+differ in element types, sparse values and number attributes. Range lists `start + i * delta` for every `i`
+below `(limit - start) / delta`, rounded up.
 """
 
 import math
@@ -27,7 +27,7 @@ def replace_bernoulli_by_comparison(node: Node, out: Rewriter) -> None:
 
 
 SCALAR_ATTRIBUTES = {"value_int": "int64", "value_float": "float", "value_string": "string"}
-"""Scalar attributes to their element types; the names of the list attributes end in `s`."""
+"""Scalar attributes to their element types; list attributes have the same names with an `s` appended."""
 
 
 @adapter("Constant", 12, 11)
@@ -74,7 +74,7 @@ def move_value_to_initializer(node: Node, out: Rewriter) -> None:
 
 @expression("ConstantOfShape", 9)
 def select_value_in_a_range(node: Node, out: Rewriter) -> None:
-    """Emit a list of a computed length as a Where over a Range, for runtimes that need a constant shape."""
+    """Rewrite as Where over a Range if the result is 1-D, for runtimes that require a constant shape."""
     if out.known_dimension(node.inputs[0], 0) != 1:
         reason = "only lists are expressed without ConstantOfShape, and the rank of the result may not be 1"
         raise CannotConvert(reason, "operator.no-equivalent", remedy="give the node a constant shape")
@@ -95,7 +95,7 @@ def replace_constant_of_shape_by_expand(node: Node, out: Rewriter) -> None:
 
 
 MAX_CONSTANT_DISTANCE = 1e38
-"""Maximum distance of a constant range, safely below the largest float (3.4e38)."""
+"""Bound of `abs(limit - start)` of a Range that becomes a constant, below the largest float (3.4e38)."""
 
 HALF_TYPES = ("float16", "bfloat16")
 
@@ -126,7 +126,7 @@ def replace_range(node: Node, out: Rewriter) -> None:
     start, limit, delta = node.inputs
     element_type = out.element_type(start)
     if "int" in element_type and [each and each.scalar for each in (known[0], known[2])] == [0, 1]:
-        # The most frequent form, which counts from 0 up to a limit.
+        # The most frequent form counts from 0 up to a limit in steps of 1, and needs no Mul and Add.
         if out.is_nonnegative(limit):
             count = limit if element_type == "int64" else out.cast(limit, "int64")
         else:

@@ -1,7 +1,7 @@
 """Experimental operators that opsets 9 and 10 removed, rewritten with the remaining operators.
 
 ConstantFill and GivenTensorFill take their shape from an attribute, the shape of the input, or the values of
-the input. Other combinations were never defined.
+the input. Nodes that combine these sources differently are refused, because they were never defined.
 """
 
 from typing import Any
@@ -46,7 +46,7 @@ def expand_image_scaler(node: Node, out: Rewriter) -> None:
 
 
 def _require_attribute(node: Node, name: str) -> Any:
-    """Return an attribute that has no default."""
+    """Return the value of an attribute without a default; refuse a node that omits it."""
     found = node.attribute(name)
     if found is None:
         reason = f"{name} is missing, and its definition has no default"
@@ -55,7 +55,7 @@ def _require_attribute(node: Node, name: str) -> Any:
 
 
 def require_four_dimensions(image: str, out: Rewriter) -> None:
-    """Refuse a value that is known not to be an image, N x C x H x W."""
+    """Refuse a value with a known rank other than 4 (N x C x H x W)."""
     rank = out.known_rank(image)
     if rank not in (None, 4):
         reason = f"{image!r} has {rank} dimensions; the operator requires N x C x H x W"
@@ -91,7 +91,7 @@ def convert_crop_to_slice(node: Node, out: Rewriter) -> None:
 
 
 def _read_sizes(node: Node, name: str, count: int) -> tuple[int, ...]:
-    """Return a list of sizes, or an empty tuple if the attribute is absent."""
+    """Return an attribute of `count` sizes, or an empty tuple if it is absent; refuse other values."""
     found = tuple(node.attribute(name, ()))
     if found and (len(found) != count or min(found) < 0):
         reason = f"{name} is {list(found)}, expected {count} numbers of at least 0"
@@ -110,7 +110,7 @@ def convert_constant_fill(node: Node, out: Rewriter) -> None:
 
 
 def _require_one_shape(node: Node) -> None:
-    """Refuse a shape from two sources or from none, and attributes that belong to a different source."""
+    """Refuse a shape from two sources or from none, input options without an input, and negative sizes."""
     shape, extra = node.attribute("shape"), node.attribute("extra_shape", ())
     if node.input(0) and shape:
         reason = "both the input and the attribute shape define the shape"
@@ -127,7 +127,7 @@ def _require_one_shape(node: Node) -> None:
 
 
 def _fill_value(node: Node) -> Tensor:
-    """Return `value` as a tensor of the type `dtype`, if the type represents it."""
+    """Return `value` as a tensor of the type `dtype`; refuse a value that the type does not represent."""
     value, dtype = node.attribute("value", 0.0), node.attribute("dtype", 1)
     if dtype == 1:
         return Tensor("float", (1,), (value,))
@@ -140,7 +140,7 @@ def _fill_value(node: Node) -> Tensor:
 
 
 def _shape_from_input(node: Node, out: Rewriter) -> str:
-    """Return the shape or the values of the input, followed by `extra_shape`."""
+    """Return the shape of the input, or its values with `input_as_shape`, followed by `extra_shape`."""
     if node.attribute("input_as_shape", 0):
         shape = out.cast(node.inputs[0], "int64")
     else:
@@ -173,7 +173,7 @@ def convert_given_tensor_fill(node: Node, out: Rewriter) -> None:
 
 
 def _element_type(node: Node, out: Rewriter) -> str:
-    """Return the type of the output: that of a floating-point input, else float, as in Caffe2."""
+    """Return the inferred type of the output if it is float16, float or double, else float, as in Caffe2."""
     output = node.outputs[0]
     known = out.element_type(output) if node.input(0) else out.known_element_type(output)
     return known if known in IEEE_FLOAT_TYPES else "float"

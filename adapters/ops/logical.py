@@ -1,6 +1,6 @@
 """Operators on bits, and comparisons.
 
-BitShift before opset 28, and BitwiseAnd, BitwiseOr, BitwiseXor and BitwiseNot before 18, are arithmetic.
+BitShift-28 and BitwiseAnd, BitwiseOr, BitwiseXor and BitwiseNot (opset 18) become arithmetic in older opsets.
 Less and Greater compare integers since opset 9, Equal compares floats since opset 11.
 """
 
@@ -19,7 +19,7 @@ BITWISE_FUNCTIONS: dict[str, Callable[[int, int], int]] = {
 }
 
 DIGIT_BITS = 4
-"""Number of bits per table lookup; a table has 2 ** (2 * DIGIT) entries."""
+"""Number of bits of each operand in a table lookup; a table has 2 ** (2 * DIGIT_BITS) entries."""
 
 
 @adapter("BitShift", 28, 11)
@@ -58,7 +58,7 @@ def _is_unsigned(element_type: str) -> bool:
 
 def _clamped_count(counts: str, element_type: str, out: Rewriter) -> str:
     """Emit the counts as indices into a table of powers; negative and large counts become the width."""
-    # Read as unsigned, a negative count is larger than any width.
+    # A negative count that is cast to unsigned is larger than any width.
     width = INTEGER_BITS[element_type]
     unsigned = counts if _is_unsigned(element_type) else cast(counts, f"u{element_type}", out)
     clipped = out.emit("Clip", [cast(unsigned, "float", out)], opset=6, min=0.0, max=float(width))
@@ -70,7 +70,7 @@ def _power(powers: list[int], count: str, wide: str, out: Rewriter) -> str:
 
 
 def _left_factors(element_type: str) -> list[int]:
-    """Return the factor for each count; the last one, 0, is for larger counts, which shift out all bits."""
+    """Return the factor of each count; the last one, 0, is for counts that shift out all bits."""
     width = INTEGER_BITS[element_type]
     powers = [1 << count for count in range(width)]
     if element_type == "int64":
@@ -79,7 +79,7 @@ def _left_factors(element_type: str) -> list[int]:
 
 
 def _right_divisors(width: int) -> list[list[int]]:
-    """Return the divisors for each count, one list per division: two for 64 bits, as 2 ** 64 overflows."""
+    """Return lists with a divisor for each count: two divisions for 64 bits, because 2 ** 64 overflows."""
     first = [1 << min(count, 32) for count in range(width + 1)]
     second = [1 << max(count - 32, 0) for count in range(width + 1)]
     return [first, second] if width > 32 else [first]
@@ -99,7 +99,7 @@ def replace_bitwise_by_lookup(node: Node, out: Rewriter) -> None:
     columns = [_unsigned_column(name, element_type, out) for name in node.inputs]
     width = INTEGER_BITS[element_type]
     ranks = [out.known_rank(name) for name in node.inputs]
-    # For a negative axis, onnxruntime does not remove the dimension of empty data.
+    # With a negative axis, ReduceSum of onnxruntime does not remove the dimension of empty data.
     axis = -1 if None in ranks else max(rank or 0 for rank in ranks)
     total = ""
     # Sum up at most 32 bits at a time: ReduceSum of onnxruntime adds integers as floats.
@@ -120,7 +120,7 @@ def _unsigned_column(name: str, element_type: str, out: Rewriter) -> str:
 def _look_up(
     columns: list[str], positions: range, logic: Callable[[int, int], int], axis: int, out: Rewriter
 ) -> str:
-    """Emit the result for the digits at some bit positions, shifted down to begin at bit 0."""
+    """Emit the bits of the result at `positions`, shifted so that the lowest position is bit 0."""
     base = 1 << DIGIT_BITS
     powers = Expression("", "uint64", out).constant([1 << position for position in positions])
     first, second = ((Expression(column, "uint64", out) / powers).apply("Mod", base) for column in columns)
@@ -141,7 +141,7 @@ def replace_not_by_subtraction(node: Node, out: Rewriter) -> None:
 
 
 class IntegerHalves(NamedTuple):
-    """A 64-bit integer as two that double represents exactly; the lower one has the sign of the integer."""
+    """64-bit integer as `upper * 2**32 + lower`: double represents both exactly; `lower` may be negative."""
 
     upper: str
     lower: str
@@ -174,7 +174,7 @@ def _is_number(name: str, element_type: str, out: Rewriter) -> str:
 def compare_integers_by_halves(node: Node, out: Rewriter) -> None:
     """Compare 64-bit integers by their upper halves, and if these are equal by their lower halves.
 
-    The difference of two integers without a sign does not overflow: its sign is enough.
+    The difference of nonnegative int64 numbers does not overflow, so only its sign is compared.
     """
     element_type = out.element_type(node.inputs[0])
     if element_type not in ("int64", "uint64"):

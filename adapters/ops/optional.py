@@ -1,4 +1,4 @@
-"""OptionalHasElement and OptionalGetElement: tensor and sequence inputs exist since opset 18."""
+"""OptionalHasElement and OptionalGetElement, which support tensor and sequence inputs since opset 18."""
 
 from opshift.adapters import Node, Rewriter, UnknownElementType, adapter
 

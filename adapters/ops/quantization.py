@@ -1,6 +1,6 @@
 """QuantizeLinear and DequantizeLinear: `axis` since opset 13, blocks since 21, `precision` since 23.
 
-DynamicQuantizeLinear (introduced in opset 11) is arithmetic on the range of its input.
+DynamicQuantizeLinear (introduced in opset 11) becomes arithmetic on the minimum and maximum of its input.
 """
 
 from opshift.adapters import Node, Rewriter, Tensor, UnknownShape, adapter
@@ -58,7 +58,7 @@ def _type_attribute(node: Node, name: str) -> str | None:
 
 
 def _replace(inputs: list[str], node: Node, out: Rewriter, outputs: list[str] | None = None) -> None:
-    """Emit the older version, with the attributes that it has; below opset 13 it supports only scalars."""
+    """Emit the older version with its own attributes, and with scalar scale and zero point below opset 13."""
     assert out.target is not None
     inputs = [name for name in inputs if name]
     if out.opset < 13:
@@ -68,7 +68,7 @@ def _replace(inputs: list[str], node: Node, out: Rewriter, outputs: list[str] | 
 
 
 def _has_granularity(scheme: QuantizationScheme, out: Rewriter) -> bool:
-    """Return whether the older version supports the granularity of the scale: per tensor, axis or block."""
+    """Return whether a target version exists and supports the scale: per tensor, per axis or blocked."""
     if out.target is None:
         return False
     if out.opset < 13:
@@ -77,14 +77,14 @@ def _has_granularity(scheme: QuantizationScheme, out: Rewriter) -> bool:
 
 
 def _supports(element_type: str, parameter: str, out: Rewriter) -> bool:
-    """Return whether a parameter of the older version supports an element type."""
+    """Return whether a parameter of the target version, such as `y_scale`, supports an element type."""
     assert out.target is not None
     found = out.target.input_named(parameter) or out.target.output_named(parameter)
     return found is not None and f"tensor({element_type})" in out.target.types_of(found[1])
 
 
 def _zero_point(scheme: QuantizationScheme, result: str, out: Rewriter) -> str:
-    """Emit a zero point of zeros, which determines the output type.
+    """Emit a zero point of zeros, whose type determines the output type.
 
     Raises:
         UnknownShape: the shape of the scale, which the zero point shares, is unknown.

@@ -14,7 +14,7 @@ ELEMENTWISE_EQUIVALENTS = {
     "ReduceLogSum": "Log",
     "ReduceSumSquare": "Mul",
 }
-"""Elementwise equivalent of each reduction over no axes; for all others it is Identity."""
+"""Elementwise equivalents of reductions over no axes; for all other reductions it is Identity."""
 
 
 @adapter("ReduceSum", 13, 11)
@@ -43,7 +43,7 @@ def move_axes_to_attribute(node: Node, out: Rewriter) -> None:
 
 
 def _reduce_computed_axes(node: Node, out: Rewriter) -> None:
-    """Split each dimension in two, and reduce the first: all of it if its axis is listed, otherwise 1."""
+    """Split each dimension into (n, 1) if its axis is listed, else (1, n), and reduce the first part."""
     data = node.inputs[0]
     rank = out.rank(data)
     chosen = _reduced_axes(node, rank, out)
@@ -59,7 +59,7 @@ def _reduce_computed_axes(node: Node, out: Rewriter) -> None:
     axes = range(0, 2 * rank, 2)
     result = out.emit(node.op_type, [split], node.outputs if keepdims else 1, axes=axes or None, keepdims=0)
     if not keepdims:
-        # Results of data with elements have elements, so that their shapes contain no 0.
+        # If the data is not empty, the result is not empty, so its shape contains no 0.
         allowzero = int(not is_nonempty(data, out))
         remaining = shape_without_axes(result, chosen, out)
         out.emit("Reshape", [result, remaining], node.outputs, opset=ALLOWZERO_OPSET, allowzero=allowzero)

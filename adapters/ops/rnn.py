@@ -3,7 +3,7 @@
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 
 STATE_INPUTS = (5, 6)
-"""Positions of the initial states among the inputs; they have a batch dimension too."""
+"""Positions of the initial states among the inputs; the states have a batch dimension, too."""
 
 PARAMETRIC_ACTIVATIONS = frozenset(
     {b"affine", b"leakyrelu", b"thresholdedrelu", b"scaledtanh", b"hardsigmoid", b"elu"}
@@ -26,7 +26,7 @@ def transpose_batch_first_layout(node: Node, out: Rewriter) -> None:
     out.replace(node, inputs=inputs, outputs=outputs, attributes=attributes)
     for position, (transposed, name) in enumerate(zip(outputs, node.outputs, strict=True)):
         if name:
-            # Y is (seq, directions, batch, hidden) without layout, Y_h and Y_c are (directions, batch,
+            # With layout 0, Y is (seq, directions, batch, hidden), Y_h and Y_c are (directions, batch,
             # hidden).
             perm = [1, 0, 2] if position else [2, 0, 1, 3]
             out.emit("Transpose", [transposed], [name], perm=perm)

@@ -1,4 +1,4 @@
-"""SequenceMap (introduced in opset 17), as a Loop that appends to each result sequence."""
+"""Rewrite SequenceMap (introduced in opset 17) as a Loop that appends to each result sequence."""
 
 from opshift.adapters import Node, Rewriter, adapter
 from opshift.adapters.emit.subgraphs import LoopBuilder, body_output_type

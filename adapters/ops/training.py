@@ -1,4 +1,4 @@
-"""Adagrad, Adam and Momentum: update tensors by their gradients and averages of gradients."""
+"""Adapters of Adagrad, Adam and Momentum, which update tensors by gradients and their averages."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,7 +13,7 @@ OPSET = 13
 
 
 class Update(NamedTuple):
-    """Update of one tensor: learning rate and number of updates so far in double, and its inputs."""
+    """Inputs of the update of one tensor; `rate` and `updates`, the count of earlier updates, are double."""
 
     rate: Expression
     updates: Expression
@@ -57,7 +57,7 @@ def expand_momentum(node: Node, out: Rewriter) -> None:
     alpha = node.attribute("alpha")
     results = []
     for element_type, each in _updates(node, 3, out):
-        # The first gradient has the weight 1.
+        # In the first update, the gradient has weight 1 in place of `beta`.
         weight = _if_repeated(each, each.rate.constant(node.attribute("beta")), each.rate.constant(1))
         momentum = alpha * each.averages[0] + weight.cast(element_type) * each.gradient
         is_nesterov = node.attribute("mode") == b"nesterov"
@@ -67,9 +67,9 @@ def expand_momentum(node: Node, out: Rewriter) -> None:
 
 
 def _updates(node: Node, kinds: int, out: Rewriter) -> Iterator[tuple[str, Update]]:
-    """Yield the element type of each tensor, and its update with the regularized gradient."""
+    """Yield element type and regularized update of each tensor, for which the node has `kinds` inputs."""
     out = out.for_opset(OPSET, "")
-    # Rates depend on small differences from 1.
+    # Use double, because the rates depend on small differences from 1.
     rate, updates = (Expression(out.cast(name, "double"), "double", out) for name in node.inputs[:2])
     tensors = (len(node.inputs) - 2) // kinds
     for position in range(2, 2 + tensors):
@@ -94,7 +94,7 @@ def _root(squares: Expression, node: Node) -> Expression:
 
 
 def _name_results(results: list[list[Expression]], node: Node, out: Rewriter) -> None:
-    """Name the results of all tensors, which are grouped by kind."""
+    """Emit the outputs of the node: first the new values of all tensors, then the new averages."""
     names = [each.name for kind in zip(*results, strict=True) for each in kind]
     for name, output in zip(names, node.outputs, strict=True):
         if output:

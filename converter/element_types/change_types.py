@@ -1,4 +1,4 @@
-"""Change of a graph to the chosen element types: casts, constants, attributes and declarations."""
+"""Change a graph to the chosen element types: write casts, constants, attributes and declarations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SMALLEST = {"float16": 2.0**-24, "float": 2.0**-149}
 """Smallest positive number of each type in `LIMITS`."""
 
 SMALL_HEADS = bytes(byte for byte in range(256) if byte & 0x7F < 0x47)
-"""Most significant bytes, the last ones in memory, of numbers that certainly fit in the next narrower type.
+"""Most significant bytes (last in memory) of numbers that certainly fit in the next narrower type.
 
 Such a byte has the sign and seven bits of the exponent. If these bits are below 0x47, a float or bfloat16
 number is below 2 ** 15, and a double number is below 2 ** 113.
@@ -46,13 +46,15 @@ number is below 2 ** 15, and a double number is below 2 ** 113.
 
 @dataclass
 class TypeChange:
-    """Changes of the types of one model.
+    """Pass that changes the graphs of one model to the chosen types.
 
     Attributes:
-        result_type: function that returns the type of an output of the main graph or of a subgraph.
+        result_type: function of a value and `is_main` that returns the type of the value as an output of the
+            main graph or of a subgraph.
         clamps: whether constants out of the range of the new type become the nearest number.
         names: generator of the names of new values.
-        reasons: reasons against the conversion, by place.
+        reasons: reasons against the conversion, by place in the model.
+        casts: number of added Casts.
     """
 
     result_type: Callable[[TypedValue, bool], str]
@@ -64,7 +66,7 @@ class TypeChange:
     """Number of values whose type changed."""
 
     def change(self, types: GraphTypes, graph: GraphProto, parent: _Graph | None = None) -> None:
-        """Change the types in `graph`, a copy of the graph whose types were chosen."""
+        """Change the types in `graph`, a copy of the graph that `types` describes, and in its subgraphs."""
         state = _Graph(types, parent, NodeWriter(type(graph)(), self.names))
         self._change_inputs(state, graph)
         self.changed += sum(_stored(each) != each.old for each in types.values.values())
@@ -138,7 +140,7 @@ class TypeChange:
             self._cast(source, name, value, state, self.result_type(value, True))
 
     def _name_of(self, name: str, value: TypedValue, state: _Graph, wanted: str) -> str:
-        """Return the name of a value in the wanted type; add a Cast if it does not exist in this type."""
+        """Return the name of a value in the wanted type; add a Cast unless the value exists in this type."""
         found = state.find(name, wanted)
         if found is not None:
             return found
@@ -166,7 +168,7 @@ class TypeChange:
     def _set_output_type(
         self, proto: NodeProto, node: Node, position: int, value: TypedValue, state: _Graph
     ) -> None:
-        """Set the attribute that determines the type of an output; `node` is the view before changes."""
+        """Set the attributes that determine the type of an output; `node` is a view of the unchanged node."""
         operator = state.types.scope.operator(proto.op_type, proto.domain)
         if operator is None:
             return
@@ -212,7 +214,7 @@ class TypeChange:
             self._change_tensor(attribute.t, stored, "")
 
     def _change_tensor(self, tensor: TensorProto, stored: str, place: str) -> None:
-        """Convert the elements of a tensor; an error becomes the reason at `place`, else it is raised."""
+        """Convert the elements of a tensor; add an error to `reasons`, or raise it if `place` is empty."""
         if tensor.data_type == BY_NAME[stored].number:
             return
         try:
@@ -238,8 +240,8 @@ def change_tensor(tensor: TensorProto, new: str, *, clamps: bool) -> None:
     """Convert the elements of a tensor to another type.
 
     Raises:
-        CannotConvert: an element is out of the range of the new type, or the elements are in another file or
-            invalid, or their type is.
+        CannotConvert: an element is out of the range of the new type, the elements are in another file, or
+            the elements or their type are invalid.
     """
     kind = BY_NUMBER.get(tensor.data_type)
     if kind is None:
@@ -269,13 +271,13 @@ def _converted(tensor: TensorProto, change: ElementChange) -> bytes:
 
 @dataclass
 class _Graph:
-    """Graph whose nodes are being written.
+    """State of a graph whose nodes are being written.
 
     Attributes:
         types: the chosen types.
         parent: the enclosing graph.
         writer: writer of the nodes.
-        names: names of values, by original name and type.
+        names: names of values in the new graph, by original name and type.
     """
 
     types: GraphTypes
@@ -299,10 +301,10 @@ def out_of_range(value: float, old: str, new: str) -> CannotConvert:
 
 
 class ElementChange(FrozenRecord):
-    """Conversion of elements in the form of `raw_data`, rounded half to even.
+    """Conversion of `raw_data` to another element type, rounded half to even.
 
     Infinity and NaN stay. A nonzero number does not become zero, because it may be a divisor. A number out of
-    the range of the new type becomes the nearest number if `clamps`, else it is an error.
+    the range of the new type becomes the nearest number if `clamps` is set, else it is an error.
     """
 
     old: str
@@ -311,17 +313,17 @@ class ElementChange(FrozenRecord):
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Bytes of an element before and after."""
+        """Bytes per element of the old and of the new type."""
         before, after = (element_bits(BY_NAME[each]) // 8 for each in (self.old, self.new))
         return before, after
 
     def new_size(self, size: int) -> int:
-        """Return the number of bytes to which `size` bytes are converted."""
+        """Return the number of bytes that `size` bytes have after the conversion."""
         before, after = self.sizes
         return size // before * after
 
     def convert(self, data: bytes) -> bytes:
-        """Return converted elements.
+        """Return the elements of `data` in the new type.
 
         Raises:
             CannotConvert: a number is out of the range of the new type.
@@ -337,7 +339,7 @@ class ElementChange(FrozenRecord):
         return self._without_new_zeros(numbers, converted) if self.new in SMALLEST else converted
 
     def require_range(self, data: bytes) -> None:
-        """Raise the error that `convert` raises for the data; most data are checked without conversion."""
+        """Raise CannotConvert if `convert` would raise it; most data are checked without a conversion."""
         if self.clamps or self.new not in LIMITS:
             return
         width = self.sizes[0]
@@ -354,7 +356,7 @@ class ElementChange(FrozenRecord):
         return struct.unpack(f"<{len(data) // (element_bits(kind) // 8)}{kind.code}", data)
 
     def _in_range(self, number: float) -> float:
-        """Return a number, or the nearest one in the range of the new type."""
+        """Return a number; if it is out of range, clamp it, or raise CannotConvert unless `clamps` is set."""
         try:
             struct.pack(f"<{BY_NAME[self.new].code}", number)
         except OverflowError:
@@ -364,7 +366,7 @@ class ElementChange(FrozenRecord):
         return number
 
     def _without_new_zeros(self, numbers: Sequence[float], converted: bytes) -> bytes:
-        """Replace zeros that result from nonzero numbers by the smallest number with the same sign."""
+        """Replace zeros that were nonzero numbers by the smallest nonzero magnitude with the same sign."""
         zero = bytes(self.sizes[1] - 1)
         if zero + b"\0" not in converted and zero + b"\x80" not in converted:  # true for most data
             return converted

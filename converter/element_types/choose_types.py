@@ -41,17 +41,17 @@ SUBGRAPHS_REMEDY = "move the subgraph to an operator of ai.onnx"
 
 
 MAX_CONSTANT = 1 << 12
-"""Maximum elements of a constant in a region that keeps its types: larger weights change to save memory."""
+"""Maximum elements of a constant in a region that keeps its types; larger constants change to save memory."""
 
 
 class TypeChoice:
     """Choice of the types of all values of a model without functions.
 
     Attributes:
-        changes: new element types by old ones.
+        changes: new element type of each old element type.
         keeps_interface: whether inputs and outputs of the main graph keep their types.
         reasons: reasons against the conversion, by place of the node.
-        kept: numbers of nodes that keep their types, by operator.
+        kept: number of nodes that keep their types, by operator.
     """
 
     def __init__(self, changes: Mapping[str, str], *, keeps_interface: bool, is_old_ir: bool) -> None:
@@ -71,7 +71,7 @@ class TypeChoice:
         assert is_graph(container), "functions are inlined"
         if parent is None and self.keeps_interface:
             interface = (scope.element_type(each.name) for each in (*container.input, *container.output))
-            # no operator casts sequences, so they all keep their types
+            # no operator casts sequences, so all of them keep their types if one is an input or output
             self._keeps_containers = any(self.new_type(each) for each in interface if _is_container(each))
         scope.defined_names.update(name for node in container.node for name in node.output)
         self._add_inputs(graph, container)
@@ -122,7 +122,7 @@ class TypeChoice:
         stored += (each.values.name for each in container.sparse_initializer)
         is_interface = graph.parent is None
         if "int64" in self.changes:
-            # callers can only pass numbers that the new type has
+            # these inputs get the type int32, so callers can pass only numbers in its range
             if is_interface and not self.keeps_interface:
                 graph.bounds.update(dict.fromkeys(inputs, INT32))
             constants = (name for name in stored if name not in inputs or self._is_old_ir)
@@ -153,13 +153,13 @@ class TypeChoice:
         value.is_result |= name in graph.values
 
     def result_type(self, value: TypedValue, is_main: bool) -> str:
-        """Return the type of a value as an output of the main graph or of a subgraph."""
+        """Return the type of a value as an output of the main graph (`is_main`) or of a subgraph."""
         if is_main:
             return value.new if value.can_change and not self.keeps_interface else value.old
         return value.new if value.passes_subgraphs else value.kept
 
     def _require_no_mapping(self, node: Node, operator: OperatorVersion, graph: GraphTypes) -> None:
-        """Raise CannotConvert for a SequenceMap of sequences that keep their types: its body would change."""
+        """Refuse a SequenceMap of sequences that keep their types: its body would get the new types."""
         if not self._keeps_containers or operator.name != "SequenceMap":
             return
         sequences = filter(None, (*node.inputs, *node.outputs))
@@ -229,7 +229,7 @@ class TypeChoice:
             self.kept[label] = self.kept.get(label, 0) + 1
 
     def _require_known_types(self, node: Node, operator: OperatorVersion, graph: GraphTypes) -> None:
-        """Refuse a node with an input of unknown type that may have a type to change."""
+        """Raise UnknownElementType for an input of unknown type that may have one of the changed types."""
         for position, name in enumerate(node.inputs):
             if not name or graph.scope.element_type(name) is not None:
                 continue
@@ -259,7 +259,7 @@ class TypeChoice:
 
 def _add_sizes(node: Node, graph: GraphTypes, found: NodeTypes) -> None:
     """Add the outputs of a node to `graph.sizes` if they depend on sizes and constants alone."""
-    # except for Cast, a result that changes its type is not a size, such as rows of a table in Gather
+    # except for Cast, a result whose type changes is not a size: Gather may select table rows by a size
     news = {graph.values[each].new for each in node.outputs if each in graph.values}
     keeps = not found.outputs or node.op_type == "Cast" or not news.issuperset(found.inputs.values())
     if node.op_type in SIZE_OPERATORS or (keeps and _depends_on_sizes(node, graph)):
@@ -274,7 +274,7 @@ def _depends_on_sizes(node: Node, graph: GraphTypes) -> bool:
 
 
 GroupKey = str | tuple[object, ...]
-"""Type variable or type, or a tuple of several, or `("input", 0)` for an input with a separate type."""
+"""Type variable or type, a tuple of several, or `("input", 0)` for an input that has its own group."""
 
 
 @dataclass
@@ -303,7 +303,7 @@ def _groups(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Mapping
     groups: dict[GroupKey, list[_Member]] = {}
     for key, member in (*_inputs(node, operator, graph), *_outputs(node, operator, graph)):
         groups.setdefault(key, []).append(member)
-    # the variables of a sequence and of its elements are different, but their types depend on each other
+    # sequences and their elements have different type variables, but have to change together
     variables_of: dict[str, list[GroupKey]] = {}
     for key, members in groups.items():
         if not isinstance(key, tuple):
@@ -343,7 +343,7 @@ def _is_container(old: str | None) -> bool:
 
 
 def has_declared_type(operator: OperatorVersion, node: Node, formal: Parameter) -> bool:
-    """Return whether attributes of a node, or their absence, determine the type of an output."""
+    """Return whether the attributes of a node, present or absent, determine the type of an output."""
     if operator.name == "Constant" or type_from_attributes(operator, node, formal) is not None:
         return True
     return formal.type_attribute is not None and "(" in (formal.absent_type or "")
@@ -381,7 +381,7 @@ class _Region:
     nodes: list[int] = field(default_factory=list)
     cast: set[str] = field(default_factory=set)
     is_closed: bool = True
-    """Whether only nodes that keep their types, and small constants, are around the region."""
+    """Whether all neighbors of the region are nodes that keep their types, or small constants."""
 
 
 def keep_regions(graph: GraphTypes) -> int:
@@ -444,7 +444,7 @@ def _regions(graph: GraphTypes) -> Iterator[_Region]:
 
 
 def _is_candidate(position: int, graph: GraphTypes) -> bool:
-    """Return whether a node has inputs with changeable types, and keeps none of its types."""
+    """Return whether a region can contain a node: it has inputs to change, and keeps none of its types."""
     types, node = graph.nodes[position], graph.scope.nodes[position]
     inputs = ((graph.find(node.input[place]), chosen) for place, chosen in types.inputs.items())
     outputs = ((graph.values[node.output[place]], chosen) for place, chosen in types.outputs.items())
@@ -460,7 +460,7 @@ def _neighbors(
     producers: dict[str, int],
     readers: defaultdict[str, set[int]],
 ) -> Iterator[int]:
-    """Yield the neighbors of a node, and update `cast` and `is_closed` of the region by its values."""
+    """Yield the neighbors of a node, and update the fields `cast` and `is_closed` of the region."""
     node, types = graph.scope.nodes[position], graph.nodes[position]
     if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
         region.is_closed = False

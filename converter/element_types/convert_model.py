@@ -41,7 +41,7 @@ class TypedModel(NamedTuple):
 
 
 def convert_element_types(model: ModelProto, options: Options) -> TypedModel:
-    """Convert the element types of a model, in a copy."""
+    """Return a copy of a model with the element types in `options.types`, or the original with refusals."""
     changes = dict(options.types)
     result = deepcopy(model)
     try:
@@ -74,7 +74,7 @@ def convert_element_types(model: ModelProto, options: Options) -> TypedModel:
 
 
 def _allowances(changes: dict[str, str], options: Options) -> tuple[tuple[Allow, str], ...]:
-    """Return the allowed inexact changes; raise CannotConvert if a change is not allowed."""
+    """Return the inexact changes as allowances with reasons; raise CannotConvert if one is not allowed."""
     inexact = [pair for pair in changes.items() if pair not in EXACT_CHANGES and pair != INTEGERS]
     found: list[tuple[Allow, str]] = []
     for old, new in inexact:

@@ -17,16 +17,16 @@ from opshift.registry.models import OperatorVersion
 
 @dataclass
 class TypedValue:
-    """Value of a graph whose type can change.
+    """Value of a graph whose type the caller wants to change.
 
     Attributes:
         old: original element type, or type string of a sequence or optional.
         new: `old` with the new element type.
         kept: type in nodes that do not get the new type: `old`, or a wider type that more runtimes support.
         stored: type of the value in the result; `None` until its readers determine it.
-        can_change: whether the value can get the new type, such as an integer whose bounds are in its range.
-        needed: types that readers need.
-        is_result: whether the graph returns it.
+        can_change: whether the value can get the new type; an int64 value only if int32 has all its numbers.
+        needed: types in which nodes and graph outputs read the value.
+        is_result: whether the value is an output of the graph.
     """
 
     old: str
@@ -44,7 +44,7 @@ class TypedValue:
         return self.can_change and self.old != INTEGERS[0]
 
     def settle(self) -> None:
-        """Set `stored` to a type that readers need: a cast from the kept or old type loses least."""
+        """Set `stored` if unset: the new type if all readers need it, else the kept or the old type."""
         if self.stored is None:
             others = self.needed - {self.new}
             self.stored = self.new if self.can_change and not others else self.kept
@@ -102,7 +102,7 @@ class GraphTypes:
         return name in self.sizes or (self.parent is not None and self.parent.is_size(name))
 
     def settle(self) -> None:
-        """Set the types of values that depend on their readers, also in subgraphs."""
+        """Set the types of values whose readers determine the type, also in subgraphs."""
         for value in self.values.values():
             value.settle()
         for each in self.children.values():
@@ -117,7 +117,7 @@ class Bounds(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether int32 has all numbers between the bounds."""
+        """Whether both bounds are in the range of int32."""
         return self.low >= INT32.low and self.high <= INT32.high
 
 
@@ -130,7 +130,7 @@ SUMS: Mapping[str, Callable[[Bounds, Bounds], tuple[int, ...]]] = {
     "Sub": lambda a, b: (a.low - b.high, a.high - b.low),
     "Mul": lambda a, b: (a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high),
 }
-"""Functions that return candidates for the bounds of a result from the bounds of both operands."""
+"""By operator: function from the bounds of both operands to numbers that include the result's bounds."""
 
 
 def bounds_of_output(
@@ -138,7 +138,7 @@ def bounds_of_output(
 ) -> Bounds | None:
     """Return the bounds of an int64 output; `None` if they are unknown.
 
-    `find` returns the bounds of the inputs.
+    `find` returns the bounds of an input by its name.
     """
     name = node.outputs[position]
     known = scope.constant(name) or scope.uniform_element(name)
@@ -158,7 +158,7 @@ def bounds_of_output(
     formal = parameter_at(operator.outputs, position)
     if operator.bridge != "order" or formal is None:
         return None
-    # bridge `order`: the output has elements of the inputs with the same type variable, or zeros
+    # bridge `order`: outputs contain only zeros and elements of inputs with the same type variable
     found = [
         find(each)
         for place, each in enumerate(node.inputs)

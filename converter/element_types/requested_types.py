@@ -26,7 +26,7 @@ EXACT_CHANGES = frozenset(
         ("float", "double"),
     }
 )
-"""Changes to a type with all values of the old one."""
+"""Changes to a type that represents all numbers of the old type."""
 
 CHANGES = EXACT_CHANGES | {
     ("bfloat16", "float16"), ("float", "float16"), ("double", "float16"), ("double", "float"),
@@ -35,7 +35,7 @@ CHANGES = EXACT_CHANGES | {
 """Supported changes of element types."""
 
 KEPT_AS = {("bfloat16", "float16"): "float"}
-"""Types in nodes that do not get the new type, by (old, new): runtimes without bfloat16 support float."""
+"""Types, by (old, new), of nodes that do not get the new type; runtimes without bfloat16 support float."""
 
 INTEGERS = ("int64", "int32")
 """Change of integers; it is exact, because only values with bounds in the range of int32 change."""
@@ -79,7 +79,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 @cache
 def kept_operators(path: Path = KEPT_TYPES) -> Mapping[str, Mapping[str, str]]:
-    """Return the entries that keep their types `always` or when `narrowing`, each with its reason.
+    """Return the operators and inputs that keep their types, `always` or when `narrowing`, with reasons.
 
     An entry is an operator of the default domain, an input such as `Pad.axes`, or another domain.
     """

@@ -17,11 +17,11 @@ from opshift.model.messages import GraphProto, NodeProto
 
 
 class Removal(NamedTuple):
-    """Rules of a removal.
+    """Rules for the removal of dead nodes.
 
     Attributes:
         is_pure: whether a node can be removed if nothing reads its outputs.
-        removable_inputs: initializers that are also graph inputs, and that are removed from both if unread.
+        removable_inputs: names of initializers that are removed if unread, although they are graph inputs.
     """
 
     is_pure: Callable[[NodeProto], bool]
@@ -60,7 +60,7 @@ def remove_dead_nodes(container: ContainerProto, removal: Removal, kept: Iterabl
 
 
 def fixed_names(container: ContainerProto) -> set[str]:
-    """Return the names of outputs and quantization annotations."""
+    """Return the names of outputs, and the names in quantization annotations."""
     names = set(Container(container).outputs)
     for annotation in getattr(container, "quantization_annotation", ()):
         names.add(annotation.tensor_name)
@@ -95,7 +95,7 @@ def _live_nodes(
 
 
 def _remove_initializers(graph: GraphProto, needed: Set[str], removable_inputs: Set[str]) -> set[str]:
-    """Remove unread initializers, and return their names; inputs remain, except removable ones."""
+    """Remove unread initializers, and return their names; graph inputs stay unless they are removable."""
     unread = {each.name for each in graph.initializer}
     unread.update(each.values.name for each in graph.sparse_initializer)
     unread -= needed | (initializer_inputs(graph) - removable_inputs)

@@ -1,4 +1,4 @@
-"""Decisions of folding about the nodes of one graph or function, before anything changes."""
+"""Decide which nodes of a graph or function are folded, before anything changes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_BYTES = 4 << 20
 Key: TypeAlias = Hashable
 
 COMPARED_TYPES = frozenset((*INTEGER_RANGES, "bool"))
-"""Element types that `EqualValues` compares by elements: floats have no symbols, and 0.0 equals -0.0."""
+"""Element types of values that `EqualValues` compares by elements; for floats, 0.0 would equal -0.0."""
 
 
 class Budget:
@@ -58,10 +58,10 @@ class Decisions(NamedTuple):
 
     Attributes:
         container: the graph or function.
-        constants: values that become constants, by name; a node becomes constant with all its outputs.
+        constants: values that become constants, by name; all outputs of a node, or none, become constants.
         aliases: names of values, each with the equal value that replaces it.
-        reshaped: positions of Reshapes, each with the value that replaces its first input.
-        nested: decisions about the subgraphs of its nodes.
+        reshaped: the value that replaces the first input of a Reshape, by the position of the Reshape.
+        nested: decisions about the subgraphs of the nodes.
     """
 
     container: ContainerProto
@@ -135,7 +135,7 @@ def _children(scope: Scope) -> Iterator[Scope]:
 
 
 def _constant_outputs(record: NodeRecord, scope: Scope, rules: Rules) -> list[Tensor] | None:
-    """Return the values of all outputs of an evaluated node or a call; `None` if one cannot be folded."""
+    """Return the constant values of all outputs of a node or call; `None` if one cannot be folded."""
     _, domain, op_type, _, outputs = record
     is_evaluated = op_type in EVALUATED and canonical_domain(domain) == DEFAULT_DOMAIN
     if not (is_evaluated or scope.is_call(record)) or not all(outputs):
@@ -178,7 +178,7 @@ def _aliases(record: NodeRecord, scope: Scope, rules: Rules, equal_values: Equal
 
 
 def _reshaped_source(record: NodeRecord, scope: Scope, rules: Rules) -> str | None:
-    """Return the value that a Reshape can read in place of its input, a reshape of that value; or `None`."""
+    """Return the value that a Reshape can read in place of a reshape of this value, or `None`."""
     _, domain, op_type, _, _ = record
     if op_type != "Reshape" or canonical_domain(domain) != DEFAULT_DOMAIN or scope.is_call(record):
         return None
@@ -211,7 +211,7 @@ class EqualValues:
         self._identities: dict[str, Key] = {}
 
     def find(self, record: NodeRecord) -> tuple[str, ...] | None:
-        """Return the outputs of an earlier node with equal outputs; otherwise remember this node."""
+        """Return the equal outputs of an earlier node; otherwise store this node and return `None`."""
         outputs = record[4]
         for key in (self._elements_key(record), self._node_key(record)):
             if key is not None:
@@ -221,7 +221,7 @@ class EqualValues:
         return None
 
     def _elements_key(self, record: NodeRecord) -> Key:
-        """Return the elements of a small evaluated output as a key; `None` if one is unknown."""
+        """Return the elements of a small integer or boolean output as a key; `None` if one is unknown."""
         _, domain, op_type, _, outputs = record
         if len(outputs) != 1 or op_type not in EVALUATED or canonical_domain(domain) != DEFAULT_DOMAIN:
             return None
@@ -253,7 +253,7 @@ class EqualValues:
         return self._identities[name]
 
     def _small_constant(self, name: str) -> Tensor | None:
-        """Return the value of a small constant; large ones are not decoded."""
+        """Return the value of a small constant, else `None`; large constants are not decoded."""
         scope = self._scope
         stored, record = scope.initializer(name), scope.producing_records.get(name)
         if record is not None:

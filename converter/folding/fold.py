@@ -65,7 +65,7 @@ from opshift.rewriting.workspace import FreshNames
 def fold(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[ModelProto, tuple[str, ...]]:
     """Return a folded model, and sentences about the changes; a changed model is a copy unless `owned`.
 
-    An invalid model remains unchanged: the plan reports its faults.
+    A model that defines a value twice in one graph, or replaces Constant by a function, remains unchanged.
     """
     if not model.HasField("graph") or not _is_supported(model):
         return model, ()
@@ -97,7 +97,7 @@ def _containers(model: ModelProto) -> Iterator[ContainerProto]:
 
 
 def _is_supported(model: ModelProto) -> bool:
-    """Return whether names identify the values of a model, and no function replaces Constant."""
+    """Return whether value names are unique, and no function of the model replaces Constant."""
     shadowed = any(
         each.name == "Constant" and canonical_domain(each.domain) == DEFAULT_DOMAIN
         for each in model.functions
@@ -106,7 +106,7 @@ def _is_supported(model: ModelProto) -> bool:
 
 
 def has_distinct_names(root: ContainerProto) -> bool:
-    """Return whether each name of a graph or function and its subgraphs has one definition."""
+    """Return whether each graph or function, and each subgraph, defines a name at most once."""
     for container in nested_containers([root]):
         outputs = [name for node in container.node for name in node.output if name]
         predefined = Container(container).predefined_names()
@@ -129,7 +129,7 @@ def _without_constant_branches(model: ModelProto, options: Options, *, owned: bo
 
 
 def _scopes(model: ModelProto, options: Options) -> Iterator[CallScope]:
-    """Yield a scope for each graph and function; it knows which values callers can override."""
+    """Yield a scope for each graph and function, with the values that callers can override."""
     variables = frozenset(bound_names(model))
     has_dynamic_inputs = _has_dynamic_inputs(model)
     is_modern = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
@@ -168,13 +168,13 @@ def _decide(model: ModelProto, options: Options) -> Iterator[Decisions]:
 
 
 def _has_dynamic_inputs(model: ModelProto) -> bool:
-    """Return whether an input has an unknown size: declared shapes may then hold for one size only."""
+    """Return whether an input has an unknown size, so that declared shapes may hold for one size only."""
     shapes = [shape_of(value.type) for value in model.graph.input]
     return any(shape is None or None in shape for shape in shapes)
 
 
 def _repeated_names(containers: Iterable[ContainerProto]) -> set[str]:
-    """Return the names that several containers define."""
+    """Return the names that are defined more than once in all containers together."""
     definitions: Counter[str] = Counter()
     for container in containers:
         definitions.update(Container(container).predefined_names())
@@ -183,7 +183,7 @@ def _repeated_names(containers: Iterable[ContainerProto]) -> set[str]:
 
 
 def _is_ordered(container: ContainerProto) -> bool:
-    """Return whether no node reads a value that a later node of its container produces."""
+    """Return whether no node reads a value that it or a later node of the container produces."""
     later = {name for node in container.node for name in node.output}
     for node in container.node:
         if not later.isdisjoint(filter(None, node.input)):
@@ -233,7 +233,7 @@ def _replace_reshaped(decisions: Decisions) -> None:
 
 
 def _rename(decisions: Decisions, outer: Mapping[str, str]) -> None:
-    """Replace the values in `aliases` in the inputs of nodes, also in subgraphs."""
+    """Replace aliases in the inputs of nodes, also in subgraphs; `outer` has aliases of outer graphs."""
     names = {**outer, **decisions.aliases}
     if names:
         for node in decisions.container.node:
@@ -251,7 +251,7 @@ def _source(name: str, names: Mapping[str, str]) -> str:
 
 
 class _PureNodes:
-    """Nodes without side effects: nodes of known domains, and calls of functions with such nodes only."""
+    """Pure nodes (no side effects): nodes of known domains, and calls of functions with only pure nodes."""
 
     def __init__(self, model: ModelProto, registry: Registry) -> None:
         self._registry = registry
@@ -269,7 +269,7 @@ class _PureNodes:
         return any(node.output) and all(map(self._has_no_effect, (node, *nested_nodes(*graphs_of(node)))))
 
     def _called(self, function: FunctionProto) -> set[LocalFunction]:
-        """Return the functions that nodes of unknown domains call."""
+        """Return the functions that are called by the nodes of unknown domains in a function."""
         return {called_function(node) for node in nested_nodes(function) if not self._has_known_domain(node)}
 
     def _has_known_domain(self, node: NodeProto) -> bool:
@@ -411,7 +411,7 @@ def write_constants(decisions: Decisions, *, as_initializers: bool = False) -> i
 
 
 def _add_initializers(constants: Mapping[str, Tensor], graph: GraphProto) -> int:
-    """Replace Constant nodes by initializers; return how many of these are in `constants`."""
+    """Replace Constant nodes by initializers; return how many of the new initializers are in `constants`."""
     fixed = fixed_names(graph)
     is_removed = [
         _is_constant(node) and node.output[0] not in fixed and _add_initializer(node, constants, graph)
@@ -436,7 +436,7 @@ def _add_initializer(node: NodeProto, constants: Mapping[str, Tensor], graph: Gr
     """Add the value of a Constant as an initializer, and return whether that is possible."""
     name = node.output[0]
     stored = next((each.t for each in node.attribute if each.name == "value"), None)
-    if stored is not None:  # possibly large: it is not decoded
+    if stored is not None:  # copied without decoding, because it may be large
         initializer = graph.initializer.add()
         initializer.CopyFrom(stored)
         initializer.name = name

@@ -29,7 +29,7 @@ BROADCAST_SINCE = 7
 
 
 def unchanged_input(node: Node, scope: Scope) -> str | None:
-    """Return the input that a node of the default domain returns in every run, or `None`."""
+    """Return the input that a node of the default domain always returns unchanged, or `None`."""
     operator = scope.operator(node.op_type, node.domain)
     if operator is None or node.has_attribute_references or not node.input(0) or any(node.outputs[1:]):
         return None
@@ -60,7 +60,7 @@ def reshaped_source(node: Node, scope: Scope) -> str | None:
 
 
 def _has_only_reshapes(value: str, scope: Scope) -> bool:
-    """Return whether only nodes that change its shape, or that become constants, read a value."""
+    """Return whether all uses of a value are nodes of its graph that change its shape or become constants."""
     return not (value in scope.outputs or scope.is_captured(value)) and all(
         _is_reshape(each, scope) or all(scope.constant(name) for name in each[4] if name)
         for each in scope.readers(value)
@@ -100,7 +100,7 @@ def _has_different_bytes(name: str, scope: Scope) -> bool:
 
 
 def _keeps_shape_of(value: str, dims: Shape, scope: Scope) -> bool:
-    """Return whether a value keeps its shape if broadcast with `dims`, at most `MAX_ELEMENTS` elements."""
+    """Return whether broadcasting with `dims`, up to `MAX_ELEMENTS` elements, keeps the shape of a value."""
     shape = scope.shape(value)
     if shape is None or len(dims) > len(shape):
         return False
@@ -113,7 +113,7 @@ def _keeps_shape_of(value: str, dims: Shape, scope: Scope) -> bool:
 
 
 def _is_filled_with(number: int, tensor: Tensor, op_type: str) -> bool:
-    """Return whether all elements are neutral for an operator: `number`, but -0.0 for Add of floats."""
+    """Return whether all elements are neutral for an operator: `number`, or for Add of floats, -0.0."""
     if not all(each == number for each in tensor.values):
         return False
     if number or tensor.element_type in INTEGER_RANGES:
@@ -186,7 +186,7 @@ RESHAPES = frozenset(("Flatten", "Reshape", "Squeeze", "Unsqueeze"))
 """Operators that change only the shape of their first input."""
 
 NEUTRAL_OPERANDS = {"Add": (0, True), "Div": (1, False), "Mul": (1, True), "Sub": (0, False)}
-"""Neutral second operand by operator, and whether it is neutral as the first operand, too."""
+"""Neutral second operand of each operator, and whether it is also neutral as the first operand."""
 
 TESTS: dict[str, Test] = {
     "Identity": _always,
@@ -199,4 +199,4 @@ TESTS: dict[str, Test] = {
     **dict.fromkeys(("Concat", "Max", "Mean", "Min", "Sum"), _has_one_input),
     **dict.fromkeys(("Expand", "Flatten", "Reshape", "Squeeze", "Tile"), _keeps_shape),
 }
-"""Test of each operator that may change nothing."""
+"""Tests, by operator, of whether a node returns its first input unchanged."""

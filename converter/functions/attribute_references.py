@@ -16,8 +16,8 @@ from opshift.rewriting.result import ComputedRewrite, Emission
 def restore_references(result: NodeRewrite, proto: NodeProto, scope: Scope) -> NodeRewrite:
     """Restore the attribute references (`ref_attr_name`) in the rewrite of a node of a function.
 
-    CannotConvert is raised if only some calls provide an input or attribute of the node, or if a new node
-    would call a function of the model by mistake.
+    Raise CannotConvert if only some calls provide an input or attribute of the node, or if a new node would
+    call a function of the model by mistake.
     """
     if isinstance(result, ComputedRewrite) and isinstance(result.original, ResolvedNode):
         result = _restore(result, result.original)
@@ -35,7 +35,7 @@ def restore_references(result: NodeRewrite, proto: NodeProto, scope: Scope) -> N
 
 
 def _restore(result: ComputedRewrite, view: ResolvedNode) -> ComputedRewrite:
-    """Restore references in attributes that steps passed on; restore an unchanged node as a whole."""
+    """Restore references in attributes that the rewrite kept; an unchanged node becomes the original node."""
     original, operator = view.original, result.nodes[0].operator
     is_supported = original.attributes.keys() <= operator.attributes.keys()
     if result.is_unchanged and is_supported and len(original.inputs) <= operator.max_input:

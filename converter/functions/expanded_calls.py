@@ -17,7 +17,7 @@ MARK = "\0"
 
 
 class ExpandedCall:
-    """Nodes that replace a call; calls among them of functions to inline are expanded, too.
+    """Nodes that replace a call; nodes that call other functions to inline are expanded, too.
 
     Attributes:
         nodes: the nodes, in order.
@@ -33,7 +33,7 @@ class ExpandedCall:
         self.fresh = fresh
 
     def add_call(self, call: NodeProto, function: FunctionProto) -> None:
-        """Instantiate the nodes of a function for a call, and queue them: they may be calls, too."""
+        """Queue the nodes of a function, instantiated for a call: they may be calls themselves."""
         instance = InlinedCall(call, function, self.fresh)
         self.has_identity |= instance.has_identity
         self.value_info += instance.value_info
@@ -50,19 +50,19 @@ class ExpandedCall:
             self.value_info[-1].name = names[value.name]
         for node in pattern.nodes:
             copy = type(node)()
-            copy.CopyFrom(node)  # takes half of the time of `deepcopy`
+            copy.CopyFrom(node)  # takes half as long as `deepcopy`
             _rename(copy, names)
-            if call.name and node.name:  # in the pattern of a named call, it starts with MARK
+            if call.name and node.name:  # node names in the pattern of a named call start with MARK
                 copy.name = call.name + node.name.removeprefix(MARK)
             self.nodes.append(copy)
 
 
 class CallPattern(ExpandedCall):
-    """Expansion that calls share if they differ only in names.
+    """Expansion of a call with placeholder names; it is copied for all calls that differ only in names.
 
     Attributes:
         key: the serialized call without names.
-        created: the name in the function for each placeholder of a new value.
+        created: the original name in the function, by placeholder of a new value.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -79,7 +79,7 @@ class CallPattern(ExpandedCall):
 class CallExpander:
     """Expander of calls; calls that differ only in names share one expansion, which is copied.
 
-    Nested functions may contain many more calls than nodes that remain, so not every call is expanded again.
+    Nested functions may contain many equal calls: copying an expansion is faster than expanding each call.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class CallExpander:
         return result
 
     def _expand_next(self, current: ExpandedCall, unfinished: list[ExpandedCall]) -> None:
-        """Expand the next node, or start a pattern that it needs."""
+        """Process the next waiting node: keep it, expand it, or start the pattern that its call needs."""
         node = current.waiting.pop()
         name = called_function(node)
         function = self._functions.get(name)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class InlinedNodes(NamedTuple):
-    """Nodes to be inlined like a function, with the names of their inputs and outputs.
+    """Nodes of a subgraph to inline as a function is inlined, with the names of inputs and outputs.
 
     Attribute references in the nodes remain, because they refer to the function that contains the call.
     """
@@ -38,7 +38,7 @@ class InlinedCall:
     All other values get fresh names, in subgraphs too: a name in a subgraph of the function must not hide a
     value of the caller. The producer of the first output gets the name of the call, and its doc string,
     metadata and device configurations unless the function provides them. `has_identity` states whether
-    Identity nodes were added, for outputs that are also inputs or returned twice.
+    Identity nodes were added, for outputs that are also inputs or that are returned twice.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class InlinedCall:
 
     def _rename(self, node: NodeProto, names: Mapping[str, str]) -> None:
         rename_parameters(node, names)
-        # Backwards, because references without a value are deleted.
+        # Iterate backwards, because references without a value are deleted.
         for position in reversed(range(len(node.attribute))):
             attribute = node.attribute[position]
             if attribute.ref_attr_name and self._has_attributes:
@@ -140,7 +140,7 @@ def rename_parameters(node: NodeProto, names: Mapping[str, str]) -> None:
 
 
 def rename_values(graph: GraphProto, names: Mapping[str, str]) -> None:
-    """Rename the values that a graph declares, but not those that its nodes read and produce."""
+    """Rename the inputs, outputs, initializers and declarations of a graph, but nothing in its nodes."""
     for value in chain(graph.input, graph.output, graph.value_info):
         value.name = names.get(value.name, value.name)
     for tensor in chain(graph.initializer, (each.values for each in graph.sparse_initializer)):

@@ -33,9 +33,9 @@ SORT_KEY_STRIDE = 1 << 32
 
 
 def inline_functions(model: ModelProto, names: Set[LocalFunction] | None = None) -> None:
-    """Replace every call of some local functions, by default all, by their nodes, and remove the functions.
+    """Replace every call of the functions in `names` (default: all) by their nodes; remove the functions.
 
-    Only the calls change. `inlining_obstacles` checks beforehand whether the result is equivalent.
+    Other nodes do not change. Call `inlining_obstacles` first to check whether the result is equivalent.
     """
     is_inlined = [names is None or function_id(each) in names for each in model.functions]
     inliner = _Inliner(model, compress(model.functions, is_inlined))
@@ -54,7 +54,7 @@ def inline_functions(model: ModelProto, names: Set[LocalFunction] | None = None)
 def called_functions(
     caller: ContainerProto, functions: Mapping[LocalFunction, FunctionProto]
 ) -> list[FunctionProto]:
-    """Return the given functions that a graph or function calls, directly or through another one of them."""
+    """Return those of `functions` that `caller` calls, directly or through others of `functions`."""
     found: dict[LocalFunction, FunctionProto] = {}
     waiting: list[ContainerProto] = [caller]
     while waiting:
@@ -74,8 +74,8 @@ def inlining_obstacles(
 ) -> Iterator[tuple[FunctionProto, str]]:
     """Yield each function that cannot be inlined, with the reason.
 
-    `functions`, by default all, must not be recursive. If all are inlined, too many nodes are an obstacle.
-    `opsets` are the opset imports of the graphs; domains are converted to `targets` before inlining.
+    `functions` (default: all) must not be recursive. By default, a result with too many nodes is an obstacle,
+    too. `opsets` are the opset imports of the graphs; domains are converted to `targets` before inlining.
     """
     imported = {**opsets, **targets}
     for function in model.functions if functions is None else functions:
@@ -106,7 +106,7 @@ def growth_obstacle(
 ) -> Iterator[tuple[FunctionProto, str]]:
     """Yield the first function, with the reason, if inlining all functions would produce too many nodes.
 
-    `added` is the number of nodes that a conversion adds to functions before they are inlined.
+    `added` has the number of nodes that a conversion adds to each function before the inlining.
     """
     total, limit = inlined_size(model, added), max_node_count(model)
     if total > limit:
@@ -116,7 +116,7 @@ def growth_obstacle(
 def _are_equivalent(
     function: FunctionProto, domain: str, opset: int, graph_opset: int, registry: Registry
 ) -> bool:
-    """Whether the operators of a domain that a function uses have the same versions at two opsets."""
+    """Return whether the operators of a domain in a function have the same versions at both opsets."""
     used = {node.op_type for node in nested_nodes(function) if canonical_domain(node.domain) == domain}
     found = [
         (registry.known_at(name, opset, domain), registry.known_at(name, graph_opset, domain))
@@ -128,7 +128,7 @@ def _are_equivalent(
 def replace_call(
     graph: ContainerProto, position: int, new_nodes: Sequence[NodeProto], node_names: NodeNames
 ) -> list[int]:
-    """Replace a call: write one node over it, append the others, and return the sort keys of these."""
+    """Overwrite a call with one new node, append the other new nodes, and return their sort keys."""
     call = graph.node[position]
     node_names.rename(new_nodes, kept=call.name)
     first = next(filter(None, call.output), None)
@@ -185,9 +185,9 @@ class _Inliner:
 
 
 def inlined_size(model: ModelProto, added: Mapping[LocalFunction, int] = MappingProxyType({})) -> int:
-    """Return the number of nodes that the graphs of a model have after inlining.
+    """Return the number of nodes that the graphs of a model have after all functions are inlined.
 
-    `added` is the number of nodes that a conversion adds to functions before they are inlined.
+    `added` has the number of nodes that a conversion adds to each function before the inlining.
     """
     functions = {function_id(each): each for each in model.functions}
     sizes: dict[LocalFunction, int] = {}

@@ -1,4 +1,4 @@
-"""Removal of local functions and opset imports that the result of a conversion may not contain."""
+"""Removal of the local functions and opset imports that the option `without` names."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -20,7 +20,7 @@ from opshift.model.operator_ids import LocalFunction, canonical_domain, function
 
 
 def plan_removal(plan: Plan, model: ModelProto, options: Options) -> Plan:
-    """Return a plan that also removes functions and imports, with a sentence or a refusal for each."""
+    """Add the removal of functions and imports in `options.without` to a plan, with refusals."""
     removed = _removed_functions(model, options.without)
     imports = {canonical_domain(each.domain) for each in model.opset_import} & options.without
     removals = [f"calls of the function {each} are replaced by its nodes" for each in removed]
@@ -38,7 +38,7 @@ def plan_removal(plan: Plan, model: ModelProto, options: Options) -> Plan:
 
 
 def remove(model: ModelProto, without: frozenset[Unwanted]) -> None:
-    """Inline the functions and remove the imports that `without` names, in place, after the conversion."""
+    """Inline the functions and remove the imports in `without` from a converted model, in place."""
     removed = _removed_functions(model, without)
     if removed:
         inline_functions(model, removed.keys())
@@ -77,7 +77,7 @@ def _refusals(
 
 
 def _growth_refusals(model: ModelProto, plan: Plan) -> Iterator[Refusal]:
-    """Yield a refusal if the converted functions have too many nodes to inline them."""
+    """Yield a refusal if inlining the converted functions would produce too many nodes."""
     versions = [*enumerate(plan.functions), *((each.index, each.container) for each in plan.copies)]
     added: dict[LocalFunction, int] = {}
     for index, container in versions:

@@ -23,10 +23,10 @@ Specializations = Mapping[int, frozenset[Fact]]
 
 @dataclass(eq=False)
 class FunctionVersion:
-    """Function, or one of its copies, to convert.
+    """Function to convert, or a copy of a function for some of its calls.
 
-    `outgoing_calls` are the calls in its nodes, each with the position of the called function. `call_sites`
-    are the calls of this version; none if the function is unreachable. Only copies have a `name`.
+    `outgoing_calls` are the calls in the function's nodes, each with the position of the called function.
+    `call_sites` are the calls of this version; empty if it is unreachable. Only copies have a `name`.
     """
 
     index: int
@@ -44,8 +44,8 @@ def build_function_versions(
 ) -> list[FunctionVersion]:
     """Return the function versions to convert: every function in the order of the model, then the copies.
 
-    `outer` are the calls from graphs, each with the position of the function. The second argument of `survey`
-    is a text for messages that names a caller of the copy. Recursive functions raise InvalidModel.
+    `outer` are the calls from graphs, each with the position of the function. `survey` analyzes the function
+    at a position; its second argument, for messages, names a caller. Raise InvalidModel for recursion.
     """
     base = [survey(index, "") for index in range(len(functions.protos))]
     copies: list[FunctionVersion] = []

@@ -8,14 +8,14 @@ from opshift.model.operator_ids import LocalFunction, called_function, function_
 
 
 def omit_unread_arguments(model: ModelProto, candidates: Iterable[Set[str]]) -> set[str]:
-    """Omit arguments that the called functions do not read; return the value names that graphs passed.
+    """Omit arguments that the called functions do not read; return the omitted value names of graphs.
 
-    A converted function may have its own copy of a constant argument. The target may lack the element type of
-    the argument.
+    A converted function may use its own constant in place of a constant argument, whose element type the
+    target may lack.
 
     Args:
         model: the converted model.
-        candidates: for each function, the values that the conversion removed from inputs of its nodes.
+        candidates: for each function, names of values that the conversion removed from node inputs.
     """
     unread = {
         function_id(function): _positions(function, names)
@@ -36,7 +36,7 @@ def omit_unread_arguments(model: ModelProto, candidates: Iterable[Set[str]]) -> 
 
 
 def _read_names(container: ContainerProto) -> set[str]:
-    """Return the names that nodes of a graph or function read, and the names of outputs, with subgraphs."""
+    """Return the names that nodes read, and all output names, of a graph or function and its subgraphs."""
     names = {name for node in nested_nodes(container) for name in node.input}
     for each in nested_containers([container]):
         names.update(Container(each).outputs)
@@ -48,12 +48,12 @@ def _positions(function: FunctionProto, names: Iterable[str]) -> tuple[int, ...]
 
 
 def _omit_arguments(container: ContainerProto, unread: dict[LocalFunction, tuple[int, ...]]) -> set[str]:
-    """Omit the arguments at unread positions in all calls, and return their names."""
+    """Omit the arguments at unread positions in all calls, and return the names of the arguments."""
     omitted = set()
     for node in nested_nodes(container):
         for position in unread.get(called_function(node), ()):
             if position < len(node.input):
                 omitted.add(node.input[position])
-                # Not removed, even at the end: ONNX's evaluator expects one name for each input.
+                # Do not remove the name, even at the end: ONNX's evaluator expects one name for each input.
                 node.input[position] = ""
     return omitted - {""}

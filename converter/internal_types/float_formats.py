@@ -10,7 +10,7 @@ from opshift.model.element_types import BY_NAME, ELEMENT_BITS
 
 
 class FloatFormat(NamedTuple):
-    """Numbers of a floating-point type.
+    """Format of the numbers of a narrow floating-point type.
 
     Attributes:
         precision: number of significant bits.
@@ -46,7 +46,7 @@ FORMATS = {
 
 
 def widened_floats(data: bytes, count: int, element_type: str, wide: str) -> bytes | None:
-    """Convert `raw_data` of a narrow type to `raw_data` of a wide type; `None` if its size is wrong."""
+    """Convert `raw_data` to type `wide` (bfloat16 always to float); return `None` if its size is wrong."""
     if element_type == "bfloat16":  # bfloat16 is the upper half of float
         if len(data) != 2 * count:
             return None
@@ -63,17 +63,17 @@ def widened_floats(data: bytes, count: int, element_type: str, wide: str) -> byt
     return bytes(wide_data[: count * size]) if stored == count + -count % per_byte else None
 
 
-# Tables, because `bytes.translate` converts gigabytes in seconds.
+# Use tables, because `bytes.translate` converts gigabytes in seconds.
 @cache
 def _byte_planes(element_type: str, wide: str) -> tuple[bytes, ...]:
-    """Return translation tables from a narrow byte, one for each byte of the wide numbers in it."""
+    """Return translation tables: table i maps a narrow byte to byte i of its wide numbers."""
     code = BY_NAME[wide].code
     rows = [struct.pack(f"<{len(each)}{code}", *each) for each in _numbers_in_bytes(element_type)]
     return tuple(map(bytes, zip(*rows, strict=True)))
 
 
 def _numbers_in_bytes(element_type: str) -> Sequence[tuple[float, ...]]:
-    """Return the numbers that each of the 256 byte values holds."""
+    """Return, for each of the 256 byte values, the one or two numbers that it contains."""
     numbers = all_numbers(element_type)
     is_packed = element_type == "float4e2m1"
     return [
@@ -95,7 +95,7 @@ def all_numbers(element_type: str) -> tuple[float, ...]:
 
 
 def _number(code: int, bits: int, kind: FloatFormat) -> float:
-    """Return the number with a bit pattern."""
+    """Return the number that the bit pattern `code` represents."""
     is_negative, magnitude = divmod(code, 1 << bits - 1)
     exponent, fraction = divmod(magnitude, 1 << kind.precision - 1)
     significand = fraction + (1 << kind.precision - 1 if exponent else 0)

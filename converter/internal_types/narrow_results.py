@@ -1,4 +1,4 @@
-"""Restriction of the results of nodes that compute in a wider type to the values of the narrow type."""
+"""Emit nodes that round results in a wider type to the values of the narrow type."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -15,7 +15,7 @@ from opshift.model.tensors import PACKED_BITS, packed_range
 from opshift.registry.models import OperatorVersion
 
 EXACT_SOURCES = frozenset({*INTEGER_BITS, *PACKED_BITS, "bool"})
-"""Types whose Cast to narrow integers has one result; runtimes round other types differently."""
+"""Types whose Cast to narrow integers has the same result in all runtimes, unlike floating-point types."""
 
 ROUNDED_DIRECTLY = frozenset({"float16", "float", "double"})
 """Floating-point types that all versions of Round accept."""
@@ -25,13 +25,13 @@ NUMERIC_SOURCES = EXACT_SOURCES | ROUNDED_DIRECTLY | {*FORMATS, "float8e8m0"}
 CASTS = ("Cast", "CastLike")
 
 KNOWN = (*CASTS, "QuantizeLinear", "DequantizeLinear")
-"""Operators without a `bridge` that convert between types."""
+"""Operators that convert between types; their definitions have no `bridge` (permitted wider types)."""
 
 MOVING = frozenset({
     "Constant", "ConstantOfShape", "EyeLike", "If", "Loop", "Optional", "OptionalGetElement",
     "OptionalHasElement", "Scan", "ScatterElements", "ScatterND", "SplitToSequence", "TensorScatter",
 })  # fmt: skip
-"""Operators without a `bridge` that only move values, unless they have an attribute `reduction`."""
+"""Operators without a `bridge` that only move values, unless the attribute `reduction` is set."""
 
 COMPUTING_BRIDGES = ("real", "ring")
 
@@ -53,11 +53,11 @@ class Widening(FrozenRecord):
 
     @property
     def has_floats(self) -> bool:
-        """Whether floating-point types are replaced whose arithmetic has to be rounded."""
+        """Whether narrow floating-point types are replaced, so that results of arithmetic must be rounded."""
         return not FORMATS.keys().isdisjoint(self.wider)
 
     def require_known_use(self, node: Node, operator: OperatorVersion | None, narrow: str) -> None:
-        """Refuse a node that may compute with a narrow type in an unknown way."""
+        """Refuse a node if its result may depend on the storage format of a narrow type."""
         is_known = operator is not None and operator.domain == "ai.onnx" and operator.name != "BitCast"
         if is_known and narrow not in PACKED_BITS:
             assert operator is not None
@@ -69,7 +69,7 @@ class Widening(FrozenRecord):
             raise CannotConvert(reason, "type.narrow-integer", subject=narrow, remedy=self.remedy)
 
     def restrict_cast(self, copy: NodeProto, source: str, result: str, writer: NodeWriter) -> None:
-        """Restrict the last written Cast or CastLike to the values of the narrow type `result`."""
+        """Restrict `copy`, the last written Cast or CastLike, to the values of the narrow type `result`."""
         is_integer = result in PACKED_BITS
         if source not in (self.sources if is_integer else NUMERIC_SOURCES) or result == "float8e8m0":
             reason = f"runtimes round a Cast from {source} to {result} differently"
@@ -94,13 +94,13 @@ class Widening(FrozenRecord):
         writer.emit("Cast", [emit_low_bits(integer, result, writer)], name, to=BY_NAME[wide].number)
 
     def restrict_quantized(self, copy: NodeProto, result: str, writer: NodeWriter) -> None:
-        """Clip the last written QuantizeLinear to the range of the narrow integer type `result`."""
+        """Clip `copy`, the last written QuantizeLinear, to the range of the narrow integer type `result`."""
         name, values = _rename_output(copy, 0, writer), packed_range(result)
         bounds = [writer.constant(self.wider[result], (), each) for each in (values[0], values[-1])]
         writer.emit("Clip", [copy.output[0], *bounds], name)
 
     def round_output(self, copy: NodeProto, position: int, result: str, writer: NodeWriter) -> None:
-        """Round an output of the last written node, which computes in the wider type."""
+        """Round an output of `copy`, the last written node, to the narrow floating-point type `result`."""
         name = _rename_output(copy, position, writer)
         emit_rounded(copy.output[position], result, self.wider[result], name, writer, saturates=False)
 
@@ -115,7 +115,7 @@ def _rename_output(copy: NodeProto, position: int, writer: NodeWriter) -> str:
 
 
 def emit_low_bits(value: str, element_type: str, writer: NodeWriter) -> str:
-    """Emit nodes that wrap an int32 value to a narrow integer type: its low bits remain."""
+    """Emit nodes that wrap an int32 value to the range of a narrow integer type, and return the result."""
     values = packed_range(element_type)
     shifted = writer.emit("Sub", [value, writer.constant("int32", (), values[0])])
     low = writer.emit("Mod", [shifted, writer.constant("int32", (), len(values))])
@@ -155,8 +155,8 @@ def emit_rounded(
 def _round_significand(value: str, kind: FloatFormat, writer: NodeWriter) -> str:
     """Round to the precision of the type: divide by the power of two below the value, round, and multiply.
 
-    A logarithm near a power of two may round to the wrong exponent. This is harmless: such numbers round to
-    that power of two with both exponents.
+    The logarithm of a number near a power of two may round to the wrong exponent. This is harmless: with both
+    exponents, the number is rounded to that power of two.
     """
 
     def scalar(number: float, element_type: str = "float") -> str:
@@ -165,7 +165,7 @@ def _round_significand(value: str, kind: FloatFormat, writer: NodeWriter) -> str
     logarithm = writer.emit("Log", [writer.emit("Abs", [value])])
     exponent = writer.emit("Floor", [writer.emit("Mul", [logarithm, scalar(1 / math.log(2))])])
     integer = writer.emit("Cast", [exponent], to=BY_NAME["int32"].number)
-    # the exponents of zero and infinity are infinite: Cast turns them into any integer, which Clip bounds
+    # the logarithms of zero and infinity are infinite: Cast returns an arbitrary integer, which Clip bounds
     bounds = [scalar(each, "int32") for each in (kind.least, kind.greatest)]
     position = writer.emit("Sub", [writer.emit("Clip", [integer, *bounds]), scalar(kind.least, "int32")])
     exponents = range(kind.least, kind.greatest + 1)

@@ -1,4 +1,4 @@
-"""Nodes and constants that a pass adds to a graph or function."""
+"""Writer of the nodes and constants that a conversion pass adds to a graph or function."""
 
 from opshift.model.attributes import INT
 from opshift.model.graphs import ContainerProto
@@ -8,11 +8,11 @@ from opshift.rewriting.workspace import FreshNames
 
 
 class NodeWriter:
-    """Writer of nodes with unused names.
+    """Writer of nodes, with unused names for new values.
 
     Attributes:
         result: graph or function that receives the nodes.
-        names: generator of the names.
+        names: generator of unused names.
     """
 
     def __init__(self, result: ContainerProto, names: FreshNames) -> None:
@@ -21,7 +21,7 @@ class NodeWriter:
         self._shared: dict[tuple[str, tuple[float, ...]], str] = {}
 
     def emit(self, op_type: str, inputs: list[str], output: str = "", **attributes: int) -> str:
-        """Add a node, and return its output, by default a new value."""
+        """Add a node with integer attributes, and return its output: `output`, or by default a new name."""
         output = output or self.names.fresh(op_type.lower())
         node = self.result.node.add(op_type=op_type, input=inputs, output=[output])
         for name, value in attributes.items():

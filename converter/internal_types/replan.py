@@ -36,7 +36,7 @@ def replan(
 ) -> tuple[ModelProto, Plan]:
     """Replace narrow integers, then sequences, in a copy of a refused model, and plan each copy.
 
-    Return the model and plan with the fewest refusals. Refusals that remain say why a replacement failed.
+    Return the model and plan with the fewest refusals. Remaining refusals state why a replacement failed.
     """
     reasons: dict[str, CannotConvert] = {}
     allowances = Allowances(options.allow)
@@ -46,7 +46,7 @@ def replan(
         (replace_all_sequences, SEQUENCES_REPLACED),
     ):
         copy, found = replace_types(model, options.registry)
-        # if the target has sequences, the plan's own reasons are more specific
+        # if the target has sequences, the reasons in the plan are more specific
         if replace_types is replace_narrow_integers or _lacks_sequences(options):
             reasons |= found
         new = plan if copy is None else make_plan(copy, options)
@@ -74,7 +74,7 @@ def _lacks_sequences(options: Options) -> bool:
 def replace_narrow_integers(
     model: ModelProto, registry: Registry
 ) -> tuple[ModelProto | None, dict[str, CannotConvert]]:
-    """Return a copy of a model without narrow integers, or `None` and the reasons against it, by place."""
+    """Return a copy of a model without 4- and 2-bit integers, or `None`; and reasons against it by place."""
     values = (value for graph in root_graphs(model) for value in (*graph.input, *graph.output))
     found = types_in_model(model, registry).among(WIDER.keys(), 1)
     if not found or any(_is_narrow(value.type) for value in values):

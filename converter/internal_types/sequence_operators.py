@@ -16,13 +16,13 @@ INVALID = "correct the model: this node fails in every run"
 
 
 def construct(proto: NodeProto, out: SequencePass) -> None:
-    """Set the tensors of the output of SequenceConstruct or SequenceEmpty."""
+    """Record the tensors of the sequence that SequenceConstruct or SequenceEmpty returns."""
     node = Node.from_proto(proto)
     out.set_sequence(node.output(0), map(out.element, node.inputs))
 
 
 def insert(proto: NodeProto, out: SequencePass) -> None:
-    """Set the tensors of the output of SequenceInsert."""
+    """Record the tensors of the sequence that SequenceInsert returns."""
     node = Node.from_proto(proto)
     tensors = out.tensors(node.inputs[0])
     position = _position(node, 2, len(tensors), len(tensors) + 1, out)
@@ -30,7 +30,7 @@ def insert(proto: NodeProto, out: SequencePass) -> None:
 
 
 def erase(proto: NodeProto, out: SequencePass) -> None:
-    """Set the tensors of the output of SequenceErase."""
+    """Record the tensors of the sequence that SequenceErase returns."""
     node = Node.from_proto(proto)
     tensors = out.tensors(node.inputs[0])
     position = _position(node, 1, -1, len(tensors), out)
@@ -38,7 +38,7 @@ def erase(proto: NodeProto, out: SequencePass) -> None:
 
 
 def select(proto: NodeProto, out: SequencePass) -> None:
-    """Replace SequenceAt by Identity, or by Gather if the position is computed and all shapes are equal."""
+    """Replace SequenceAt by Identity, or by Gather for a computed position or a stacked sequence."""
     node = Node.from_proto(proto)
     if node.inputs[0] in out.stacks:
         select_from_stack(proto, out.stacks[node.inputs[0]], out)
@@ -64,7 +64,7 @@ def identity(proto: NodeProto, out: SequencePass) -> None:
 
 
 def count(proto: NodeProto, out: SequencePass) -> None:
-    """Replace SequenceLength by a constant, or by the first dimension of a stack."""
+    """Replace SequenceLength by a constant, or by the first dimension of a stacked sequence."""
     node = Node.from_proto(proto)
     if node.inputs[0] in out.stacks:
         rewrite_sequence_length(proto, out.stacks[node.inputs[0]], out)
@@ -73,7 +73,7 @@ def count(proto: NodeProto, out: SequencePass) -> None:
 
 
 def concatenate(proto: NodeProto, out: SequencePass) -> None:
-    """Replace ConcatFromSequence by Concat."""
+    """Replace ConcatFromSequence by Concat, or by Transpose and Reshape of a stacked sequence."""
     node = Node.from_proto(proto)
     if node.inputs[0] in out.stacks:
         concatenate_stack(proto, out.stacks[node.inputs[0]], out)
@@ -138,7 +138,7 @@ def _lengths(node: Node, axis: int, out: SequencePass) -> Sequence[int]:
 
 
 def _position(node: Node, index: int, default: int, end: int, out: SequencePass) -> int:
-    """Return the position in an input of a node, from 0 to `end` - 1; a negative one counts from the end."""
+    """Return the position in input `index`, or by default `default`, as a number from 0 to `end` - 1."""
     sequence, name, position = node.inputs[0], node.input(index), default
     length = len(out.tensors(sequence))
     if name:

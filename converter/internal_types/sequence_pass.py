@@ -66,7 +66,7 @@ class Context:
         fresh_names: generator of new names.
         work: total length of the sequences, and cost of the iterations, so far.
         sequence_count: number of sequences so far.
-        unknown_shapes: causes of the unknown shapes, without advice to infer shapes: the passes infer none.
+        unknown_shapes: finder of the causes of unknown shapes, for remedies.
     """
 
     operators: Mapping[str, Callable[[NodeProto, SequencePass], None]]
@@ -77,7 +77,7 @@ class Context:
     unknown_shapes: UnknownShapes = field(default_factory=partial(UnknownShapes, ""))
 
     def spend(self, length: int) -> None:
-        """Add the length of a sequence or the cost of an iteration; refuse the node above `MAX_WORK`."""
+        """Add the length of a sequence or the cost of an iteration to `work`; refuse to exceed `MAX_WORK`."""
         self.work += length
         if self.work > MAX_WORK:
             reason = f"the sequences of the model contain more than {MAX_WORK:,} tensors"
@@ -85,7 +85,7 @@ class Context:
 
 
 class SequencePass:
-    """Pass over a graph or function.
+    """Pass that replaces the sequences in a graph or function by their tensors.
 
     Attributes:
         scope: facts about the original values, and about values that the pass adds.
@@ -164,7 +164,7 @@ class SequencePass:
         return name in self.sequences or name in self.stacks
 
     def set_sequence(self, name: str, tensors: Iterable[str]) -> None:
-        """Set the tensors of a sequence."""
+        """Record the tensors of a sequence."""
         found = tuple(tensors)
         self.context.spend(len(found) + 1)
         self.context.sequence_count += 1
@@ -172,13 +172,13 @@ class SequencePass:
             self.sequences[name] = found
 
     def set_stack(self, name: str, stack: Stack) -> None:
-        """Set the tensor that stacks the tensors of a sequence."""
+        """Record the tensor that stacks the tensors of a sequence."""
         self.context.spend(1)
         self.context.sequence_count += 1
         self.stacks[name] = stack
 
     def element(self, name: str) -> str:
-        """Return a name under which subgraphs can read a tensor: no subgraph defines the same name."""
+        """Return a name by which subgraphs can read a tensor; emit an Identity if the name is not unique."""
         return name if self.names[name] <= 1 else self.emit("Identity", [name])
 
     def require_at_most(self, count: int, added: str) -> None:

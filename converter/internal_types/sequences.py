@@ -38,7 +38,7 @@ from opshift.registry.registry import Registry
 from opshift.rewriting.allowances import Allowances
 
 ITERATION_WORK, BYTES_PER_WORK = 256, 64
-"""Work for each copy of a body: ITERATION_WORK, plus the size of the body / BYTES_PER_WORK."""
+"""Work, see `Context.work`, of each copy of a body: ITERATION_WORK + size in bytes / BYTES_PER_WORK."""
 
 
 def rewrite_if(proto: NodeProto, out: SequencePass) -> None:
@@ -75,7 +75,7 @@ def rewrite_loop(proto: NodeProto, out: SequencePass) -> None:
 
 
 def rewrite_sequence_map(proto: NodeProto, out: SequencePass) -> None:
-    """Replace SequenceMap by the nodes of its body for each tensor."""
+    """Replace SequenceMap by a copy of the nodes in its body for each tensor."""
     _require_graphs(proto, 1, len(proto.input), len(proto.output))
     (body,) = graphs_of(proto)
     length = len(out.tensors(proto.input[0]))
@@ -153,7 +153,7 @@ def _iteration_count(loop: Node, out: SequencePass) -> int | None:
 
 
 def _unroll(proto: NodeProto, count: int, out: SequencePass) -> None:
-    """Replace a Loop by the nodes of its body for each iteration."""
+    """Replace a Loop by a copy of the nodes in its body for each iteration."""
     out.require_at_most(count, "iterations")
     (body,) = graphs_of(proto)
     values = [_value(name, out) for name in proto.input[2:]]
@@ -254,7 +254,7 @@ def _set_outputs(
     out: SequencePass,
     stacked: Mapping[str, Shape | None] = MappingProxyType({}),
 ) -> None:
-    """Write the tensors of sequences to the outputs of a copied node; stacks follow, with their shapes."""
+    """Replace the sequence outputs of a copied node by their tensors, and append the stacked sequences."""
     names = [*copy.output]
     del copy.output[:]
     for name, length in zip(names, lengths, strict=False):
@@ -268,7 +268,7 @@ def _set_outputs(
         copy.output.append(out.fresh(f"{name}_stack"))
         out.set_stack(name, Stack(copy.output[-1], shape))
     out.scope.replace_producer(Node.from_proto(copy))
-    if not copy.output:  # the sequences are empty
+    if not copy.output:  # all outputs were empty sequences
         del out.result.node[-1]
 
 

@@ -1,4 +1,4 @@
-"""Replacement of sequences to which each iteration of a Loop appends a tensor by scan outputs.
+"""Replace a sequence to which each iteration of a Loop appends a tensor by a scan output of the Loop.
 
 A scan output stacks the tensors, so all of them must have the same shape. This is certain if the shape is
 known, or if the sequence is concatenated along a new axis, which fails for different shapes.
@@ -32,11 +32,11 @@ class Appended(NamedTuple):
 def appended_tensors(loop: NodeProto, given: Sequence[Tensors | None]) -> list[Appended]:
     """Return the tensors that each iteration appends to initially empty sequences.
 
-    `given` has the tensors of each input of the body, or `None` if it is not a sequence.
+    `given` has the tensors of each sequence input of the body, and `None` for all other inputs.
     """
     found: list[Appended] = []
     (body,) = graphs_of(loop)
-    # scan outputs come last, so the Loop has to list all outputs
+    # scan outputs are the last outputs, so the Loop has to list all outputs before them
     if len(loop.output) != len(body.output) - 1:
         return found
     returned_names = [value.name for value in body.output]
@@ -65,7 +65,7 @@ def _captures(node: NodeProto, names: Sequence[str]) -> bool:
 
 
 def require_equal_shapes(appended: Appended, inner: SequencePass, out: SequencePass) -> Shape | None:
-    """Return the shape of all appended tensors; refuse a sequence whose tensors may have different shapes."""
+    """Return the shape of the appended tensors; refuse a sequence whose tensors may have different shapes."""
     name, shape = appended.sequence, inner.scope.shape(appended.tensor)
     is_stacked = any(
         node.op_type == "ConcatFromSequence"
@@ -80,7 +80,7 @@ def require_equal_shapes(appended: Appended, inner: SequencePass, out: SequenceP
 
 
 def concatenate_stack(proto: NodeProto, stack: Stack, out: SequencePass) -> None:
-    """Replace ConcatFromSequence by Transpose, with Reshape after it if no axis is new."""
+    """Replace ConcatFromSequence by Transpose, followed by Reshape unless `new_axis` is set."""
     node = Node.from_proto(proto)
     axis, shape = node.attribute("axis", 0), stack.shape
     is_new = node.attribute("new_axis", 0)

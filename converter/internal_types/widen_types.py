@@ -40,7 +40,7 @@ from opshift.rewriting.validation import validate_node
 from opshift.rewriting.workspace import FreshNames
 
 MAX_INDICES = 1 << 20
-"""Maximum size of a dimension with blocks: a constant has the index of the block of each element."""
+"""Maximum size of a dimension that is quantized in blocks: a constant has one index per element."""
 
 
 def types_in_model(model: ModelProto, registry: Registry) -> ElementTypes:
@@ -84,7 +84,7 @@ class _Pass:
         self._writer = NodeWriter(type(container)(), names)
 
     def run(self) -> None:
-        """Rewrite the container, and add the reasons for refusal."""
+        """Rewrite the graph or function and its subgraphs; add errors to the given `reasons`."""
         container = self._container
         values = [*getattr(container, "value_info", ())]
         if is_graph(container):
@@ -175,7 +175,7 @@ class _Pass:
 
 
 def emit_unpacked(tensor: TensorProto, wider: Mapping[str, str], writer: NodeWriter) -> None:
-    """Turn an external tensor into one of unsigned integers, and add nodes that decode these."""
+    """Declare an external tensor as unsigned integers, and add nodes that decode its elements."""
     element_type, dims, name = BY_NUMBER[tensor.data_type].name, tuple(tensor.dims), tensor.name
     tensor.name = writer.names.fresh(f"{name}_packed")
     bits, wide = ELEMENT_BITS[element_type], wider[element_type]

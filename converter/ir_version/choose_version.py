@@ -3,8 +3,8 @@
 If the target is a release or runtime, the IR version is at most the newest that the target supports. For
 opsets alone, the IR version is raised if the first ONNX release with a raised opset has a newer IR version.
 If the default domain is lowered, the IR version is lowered to that of the first ONNX release with all opsets
-of the result, or to the nearest version that expresses the model without loss. Otherwise it does not change:
-an unchanged default domain may need the model's IR version, and no ONNX release has a private domain.
+of the result, or to the nearest version that expresses the model without loss. Otherwise, the IR version does
+not change: nodes of an unchanged default domain may need it, and no ONNX release has private domains.
 """
 
 from collections.abc import Collection, Mapping
@@ -32,15 +32,15 @@ def plan_ir_change(
 ) -> IrChange:
     """Return the IR version of a model after its conversion, with the rewrites that it requires.
 
-    `imports` are the opsets before the conversion; `operators` are the domain and op_type of every node, and
-    `graph` is the plan of the main graph; `None` if unread initializers remain. `freed` is the result of
+    `imports` are the opsets before the conversion, and `operators` the domain and op_type of every node.
+    `graph` is the plan of the main graph, or `None` if unread initializers remain. `freed` is the result of
     `freed_initializers`. Each use of an allowance is recorded in `allowances`.
     """
     before = model.ir_version
     requested, is_strict = _requested_version(before, imports, options.target, options.registry.releases)
     if requested >= before:
         if requested < FIRST_IR_WITH_STANDALONE_INITIALIZERS:
-            freed = frozenset()  # computed with a removed import, which would have required a newer version
+            freed = frozenset()  # `freed` was computed with an import that is removed
         return IrChange(before, requested, freed_initializers=freed)
     from opshift.converter.ir_version.lower import plan_lowering  # most conversions do not need it
 
@@ -67,7 +67,7 @@ def freed_initializers(
 def _requested_version(
     before: int, imports: Mapping[str, int], target: Target, releases: Releases
 ) -> tuple[int, bool]:
-    """Return the IR version to convert to, and whether it is strict: a newer one is not acceptable."""
+    """Return the IR version to convert to, and whether it is strict: newer versions are unacceptable."""
     if target.requested_ir_version == KEEP:
         return before, True
     if target.requested_ir_version is not None:
@@ -87,7 +87,7 @@ def _requested_version(
 def _lowers_default_domain(
     imports: Mapping[str, int], final_opsets: Mapping[str, int], releases: Releases
 ) -> bool:
-    """Return whether the default domain is lowered, or, in a model without it, another domain of ONNX."""
+    """Return whether the default domain is lowered; without its import, whether another ONNX domain is."""
     domains = [DEFAULT_DOMAIN] if DEFAULT_DOMAIN in imports else imports
     lowered = [domain for domain in domains if final_opsets[domain] < imports[domain]]
     return any(releases.first_release_with(domain, final_opsets[domain]) for domain in lowered)

@@ -54,8 +54,8 @@ def plan_lowering(
     """Plan to lower the IR version of a model to `least`, after its domains are converted to the target.
 
     `find_removed` returns the initializers that the conversion removes. Features are dropped only if the
-    caller allows it. With `is_strict`, uses that cannot be rewritten are refused; otherwise, the plan keeps
-    the IR version as high as they require.
+    caller allows it. With `is_strict`, uses of features that cannot be rewritten are refused; otherwise, the
+    plan keeps the IR version as high as these uses require.
     """
     versions = ir_versions()
     before = model.ir_version
@@ -90,19 +90,19 @@ def rewrite_features(change: IrChange, model: ModelProto, registry: Registry) ->
         assert rewrite is not None
         rewrite(contents)
         if lowering.moves_nodes:
-            # The contents refer to nodes that no longer exist.
+            # The contents refer to nodes that the rewrite removed.
             contents = Contents(model, registry, change.before)
 
 
 def _lowest_possible(least: int, blocked: Sequence[Use]) -> int:
     """Return the oldest IR version, `least` or newer, that supports all uses that cannot be rewritten."""
-    # If other uses require a version with functions, functions are not inlined, and their features count.
+    # If these uses require a version with functions, functions are not inlined, so their features count, too.
     after = max((since(use.feature) for use in _remaining(blocked, least)), default=least)
     return max((since(use.feature) for use in _remaining(blocked, after)), default=least)
 
 
 def _remaining(uses: Sequence[Use], version: int) -> list[Use]:
-    """Return the uses that remain at an IR version: inlining functions also removes their features."""
+    """Return the uses that remain at an IR version: versions without functions also lack their features."""
     has_functions = version >= since("functions")
     return [use for use in uses if has_functions or use.feature not in FUNCTION_FEATURES]
 
@@ -119,7 +119,7 @@ def required_ir_version(model: ModelProto, registry: Registry, without: Containe
 
 
 def _dropped(lowerings: Iterable[Lowering], allowances: Allowances) -> frozenset[str]:
-    """Return the features that the caller allows to drop, and record that they are dropped."""
+    """Return the features that the caller allows to drop, and record each use of an allowance."""
     versions = ir_versions()
     return frozenset(
         lowering.feature

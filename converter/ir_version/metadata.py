@@ -12,7 +12,7 @@ from opshift.model.messages import ModelProto, StringStringEntryProto
 
 
 def move_to_model(contents: Contents) -> None:
-    """Move all metadata to that of the model, with keys such as `graph, node 'conv1': namespace`."""
+    """Move all metadata to the model's metadata, with keys such as `graph, node 'conv1': namespace`."""
     _copy_to_model(contents.model, _take_metadata(contents))
 
 
@@ -23,16 +23,17 @@ def drop(contents: Contents) -> None:
 
 
 def _take_metadata(contents: Contents) -> Iterator[tuple[str, Sequence[StringStringEntryProto]]]:
-    """Yield each message's place and metadata; its metadata is cleared when the caller continues."""
+    """Yield the place and metadata of each message, and clear its metadata before the next message."""
     for place, message in described_messages(contents):
         yield place, message.metadata_props
         message.ClearField("metadata_props")
 
 
 def _copy_to_model(model: ModelProto, groups: Iterable[tuple[str, Sequence[StringStringEntryProto]]]) -> None:
-    """Copy entries to the model's metadata; the key gets their place, and a number if it is already in use.
+    """Copy entries to the model's metadata, with the place in the key, and a number if the key is in use.
 
-    The keys of the entries change, too: the caller removes the entries, and changing the copies takes longer.
+    This also changes the keys of the given entries, because changing the copies would take longer; the caller
+    removes the given entries.
     """
     metadata = model.metadata_props
     used_keys = {entry.key for entry in metadata}
@@ -49,7 +50,7 @@ def _copy_to_model(model: ModelProto, groups: Iterable[tuple[str, Sequence[Strin
 
 
 def _numbered(key: str, used_keys: Set[str], numbers: dict[str, int]) -> str:
-    """Return a used key with the first number that makes it unique; `numbers` has the last number per key."""
+    """Return a used key with a number that makes it unique; `numbers` has the last number of each key."""
     numbers[key] = next(
         number for number in count(numbers.get(key, 1) + 1) if f"{key} ({number})" not in used_keys
     )

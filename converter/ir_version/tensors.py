@@ -1,9 +1,9 @@
 """Initializers and sparse tensors for older IR versions: before version 4, each initializer is a graph input.
 
-In the main graph, initializers become inputs after the existing ones. In a subgraph, whose inputs its node
-determines, they become Constant nodes. Before opset 9, Constant produces only floating-point tensors: other
-initializers move to the main graph, which subgraphs can read. If their name is not unique, the Cast of a
-double, or the Identity of an initializer with a new name, produces the value.
+Initializers of the main graph are appended to its inputs. Initializers of a subgraph, whose inputs its node
+determines, become Constant nodes. Before opset 9, Constant produces only floating-point tensors: other
+initializers move to the main graph, whose values subgraphs can read. If the name of such an initializer is
+not unique, the subgraph gets a Cast of a double Constant, or an Identity of the renamed initializer.
 """
 
 import math
@@ -99,7 +99,7 @@ def _add_constants(
             graph.node.add(op_type="Identity", input=[name], output=[initializer.name])
     names = {initializer.name for initializer in initializers}
     remove_messages(graph.initializer, [tensor.name in names for tensor in graph.initializer])
-    # The new nodes have to precede the nodes that read them.
+    # The new nodes have to precede the nodes that read their outputs.
     sort_by_keys(graph.node, [*range(count), *(-1 for _ in range(len(graph.node) - count))])
 
 

@@ -1,1 +1,1 @@
-"""Decide what a conversion changes and collect every refusal."""
+"""Plan the changes of a conversion, and collect all refusals."""

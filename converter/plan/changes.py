@@ -1,7 +1,7 @@
 """Data types of a plan: changes to nodes, graphs, functions, opset imports and the IR version.
 
-The types of restorations are here and not in `reversible`, which imports pydantic: every conversion imports
-this module.
+The types of restorations are here, because every conversion imports this module; the package `reversible`
+imports pydantic.
 """
 
 from __future__ import annotations
@@ -67,9 +67,10 @@ class NodeChange(NamedTuple):
 
 
 class Restoration(NamedTuple):
-    """Original node that replaces its group of nodes, converted if the target differs from its opset.
+    """Original node to restore in place of the group of nodes that replaced it.
 
-    `operators` are labels of the group's nodes, in order.
+    `result` is the original, converted if its opset differs from the target. `operators` are labels of the
+    nodes in the group, in order.
     """
 
     group: Group
@@ -78,7 +79,7 @@ class Restoration(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the original is restored unchanged."""
+        """Whether the original node is restored unchanged."""
         return len(self.result.nodes) == 1 and self.result.nodes[0].node is self.result.original
 
 
@@ -87,15 +88,15 @@ class Restorations:
     """Restorations in one graph or function, and its record after the conversion.
 
     Attributes:
-        restored: restorations by position.
+        restored: restorations, by the position of the node that the original overwrites.
         kept_groups: groups that stay in the model and in the record.
         removed: positions of nodes to be removed.
         dropped: names of constants and inner values to be removed.
         restored_positions: positions of nodes in restored groups, which need no other conversion.
         entries: entries of the new record, without digests.
         constants: names of constants that this or an earlier conversion added.
-        holders: first output of the node that holds a subgraph after the conversion, by the position of the
-            node that holds it before, and the name of the attribute.
+        holders: first output of the node that has a subgraph after the conversion, keyed by the position of
+            the node that has the subgraph before the conversion and by the name of the attribute.
         unrecorded: places of nodes that are too large for the record, so that they are not restored.
     """
 
@@ -125,7 +126,7 @@ class ContainerPlan:
     emits_graphs: bool = False
     """Whether new nodes contain new graphs."""
     has_constant_nodes: bool = False
-    """Whether the model has Constant nodes: unread ones are removed, and replaced ones may lose names."""
+    """Whether the model has Constant nodes: unread nodes are removed, and replaced nodes may lose names."""
     unread_inputs: set[str] = field(default_factory=set)
     """Inputs of changed nodes, here and in subgraphs, that the new nodes do not read."""
     payloads: Mapping[str, Payload] = field(default_factory=dict)
@@ -147,7 +148,7 @@ class ContainerPlan:
 
     @property
     def has_subgraphs(self) -> bool:
-        """Whether nodes contain graphs after the conversion."""
+        """Whether nodes may contain graphs after the conversion."""
         return bool(self.subgraphs or self.emits_graphs or self.reversal.restored)
 
     def walk(self) -> list[ContainerPlan]:
@@ -185,8 +186,8 @@ class FunctionCopy(FrozenRecord):
 class Lowering(NamedTuple):
     """Rewrite that removes a feature of `ir_versions.yaml` from a model.
 
-    `apply` replaces the feature. `drop` drops it without replacement, if the caller allows `allowance`. With
-    `moves_nodes`, the `Contents` of the model have to be collected again after `apply`.
+    `apply` replaces the feature. `drop` removes it without replacement, if the caller allows `allowance`.
+    With `moves_nodes`, the `Contents` of the model have to be collected again after `apply`.
     """
 
     feature: str
@@ -200,8 +201,8 @@ class Lowering(NamedTuple):
 class IrChange(FrozenRecord):
     """A model's IR version before and after a conversion, and the rewrites that the change requires.
 
-    `lowerings` are applied in order. Features in `dropped` are dropped, as the caller allows.
-    `freed_initializers` stop being graph inputs, see the function of this name.
+    `lowerings` are applied in order. Features in `dropped` are dropped, which the caller allows.
+    `freed_initializers` stop being graph inputs, see `freed_initializers` in `converter.ir_version`.
     """
 
     before: int
@@ -218,7 +219,7 @@ class IrChange(FrozenRecord):
 
     @property
     def inlines_functions(self) -> bool:
-        """Whether all functions are inlined, because older IR versions have none."""
+        """Whether all functions are inlined, because the new IR version does not have functions."""
         return any(each.feature == "functions" for each in self.lowerings)
 
     @property
@@ -228,7 +229,7 @@ class IrChange(FrozenRecord):
         return added | {each.feature for each in self.lowerings}
 
     def steps(self) -> tuple[str, ...]:
-        """Return a description of each rewrite, in one sentence."""
+        """Return one sentence about each rewrite."""
         return (*self._freed(), *map(self._describe, self.lowerings))
 
     def _freed(self) -> Iterator[str]:
@@ -261,9 +262,9 @@ class ImportChanges(NamedTuple):
 class Plan(FrozenRecord):
     """Everything that a conversion does to a model, and everything that prevents it.
 
-    Training plans alternate between the initialization and the algorithm of each `training_info`. Functions
-    have the order of the model. A plan with refusals is never applied. `concessions` has the kind and reason
-    of each allowed inexact conversion.
+    `training` has a plan for the initialization and one for the algorithm of each `training_info`, in turn.
+    `functions` has the order of the model. A plan with refusals is never applied. `concessions` has the kind
+    and reason of each allowed inexact conversion.
     """
 
     opsets: tuple[OpsetChange, ...]
@@ -278,23 +279,23 @@ class Plan(FrozenRecord):
     record: ConversionRecord | None = None
     """Record of this and earlier conversions to write into the model."""
     repairs: tuple[str, ...] = ()
-    """Repairs of the order of nodes and of opset imports, and replacements of types, a sentence each."""
+    """Sentences about repairs of the order of nodes and of opset imports, and about replaced types."""
     unreleased: tuple[str, ...] = ()
-    """Targets that are not released yet, a sentence each."""
+    """Sentences about targets that are not released yet."""
     notes: tuple[str, ...] = ()
-    """Opsets that stay, and the release that is used in place of an unlisted one, a sentence each."""
+    """Sentences about opsets that stay, and about releases used in place of releases that are not listed."""
     model_version: str | None = None
     """Version of the result, such as `1.3.0`, if it changes."""
     removed_imports: frozenset[str] = frozenset()
-    """Domains with opset imports that the target does not know and no node needs."""
+    """Domains of the removed opset imports, which no node needs."""
     requested: tuple[str, ...] = ()
-    """The repairs that the caller requested: shapes, element types, folding, and removed domains."""
+    """Repairs at the request of the caller: shapes, element types, folding, and removed domains."""
     requested_removals: frozenset[str] = frozenset()
-    """Domains of the imports that folding and `without` remove."""
+    """Domains of the opset imports that `fold` and `without` remove."""
     nodes_before: int | None = None
     """Number of nodes before element types were converted and constants folded, if that was requested."""
     recognition: Recognition | None = None
-    """Groups of nodes that one node replaced after the conversion, if the caller requests recognition."""
+    """Groups of nodes that one node replaced after the conversion, if the caller requests `recognize`."""
 
     def containers(self) -> Iterator[ContainerPlan]:
         """Yield the plan of every graph, subgraph, function and function copy."""
@@ -328,8 +329,8 @@ def plan_imports(
 ) -> ImportChanges:
     """Return the changes of the opset imports of a model, given the operators and plans of all its nodes.
 
-    Imports that the target does not know are removed unless an operator needs them: runtimes refuse to load
-    a model with such an import. With `fold`, all imports that no operator needs are removed.
+    Imports that the target does not know are removed unless a node needs them, because runtimes refuse to
+    load a model with such an import. With `fold`, all imports that no node needs are removed.
     """
     changed = tuple(
         OpsetChange(domain, source, target.opsets[domain])
@@ -355,7 +356,7 @@ def plan_imports(
 
 
 def _is_known(domain: str, opset: int, default_opset: int | None, releases: Releases) -> bool:
-    """Return whether an ONNX release up to `default_opset` has an opset of a domain, if it is of ONNX."""
+    """Return whether an ONNX release up to `default_opset` has this opset; true for domains outside ONNX."""
     newest = releases.companion_of(domain, default_opset) if default_opset is not None else None
     return newest is None or opset <= newest
 

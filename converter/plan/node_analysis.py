@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from opshift.inference.function_scope import FunctionTable
 
 Imports = frozenset[tuple[str, int]]
-"""Opset imports in hashable form, as a cache key."""
+"""Opset imports as pairs of domain and opset, in a hashable form for cache keys."""
 
 
 class NodeAnalysis:
-    """Statuses of a model's operators, collected while its nodes are surveyed."""
+    """Statuses of a model's operators, collected in one pass over all nodes (the survey)."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class NodeAnalysis:
     ) -> None:
         self.operators: set[tuple[str, str]] = set()
         self.unresolved: dict[tuple[str, str, int], ResolveError] = {}
-        """Errors of unknown operators, by domain, op_type and opset; cached, because the look-up is slow."""
+        """Errors for unknown operators, by domain, op_type and opset; cached, because looking up is slow."""
         self.calls: list[tuple[int, CallSite]] = []
         self._model = model
         self._registry = options.registry
@@ -48,33 +48,33 @@ class NodeAnalysis:
         self._last_imports: tuple[Mapping[str, int], Imports] = {}, frozenset()
         self._statuses: dict[Imports, dict[str, OperatorStatus]] = {}
         self._type_dependent: dict[Imports, dict[tuple[str, str], frozenset[str]]] = {}
-        """Operators with steps that affect only some element types, and these types, by opset imports."""
+        """Operators whose steps affect only some element types, with these types; by opset imports first."""
 
     def router(self, opsets: Mapping[str, int]) -> Router:
-        """Return the router from some opset imports to the target opsets."""
+        """Return the router, which finds conversion steps, from these opset imports to the target opsets."""
         key = self._imports(opsets)
         if key not in self._routers:
             final_opsets = {**opsets, **self._targets}
-            # Steps of other domains may emit nodes of the default domain, even if it is not imported.
+            # Steps of other domains may emit nodes of the default domain, which may lack an import.
             if DEFAULT_DOMAIN not in final_opsets:
                 final_opsets[DEFAULT_DOMAIN] = self._registry.releases.companion_opset(final_opsets)
             self._routers[key] = router_for(self._registry, frozenset(final_opsets.items()), self._without)
         return self._routers[key]
 
     def _imports(self, opsets: Mapping[str, int]) -> Imports:
-        # Cached: each new operator, graph and function needs it, and most models have one mapping of opsets.
+        # Cached: each new operator, graph and function needs this key, and most share one mapping of opsets.
         if self._last_imports[0] is not opsets:
             new = frozenset(opsets.items())
-            # Equal sets become one object: comparing them takes long in a model that imports many domains.
+            # Equal sets become one object, because comparing distinct objects takes long with many domains.
             self._last_imports = opsets, self._known_imports.setdefault(new, new)
         return self._last_imports[1]
 
     def statuses_at(self, opsets: Mapping[str, int]) -> dict[str, OperatorStatus]:
-        """Return the statuses of the default domain's operators at some opsets, shared by all scopes."""
+        """Return the operator statuses that all scopes at these opsets share, by op_type (default domain)."""
         return self._statuses.setdefault(self._imports(opsets), {})
 
     def classify(self, proto: NodeProto, scope: Scope) -> OperatorStatus:
-        """Return the status of a node's operator; it is cached for operators of the default domain."""
+        """Return the status of a node's operator; cache it if the domain is empty and no function matches."""
         domain, op_type = proto.domain, proto.op_type
         self.operators.add((domain, op_type))
         if self._functions is not None and self._functions.has_name(op_type, domain):
@@ -89,10 +89,10 @@ class NodeAnalysis:
         return found
 
     def finish(self, surveyed: Collection[ContainerSurvey]) -> None:
-        """Select the nodes with steps that depend on element types, after the survey of the whole model.
+        """Add nodes whose steps affect only some element types to the nodes that may need conversion.
 
-        Only then are all element types of the model known. Nodes are selected if the types that their steps
-        affect occur in the model.
+        A node is added if one of these types occurs in the model. The types that occur are known only after
+        the survey of all graphs and functions.
         """
         if not self._type_dependent:
             return

@@ -1,4 +1,4 @@
-"""Plan of a conversion: the rewrite of every node, or all reasons for refusal, before the model changes."""
+"""Plan a conversion before the model changes: find the rewrite of each node, or all reasons to refuse."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ if TYPE_CHECKING:
 
 
 CONSTANT = frozenset({("", "Constant"), (DEFAULT_DOMAIN, "Constant")})
-"""Domain and op_type of Constant nodes; models write the default domain in two ways."""
+"""Domain and op_type of Constant nodes; models write the default domain as `""` or `"ai.onnx"`."""
 
 
 MAX_ROUNDS = 4
-"""Maximum number of planning rounds for a model with functions; each round specializes more."""
+"""Maximum number of planning rounds for a model with functions; each round adds function copies."""
 
 
 class _ContainerPlans(NamedTuple):
-    """Plans of the graphs and functions of a model, and of the copies of functions."""
+    """Plans of the main graph, the training graphs, the functions and the function copies of a model."""
 
     graph: ContainerPlan
     training: tuple[ContainerPlan, ...]
@@ -65,7 +65,7 @@ class _ContainerPlans(NamedTuple):
     copies: tuple[FunctionCopy, ...]
 
     def all(self) -> Iterator[ContainerPlan]:
-        """Yield all plans."""
+        """Yield the plan of each graph, function and function copy."""
         yield from (self.graph, *self.training, *self.functions, *(each.container for each in self.copies))
 
 
@@ -98,7 +98,7 @@ class Planner:
         self._node_analysis = NodeAnalysis(model, options, self._functions)
         self._refused: RefusedNodes | None = None
         self._added = 0
-        """Number of nodes that the rewrites add."""
+        """Number of nodes that the rewrites planned so far add to the model."""
 
     def plan(self) -> Plan:
         """Return the plan, or raise InvalidModel if the structure of the model is invalid."""
@@ -113,7 +113,7 @@ class Planner:
         surveyed = (graph, *training, *(body.surveyed for body in versions))
         self._node_analysis.finish(surveyed)
         if self._history:
-            # Before the first fresh name, which must differ from the names that the history restores.
+            # Before any new name is chosen: new names must differ from the names of restored values.
             self._history.reserve_names(self._names)
         graph_plan = self._container_plan(graph)
         training_plans = tuple(map(self._container_plan, training))
@@ -122,7 +122,7 @@ class Planner:
             from opshift.converter.functions.specialization import refine_specializations
 
             refined = refine_specializations(self._functions, self._refused.scopes, self._specializations)
-            # Plan again with the refused functions specialized. This ends, because specializations only grow.
+            # Plan again with specialized copies of the refused functions, in at most `MAX_ROUNDS` rounds.
             if refined != self._specializations:
                 functions, rounds = self._functions, self._rounds - 1
                 functions.start_round()
@@ -148,7 +148,7 @@ class Planner:
             fold=self._options.fold,
         )
         imports = {domain: opset for domain, opset in imports.items() if domain not in changes.removed}
-        cleaned = None if self._history else found.graph  # restored originals may read any initializer
+        cleaned = None if self._history else found.graph  # restored nodes may read any initializer
         ir = plan_ir_change(self._model, imports, self._options, self._allowances, operators, cleaned, freed)
         if self._history:
             ir = self._history.plan_ir_change(ir, imports, self._options)
@@ -180,7 +180,7 @@ class Planner:
         return survey(scope, path, self._node_analysis.classify, keeps_lines=keeps_lines)
 
     def _function_versions(self) -> list[FunctionVersion]:
-        """Return the functions of the model, then the copies for some of their calls."""
+        """Return the functions of the model, then their copies, which are specialized for some calls."""
         if self._functions is None:
             return []
         from opshift.converter.functions.specialization import build_function_versions
@@ -209,7 +209,7 @@ class Planner:
         router = self._node_analysis.router(scope.opsets)
         if surveyed.candidates or self._history:
             self._plan_nodes(found, surveyed, router)
-        # Steps queried facts here, so the survey of the next model from this opset keeps its node records.
+        # Steps inferred facts here, so the next survey at this opset keeps node records for inference.
         if scope.has_node_records:
             router.fact_querying_opsets.add(scope.opset_of(""))
         found.calls = self._redirected_calls_of(scope)
@@ -223,7 +223,7 @@ class Planner:
         return found
 
     def _plan_nodes(self, found: ContainerPlan, surveyed: ContainerSurvey, router: Router) -> None:
-        """Add the changes of the nodes of a graph or function to its plan."""
+        """Plan the changes of the nodes of a graph or function, and add them to its plan `found`."""
         scope = surveyed.scope
         workspace = Workspace(scope, self._names, self._allowances, router.default_opset)
         cache = RewriteCache(workspace, router)
@@ -284,7 +284,7 @@ class Planner:
         return NodeChange(line, surveyed.path, proto.name, result)
 
     def _count_added(self, count: int) -> None:
-        """Count nodes that a rewrite adds, or refuse them if the model would have too many nodes."""
+        """Add to the number of added nodes; raise CannotConvert if the model would have too many nodes."""
         if self._added + count > MAX_NODES and self._added + count > self._max_added:
             reason = f"the conversion would add more than {self._max_added:,} nodes to the model"
             raise CannotConvert(reason, "limit.exceeded", remedy="convert to a newer opset")
@@ -310,7 +310,7 @@ class Planner:
 
 @reading_text()
 def plan_model(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[ModelProto, Plan]:
-    """Return the model to convert, which may be a changed copy, and the plan of its conversion."""
+    """Return the model to convert (or a changed copy) and its plan; `model` may change if it is `owned`."""
     require_graph(model)
     if options.target.limits:
         imports = opset_imports(model.opset_import, model.ir_version)
@@ -321,7 +321,7 @@ def plan_model(model: ModelProto, options: Options, *, owned: bool = False) -> t
 
 
 def _replan(model: ModelProto, plan: Plan, options: Options) -> tuple[ModelProto, Plan]:
-    """Replace types that the target lacks in a copy, and plan again; return the plan with fewer refusals."""
+    """Plan a refused model again without types that the target lacks; keep the plan with fewest refusals."""
     if not plan.refusals:
         return model, plan
     from opshift.converter.internal_types.replan import replan  # few models need it
@@ -330,7 +330,7 @@ def _replan(model: ModelProto, plan: Plan, options: Options) -> tuple[ModelProto
 
 
 def _plan_prepared(model: ModelProto, options: Options, *, owned: bool) -> tuple[ModelProto, Plan]:
-    """Plan the conversion of a model after the changes that the caller requested."""
+    """Apply the changes that the caller requested (shapes, element types, folding), then plan."""
     from opshift.converter.prepare import prepare  # few conversions need it
 
     nodes = count_model_nodes(model)
@@ -355,7 +355,7 @@ def _plan_prepared(model: ModelProto, options: Options, *, owned: bool) -> tuple
 
 
 def _plan_in_order(model: ModelProto, options: Options) -> tuple[ModelProto, Plan]:
-    """Plan the conversion of a model, or of a copy with sorted nodes if they are not in order."""
+    """Plan the conversion of a model, or of a repaired copy if nodes read values not yet produced."""
     try:
         return model, _plan(model, options)
     except InvalidModel as error:

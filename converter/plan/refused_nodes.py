@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from opshift.inference.survey import ContainerSurvey
 
 INTERMEDIATE = "an intermediate value"
-"""Text for a value that a step created: users do not know its name."""
+"""Text in messages for a value that a conversion step created: users do not know the value's name."""
 
 OTHER_TARGET = "choose another target"
-"""Remedy for an unknown size of a value that a step created: no declaration in the model helps."""
+"""Remedy if the value with the unknown shape is new: the user cannot declare its shape in the model."""
 
 
 class RefusedNodes:
@@ -52,11 +52,11 @@ class RefusedNodes:
 
     @property
     def scopes(self) -> list[Scope]:
-        """Scopes of the nodes."""
+        """Scope of each refused node."""
         return [surveyed.scope for _, _, surveyed in self._nodes]
 
     def refusals(self) -> Iterator[Refusal]:
-        """Yield the refusals of the nodes."""
+        """Yield a `Refusal` for each added node."""
         for each in self._nodes:
             yield self._refusal(*each)
 
@@ -84,7 +84,7 @@ class RefusedNodes:
         return Refusal(place, operator, reason, remedy, code, subject, target, nearest)
 
     def _operator_name(self, proto: NodeProto, scope: Scope) -> str:
-        """Return the identity of a node's operator version, or its domain and name if it is unknown."""
+        """Return the operator version such as `ai.onnx.Clip:6`, or domain and name of an unknown operator."""
         registry = self._options.registry
         domain = canonical_domain(proto.domain)
         opset = scope.opsets.get(domain, 0)
@@ -95,5 +95,5 @@ class RefusedNodes:
 
 
 def _replace_names(text: str, names: Set[str], replacement: str) -> str:
-    """Replace the quoted names of values in a message."""
+    """Replace each quoted name in a message that is in `names`, with its quotes."""
     return re.sub(r"'([^']*)'", lambda found: replacement if found[1] in names else found[0], text)

@@ -1,1 +1,1 @@
-"""Recognition of operators in the nodes that express them."""
+"""Replace groups of nodes by one node of an operator that computes the same, such as Gelu."""

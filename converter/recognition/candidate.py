@@ -1,4 +1,4 @@
-"""Check that an operator can replace matched nodes with equal results in every run."""
+"""Check whether one node of an operator can replace the nodes that a pattern matches."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from opshift.registry.registry import Registry
 from opshift.registry.steps import Allow
 
 MAX_PASSED_ELEMENTS = 64
-"""Maximum number of elements of a constant integer input whose value is passed to an expansion."""
+"""Maximum number of elements of an integer input that an expansion gets as a constant."""
 
 
 class Replacement(NamedTuple):
-    """Node that replaces others.
+    """New node that replaces the nodes that a pattern matches.
 
     Attributes:
-        operator: operator version of the node.
-        position: position of the matched node that computes the first output, which the new node replaces.
-        inputs, outputs, attributes: content of the node.
-        nodes: records of all nodes that it replaces.
-        removable: outputs of nodes that are removed if nothing reads their outputs.
+        operator: operator version of the new node.
+        position: position of the matched node that computes the first output; the new node takes its place.
+        inputs, outputs, attributes: names of inputs and outputs, and attribute values, of the new node.
+        nodes: records of all nodes that the new node replaces.
+        removable: names of outputs; a node with one of them is removed if nothing reads its outputs.
         approximate: sentence about the difference in rounding; empty if the results are equal.
         flattened: one-dimensional constants that replace inputs of the new node, by input position.
     """
@@ -54,7 +54,7 @@ class Rejected(Exception):
 
 
 class Expansions:
-    """Cache of the expansions for one model: its layers repeat the same calls."""
+    """Cache of expansions (see `expand`) for one model, whose layers repeat the same calls."""
 
     def __init__(self, registry: Registry, allow: frozenset[Allow]) -> None:
         self.registry = registry
@@ -64,14 +64,14 @@ class Expansions:
         self._shapes: dict[Call, Shape | None] = {}
 
     def graph(self, call: Call, variant: int) -> ExactGraph | None:
-        """Return the expansion of a call, see `expand`."""
+        """Return the cached expansion of a call, see `expand`."""
         key = (call, variant)
         if key not in self._graphs:
             self._graphs[key] = expand(call, variant, self.registry, self.allow)
         return self._graphs[key]
 
     def shape(self, call: Call) -> Shape | None:
-        """Return the shape of a call's first output; unknown sizes are negative numbers, as in the inputs."""
+        """Infer the shape of a call's first output; unknown sizes are negative numbers, as in `InputFact`."""
         if call not in self._shapes:
             model = call.model()
             scope = next(root_scopes(model, model, self.registry))[0]
@@ -81,7 +81,7 @@ class Expansions:
 
 
 class Candidate:
-    """Match of a pattern in a graph, to be checked."""
+    """Checks for a pattern at one node: `record` is the node that computes the pattern's first output."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Candidate:
         self._anchor = record[4][pattern.outputs[0].output]
 
     def replacement(self, match: Match, fixed: frozenset[str], *, is_relaxed: bool) -> Replacement:
-        """Return the node that replaces the match; values with `fixed` names must keep their producers.
+        """Return the node that replaces matched nodes; values named in `fixed` must keep their producers.
 
         `is_relaxed` is `Matcher.is_relaxed` after the match.
 
@@ -166,7 +166,7 @@ class Candidate:
             raise Rejected(f"the form is for {' and '.join(types)} only")
 
     def _sizes(self, match: Match) -> dict[str, int]:
-        """Check the sizes in the shapes of a form, and return the sizes that are attributes."""
+        """Check the dimensions in `Pattern.shapes`; return the sizes that become attributes, by name."""
         names = [
             match.inputs[ref.position] if isinstance(ref, InputRef) else match.nodes[ref.node][4][ref.output]
             for ref, _ in self._pattern.shapes
@@ -197,7 +197,7 @@ class Candidate:
         return found
 
     def _require_size(self, name: str, size: int | None, term: int | str, known: dict[str, int]) -> None:
-        """Check that a size equals a term: a number, a name such as `H`, or a product such as `H * E`."""
+        """Check that a size equals a number, a name such as `H`, or `H * E`; add a new name to `known`."""
         if size is None:
             raise Rejected(f"a size of {name!r} is unknown")
         if isinstance(term, str) and "*" in term:
@@ -248,7 +248,7 @@ class Candidate:
         return inputs
 
     def _call(self, inputs: tuple[str, ...], attributes: Mapping[str, Any]) -> tuple[Call, Shape | None]:
-        """Return the call with the facts about its inputs, and the shape of the first output in the graph."""
+        """Return the new node as a `Call`, and the shape of its first output as inferred in the graph."""
         given = [name for name in inputs if name]
         *shapes, actual = self._scope.comparable_shapes([*given, self._anchor])
         by_name = dict(zip(given, shapes, strict=True))
@@ -267,7 +267,7 @@ class Candidate:
         return Call(self._operator, opset, tuple(attributes.items()), tuple(facts), outputs), actual
 
     def _verified(self, call: Call, match: Match) -> tuple[ExactGraph, Match, bool]:
-        """Return the expansion of the call and its match, or raise Rejected if the nodes differ from it."""
+        """Return the expansion of the call, its match and `is_relaxed`; raise Rejected if nodes differ."""
         graph = self._expansions.graph(call, self._pattern.variant)
         if graph is None:
             raise Rejected("the operator cannot be expanded with these attributes")
@@ -278,7 +278,7 @@ class Candidate:
         return graph, found, matcher.is_relaxed
 
     def _with_outputs(self, call: Call) -> Iterator[Call]:
-        """Yield the call with all outputs, then with values of modes such as `qk_matmul_output_mode`, too."""
+        """Yield the call with all outputs, then with other values of modes like `qk_matmul_output_mode`."""
         wanted = call._replace(outputs=(True,) * len(call.outputs))
         yield wanted
         known = {name for name, _ in call.attributes}
@@ -288,7 +288,7 @@ class Candidate:
                     yield wanted._replace(attributes=tuple(sorted([*call.attributes, (name, value)])))
 
     def _extended(self, call: Call, match: Match) -> tuple[ExactGraph | None, Match | None]:
-        """Return the expansion of a call with optional outputs, and its match; `None` for each if missing."""
+        """Return the expansion of a call with several outputs, and its match; either may be `None`."""
         graph = self._expansions.graph(call, self._pattern.variant)
         if graph is None or len(graph.outputs) == 1:
             return None, None
@@ -300,7 +300,7 @@ class Candidate:
         return graph, found if found is None or found.inputs == match.inputs else None
 
     def _reader(self, ref: NodeRef, graph: ExactGraph, matcher: Matcher, match: Match) -> Match:
-        """Return the match, extended by a node that computes the output from matched values, if any."""
+        """Extend a match by a node that computes the output `ref` from matched values, if there is one."""
         for each in graph.nodes[ref.node].slots.values():
             if not isinstance(each, NodeRef) or each.node not in match.nodes:
                 continue
@@ -311,7 +311,7 @@ class Candidate:
         return match
 
     def _required_outputs(self, match: Match, refs: Mapping[int, NodeRef]) -> dict[int, str]:
-        """Return the matched values of required outputs after the first one, by position."""
+        """Return the names of the values for required outputs after the first one, by output position."""
         return {
             position: match.nodes[ref.node][4][ref.output]
             for position, ref in refs.items()
@@ -319,7 +319,7 @@ class Candidate:
         }
 
     def _add_outputs(self, match: Match, refs: Mapping[int, NodeRef], outputs: dict[int, str]) -> None:
-        """Add outputs after the first one that other nodes or subgraphs read, or that the graph returns."""
+        """Add each later output that other nodes or subgraphs read, or that the graph returns."""
         for position, ref in refs.items():
             if position and ref.node in match.nodes:
                 name = match.nodes[ref.node][4][ref.output]
@@ -331,7 +331,7 @@ class Candidate:
     def _leaks(
         self, nodes: Mapping[int, NodeRecord], outputs: Mapping[int, str], fixed: frozenset[str]
     ) -> Iterator[str]:
-        """Yield matched values needed elsewhere that the new node does not compute, or computes too late."""
+        """Yield values needed outside of the match that the new node computes too late, or not at all."""
         inner = {record[0] for record in nodes.values()}
         private: set[int] | None = None
         for record in nodes.values():
@@ -352,7 +352,7 @@ class Candidate:
     def _private_nodes(
         self, nodes: Mapping[int, NodeRecord], inner: set[int], fixed: frozenset[str]
     ) -> set[int]:
-        """Return the positions of the matched nodes, and of constants and sizes that only they read."""
+        """Return the positions of matched nodes, and of constants and sizes that no other nodes read."""
         found = set(inner)
         for record in sorted(self._auxiliary(nodes.values()), reverse=True):
             is_private = all(
@@ -363,7 +363,7 @@ class Candidate:
         return found
 
     def _is_unread(self, record: NodeRecord, fixed: frozenset[str]) -> bool:
-        """Return whether nothing reads the results of a node, such as a size that became a constant."""
+        """Return whether no node or subgraph reads the outputs of a node, and none of them is `fixed`."""
         return not any(
             name and (self._is_kept(name, fixed) or self._scope.readers(name)) for name in record[4]
         )
@@ -372,9 +372,9 @@ class Candidate:
         return name in fixed or self._scope.is_captured(name)
 
     def _without_passed(self, call: Call) -> Call:
-        """Return a call without the integer inputs that a node of the pattern reads under the same name.
+        """Return a call without integer inputs that pattern nodes read only in an input of the same name.
 
-        Such inputs, for example the axes of a reduction, do not broadcast with other inputs.
+        For example, `axes` of a reduction does not broadcast with the data. At least one input remains.
         """
         slots: dict[int, set[str]] = {}
         for node in self._pattern.nodes:
@@ -408,7 +408,7 @@ class Candidate:
         raise Rejected("broadcasting changes the shape")
 
     def _removable(self, match: Match) -> Iterator[str]:
-        """Yield outputs of nodes that may become unread: matched nodes, their constants and their readers."""
+        """Yield outputs of nodes that may become unread: matched nodes, their readers and constants."""
         matched = [each for each in match.nodes.values() if each[0] != self._record[0]]
         values = [name for each in matched for name in each[4] if name]
         unread = (each for name in values for each in self._scope.readers(name))
@@ -416,7 +416,7 @@ class Candidate:
             yield from filter(None, record[4])
 
     def _auxiliary(self, matched: Collection[NodeRecord]) -> list[NodeRecord]:
-        """Return the nodes that compute constants and sizes for matched nodes."""
+        """Return the nodes that compute constants and sizes for matched nodes, directly or indirectly."""
         pending = [name for each in matched for name in each[3]]
         seen = {record[0] for record in matched}
         found: list[NodeRecord] = []
@@ -430,13 +430,13 @@ class Candidate:
         return found
 
     def _is_auxiliary(self, name: str) -> bool:
-        """Return whether a value is a size, a position or a constant."""
+        """Return whether a value is an integer or bool, as sizes and positions are, or a constant."""
         is_integer = self._scope.element_type(name) in (*INTEGER_RANGES, "bool")
         return is_integer or self._view.number(name) is not None
 
 
 def _keeps_first_shape(call: Call, found: Shape | None, actual: Shape | None) -> bool:
-    """Return whether a result has the shape of the first input, which the other inputs cannot change."""
+    """Return whether `found` is the shape of the first input, and the other inputs broadcast to it."""
     first, *others = [each for each in call.inputs if each is not None]
     dims = first.dims
     if dims is None or found != dims or actual is None or len(actual) != len(dims):

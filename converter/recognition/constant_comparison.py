@@ -14,10 +14,10 @@ from opshift.model.tensors import pack_tensor
 from opshift.registry.models import OperatorVersion
 
 TOLERANCE: Final = {"float16": 2e-3, "bfloat16": 1e-2}
-"""Maximum relative difference of constants that differ in rounding, by element type; else 2e-6."""
+"""Maximum relative difference of constants whose rounding may differ, by type; 2e-6 for other types."""
 
 SOLVED_TOLERANCE: Final = 1e-3
-"""Maximum relative difference between a constant and its value computed from the solved attribute."""
+"""Maximum relative difference between a constant and its value recomputed from the attribute found."""
 
 
 class Comparison(NamedTuple):
@@ -25,7 +25,8 @@ class Comparison(NamedTuple):
 
     Attributes:
         operator: operator of the pattern; constants determine its attributes.
-        is_complete: whether no expansion verifies the match, so that lists must have equal lengths.
+        is_complete: whether this comparison decides, so that lists must have equal lengths; else matches are
+            only candidates.
         is_close: whether numbers may differ in rounding.
     """
 
@@ -36,7 +37,7 @@ class Comparison(NamedTuple):
     def matches(
         self, constant: Constant, actual: Any, attributes: dict[str, Any] | None, element_type: str | None
     ) -> bool:
-        """Compare a constant with a tensor or attribute value, and add the attributes that it determines.
+        """Return whether a constant matches a tensor or attribute; add attributes that it determines.
 
         If `attributes` is `None`, a constant that determines an attribute does not match.
         """
@@ -78,14 +79,14 @@ class Comparison(NamedTuple):
             attribute.type == "FLOAT" and not self._gives(value, hole, element, element_type)
         ):
             return False
-        # Many attribute values round to the element; models have the value with few digits.
+        # Many attribute values round to this element; the one with few digits is the likely original.
         short = round_to_float32(float(f"{value:.6g}")) if attribute.type == "FLOAT" else value
         exact = self._replace(is_close=False)
         is_short = short != value and exact._gives(short, hole, element, element_type)  # private, same class
         return self._set(attributes, hole.attribute, short if is_short else value)
 
     def _gives(self, value: float, hole: Hole, element: float, element_type: str | None) -> bool:
-        """Return whether the function of a hole maps an attribute value to the element."""
+        """Return whether `hole.function` maps an attribute value to the element."""
         try:
             again = FUNCTIONS[hole.function].apply(value)
         except (ArithmeticError, ValueError):
@@ -110,7 +111,7 @@ def elements_of(constant: Any) -> Sequence[Any]:
 
 
 def is_identical(expected: Any, actual: Any) -> bool:
-    """Compare constants bit by bit; with one element, `actual` may also be a scalar or have shape [1]."""
+    """Return whether constants are equal bit by bit; if `actual` has one element, also of shape [] or [1]."""
     if isinstance(expected, Tensor) and isinstance(actual, Tensor):
         count = len(expected.values)
         if expected.element_type != actual.element_type or count != len(actual.values):

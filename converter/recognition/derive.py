@@ -1,7 +1,7 @@
-"""Derivation of patterns: function operators are expanded with two sets of attributes, types and shapes.
+"""Derive patterns of an operator by expanding it twice, with different attributes, types and shapes.
 
-If both expansions have the same nodes, constants that differ depend on an attribute, or on a fact about the
-inputs. Derived patterns only find candidates; the expansion of each candidate in its model verifies it.
+If both expansions have the same nodes, these form a pattern. Constants that differ depend on an attribute, or
+on the inputs. A match is only a candidate: an expansion for the inputs in the model verifies it.
 """
 
 from __future__ import annotations
@@ -33,38 +33,38 @@ from opshift.registry.recognized_forms import NodeExample
 from opshift.registry.registry import Registry
 
 MAX_OPTIONAL_INPUTS = 3
-"""Maximum number of optional inputs for which all subsets are tried; with more, at most two are given."""
+"""Up to this number of optional inputs, all subsets are tried; above it, subsets of at most two."""
 
 MAX_CHOICES = 16
-"""Maximum number of attribute choices for which an example gets two extra attributes; with more, one."""
+"""Up to this number of attribute choices, an example gets two extra attributes at most; above it, one."""
 
 SIZES = (2, 4, 6, 8, 10), (3, 8, 12, 16, 20)
 """Dimensions of the inputs in the first and in the second expansion."""
 
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19), (3, 5, 7, 11, 13, 17, 19, 23)
-"""Sizes of examples in the first and in the second expansion."""
+"""Values of the named sizes of an example, in the first and in the second expansion."""
 
 TYPES = ("float", "float16", "int64")
 """Element types of the first input that are tried."""
 
 INTEGER_TYPES = ("int32", "int8", "uint32", "uint64")
-"""Further element types for operators without attributes, which compute in other types at older opsets."""
+"""Further types to try for operators without attributes: older opsets compute them in other types."""
 
 SIMILAR_TYPES = (("float", "float16"), ("int64", "int32"), ("int8", "uint8"))
-"""Pairs of element types: constants that differ between their expansions depend on the type."""
+"""Pairs of element types: a constant that differs between expansions for a pair depends on the type."""
 
 FLOATS, INTS = (0.375, 0.625), (2, 4)
 """Values of FLOAT and INT attributes in both expansions; `_options` varies them by attribute position."""
 
 Sides = tuple[Mapping[str, Any], Mapping[str, Any]]
-"""Attributes in both expansions."""
+"""Attributes in the first and in the second expansion."""
 
 SideInputs = tuple[tuple[InputFact | None, ...], tuple[InputFact | None, ...]]
-"""Inputs in both expansions."""
+"""Inputs in the first and in the second expansion."""
 
 
 class Setting(NamedTuple):
-    """Attributes and inputs of a node in both expansions; `fixed` are the attributes equal in both."""
+    """Attributes and inputs of a node in both expansions; `fixed` has the attributes with equal values."""
 
     attributes: Sides
     fixed: Mapping[str, Any]
@@ -97,12 +97,12 @@ class _Derivation:
         self._operator, self._opset, self._registry = operator, opset, registry
         self._expansions: dict[tuple[Call, int], ExactGraph | None] = {}
         self._settings = list(_settings(definition, operator))
-        # The nodes of an expansion depend on shapes much more than on attributes.
+        # Only these are used to find variants: expansions depend on shapes much more than on attributes.
         basic = [each for each in self._settings if each.attributes == self._settings[0].attributes]
         self._basic = [_call(operator, each, 0, opset) for each in basic]
 
     def shapes(self) -> list[Hashable]:
-        """Return the operators and slots of the function bodies of basic calls, to compare two versions."""
+        """Return op_type, domain and slots of the nodes of function bodies, to compare two versions."""
         found = (expand(each, BODY, self._registry) for each in self._basic)
         return [each and tuple((n.op_type, n.domain, tuple(n.slots)) for n in each.nodes) for each in found]
 
@@ -119,7 +119,7 @@ class _Derivation:
         return [each for each in found if not any(_includes(other, each) for other in found)]
 
     def _patterns_of(self, setting: Setting, variants: Iterable[int]) -> Iterator[Pattern]:
-        """Yield the patterns of a setting; any number matches a constant that depends on the element type."""
+        """Yield the patterns of a setting; a constant that depends on the type matches any number."""
         others = (_with_type(setting.inputs, *each) for each in SIMILAR_TYPES)
         inputs = next((each for each in others if each != setting.inputs), setting.inputs)
         other = setting._replace(inputs=inputs)
@@ -128,7 +128,7 @@ class _Derivation:
         found: list[ExactGraph] = []
         for variant in variants:
             graph = self._expand(calls[0], variant)
-            # Most variants have the same nodes: their second expansions are equal, too.
+            # Most variants have equal expansions: if the first ones are equal, so are the second ones.
             if graph is None or graph in found:
                 continue
             found.append(graph)
@@ -142,7 +142,7 @@ class _Derivation:
             yield _merged(pattern, similar) if similar is not None and is_same else pattern
 
     def _expand(self, call: Call, variant: int) -> ExactGraph | None:
-        """Return the cached expansion of a call: settings that differ in types share calls."""
+        """Return the expansion of a call; cached, because settings that differ in types share calls."""
         key = call, variant
         if key not in self._expansions:
             self._expansions[key] = expand(call, variant, self._registry)
@@ -159,13 +159,13 @@ class _Derivation:
 
 
 def _includes(one: Pattern, other: Pattern) -> bool:
-    """Return whether a pattern has the nodes of another one, and implies fewer attributes."""
+    """Return whether `one` has the same nodes as `other` and implies fewer attributes."""
     fewer = one.attributes.items() < other.attributes.items() and one.variant == other.variant
     return fewer and (one.nodes, one.outputs, one.copies) == (other.nodes, other.outputs, other.copies)
 
 
 def _is_recognizable(pattern: Pattern, operator: OperatorVersion) -> bool:
-    """Return whether several nodes compute the result and read all required inputs; Identity is not last."""
+    """Return whether several nodes read all required inputs, and the last one is not an Identity."""
     refs = {ref for node in pattern.nodes for ref in node.slots.values() if isinstance(ref, InputRef)}
     required = {InputRef(i) for i, each in enumerate(operator.inputs) if each.option != "optional"}
     return len(pattern.nodes) > 1 and required <= refs and pattern.anchor.op_type != "Identity"
@@ -187,7 +187,7 @@ def _shape_of(ref: Ref) -> Hashable:
 
 
 def _merged(first: Pattern, second: Pattern) -> Pattern:
-    """Merge two patterns of equal structure: any number matches an element that differs."""
+    """Merge patterns of equal structure; constant elements that differ become `None` (any number)."""
     nodes = tuple(
         node._replace(
             slots={
@@ -208,7 +208,7 @@ def _common(one: Constant, other: Any) -> Constant:
 
 
 def _variants(call: Call, opset: int, registry: Registry) -> list[int]:
-    """Return the variants with different expansions: the body, and opsets without the operator.
+    """Return the variants whose expansions differ: the function body, and opsets without the operator.
 
     If two opsets have the same expansion, the search assumes that the opsets between them have it, too.
     """
@@ -242,7 +242,7 @@ def _variants(call: Call, opset: int, registry: Registry) -> list[int]:
 
 
 def _settings(operator: Operator, version: OperatorVersion) -> Iterator[Setting]:
-    """Yield the examples of an operator, then a basic setting and settings with one or two other choices."""
+    """Yield settings of the examples, then a basic setting and settings with one or two other choices."""
     choices = list(_attribute_choices(version))
     types = _element_types(version)
     inputs = {each.name for each in version.inputs}
@@ -274,7 +274,7 @@ def _settings(operator: Operator, version: OperatorVersion) -> Iterator[Setting]
 def _example_setting(
     example: NodeExample, version: OperatorVersion, extra: Sides, fixed: Mapping[str, Any], is_static: bool
 ) -> Setting:
-    """Return an example with extra attributes; if not `is_static`, sizes without an attribute are unknown."""
+    """Return the setting of an example with extra attributes; see `_size` for `is_static`."""
     texts = [each for each in example.attributes.values() if isinstance(each, str)]
     named = {name for each in texts for name in re.split(r" [*+] ", each)}
     names = sorted({str(dim) for dims in example.inputs.values() for dim in dims})
@@ -307,7 +307,7 @@ def _with_type(inputs: SideInputs, old: str, new: str) -> SideInputs:
 
 
 def _size(dim: int | str, sizes: Mapping[str, int], named: Collection[str], is_static: bool) -> int:
-    """Return a size, or a negative number for an unknown size."""
+    """Return a size; negative (unknown) unless `is_static`, a number, a product or an attribute's size."""
     if is_static or str(dim).isdigit() or "*" in str(dim) or dim in named:
         return _number(dim, sizes)
     return -_number(dim, sizes)
@@ -343,7 +343,7 @@ def _element_types(operator: OperatorVersion) -> list[str]:
 def _attribute_choices(
     operator: OperatorVersion,
 ) -> Iterator[tuple[tuple[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]]]:
-    """Yield attributes for both expansions, and those equal in both; up to two or all floats are optional."""
+    """Yield attributes for both expansions, and the equal ones; at most two, or all floats, are optional."""
     options = {
         name: list(_options(name, each, position))
         for position, (name, each) in enumerate(operator.attributes.items())
@@ -363,7 +363,7 @@ def _attribute_choices(
 
 
 def _options(name: str, attribute: Attribute, position: int) -> Iterator[tuple[Any, ...]]:
-    """Yield pairs of values for both expansions; the position of the attribute varies its numbers."""
+    """Yield pairs of values, one for each expansion; numbers vary with the position of the attribute."""
     if attribute.values is not None:
         for value in attribute.values:
             if attribute.type in ("INT", "STRING", "FLOAT") and value != attribute.default:
@@ -388,7 +388,7 @@ FACTS: tuple[Facts, ...] = (
 )  # fmt: skip
 """Rank of the first input in both expansions, shapes of the other inputs, and whether sizes are known.
 
-The other inputs have the shape of the first input, its last or second dimension alone, or an unknown shape.
+Other inputs have the `same` shape, only its `last` or second (`channels`) dimension, or an `unknown` shape.
 """
 
 
@@ -428,7 +428,7 @@ def _type_of(operator: OperatorVersion, position: int, element_type: str) -> str
 def _generalized(
     graphs: list[ExactGraph], setting: Setting
 ) -> tuple[tuple[PatternNode, ...], Mapping[int, NodeRef], Mapping[str, str]] | None:
-    """Return the common nodes and outputs, and attributes that copy others; `None` if the nodes differ."""
+    """Return the shared nodes, outputs and `copies`; `None` if nodes differ or an attribute stays unknown."""
     first, second = graphs
     if len(first.nodes) != len(second.nodes) or first.outputs != second.outputs:
         return None
@@ -467,7 +467,7 @@ def _unsolved(nodes: list[PatternNode], holes: list[tuple[str, Any, Any]]) -> se
 
 
 def _constant(one: Any, other: Any, holes: list[tuple[str, Any, Any]]) -> Constant:
-    """Return a constant that matches both, with a hole for each element that an attribute determines."""
+    """Return a constant that matches both, with a `Hole` for each element that an attribute determines."""
     first, second = tuple(elements_of(one)), tuple(elements_of(other))
     if len(first) > 64 or any(isinstance(each, bytes) for each in first):
         is_same = len(first) == 1 and first == second

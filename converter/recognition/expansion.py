@@ -1,4 +1,4 @@
-"""Expansion of a node: the nodes of its function body, or of a conversion to an older opset and back."""
+"""Expand a node into its function body, or by a conversion to an older opset and back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from opshift.registry.registry import Registry
 from opshift.registry.steps import Allow
 
 MAX_NODES = 150
-"""Maximum number of nodes of a pattern."""
+"""Number of nodes after which an expansion is abandoned as too large for a pattern."""
 
 
 class InputFact(NamedTuple):
@@ -41,7 +41,7 @@ class Call(NamedTuple):
         opset: opset of the default domain.
         attributes: attributes by name.
         inputs: facts about each input, or its value; `None` for an omitted input.
-        outputs: which outputs the node has.
+        outputs: for each output of the operator, whether the node has it.
     """
 
     operator: OperatorVersion
@@ -51,7 +51,7 @@ class Call(NamedTuple):
     outputs: tuple[bool, ...]
 
     def model(self) -> ModelProto:
-        """Return a model with this node alone; its values are `in0`, `in1` and so on, and `out0`."""
+        """Return a model with only this node; values are named `in0`, `in1`, ... and `out0`, `out1`, ..."""
         model = ModelProto(ir_version=IR_VERSION)
         opsets = {self.operator.domain: self.operator.since_version, DEFAULT_DOMAIN: self.opset}
         for domain, opset in opsets.items():
@@ -89,7 +89,7 @@ def _add_input(graph: GraphProto, name: str, fact: InputFact | Tensor) -> None:
 
 
 class ExactNode(NamedTuple):
-    """Node of an expansion; each slot holds an InputRef, a NodeRef, a tensor or an attribute value."""
+    """Node of an expansion; a slot (input or attribute) holds an InputRef, NodeRef, tensor or other value."""
 
     op_type: str
     domain: str
@@ -117,7 +117,7 @@ class ExactGraph(NamedTuple):
 def expand(
     call: Call, variant: int, registry: Registry, allow: frozenset[Allow] = frozenset()
 ) -> ExactGraph | None:
-    """Return the expansion of a call at its opset; `None` if it is impossible or contains subgraphs."""
+    """Expand a call by its function body (`BODY`) or via opset `variant`; `None` if that is impossible."""
     model = call.model()
     try:
         if variant == BODY:
@@ -201,16 +201,16 @@ class _Reader:
 
 
 class ValueName(NamedTuple):
-    """Name of the value in a slot."""
+    """Content of a slot that is an input: the name of the value that the node reads."""
 
     name: str
 
 
 def node_slots(node: Node, scope: Scope) -> dict[str, Any] | None:
-    """Return the values and attributes of a node by slot.
+    """Return the inputs and attributes of a node by slot: the name of the formal input or attribute.
 
-    Attributes are numbers, bytes, tuples or tensors. `None` for unknown operators, and for nodes with
-    subgraphs or references to attributes of a function.
+    Inputs are ValueNames. Attributes are numbers, bytes, tuples or tensors. The result is `None` for unknown
+    operators, and for nodes with subgraphs or references to attributes of a function.
     """
     operator = scope.operator(node.op_type, node.domain)
     if operator is None or operator.holds_graphs or node.has_attribute_references:

@@ -1,4 +1,4 @@
-"""Patterns from the forms in operator definitions, see `registry.recognized_forms`."""
+"""Patterns from the forms (equivalent formulas) in operator definitions, see `recognized_forms`."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _pattern(
 
 
 def _reachable(nodes: list[PatternNode], outputs: Mapping[int, NodeRef]) -> dict[int, int]:
-    """Map the nodes that the first output needs to new positions; only other alternatives need the rest."""
+    """Map the position of each node that the first output needs to its position without the other nodes."""
     found: set[int] = set()
     pending = [outputs[0].node]
     while pending:

@@ -1,4 +1,4 @@
-"""Slots and constants of the nodes of one graph or function, for the matching of patterns."""
+"""View of a graph or function for matching patterns: slots (inputs and attributes) and constants."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROUNDED: Final[dict[str, Callable[..., float]]] = {
     "Mul": lambda one, other: one * other,
     "Cast": float,
 }
-"""Python functions for operators on floats that the evaluator of constants skips, because they round."""
+"""Python functions of float operators that constant evaluation omits, because their results are rounded."""
 
 
 class GraphView:
@@ -45,11 +45,11 @@ class GraphView:
         self.known_trees: dict[tuple[NodeTree, str], bool] = {}
 
     def producer(self, name: str) -> NodeRecord | None:
-        """Return the node that computes a value; `None` for inputs, and for values of enclosing graphs."""
+        """Return the node that computes a value; `None` for inputs, initializers and captured values."""
         return self.scope.producing_records.get(name)
 
     def slots(self, record: NodeRecord) -> dict[str, Any] | None:
-        """Return the values and attributes of a node by slot, see `node_slots`."""
+        """Return the slots of a node, see `node_slots`; `None` also for calls of local functions."""
         position = record[0]
         if position not in self._slots:
             is_call = self.scope.is_call(record)
@@ -64,7 +64,7 @@ class GraphView:
             return None
 
     def default(self, record: NodeRecord, slot: str) -> Any:
-        """Return the value of an absent attribute; `None` without a default."""
+        """Return the default of the attribute `slot`, a string as bytes; `None` if it has no default."""
         operator = self.scope.operator(record[2], record[1])
         attribute = operator.attributes.get(slot) if operator else None
         default = attribute.default if attribute else None

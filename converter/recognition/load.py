@@ -18,7 +18,7 @@ from opshift.registry.registry import Registry, default_registry
 from opshift.rewriting.routes import ROUTES
 
 _SOURCES: Final = ("constant_comparison", "derive", "expansion", "forms", "load", "patterns")
-"""Modules of this folder on which patterns depend: a change of the others does not compile them again."""
+"""Modules of this folder that determine the patterns; changes of its other modules do not matter."""
 
 PATTERNS: Final = CompiledFile(
     Path(__file__).with_name("compiled.json"),
@@ -28,7 +28,7 @@ PATTERNS: Final = CompiledFile(
 )
 
 _COMPILING: Final = Lock()
-"""Held while patterns are compiled: in a checkout, that takes seconds, and threads need not repeat it."""
+"""Lock while patterns are compiled, which takes seconds in a checkout: other threads need not repeat it."""
 
 
 @share_results
@@ -62,9 +62,9 @@ def patterns_text(op_type: str) -> str:
 
 
 def patterns_of(op_type: str, domain: str, registry: Registry) -> list[Pattern]:
-    """Return the patterns from the forms of an operator and, for a function, from its expansions.
+    """Return the patterns from the forms of an operator, and from expansions of its function body.
 
-    The operator is a function if its newest version has a function body. Older versions are expanded, too.
+    Only operators whose newest version has a function body are expanded, and then also older versions.
     """
     operator = registry.operator(op_type, domain)
     if operator is None:

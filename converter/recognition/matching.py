@@ -1,4 +1,4 @@
-"""Matching of patterns with the nodes of a graph, from the node that computes the first output backwards."""
+"""Match patterns with the nodes of a graph, backwards from the node that computes the first output."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ COMMUTATIVE: Final = frozenset(
 """Operators for which the order of two inputs does not matter."""
 
 AXES: Final = ("axes", "axis")
-"""Slots that hold axes; an axis and its negative form match."""
+"""Slots (inputs or attributes) that hold axes; an axis matches its negative form."""
 
 MAX_STEPS: Final = 2_000
-"""Maximum number of comparisons of values in one match; bounds the alternatives of commutative operands."""
+"""Maximum number of comparisons of values in one match; bounds the orders of commutative operands."""
 
 MAX_ELEMENTS: Final = 65_536
 """Maximum number of elements of a constant that a pattern compares."""
@@ -64,14 +64,14 @@ class _State(NamedTuple):
 
 
 Goal = tuple[Any, str]
-"""Reference of a pattern, and the value that it has to match."""
+"""Content of a slot in the pattern, and the name of the value in the graph that it has to match."""
 
 
 class Matcher:
     """Match the nodes of a pattern or of an expansion with nodes of a graph.
 
     Attributes:
-        is_relaxed: whether a one-element constant has other dimensions than in the pattern.
+        is_relaxed: whether a matched one-element constant has other dimensions than the pattern expects.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Matcher:
         is_complete: bool,
         is_close: bool = False,
     ) -> None:
-        """A pattern with `is_complete` lists all attributes; another one finds candidates, up to rounding."""
+        """With `is_complete`, `nodes` list all attributes; else, or with `is_close`, rounding may differ."""
         self._view = view
         self._nodes = nodes
         self._outputs = outputs
@@ -95,12 +95,12 @@ class Matcher:
         self.is_relaxed = False
 
     def match(self, anchor: str, inputs: Mapping[int, str] | None = None) -> Match | None:
-        """Return the match whose first output is the value `anchor`; `inputs` are the known inputs."""
+        """Return the match whose first output is `anchor`, or `None`; `inputs` has names of known inputs."""
         state = self._solve([(self._outputs[0], anchor)], _State({}, dict(inputs or {}), {}))
         return Match(*state) if state else None
 
     def extended(self, match: Match, ref: NodeRef, record: NodeRecord) -> Match | None:
-        """Extend a match by the node of an output on which the first output does not depend."""
+        """Return the match extended by `record` for the output `ref`; `None` if it does not match."""
         if ref.output >= len(record[4]):
             return None
         state = _State(dict(match.nodes), dict(match.inputs), dict(match.attributes))
@@ -108,7 +108,7 @@ class Matcher:
         return Match(*found) if found else None
 
     def _solve(self, goals: list[Goal], state: _State) -> _State | None:
-        """Match all goals, last first; `None` if one does not match or there are too many steps."""
+        """Match all goals, the last first; return `None` if one fails, or after too many steps."""
         while goals:
             self._steps += 1
             ref, name = goals.pop()
@@ -145,7 +145,7 @@ class Matcher:
         return is_identical(ref, actual)
 
     def _next_goals(self, ref: NodeRef, name: str, state: _State) -> list[list[Goal]]:
-        """Match the node that computes a value; return its operands in each possible order."""
+        """Match the node that computes a value; return its operands in each order; `[]` if it differs."""
         record = self._view.producer(name)
         if record is None or record[4].index(name) != ref.output or self._steps > MAX_STEPS:
             return []
@@ -177,7 +177,7 @@ class Matcher:
         return [sorted(operands, key=lambda goal: not isinstance(goal[0], InputRef))]
 
     def _is_possible(self, goal: Goal) -> bool:
-        """Return whether the producer of a value has the operator of the pattern: a cheap test."""
+        """Return whether a goal may match, by a cheap test: the producer's operator, or a constant value."""
         ref, name = goal
         if isinstance(ref, NodeRef):
             record = self._view.producer(name)
@@ -187,14 +187,14 @@ class Matcher:
     def _has_no_other_slots(
         self, node: PatternNode | ExactNode, actual: Mapping[str, Any], record: NodeRecord
     ) -> bool:
-        """Return whether slots outside of the pattern have default values, or for candidates are constant."""
+        """Return whether other slots of the node have default values; candidates may have constant inputs."""
         others = actual.keys() - node.slots.keys()
         if not self._is_complete:
             values = (actual[slot] for slot in others)
             return all(
                 self._view.constant(each.name) is not None for each in values if isinstance(each, ValueName)
             )
-        # `...` is the shape input of a Reshape to a known result shape: its attributes do not matter.
+        # `...` is the shape input of a Reshape to a known shape: attributes of the Reshape do not matter.
         is_free = any(isinstance(ref, AnyValue) for ref in node.slots.values())
         return all(
             not isinstance(actual[slot], ValueName)
@@ -203,7 +203,7 @@ class Matcher:
         )
 
     def _matches_setting(self, ref: Any, value: Any, slot: str, record: NodeRecord, state: _State) -> bool:
-        """Compare an attribute, or constant axes."""
+        """Return whether an attribute, or constant axes, match the pattern."""
         if isinstance(ref, AnyValue):
             return True
         if isinstance(ref, InputRef | NodeRef):
@@ -219,7 +219,7 @@ class Matcher:
         return self._matches_constant(ref, value, state.attributes)
 
     def _matches_axes(self, ref: Constant, value: Any, record: NodeRecord, state: _State) -> bool:
-        """Compare axes; negative axes count from the end."""
+        """Return whether axes are equal; negative axes count from the end."""
         actual = self._view.constant(value.name) if isinstance(value, ValueName) else value
         if actual is None or ref.elements is None:
             return False
@@ -233,7 +233,7 @@ class Matcher:
 
 
 def candidates(groups: Iterable[PatternGroup], record: NodeRecord, view: GraphView) -> Iterator[Pattern]:
-    """Yield the patterns that match the operators of a node and of the nodes before it, largest first."""
+    """Yield patterns whose operators match a node and the nodes that compute its inputs, largest first."""
     outputs = record[4]
     near = [
         (-len(pattern.nodes), bool(pattern.approximate), position, pattern, tree)

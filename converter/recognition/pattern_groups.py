@@ -1,4 +1,4 @@
-"""Groups of patterns: a few comparisons of operators exclude most patterns."""
+"""Groups of patterns by their operators, so that a few comparisons exclude most patterns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class NodeTree:
     Attributes:
         op_type, domain: operator of the node.
         output: position of the output that the pattern reads.
-        operands: slots of values, with the trees that compute them; `None` for any value.
+        operands: slots of the node, each with the tree that computes its value; `None` for any value.
     """
 
     __slots__ = ("domain", "op_type", "operands", "output")
@@ -26,7 +26,7 @@ class NodeTree:
 Operands: TypeAlias = "tuple[tuple[str, NodeTree | None], ...]"
 
 _TREES: Final[dict[tuple[str, str, int, Operands], NodeTree]] = {}
-"""All trees, by content: the alternatives of a form share most subtrees."""
+"""All trees, by content; shared, because the alternatives of a form have most subtrees in common."""
 
 
 class PatternGroup(NamedTuple):

@@ -1,4 +1,4 @@
-"""Patterns of nodes that express an operator, and their form in JSON.
+"""Patterns of nodes that compute the results of an operator, and their JSON representation.
 
 A slot of a node is the name of a formal input or of an attribute. ONNX has moved several attributes to inputs
 of the same name, such as `axes` of ReduceMean, so one pattern covers both.
@@ -21,7 +21,7 @@ class InputRef(NamedTuple):
 
 
 class NodeRef(NamedTuple):
-    """Output of a node of the pattern."""
+    """Output of a node of the pattern: position of the node, and position among its outputs."""
 
     node: int
     output: int
@@ -41,7 +41,8 @@ Element: TypeAlias = "float | int | str | bool | Hole | None"
 class Constant(NamedTuple):
     """Constant input or attribute; `elements` is `None` if any elements match.
 
-    `whole` names a list attribute with all elements. With `is_filled`, all elements equal the given one.
+    `whole` names a list attribute that holds all elements. With `is_filled`, any number of elements match if
+    all equal the only one in `elements`.
     """
 
     elements: tuple[Element, ...] | None = None
@@ -65,23 +66,23 @@ class PatternNode(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """Nodes that express an operator, in topological order.
+    """Nodes that compute the results of an operator, in topological order.
 
     Attributes:
         domain: domain of the operator.
         operator: name of the operator.
         variant: opset for which the operator is expanded, `BODY` for its function body, or the position
             among the forms in its definition.
-        is_form: whether the operator's definition lists the pattern; other patterns need verified matches.
+        is_form: whether the operator's definition lists the pattern; an expansion verifies other patterns.
         approximate: sentence about the difference in rounding; empty if the results are equal.
-        attributes: values of attributes that the pattern implies.
+        attributes: attributes of the operator that the pattern implies, by name.
         nodes: the nodes.
         outputs: output of a node for each output of the operator, by position; position 0 always exists.
         shapes: dimensions that values must have, see `RecognizedForm`.
         types: element types that the first input may have; empty for all.
         copies: attributes that constants do not determine, each with the attribute that it equals.
         flattened: positions of constant inputs that are reshaped to one dimension.
-        version: the only operator version of the pattern; 0 for all.
+        version: `since_version` of the only operator version with this pattern; 0 for all versions.
     """
 
     domain: str
@@ -126,7 +127,7 @@ FUNCTIONS: Final = {
 
 
 def solved(element: float, function: str, kind: str) -> float | int | None:
-    """Return the FLOAT or INT value that the function maps to `element`; `None` if there is none."""
+    """Return the attribute value of type `kind` that the function maps to `element`, or `None`."""
     try:
         value = FUNCTIONS[function].solve(element)
     except (ArithmeticError, ValueError):
@@ -177,7 +178,7 @@ def _element_data(element: Element) -> Any:
 
 
 def from_data(data: list[Any]) -> Pattern:
-    """Return the pattern in JSON data."""
+    """Return the pattern that `to_data` wrote as JSON data."""
     *first, nodes, outputs, shapes, types, copies, flattened, version = data
     domain, operator, variant, is_form, approximate, attributes = first
     return Pattern(

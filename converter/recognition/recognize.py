@@ -50,7 +50,7 @@ MAX_PASSES = 3
 
 
 def recognize(model: ModelProto, options: Options) -> Recognition:
-    """Replace nodes in a model that has its target opsets, in place, and return the recognized nodes.
+    """Recognize operators in a converted model: replace nodes in place, and return a summary.
 
     A model in which several values have the same name stays unchanged.
     """
@@ -82,7 +82,7 @@ def recognize(model: ModelProto, options: Options) -> Recognition:
 
 
 class _Located(NamedTuple):
-    """Graph or function with the nodes to write into it."""
+    """Graph, subgraph or function, and the replacements to write into it."""
 
     container: ContainerProto
     replacements: Sequence[Replacement]
@@ -110,7 +110,7 @@ class _Pass:
         located: list[tuple[ContainerProto, list[_Located]]] = []
         scopes = list(root_scopes(self._model, self._model, self._registry))
         for scope, _, _ in scopes:
-            # If a size is 0, the values of a match are empty, and no element differs.
+            # Safe: if a size is 0, the matched values are empty, and have no elements that could differ.
             scope.evaluation.assumes_positive_sizes = True
             scope.evaluation.names_sizes = True
             declare_nodes(scope)
@@ -126,7 +126,7 @@ class _Pass:
             _write(root, graphs, names, self._fixed)
 
     def anchors(self, op_types: Set[str]) -> Mapping[str, Sequence[PatternGroup]]:
-        """Return the patterns whose operators all occur, by the operator of the last node."""
+        """Return the groups of patterns whose operators all occur, by op_type of the last node."""
         found: defaultdict[str, list[PatternGroup]] = defaultdict(list)
         for group in self._groups():
             own = group.op_types
@@ -219,7 +219,7 @@ class _Pass:
         return found
 
     def _operator(self, pattern: Pattern, view: GraphView) -> OperatorVersion | None:
-        """Return the operator version at the opset of a graph; `None` if it is not that of the pattern."""
+        """Return the operator version at the graph's opset; `None` if the pattern is for another version."""
         found = view.scope.operator(pattern.operator, model_domain(pattern.domain))
         return found if found is None or pattern.version in (0, found.since_version) else None
 
@@ -247,7 +247,7 @@ def _write(
     """Write replacements into a graph or function and its subgraphs, and remove unread nodes."""
     removable: set[str] = set()
     read = {name for node in nested_nodes(root) for name in node.input}
-    kept = {each.name for each in getattr(root, "initializer", ())} - read  # unread initializers stay
+    kept = {each.name for each in getattr(root, "initializer", ())} - read  # unread before, so they stay
     for container, replacements in graphs:
         nodes = container.node
         for each in replacements:

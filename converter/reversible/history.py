@@ -1,4 +1,4 @@
-"""Use of the record of earlier conversions in a plan: restorations and new entries."""
+"""Use the record of earlier conversions in a plan: restore original nodes, and add new entries."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ node have their own entries."""
 
 
 def retained_entries(plan: ContainerPlan, surveyed: ContainerSurvey) -> Iterator[RecordEntry]:
-    """Yield updated entries for recorded groups whose originals are not restored unchanged."""
+    """Yield updated entries for groups whose original node is not restored, or restored with changes."""
     scope = surveyed.scope
     for restoration in plan.reversal.restored.values():
         if not restoration.is_whole:
@@ -122,7 +122,7 @@ def _group_entries(
 
 
 def _carried_entries(group: Group, changes: Mapping[int, NodeChange], scope: Scope) -> Iterator[RecordEntry]:
-    """Yield the record entry of a group of nodes that stays, updated for the nodes that change now."""
+    """Yield the record entry of a group that is not restored, updated for its nodes that change."""
     names: list[str] = []
     read: set[str] = set()
     for position in group.positions:
@@ -173,7 +173,7 @@ class History:
         self._value_indexes: dict[int, ValueIndex] = {}
 
     def reserve_names(self, names: FreshNames) -> None:
-        """Reserve the names that restored nodes may define, to keep them out of use for new values."""
+        """Reserve the names that restored nodes may define, so that no new value gets one of them."""
         originals = chain.from_iterable(self._originals.values())
         reserved = {name for each in originals for name in names_defined(each)}
         names.sources.append(lambda: [reserved])
@@ -181,7 +181,7 @@ class History:
     def restore(
         self, plan: ContainerPlan, surveyed: ContainerSurvey, workspace: Workspace, router: Router
     ) -> None:
-        """Plan to restore the originals of unchanged groups.
+        """Plan to restore the original nodes of unchanged groups (nodes that replaced one original node).
 
         A group is restored if the opset of its original and the target are both newer or both older than the
         current opset. The original is then converted to the target if these two opsets differ.
@@ -201,7 +201,7 @@ class History:
                 plan.changes.append(NodeChange(record, surveyed.path, original.name, each.result))
 
     def add_entries(self, plan: ContainerPlan, surveyed: ContainerSurvey, router: Router) -> None:
-        """Add the record entries of a graph or function to its plan, and drop constants without a use."""
+        """Add the record entries of a graph or function to its plan, and drop unused constants."""
         reversal = plan.reversal
         if reversal.restored:
             container = surveyed.scope.container
@@ -215,7 +215,7 @@ class History:
             changes = (each.result.nodes for each in plan.changes)
             used = {name for nodes in changes for name in names_read_by_emissions(nodes)}
             plan.constants = {name: each for name, each in plan.constants.items() if name in used}
-        # restorations precede conversions in the list, whatever their positions
+        # restorations come before conversions in the list, so sort all changes by position
         plan.changes.sort(key=lambda each: each.position)
         reversal.constants += [*plan.constants, *plan.cast_sources.values()]
         reversal.holders = _subgraph_holders(plan, surveyed)
@@ -270,7 +270,7 @@ class History:
         }
 
     def _names_needed_later(self, reversal: Restorations, surveyed: ContainerSurvey) -> Iterator[str]:
-        """Yield the names that originals of kept groups and of subgraphs read: they may be restored later."""
+        """Yield the names that original nodes read if a later conversion may restore these nodes."""
         for group in reversal.kept_groups:
             yield from names_read(group.original)
         positions = reversal.restored_positions
@@ -296,7 +296,7 @@ class History:
     ) -> ContainerProto | None:
         # the paths of the main graph, training graphs and functions have 1, 3 and 4 elements
         top = next((path[:size] for size in (1, 3, 4) if path[:size] in top_level), None)
-        # each nesting level adds an output of the holder, the attribute and the position in it
+        # each nesting level adds an output of the node with the subgraph, the attribute, the position in it
         if top is None or (len(path) - len(top)) % 3:
             return None
         container: ContainerProto | None = top_level[top]
@@ -328,9 +328,9 @@ class History:
 
 
 def _subgraph_holders(plan: ContainerPlan, surveyed: ContainerSurvey) -> dict[tuple[int, str], str]:
-    """Return the first output of the node that holds each subgraph after the conversion.
+    """Return the first output of the node that holds each subgraph after the conversion; empty if none does.
 
-    The keys are the position of the original holder and the attribute.
+    The keys are the position of the node that holds the subgraph before, and the name of the attribute.
     """
     nodes = surveyed.scope.container.node
     changes = {each.position: each for each in plan.changes}

@@ -9,7 +9,7 @@ from opshift.model.types import declared_dims
 
 
 def recorded_inputs(graph: GraphProto, names: Set[str]) -> tuple[RecordedInput, ...]:
-    """Return the inputs with these names for the record."""
+    """Return the record entries of the graph inputs with these names."""
     return tuple(
         RecordedInput(position=position, value=value.SerializeToString(deterministic=True).hex())
         for position, value in enumerate(graph.input if names else ())
@@ -18,7 +18,7 @@ def recorded_inputs(graph: GraphProto, names: Set[str]) -> tuple[RecordedInput, 
 
 
 def restore_inputs(graph: GraphProto, recorded: Sequence[RecordedInput]) -> None:
-    """Give inputs their recorded declarations and positions; every initializer must have an input.
+    """Give graph inputs their recorded declarations and positions, after initializers became inputs.
 
     An initializer that was edited keeps its new declaration.
     """
@@ -47,7 +47,7 @@ def _read(recorded: Sequence[RecordedInput]) -> list[ValueInfoProto]:
 
 
 def _declares(original: ValueInfoProto, value: ValueInfoProto) -> bool:
-    """Return whether a recorded declaration fits `value`, which declares exactly its initializer."""
+    """Return whether a recorded declaration allows the element type and sizes that `value` declares."""
     before, after = original.type.tensor_type, value.type.tensor_type
     dims, sizes = declared_dims(original.type), declared_dims(value.type)
     if before.elem_type != after.elem_type or dims is None or sizes is None:

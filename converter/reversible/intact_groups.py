@@ -20,9 +20,9 @@ UNKNOWN_PRECONDITION = Precondition()
 class Group(NamedTuple):
     """Group of nodes that replaced one original node.
 
-    `opset` is the opset of its domain that the original was written for; `place` is the position at which it
-    is restored. `positions` has the order of `entry.group`. `inner` are the names of values that the group
-    produces and the original does not.
+    `opset` is the opset of the original node in its domain; `place` is the position at which this node is
+    restored. `positions` are the positions of the group's nodes, in the order of `entry.group`. `inner` are
+    the names of values that the group produces, but not the original node.
     """
 
     entry: RecordEntry
@@ -75,7 +75,7 @@ def _find_group(entry: RecordEntry, value_index: ValueIndex, constants: Set[str]
     restored = produced.intersection(original.output[:])
     if not restored or opset is None:
         return None
-    # all consumers of the original's outputs come after the first node that produces one
+    # all consumers of the original's outputs come after the first node that produces one of them
     place = min(value_index.producers[name] for name in restored)
     return Group(entry, original, opset, positions, place, frozenset(produced - restored))
 
@@ -142,7 +142,8 @@ def _compatible(groups: list[Group]) -> Iterator[Group]:
 def preconditions_of(original: NodeProto, read: Set[str], scope: Scope) -> Iterator[Precondition]:
     """Yield the precondition of each input of a node.
 
-    If attributes of the node refer to attributes of calls, the last precondition is a digest of their values.
+    If attributes of the node refer to attributes of a function call, the last precondition is a digest of all
+    attribute values.
     `read` are the names that the group of nodes reads. For a constant input that the group does not read, the
     precondition has a digest of the value, because the conversion may have made this value part of the group.
     """

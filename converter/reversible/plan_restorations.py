@@ -1,4 +1,4 @@
-"""Planning of restorations in one graph or function."""
+"""Plan which original nodes to restore in one graph or function."""
 
 from collections import Counter
 from collections.abc import Iterable, Set
@@ -63,7 +63,7 @@ def _restoration(
 
 
 def _rewrite_original(group: Group, workspace: Workspace, router: Router) -> ComputedRewrite:
-    """Return the conversion of the original to the target, which is the node itself if nothing changes."""
+    """Return the rewrite of the original node for the target; without changes, it has the node itself."""
     scope = workspace.scope
     viewed = scope.node(group.original)
     rewrite = rewrite_node(viewed, group.opset, scope, workspace, router)
@@ -97,8 +97,8 @@ def _operator_label(node: NodeProto, scope: Scope) -> str:
 def drop_unused_constants(plan: ContainerPlan, value_index: ValueIndex, read: Set[str]) -> None:
     """Plan to remove added constants that only removed nodes read, and withdraw the changes of removed nodes.
 
-    `value_index` is for the graph before the conversion. `read` are the names that other graphs, and
-    originals that may be restored later, read.
+    `value_index` is for the graph before the conversion. `read` are the names that other graphs read, or
+    original nodes that may be restored later.
     """
     reversal = plan.reversal
     new_reads = {each.position: set(names_read_by_emissions(each.result.nodes)) for each in plan.changes}

@@ -52,7 +52,7 @@ class RecordModel(BaseModel):
 
 
 class Precondition(RecordModel):
-    """Precondition on an input of a recorded node: the group and the original are equivalent under it.
+    """Fact about an input that must hold so that the group and the original node compute the same.
 
     An unknown type is empty, and an unknown rank is -1. `value` is a digest of a constant that the group does
     not read because its value is part of the group.
@@ -73,8 +73,8 @@ class Opset(RecordModel):
 class RecordEntry(RecordModel):
     """Recorded node, and the group of nodes that replaced it.
 
-    `opsets` are for the domains of the node and of its subgraphs. `original`, the serialized NodeProto, is
-    empty if the group is the node itself. `group` has the first named output of each node, in order. The
+    `opsets` are for the domains of the node and of its subgraphs. `original` is the serialized NodeProto in
+    hex, empty if the group is the node itself. `group` has the first named output of each node, in order. The
     digest covers the group and the constants that were added for it.
     """
 
@@ -85,7 +85,7 @@ class RecordEntry(RecordModel):
     digest: Hex = ""
 
     def opset(self, domain: str) -> int | None:
-        """Return the opset of a domain, or `None`."""
+        """Return the opset of a domain; `None` if the entry has no opset for it."""
         return next((each.version for each in self.opsets if each.domain == domain), None)
 
 
@@ -105,14 +105,14 @@ class AddedImport(RecordModel):
 
 
 class RecordedCopy(RecordModel):
-    """Function that a conversion specialized for some calls; `name` is the name of the original function."""
+    """Copy of a function, specialized for some calls; `name` is the name of the original function."""
 
     place: GraphPath
     name: str
 
 
 class RecordedInput(RecordModel):
-    """Graph input with an initializer: its position, and the serialized ValueInfoProto."""
+    """Graph input with an initializer: its position, and the serialized ValueInfoProto in hex."""
 
     position: int
     value: Hex
@@ -148,7 +148,7 @@ def read_record(model: ModelProto) -> ConversionRecord | None:
 
 
 def write_record(model: ModelProto, record: ConversionRecord | None) -> None:
-    """Write a record into the metadata of a model and replace the old one, or remove it for `None`."""
+    """Write a record into the metadata of a model, replacing the old one; `None` removes the old one."""
     if record is None:
         remove_messages(model.metadata_props, [each.key == METADATA_KEY for each in model.metadata_props])
         return

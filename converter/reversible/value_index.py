@@ -23,7 +23,7 @@ OUTSIDE_NODES = -1
 
 
 class ValueIndex:
-    """Producers, consumers and constants of one graph or function; `producers` has positions by name."""
+    """Producers, consumers and constants of one graph or function; `producers` maps values to positions."""
 
     def __init__(self, container: ContainerProto) -> None:
         self.container = container
@@ -71,7 +71,7 @@ class ValueIndex:
         return next((graph for index, graph in enumerate(graphs) if str(index) == position), None)
 
     def has_constant(self, name: str) -> bool:
-        """Return whether the name belongs to an initializer, a Constant node, or the Cast of a constant."""
+        """Return whether the name is that of an initializer, or of an output of a Constant or Cast node."""
         return name in self.initializers or (
             name in self.producers and self.nodes[self.producers[name]].op_type in ("Constant", "Cast")
         )
@@ -134,7 +134,7 @@ def free_names(node: NodeProto) -> set[str]:
 
 
 def first_name(names: Iterable[str]) -> str:
-    """Return the first name of a node's outputs, which identifies it; empty if it has no named output."""
+    """Return the first nonempty output name, which identifies a node; empty if there is none."""
     return next(filter(None, names), "")
 
 

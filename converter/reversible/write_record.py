@@ -24,7 +24,7 @@ from opshift.model.operator_ids import called_function, canonical_domain, functi
 
 
 def update_record(record: ConversionRecord, plan: Plan, model: ModelProto, *, is_continued: bool) -> None:
-    """Write the record of a plan into the converted model; remove added imports and copies if not needed.
+    """Write the record of a plan into the converted model; remove recorded imports and copies if unneeded.
 
     The record is removed if it has no entries and the model is back at the recorded opsets, or if this
     conversion is not recorded.
@@ -141,7 +141,7 @@ def _functions_by_path(model: ModelProto) -> dict[GraphPath, FunctionProto]:
 
 
 def _remove_if_unused(added: AddedImport, model: ModelProto) -> bool:
-    """Return whether the import is absent, after removing it if no node uses its domain."""
+    """Remove an added import if no node uses its domain; return whether the import is then absent."""
     if added.place == MAIN_GRAPH:
         # functions without imports use the imports of the model
         imports, users = model.opset_import, [container for _, container in top_level_graphs(model)]

@@ -52,10 +52,11 @@ def convert_file(
     Args:
         source: the path or URL of the file to read, or a file object in binary mode, which is read to its
             end. If it is not a regular file, it is copied to a temporary file.
-        out: the path or URL of the file to write, which may be the same file. It is replaced as a whole, or
-            not at all. Or a file object in binary mode: the model is written to a temporary file, then
-            copied.
-        target: as for `convert_version`, like all other arguments. `inplace` has no effect.
+        out: the path or URL of the file to write, which may be the source. It is replaced as a whole, or not
+            at all. `out` may also be a file object in binary mode: the model is written to a temporary file,
+            then copied.
+        target: as for `convert_version`. So are the arguments that are not listed here, but `inplace` has no
+            effect.
         external: handling of external data if `out` is in another folder: `"copy"` copies the files, `"link"`
             creates hard links to them, and `"keep"` ignores them. A file object `out` implies `"keep"`.
         force: replace existing files in the folder of `out` that have the names of external data files.
@@ -100,7 +101,7 @@ def converting(
     `convert_in_place` converts a model in place. Large tensors of this model contain placeholders, see
     `opshift.model.offloaded_tensors`. `progress` counts the bytes of weights that are copied. `metadata` is
     stored with an object of S3. With `needs_file`, the converted model is in a local file even if `out` is a
-    URL. With `rewrites_data`, the output has one data file, `<out>.data`: elements may be converted.
+    URL. With `rewrites_data`, external data are written to one file, `<out>.data`: elements may be converted.
     """
     progress = progress or Progress()
     if is_url(source) or is_url(out):
@@ -173,7 +174,7 @@ def converting(
 
 
 def _require_new(path: Path, old_files: list[Path], *, is_same: bool, force: bool) -> None:
-    """Refuse to replace a data file of a source not converted in place, or another file without `force`."""
+    """Raise UsageError if `path` is in `old_files` (unless `is_same`) or another file (unless `force`)."""
     if not path.exists():
         return
     is_source = any(path.samefile(each) for each in old_files)

@@ -55,7 +55,8 @@ def converting_object(
 ) -> Iterator[OutputFile]:
     """Convert like `converting`; `source` or `out` is a URL.
 
-    External data files are completed before the model. A copied object stores the state of its original.
+    External data files appear before the model. A copied data file stores the state of its original, see
+    `SOURCE_STATE`.
     """
     if is_url(out):
         writable_object(out)
@@ -89,10 +90,10 @@ def converting_object(
 
 
 class _NewFiles:
-    """Files and objects that appear when the block of `stack` ends, the last written one first."""
+    """Files and objects that appear at their locations when `stack` closes, the last written first."""
 
     path: Path | None = None
-    """Local file with the model."""
+    """Local file with the model; `None` if the model was only uploaded."""
 
     def __init__(self, stack: ExitStack, progress: Progress) -> None:
         self._stack, self._progress = stack, progress
@@ -107,7 +108,7 @@ class _NewFiles:
         *,
         needs_file: bool = False,
     ) -> int:
-        """Write the pieces of a file, and return its size."""
+        """Write a file or object, and return its size in bytes."""
         self._progress.total += sum(each.end - each.start for each in pieces if isinstance(each, Range))
         # an upload splits ranges into parts, which is not possible for ranges whose elements are converted
         copied = unconverted(pieces)
@@ -135,7 +136,7 @@ def _data_to_copy(
     external: ExternalHandling,
     force: bool,
 ) -> dict[str, str]:
-    """Check all external data files, and return the new location of each one that must be copied."""
+    """Check all external data files; return the old and new locations of the files to copy."""
     if not isinstance(source, str | os.PathLike):
         if located and external != "keep":
             raise unknown_folder(file.place)
@@ -179,7 +180,7 @@ def _require_object(location: str, least: int) -> None:
 
 
 def is_copy(new: str, old: str) -> bool:
-    """Return whether a data file is a copy: its metadata has the state of `old`, or contents are equal."""
+    """Return whether `new` copies `old`: its metadata has the state of `old`, or the contents are equal."""
     if is_url(new) and is_url(old) and (metadata_of(new) or {}).get(SOURCE_STATE) == object_state(old):
         return True
     with open_source(new) as one, open_source(old) as other:

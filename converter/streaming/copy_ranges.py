@@ -22,7 +22,7 @@ PAGE_SIZE = 1 << 12
 """Page size of common file systems, in bytes."""
 
 CopyFunction = Callable[[int, int, int, int], int]
-"""Function of source, target, start and count: append bytes of the source, and return their number."""
+"""Function (source, target, start, count): append at most `count` bytes, and return their number."""
 
 
 def write_pieces(
@@ -60,11 +60,11 @@ def write_pieces(
 
 
 def copy_range(source: Source, part: Range, target: int, progress: Progress | None = None) -> None:
-    """Append a range of one file to another: by `copy_file_range`, else `sendfile`, else through memory.
+    """Append a range of one file to another by `copy_file_range`, by `sendfile`, or through memory.
 
-    On failure, the next method continues; the last one raises its error, as `write_pieces` does. The kernel
-    copies whole pages: if the range has different page offsets in the two files, copying through memory is
-    faster.
+    If one method fails, the next continues; copying through memory raises errors, as `write_pieces` does. The
+    kernel copies whole pages: if the range has different page offsets in the two files, copying through
+    memory is faster.
     """
     progress = progress or Progress()
     shift = _position(target) - part.start

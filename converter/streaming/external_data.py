@@ -34,7 +34,7 @@ LOCATION_KEY = re.compile(rb"location")
 """Key in the `external_data` of every external tensor; only tensors that contain the key are parsed."""
 
 MAX_SEARCHED = 64 << 20
-"""Maximum size of a file that is searched for the key as a whole; larger ones are mostly weights."""
+"""Maximum size in bytes of a file that is searched for the key; larger files are mostly weights."""
 
 
 def require_handling(external: object) -> None:
@@ -189,7 +189,7 @@ def require_size(file: Source, least: int) -> None:
 
 
 def unknown_folder(place: str) -> InvalidModel:
-    """Return the error for a model with external data that is not a named file."""
+    """Return the error for a model that has external data, but was not read from a named file."""
     remedy = "name the model file, or keep them there: --external keep, external='keep'"
     return InvalidModel(
         "has weights in separate files, but the folder of the model is unknown", place=place, remedy=remedy
@@ -214,7 +214,7 @@ def _is_missing(old: Path, new: Path, target: Path, force: bool) -> bool:
 
 
 def data_exists(place: str) -> UsageError:
-    """Return the error for a different file with the name of an external data file."""
+    """Return the error if an existing, different file has the name of an external data file."""
     remedy = "replace it with --force, write to another folder, or keep them with --external keep"
     reason = "already exists, and weights of the model would replace it"
     return UsageError(reason, place=place, remedy=remedy)

@@ -1,4 +1,4 @@
-"""External data of a model with converted elements: read from its files, and written to a new one."""
+"""External data whose elements are converted: read from all data files, written to one new file."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ExternalWeights(PlaceholderStore):
                 tensor.raw_data = self.placeholder(Payload(RAW_DATA, elements))
 
     def give_back(self, model: ModelProto, location: str) -> list[OutputPiece]:
-        """Make the tensors external again, in a new file, and return the pieces of this file."""
+        """Make the tensors external again, in the file `location`; return the pieces of this file."""
         pieces: list[OutputPiece] = []
         size = 0
         for tensor in _tensors(model):

@@ -20,7 +20,7 @@ class OutputFile(FrozenRecord):
         path: the file; `None` for a model that was sent to a store without a local file.
         report: report of the conversion.
         external: locations of the external data files of the original.
-        data: locations of the external data files of the result; they differ if elements are converted.
+        data: locations of the external data files of the result; one new file if elements are converted.
         data_file: temporary file with converted elements, which becomes the only file in `data`.
     """
 

@@ -26,7 +26,7 @@ from opshift.model.wire_format import LENGTH, Field, bytes_field, field_head, fi
 from opshift.stores.source_file import Source, open_source
 
 MIN_STREAMED_FILE = 1 << 20
-"""Smaller files, in bytes, are read as a whole."""
+"""Files with fewer bytes are read as a whole."""
 
 MAX_MESSAGE_DEPTH = 100
 """Nesting limit of messages, which is protobuf's own recursion limit."""
@@ -42,8 +42,8 @@ def open_without_weights(path: FileLike) -> Iterator[ModelProto]:
 class Weights(PlaceholderStore):
     """Large tensors of one model file.
 
-    Fields that protobuf's own libraries would serialize differently stay unchanged: a payload in several
-    fields, or a singular message that occurs twice. The rest therefore means the same as the file.
+    Payloads stay in messages that protobuf's own libraries would serialize differently: a payload in several
+    fields, or a non-repeated message that occurs twice. So the reduced model means the same as the file.
     """
 
     def __init__(self, source: Source) -> None:

@@ -1,1 +1,1 @@
-"""The effect of changed definitions on existing models: rules, policies and waivers."""
+"""Classify changes of operator definitions by their effect on models: rules, policies and waivers."""

@@ -1,4 +1,4 @@
-"""Classes of changes with the rules of each class, and the direction in which models stay compatible."""
+"""Classes of definition changes, the rules of each class, and the classes that keep models compatible."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ChangeRule(NamedTuple):
     id: str
     change_class: ChangeClass
     purpose: str
-    """One sentence with the condition and its consequence."""
+    """One sentence that describes the change and its consequence."""
 
 
 _PURPOSES: Final = {
@@ -126,7 +126,7 @@ _PURPOSES: Final = {
         "version-deleted": "A published version was deleted: models of its opsets become invalid.",
     },
 }
-"""For each class, its rules and their purposes."""
+"""Rule ids of each class, each with the `purpose` of its `ChangeRule`."""
 
 CHANGE_RULES: Final = {
     rule: ChangeRule(rule, change_class, purpose)

@@ -1,4 +1,4 @@
-"""Classify every change between two versions of an operator by a rule."""
+"""Assign a rule and a class to every change between two versions of an operator."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
@@ -43,9 +43,9 @@ def classify(
 ) -> tuple[ClassifiedChange, ...]:
     """Return every change from `old` to `new`, attributes first; empty if the definitions are identical.
 
-    If both have the same `since_version`, `new` is an edit in place, and changes of its steps count too.
-    Otherwise the step between the versions is also considered, because it declares changes of meaning that
-    definitions do not show; pass `adjacent=False` if there are versions in between.
+    If both have the same `since_version`, `new` is an edited copy of `old`, and changed texts, steps and
+    removals count too. Otherwise the step between the versions is also read, because it can declare a change
+    of meaning that the definitions do not show. Pass `adjacent=False` if other versions are in between.
     """
     versions = Versions(old, new, _step_between(old, new) if adjacent else None)
     found = _apply_rules((*diff(old, new), *text_changes(old, new)), versions)
@@ -55,7 +55,7 @@ def classify(
 
 
 def _step_between(old: OperatorVersion, new: OperatorVersion) -> Step | None:
-    """Return the step of the newer version, with exchanged directions if `old` is the newer version."""
+    """Return the step of the newer version, with `up` and `down` swapped if `old` is the newer version."""
     if old.since_version < new.since_version:
         return new.step
     if old.since_version == new.since_version or old.step is None:
@@ -64,7 +64,7 @@ def _step_between(old: OperatorVersion, new: OperatorVersion) -> Step | None:
 
 
 def changes_between(operator: Operator, start: int, goal: int) -> tuple[ClassifiedChange, ...]:
-    """Return every change between two versions of an operator, adjacent or not, in either direction.
+    """Return every change from version `start` to version `goal`, which may be older, or not adjacent.
 
     Raises:
         KeyError: the operator has no such version.
@@ -88,7 +88,7 @@ def changes_between(operator: Operator, start: int, goal: int) -> tuple[Classifi
 
 
 def _with_rule_of(change: ClassifiedChange, step: ClassifiedChange | None) -> ClassifiedChange:
-    """Return a change, with the rule of the same change in a step if that is RE_ENCODES or INCOMPATIBLE."""
+    """Return `change`, but with the rule and class of `step` if `step` is RE_ENCODES or INCOMPATIBLE."""
     if step is None or step.change_class not in (ChangeClass.RE_ENCODES, ChangeClass.INCOMPATIBLE):
         return change
     return step._replace(change=change.change)
@@ -114,9 +114,9 @@ def _apply_rules(changes: Iterable[Change], versions: Versions) -> tuple[Classif
 def _declared_change(
     found: tuple[ClassifiedChange, ...], versions: Versions, adjacent: bool
 ) -> Iterator[Change]:
-    """Yield the change that only the step declares, if there is one.
+    """Yield at most one change: a change of meaning or behaviour that the step declares and `found` lacks.
 
-    Each published version changes something, so a text change is the fallback.
+    Otherwise, if `found` has only documentation changes, yield a text change: each version changes something.
     """
     if not adjacent or versions.old.since_version > versions.new.since_version:
         return
@@ -210,7 +210,7 @@ def _attribute_default(change: Change, versions: Versions) -> str:
     renamed = (each.values.get(change.old) for each in versions.renamed_values(change.subject))
     if change.new in renamed:
         return "values-renamed"
-    # if setting the old default were enough, the step would have a verb and no adapter
+    # an adapter means that setting the old default is not enough: for that, a verb would suffice
     is_adapted = change.old is not None and versions.is_adapted
     return _meaning(change, versions) if is_adapted else "default-changed"
 

@@ -7,7 +7,7 @@ from opshift.registry.models import Attribute, OperatorVersion, Parameter
 
 
 class Change(NamedTuple):
-    """One difference: its kind, the changed attribute, parameter or operator, and the old and new value."""
+    """One difference: its kind, the name of the attribute, parameter or operator, and both values."""
 
     kind: str
     subject: str
@@ -51,7 +51,7 @@ def _changes_of_attribute(name: str, old: Attribute, new: Attribute) -> Iterator
 def field_changes(
     subject: str, old: object, new: object, fields: tuple[str, ...], prefix: str = ""
 ) -> Iterator[Change]:
-    """Yield a change for each field that differs; its kind is the prefix and the name of the field."""
+    """Yield a `Change` for each of `fields` that differs; its kind is `prefix` and the name of the field."""
     for field in fields:
         before, after = getattr(old, field), getattr(new, field)
         if before != after:

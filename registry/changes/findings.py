@@ -1,4 +1,4 @@
-"""Changes that a policy or a mode does not allow."""
+"""Findings, which are changes that a policy or compatibility mode forbids, and waivers that permit them."""
 
 from collections.abc import Iterable, Iterator
 from datetime import date
@@ -32,11 +32,11 @@ class Waiver(Frozen):
         return rule
 
     def covers(self, rule: str, operator: str) -> bool:
-        """Return whether the waiver applies to a finding, regardless of its expiry."""
+        """Return whether the waiver applies to a rule and an operator version, even if it is expired."""
         return rule == self.rule and self.operator in (operator, operator.rpartition(":")[0])
 
     def is_expired(self, today: date) -> bool:
-        """Return whether the last day has passed."""
+        """Return whether `today` is later than the last day of the waiver, `until`."""
         return today > self.until
 
 
@@ -49,7 +49,7 @@ class ChangeFinding(NamedTuple):
     reason: str
     remedy: str
     waiver: Waiver | None = None
-    """The waiver that covers the finding; an expired one has no effect."""
+    """The waiver that covers the finding; an expired waiver is listed, but has no effect."""
     is_waived: bool = False
 
     def as_dict(self) -> dict[str, Json]:
@@ -67,7 +67,7 @@ class ChangeFinding(NamedTuple):
 def apply_waivers(
     findings: Iterable[ChangeFinding], waivers: Iterable[Waiver], today: date
 ) -> Iterator[ChangeFinding]:
-    """Yield the findings with their waivers; of several, the one that expires last is used."""
+    """Yield each finding with its waiver; if several waivers cover it, the one that expires last is used."""
     by_expiry = sorted(waivers, key=lambda each: each.until, reverse=True)
     for finding in findings:
         covering = (each for each in by_expiry if each.covers(finding.change.rule, finding.operator))

@@ -1,4 +1,4 @@
-"""Classify every step of an operator's history, and find the changes that a mode does not allow."""
+"""Classify the changes in each step of an operator's history, and find those that a mode forbids."""
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -41,7 +41,7 @@ class HistoryStep(NamedTuple):
 
     @property
     def operator(self) -> str:
-        """The operator at the end of the step, such as `ai.onnx.Clip:6`."""
+        """Domain, name and `opset` of the step, such as `ai.onnx.Clip:6`."""
         return str(self.old.id._replace(since_version=self.opset))
 
 
@@ -58,7 +58,7 @@ def history_steps(operators: Iterable[Operator]) -> Iterator[HistoryStep]:
 
 
 def history_findings(operators: Iterable[Operator], mode: Mode) -> Iterator[ChangeFinding]:
-    """Yield every change of a new version, and every removal, that the mode does not allow."""
+    """Yield each change in a version after the first, and each removal, that the mode does not allow."""
     for operator in operators:
         for version in operator.versions[1:]:
             yield from version_findings(operator, version, mode)
@@ -68,7 +68,7 @@ def history_findings(operators: Iterable[Operator], mode: Mode) -> Iterator[Chan
 
 
 def version_findings(operator: Operator, version: OperatorVersion, mode: Mode) -> Iterator[ChangeFinding]:
-    """Yield the changes of one version that the mode does not allow; none for a first version."""
+    """Yield the changes from earlier versions to `version` that the mode does not allow."""
     earlier = [each for each in operator.versions if each.since_version < version.since_version]
     for base in earlier if mode.is_transitive else earlier[-1:]:
         changes = changes_between(operator, base.since_version, version.since_version)
@@ -86,7 +86,7 @@ def _findings(
 
 
 class Difference(NamedTuple):
-    """The changes of one operator between two versions or opsets; either side may lack the operator."""
+    """Changes of one operator between two versions or opsets; `old` or `new` is `None` if it is absent."""
 
     domain: str
     op_type: str
@@ -105,13 +105,13 @@ class Difference(NamedTuple):
 
 
 def operator_difference(operator: Operator, old: OperatorVersion, new: OperatorVersion) -> Difference:
-    """Return the changes between two versions of an operator, in either direction."""
+    """Return the changes from `old` to `new`, two versions of an operator; `new` may be the older version."""
     changes = changes_between(operator, old.since_version, new.since_version)
     return Difference(operator.domain, operator.name, old.id, new.id, changes)
 
 
 def opset_differences(registry: Registry, domain: str, old: int, new: int) -> Iterator[Difference]:
-    """Yield every operator of a domain with different versions at two opsets, sorted by name.
+    """Yield the difference of each operator of a domain that has different versions at two opsets.
 
     Raises:
         UnknownDomain, UnknownOpset: the registry lacks the domain or one of the opsets.

@@ -1,4 +1,4 @@
-"""Policies, which define the changes that require a new version, and compatibility modes."""
+"""Policies, which define the changes that require a new operator version, and compatibility modes."""
 
 from __future__ import annotations
 
@@ -80,5 +80,5 @@ class Mode(StrEnum):
 
 
 def needs_new_version(changes: Iterable[ClassifiedChange], policy: Policy) -> bool:
-    """Return whether any of the changes requires a new version."""
+    """Return whether the policy requires a new operator version for any of the changes."""
     return not all(policy.allows(each) for each in changes)

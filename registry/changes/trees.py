@@ -1,4 +1,4 @@
-"""Compare two trees of definitions, and find forbidden changes of published versions."""
+"""Compare two trees (folders of definitions), and find forbidden changes of published versions."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,13 +22,13 @@ from opshift.registry.yaml_files import load_yaml, place_of
 
 @dataclass(frozen=True)
 class Tree:
-    """The operators of a tree of definitions, by (domain, name), and the releases that published them."""
+    """The operators in a folder of definitions, by (domain, name), and the releases with their opsets."""
 
     operators: Mapping[tuple[str, str], Operator]
     releases: Releases = field(default_factory=Releases)
 
     def released(self, domain: str) -> int:
-        """Return the newest released opset; for a domain without releases, the newest since_version."""
+        """Return the newest released opset of a domain; without releases, its newest `since_version`."""
         published = self.releases.released_opset(domain)
         operators = (each for each in self.operators.values() if each.domain == domain)
         newest = max((each.versions[-1].since_version for each in operators), default=0)
@@ -36,9 +36,10 @@ class Tree:
 
 
 def read_tree(folder: Path) -> Tree:
-    """Read the definitions in a folder, or raise `DefinitionError` if there are none, or invalid ones.
+    """Read the definitions in a folder; raise `DefinitionError` if there are none, or one is invalid.
 
-    The project's type sets are available, too; its releases are used if the folder has no `releases.yaml`.
+    Definitions may also use the project's type sets. If the folder has no `releases.yaml`, the project's
+    releases are used. A missing folder raises UsageError.
     """
     own = default_registry()
     types = own.types.merged(TypeSets.load(folder / TYPES))
@@ -54,7 +55,8 @@ def read_tree(folder: Path) -> Tree:
 def version_place(folder: Path, operator: str) -> Place:
     """Return the place of an operator version such as `com.acme.Blur:2` in its file.
 
-    The place of a deleted version, or of a removal at this opset, is the last version before it, or the file.
+    If the file lacks the version, because it was deleted or the opset removes the operator, return the place
+    of the last version before it, or else the file.
     """
     domain, name, version = OperatorId.parse(operator)
     path = folder / domain / f"{name}.yaml"
@@ -68,8 +70,8 @@ def version_place(folder: Path, operator: str) -> Place:
 def compare_trees(old: Tree, new: Tree, policy: Policy, mode: Mode = Mode.NONE) -> Iterator[ChangeFinding]:
     """Yield forbidden changes; the policy applies to versions published in `old`, the mode to new versions.
 
-    A version is published if it is stable and its opset is released. A removal in an opset that is not
-    released yet does not change the published version.
+    A version is published if it is stable and its opset is released. A removal of the operator in an opset
+    that is not released yet is always allowed.
     """
     for key, operator in old.operators.items():
         later = new.operators.get(key)

@@ -1,4 +1,4 @@
-"""Facts about two versions and their step, which the classification of a change reads."""
+"""Facts about two versions and the step between them, for the classification of changes."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,7 +31,7 @@ class Versions:
         return self.step.up if self.step and isinstance(self.step.up, tuple) else ()
 
     def answer(self, way: Literal["up", "down"]) -> StepAction:
-        """Return the step's conversion in a direction; an undeclared direction counts as `compatible`."""
+        """Return the step's conversion in a direction; without a declaration, it is `compatible`."""
         answer = getattr(self.step, way, None)
         return "compatible" if answer is None else answer
 
@@ -52,25 +52,25 @@ class Versions:
         return tuple(verb for verb in verbs if verb.attribute == attribute)
 
     def attributes_of(self, kind: type[IgnoreAttribute | AddAttribute | RenameValue]) -> frozenset[str]:
-        """Return the attributes that verbs of a class name."""
+        """Return the names of the attributes in the upgrade verbs of class `kind`."""
         return frozenset(verb.attribute for verb in self._verbs if isinstance(verb, kind))
 
     @property
     def renamed(self) -> frozenset[str]:
-        """Renamed attributes, under both names."""
+        """The old and the new name of each attribute that the upgrade renames."""
         verbs = [verb for verb in self._verbs if isinstance(verb, RenameAttribute)]
         return frozenset(name for verb in verbs for name in (verb.attribute, verb.to))
 
     @cached_property
     def converted_attributes(self) -> frozenset[str]:
-        """Names, in both versions, of attributes that become inputs and of inputs that become attributes."""
+        """Old and new names of attributes that become inputs, and of inputs that become attributes."""
         verbs = [verb for verb in self._verbs if isinstance(verb, AttributeInputVerb)]
         declared = {name for verb in verbs for name in (verb.attribute_name, verb.input_name)}
         return frozenset(declared | _matching_names(self.old, self.new) | _matching_names(self.new, self.old))
 
 
 def _matching_names(old: OperatorVersion, new: OperatorVersion) -> set[str]:
-    """Return the names of attributes of `old` that are inputs of `new`, and the names of these inputs."""
+    """Return the attributes that only `old` has and the inputs that only `new` has, if their names match."""
     inputs = {each.name for each in old.inputs}
     pairs = [
         (attribute, parameter.name)

@@ -29,7 +29,7 @@ class DocumentHeader(NamedTuple):
     """Metadata of a document, apart from its domain and opset; an empty text is absent from the file."""
 
     ir_version: int
-    """The IR version of the ONNX release with the opset (ONNX IR, "Operator Sets")."""
+    """The IR version of the first ONNX release with the opset (ONNX IR, "Operator Sets")."""
     ir_version_prerelease: str = ""
     """Pre-release part of the semantic version of the IR, such as `rc.1`."""
     ir_build_metadata: str = ""
@@ -43,7 +43,7 @@ class OperatorSet(NamedTuple):
     domain: str
     opset_version: int
     operators: tuple[Operator, ...]
-    """Sorted by name; includes removed operators, so that a reader can name their replacement."""
+    """The operators, with removed ones, so that a reader can name their replacement."""
     header: DocumentHeader
 
     @property
@@ -66,7 +66,7 @@ class OperatorNames(NamedTuple):
     domain: str
     opset_version: int
     operators: tuple[ListedOperator, ...]
-    """In the order of the document."""
+    """The listed operators, in the order of the document."""
     header: DocumentHeader
 
 
@@ -160,7 +160,7 @@ class DocumentError(DefinitionError):
 
 
 class WrongMagic(DocumentError):
-    """The file is not marked as an operator set."""
+    """The file cannot be parsed, or its magic value is not `ONNXOPSET`."""
 
 
 class UnsupportedVersion(DocumentError):
@@ -172,7 +172,7 @@ class WrongDomain(DocumentError):
 
 
 class WrongOpset(DocumentError):
-    """The opset version is missing or below 1, or an operator is newer than the opset."""
+    """The opset version is not a positive integer, or an operator version is not from 1 to the opset."""
 
 
 class RepeatedOperator(DocumentError):
@@ -184,7 +184,7 @@ class NoDefinitions(DocumentError):
 
 
 class Contradiction(DocumentError):
-    """The fields of the message contradict the definitions in it."""
+    """The fields of an OperatorSetProto contradict the definitions stored in it."""
 
 
 def operator_set(
@@ -218,7 +218,7 @@ def operator_set(
         {
             "domain": domain,
             "opset_version": opset,
-            # 0 for a private domain, which no release of ONNX has
+            # `ir_version_for` returns 0 for a private domain, which no release of ONNX contains
             "ir_version": registry.releases.ir_version_for({domain: opset}) or ir_versions().newest,
             "ir_version_prerelease": prerelease,
             "ir_build_metadata": build_metadata,

@@ -23,7 +23,7 @@ from opshift.registry.yaml_files import dump_yaml, load_yaml
 
 
 def write_document(operators: OperatorSet, form: DocumentFormat) -> bytes:
-    """Return the serialized document; equal sets have equal bytes."""
+    """Return the serialized document; equal operator sets give equal bytes."""
     if form is DocumentFormat.ONNXOPSET:
         from opshift.registry.documents.onnxopset import to_onnxopset
 
@@ -50,9 +50,10 @@ def read_document(path: Path) -> OperatorSet:
 
 
 def read_set_or_names(path: Path) -> OperatorSet | OperatorNames:
-    """Read a document: YAML or JSON according to the file's suffix, otherwise a serialized message.
+    """Read a document: YAML or JSON according to the file's suffix, otherwise an OperatorSetProto.
 
-    Messages of other tools have names only. The errors are those of `read_document`, except `NoDefinitions`.
+    Return `OperatorNames` for a message without definitions, which other tools write. Raise the errors of
+    `read_document`, except `NoDefinitions`.
     """
     try:
         return _read(path)

@@ -1,4 +1,4 @@
-"""Generate the source code of a module with one typed function per operator, which builds its nodes."""
+"""Generate a Python module with one typed function per operator; the function builds a NodeProto."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from opshift.registry.registry import Registry
 from opshift.registry.selection import opsets_at
 
 WIDTH: Final = 88
-"""Maximum length of a line of text."""
+"""Maximum length of a line in generated docstrings."""
 
 PYTHON_TYPES: Final = {
     "FLOAT": "float",
@@ -41,7 +41,7 @@ MESSAGES: Final = (
     "TensorProto",
     "TypeProto",
 )
-"""Names that the code imports from `typing` and `onnx`, if it uses them."""
+"""Names that the generated code imports if it uses them: `TYPING` from `typing`, `MESSAGES` from `onnx`."""
 
 RESERVED: Final = frozenset(
     (
@@ -52,7 +52,7 @@ RESERVED: Final = frozenset(
         *("DOMAIN", "OPSET", "_node", "float", "int", "str", "tuple", "list", "isinstance", "Sequence"),
     )
 )
-"""Names that functions and parameters cannot have, because the code uses them."""
+"""Names that generated functions and parameters cannot have: keywords, and names that the code uses."""
 
 HEADER: Final = '''\
 """Functions that build nodes of {domain}, opset {opset}.
@@ -125,7 +125,7 @@ def {function}(
 
 
 def node_builders(registry: Registry, domain: str = "", opset: int | None = None) -> str:
-    """Return the code of a module that builds nodes of a domain at an opset, by default the newest.
+    """Return the code of a module with functions that build nodes of a domain at an opset (default: newest).
 
     The functions return NodeProto messages of `onnx`, which `onnx.helper.make_graph` accepts.
 
@@ -150,7 +150,7 @@ def node_builders(registry: Registry, domain: str = "", opset: int | None = None
 
 
 def _identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """Return a distinct identifier for each name: the name itself if it is valid and free."""
+    """Return a distinct identifier for each name: the name itself, or a variant with underscores."""
     found = [*taken]
     count = len(found)
     for name in names:
@@ -208,12 +208,12 @@ def _input(name: str, parameter: Parameter, *, is_required: bool) -> str:
 
 
 def _at_least(count: int) -> str:
-    """Return the annotation of the variadic argument that takes at least `count` names."""
+    """Return the type annotation of a variadic parameter that takes at least `count` names."""
     return f"Unpack[tuple[{'str, ' * count}Unpack[tuple[str, ...]]]]" if count else "str"
 
 
 def _output_type(version: OperatorVersion) -> str:
-    """Return the annotation of `outputs`: `str` for one name, a tuple for several, else a sequence."""
+    """Return the annotation of `outputs`: `str` for one name, a tuple for several, a sequence if variadic."""
     least = max(version.min_output, 1)
     if version.outputs and version.outputs[-1].option == "variadic":
         return "str | Sequence[str]" if least == 1 else "Sequence[str]"
@@ -241,14 +241,14 @@ def _python_type(attribute: Attribute) -> str:
     text = PYTHON_TYPES[attribute.type.removesuffix("S")]
     if attribute.values and text == "str":
         default = attribute.default or ()
-        # the default of GRU:1 is not one of its values
+        # the default of `direction` in GRU:1, `foward`, is not one of its allowed values
         choices = dict.fromkeys(attribute.values + (default if isinstance(default, tuple) else (default,)))
         text = f"Literal[{', '.join(map(_literal, choices))}]"
     return f"Sequence[{text}]" if ATTRIBUTE_TYPES[attribute.type].is_repeated else text
 
 
 def _literal(value: Value) -> str:
-    """Return a value as a Python expression; a float has the fewest digits for its float32."""
+    """Return a value as a Python expression; a float has the fewest digits for the same float32."""
     if isinstance(value, tuple):
         return f"({', '.join(map(_literal, value))}{',' if len(value) == 1 else ''})"
     if not isinstance(value, float):

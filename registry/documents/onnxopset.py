@@ -30,7 +30,7 @@ from opshift.registry.documents.document import (
 from opshift.registry.function_protos import function_proto
 
 DEFINITIONS_FIELD: Final = 20817
-"""The number of the extra field, far above the numbers of ONNX's own fields."""
+"""The protobuf field number of the extra field, far above the field numbers that ONNX uses."""
 
 
 def to_onnxopset(operators: OperatorSet) -> bytes:

@@ -1,1 +1,1 @@
-"""Rules for definitions, which the loader and `opshift lint` apply."""
+"""Lint rules for operator definitions and runtime files; the loader and `opshift lint` apply them."""

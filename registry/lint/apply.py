@@ -11,7 +11,7 @@ from opshift.registry.lint.steps import Direction, directions
 from opshift.registry.models import Operator, OperatorVersion
 
 Problems = Iterator[tuple[str, Problem]]
-"""Pairs of a rule id and a problem, whose keys start at the top of the file."""
+"""Pairs of a rule id and a problem; the keys of the problem start at the top of the operator's file."""
 
 
 DRAFT_RULES = frozenset(
@@ -25,11 +25,11 @@ DRAFT_RULES = frozenset(
         "type.unused",
     }
 )
-"""Rules that a draft may violate, because proposal rules report the same mistakes."""
+"""Rules that a draft (see `load_operator`) may violate: rules for proposals report the same mistakes."""
 
 
 def operator_problems(operator: Operator) -> Problems:
-    """Yield the violations of all rules by an operator."""
+    """Yield the violations of lint rules by an operator, its versions and the steps between them."""
     yield from version_problems(dict(enumerate(operator.versions)))
     for rule in rules_for(Operator):
         for problem in rule.check(operator):
@@ -37,7 +37,7 @@ def operator_problems(operator: Operator) -> Problems:
 
 
 def consistent(operator: Operator) -> Operator:
-    """Return an operator; raise InvalidDefinition if it violates a rule that is not in `DRAFT_RULES`."""
+    """Return the operator; raise InvalidDefinition if it violates a rule that is not in `DRAFT_RULES`."""
     place = Place(node=f"{operator.domain}.{operator.name}")
     findings = [
         DefinitionFinding.of_rule(rule, place, f"{'.'.join(map(str, keys))}: {reason}", remedy)
@@ -50,7 +50,7 @@ def consistent(operator: Operator) -> Operator:
 
 
 def version_problems(versions: Mapping[int, OperatorVersion]) -> Problems:
-    """Yield the violations by versions and the steps between them; `versions` has valid ones by position."""
+    """Yield the violations by versions and the steps between them; `versions` maps positions to versions."""
     for position, version in versions.items():
         subjects: list[tuple[type, object]] = [(OperatorVersion, version)]
         previous = versions.get(position - 1)

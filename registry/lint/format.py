@@ -1,4 +1,4 @@
-"""Rules for the format of files; convert the errors of pydantic to problems."""
+"""Lint rules for the format of files, and the conversion of pydantic's errors to problems."""
 
 from __future__ import annotations
 
@@ -47,21 +47,21 @@ _NOUNS = {
     "dict_type": "a mapping",
     "dataclass_type": "a mapping",
 }
-"""Expected value for each type of pydantic error; pydantic's own messages name Python classes."""
+"""Noun for the expected value, by type of pydantic error; pydantic's own messages name Python classes."""
 
 _LIMITS = {
     "greater_than_equal": "expected {ge} or more",
     "too_short": "expected {min_length} or more items",
     "string_too_short": "expected {min_length} or more characters",
 }
-"""Expected value for each type of pydantic error about a limit."""
+"""Text about the expected value, for types of pydantic errors about a limit."""
 
 
 def format_problems(error: ValidationError, data: object, prefix: Keys = ()) -> Iterator[tuple[str, Problem]]:
-    """Yield the rule and the problem of each value that pydantic refuses; `prefix` are the keys of the data.
+    """Yield a rule id and a problem for each value that pydantic refuses; `prefix` is the path to `data`.
 
-    For a union, pydantic reports an error for every alternative; the deepest ones belong to the alternative
-    that matches best.
+    For a union, pydantic reports an error for every alternative. Only the errors with the longest path are
+    kept, because they belong to the alternative that matches best.
     """
     left = [(_place_of(each, data), each) for each in error.errors()]
     reported: list[Keys] = []
@@ -83,7 +83,7 @@ def format_problems(error: ValidationError, data: object, prefix: Keys = ()) -> 
 
 
 def _place_of(error: ErrorDetails, data: Any) -> Keys:
-    """Return the keys of an error in the data, without the union alternatives that pydantic inserts."""
+    """Return the path to an error in the data, without the names of union alternatives in pydantic's path."""
     keys: list[int | str] = []
     for key in error["loc"]:
         if _has(data, key):
@@ -93,7 +93,7 @@ def _place_of(error: ErrorDetails, data: Any) -> Keys:
 
 
 def _problem(keys: Keys, errors: Sequence[ErrorDetails]) -> tuple[str, Problem]:
-    """Return the rule and the problem of one value, given the errors of all alternatives."""
+    """Return the rule id and the problem of one value, from the errors of all alternatives of its union."""
     first = errors[0]
     kind, value = first["type"], first["input"]
     if kind == "unexpected_keyword_argument":
@@ -124,7 +124,7 @@ def _choices(error: ErrorDetails) -> list[str]:
 
 
 def _list_of_verbs(keys: Keys, data: object) -> Keys:
-    """Return the keys of the list of verbs that contains a value; empty if there is none."""
+    """Return the path to the list of verbs that contains the value at `keys`; `()` outside such lists."""
     ends = [end for end in range(1, len(keys) + 1) if keys[end - 1] in ("up", "down", "before")]
     found = (keys[:end] for end in ends if isinstance(_value(data, keys[:end]), list))
     return next(found, ())
@@ -143,7 +143,7 @@ def _has(data: object, key: int | str) -> bool:
 
 
 def _verb_problems(answers: Any, keys: Keys) -> Iterator[tuple[str, Problem]]:
-    """Yield the problems of each verb in a list; pydantic reports them for the whole list."""
+    """Yield the problems of each verb in a list; pydantic would report only one error for the whole list."""
     for position, item in enumerate(answers):
         try:
             parse_action([item])
@@ -158,7 +158,7 @@ def _verb_problems(answers: Any, keys: Keys) -> Iterator[tuple[str, Problem]]:
 def _verb_fields(item: dict[str, Any], keys: Keys, error: ValidationError) -> Iterator[tuple[str, Problem]]:
     ((name, arguments),) = item.items()
     prefix = (*keys, name)
-    if not isinstance(arguments, dict):  # the shorthand replaces the fields
+    if not isinstance(arguments, dict):  # the shorthand: the value of one field, in place of a mapping
         missing = [str(each["loc"][-1]) for each in error.errors() if each["type"] == "missing"]
         known = ", ".join(known_keys(prefix))
         text = f"expected a mapping with {known}" if missing else "expected a string"

@@ -1,4 +1,4 @@
-"""Rules for inputs, outputs, attributes, type variables and names."""
+"""Lint rules for inputs, outputs, attributes, type variables and names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opshift.registry.models import Attribute, Operator, OperatorVersion, Parame
 from opshift.registry.type_sets import is_type, similar_types
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.\.\.)?")
-"""C identifiers, as the IR specification requires; in ONNX 1.0, three dots mark variadic parameters."""
+"""C identifiers, as ONNX's IR requires; ONNX 1.0 also ends names of variadic parameters with three dots."""
 
 DOMAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_][A-Za-z0-9_-]*)*")
 

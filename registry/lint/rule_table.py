@@ -1,4 +1,4 @@
-"""Table of lint rules: functions that yield problems; a rule applies to objects of its parameter's type."""
+"""Table of lint rules. A rule is a function that yields the problems of an object of its parameter's type."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_SHOWN = 15
 """Maximum number of names in one message."""
 
 Keys = tuple[int | str, ...]
-"""The keys and positions that lead to a part of an object."""
+"""The keys and positions that lead to a part of an object, such as `("versions", 0, "step")`."""
 
 
 class Problem(NamedTuple):
@@ -30,7 +30,7 @@ Check = Callable[..., Iterable[Problem]]
 
 @dataclass(frozen=True)
 class LintRule:
-    """Requirement `title`; `check` yields the violations in objects of the target types.
+    """A rule: `title` states the requirement, `check` yields the violations by an object of a target type.
 
     Rules without target types are checked while files are read.
     """
@@ -43,7 +43,7 @@ class LintRule:
 
 
 def nearest(word: object, known: Iterable[str]) -> str:
-    """Return a remedy with the valid names that are similar to a word, or else the first valid names."""
+    """Return a remedy with the names in `known` that are similar to a word, or else the first names."""
     names = tuple(dict.fromkeys(known))
     shown = ", ".join(names[:MAX_SHOWN]) + (", ..." if len(names) > MAX_SHOWN else "")
     return did_you_mean(str(word), names, f"use one of {shown}" if names else "")

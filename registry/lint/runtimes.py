@@ -1,4 +1,4 @@
-"""Rules for the files of runtimes, and the function that applies them."""
+"""Lint rules for the files of runtimes, and the function that applies them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from opshift.registry.yaml_files import MAX_FINDINGS, Positions
 
 
 class TreeRuntime(NamedTuple):
-    """A runtime, and look-ups of operator definitions, for rules to check."""
+    """Argument of the rules: a runtime, and functions that look up operator definitions."""
 
     runtime: Runtime
     names: Callable[[str], Collection[str]]
-    """The names of the operators of a domain; none for an unknown domain."""
+    """Returns the names of the operators of a domain; none for an unknown domain."""
     operator: Callable[[str, str], Operator | None]
-    """The operator with a name and a domain."""
+    """Returns the operator with a name and a domain, or `None`."""
     is_open: Callable[[str], bool]
-    """Whether operators of a domain may lack a definition."""
+    """Returns whether a domain is open: models may use operators of the domain that have no definition."""
 
 
 @rule("runtime.operator", "correct it, or add `nonstandard: true` to its kernels")
@@ -37,7 +37,7 @@ def runtime_operator(subject: TreeRuntime) -> Iterator[Problem]:
         domain, _, name = key.rpartition(".")
         if domain not in runtime.opsets:
             yield Problem(f"{key}: `opsets` has no domain {domain!r}", ("operators", key), ADD_DOMAIN)
-        elif not subject.is_open(domain):  # a release may define operators of an open domain in its own way
+        elif not subject.is_open(domain):  # operators of an open domain may differ between releases
             operator = subject.operator(name, domain)
             for position, kernel in enumerate(kernels):
                 keys: Keys = ("operators", key, position)
@@ -88,7 +88,7 @@ def runtime_condition(subject: TreeRuntime) -> Iterator[Problem]:
         for key, restrictions in entries.items():
             domain, _, name = key.partition(":")[0].rpartition(".")
             operator = subject.operator(name, domain)
-            if operator is not None and not isinstance(restrictions, str):  # a text has no conditions
+            if operator is not None and not isinstance(restrictions, str):  # a string has no conditions
                 for position, restriction in enumerate(restrictions):
                     versions = [
                         each for each in operator.versions if restriction.concerns(each.since_version)
@@ -121,7 +121,7 @@ def _unknown_names(
 
 
 def _wrong_patterns(key: str, patterns: Iterable[Pattern]) -> Iterator[tuple[str, str]]:
-    """Yield a reason and a remedy for each pattern without the operator, and for each unknown value name."""
+    """Yield a reason and a remedy for each pattern without a node of `key`, and each unknown value name."""
     for each in patterns:
         *inner, last = nodes = pattern_nodes(each.nodes)
         own = next((node for node in inner if each.node in node.outputs), None) if each.node else last
@@ -138,12 +138,12 @@ def _wrong_patterns(key: str, patterns: Iterable[Pattern]) -> Iterator[tuple[str
 
 
 def _variables(version: OperatorVersion) -> list[str]:
-    """Return the names of type variables and parameters."""
+    """Return the names of the type variables, inputs and outputs."""
     return [*version.type_constraints, *(each.name for each in (*version.inputs, *version.outputs))]
 
 
 def _exists(text: str, subject: TreeRuntime, *, with_version: bool) -> bool:
-    """Return whether a text names an operator, or its version, that exists or may lack a definition."""
+    """Return whether a text names an operator or its version that exists, or that needs no definition."""
     name, colon, version = text.partition(":")
     domain, _, op_type = name.rpartition(".")
     if domain not in subject.runtime.opsets or bool(colon) != with_version:
@@ -155,7 +155,7 @@ def _exists(text: str, subject: TreeRuntime, *, with_version: bool) -> bool:
 
 
 def runtime_findings(runtime: Runtime, path: Path, registry: Registry) -> list[DefinitionFinding]:
-    """Return the violations of lint rules by the file of a runtime."""
+    """Return the violations of lint rules by the file of a runtime, at most `MAX_FINDINGS`."""
     subject = TreeRuntime(runtime, registry.names, registry.operator, registry.is_open)
     every = ((rule.id, each) for rule in rules_for(TreeRuntime) for each in rule.check(subject))
     problems = list(islice(every, MAX_FINDINGS))

@@ -1,4 +1,4 @@
-"""Rules for steps between versions."""
+"""Lint rules for steps between versions, function bodies and recognized forms."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Direction(NamedTuple):
 
     @property
     def keys(self) -> Keys:
-        """The keys of the direction in the newer version: `step` and `up` or `down`."""
+        """The path to the direction in the newer version: `("step", "up")` or `("step", "down")`."""
         return ("step", self.name)
 
 
 def directions(old: OperatorVersion, new: OperatorVersion) -> Iterator[Direction]:
-    """Yield both directions of a step."""
+    """Yield both directions of the step between two adjacent versions."""
     yield Direction(old, new, "up", new.step.up if new.step else None)
     yield Direction(new, old, "down", new.step.down if new.step else None)
 

@@ -1,4 +1,4 @@
-"""Rules for operators and their versions; only `opshift lint` applies the rules for `TreeOperator`."""
+"""Lint rules for operators and their versions; only `opshift lint` applies the rules for `TreeOperator`."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from opshift.registry.steps import RenameOp
 
 
 class TreeOperator(NamedTuple):
-    """An operator, with the names of the other operators and the registered adapters, for rules to check."""
+    """Argument of rules: an operator, the names of other operators, and the registered adapters."""
 
     operator: Operator
     names: Callable[[str], Collection[str]]
-    """The names of the operators of a domain."""
+    """Returns the names of the operators of a domain."""
     adapters: Collection[tuple[str, str, int, int]]
-    """Domain, operator, version and target version of each adapter."""
+    """Domain, operator name, source version and target version of each adapter."""
 
 
 class Declaration(NamedTuple):
-    """A declared conversion: its keys, source and target version, and action."""
+    """A declared conversion: its path in the file, source and target version, and action."""
 
     keys: Keys
     source: int
@@ -174,7 +174,7 @@ def shape_unknown(operator: Operator) -> Iterator[Problem]:
 
 
 def unknown_shapes(operator: Operator) -> Iterator[tuple[Keys, str]]:
-    """Yield the keys and names of shape rules that are not registered."""
+    """Yield the path in the file and the name of each shape rule that is not registered."""
     found: dict[str, Keys] = {}
     for position, version in enumerate(operator.versions):
         name = version.shape
@@ -185,7 +185,7 @@ def unknown_shapes(operator: Operator) -> Iterator[tuple[Keys, str]]:
 
 
 def is_private_shape(name: str) -> bool:
-    """Return whether a file may register an unknown shape rule later: the name resembles no known rule."""
+    """Return whether an unknown shape rule may be a private one: no registered rule has a similar name."""
     return not similar_names(name, TABLE.registered)
 
 

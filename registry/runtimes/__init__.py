@@ -1,1 +1,1 @@
-"""Runtimes: the operators, versions and element types that programs which run models implement."""
+"""Runtimes: programs that run models, with the operator versions and element types that they implement."""

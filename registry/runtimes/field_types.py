@@ -22,7 +22,7 @@ def _type_sets() -> TypeSets:
 
 
 def _expand(entries: object) -> object:
-    """Return the types that a list in a file denotes; pydantic refuses everything but lists of strings."""
+    """Expand the entries of a list to types; return other values unchanged, so that pydantic refuses them."""
     if not isinstance(entries, list) or not all(isinstance(each, str) for each in entries):
         return entries
     try:
@@ -38,7 +38,7 @@ def _element_type(name: object) -> object:
 
 
 Types = Annotated[tuple[str, ...], Checked(_expand, min_length=1)]
-"""Types; a file lists element types, other types and sets of `types.yaml`."""
+"""Types such as `tensor(float)`; a file may list element types, types and sets of `types.yaml`."""
 
 ElementName = Annotated[str, Checked(_element_type)]
 """Name of an element type, such as `float16`."""
@@ -54,4 +54,4 @@ Axis = Annotated[str, Checked(_axis)]
 Version = Annotated[int, Checked(strict=True, ge=1)]
 
 Sizes = Annotated[tuple[Annotated[int, Checked(strict=True)], ...], Checked(min_length=1)]
-"""Sizes or ranks."""
+"""Nonempty list of sizes or ranks."""

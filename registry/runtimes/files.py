@@ -32,10 +32,10 @@ from opshift.registry.runtimes.runtime import Runtime
 RUNTIMES: Final = OPSETS / FOLDER
 
 COMPILED: Final = CompiledFile(Path(__file__).with_name("compiled.json"), [RUNTIMES], DEFINITIONS)
-"""Compiled runtimes with their inherited keys; wheels do not contain them, because most users need few."""
+"""Compiled runtimes with their inherited keys; wheels lack this file: most users need few runtimes."""
 
 FINGERPRINTS: Final = OPSETS / "runtime_fingerprints.yaml"
-"""Fingerprints of the runtimes: published files do not change."""
+"""File with the fingerprint of each runtime, which detects changes of published runtime files."""
 
 IMPROVED_KEYS: Final = {
     "constant_types", "evidence", "expands_outdated_bodies", "falls_back", "imports", "inexact_types",
@@ -55,12 +55,12 @@ YAML_SUFFIX: Final = ".yaml"
 """Suffix of files that describe runtimes."""
 
 NEVER_RUN: Final = "ai.onnx.Constant"
-"""Operator with nodes that runtimes turn into initializers when they load a model."""
+"""Operator without a need for kernels: runtimes turn its nodes into initializers when they load a model."""
 
 
 @cache
 def runtime_files() -> Mapping[str, Path]:
-    """Return the file of each runtime of the project by name, such as `onnxruntime-1.31.1`, oldest first."""
+    """Return the file of each runtime by name, such as `onnxruntime-1.31.1`; versions are oldest first."""
     files = sorted(RUNTIMES.glob("*/*.yaml"), key=lambda path: (path.parent.name, version_numbers(path.stem)))
     return MappingProxyType({f"{path.parent.name}-{path.stem}": path for path in files})
 
@@ -70,7 +70,7 @@ RuntimeLike = Runtime | str | os.PathLike[str]
 
 
 def runtime_of(runtime: RuntimeLike) -> Runtime:
-    """Return the runtime that an argument denotes; for names and paths, see `get_runtime`.
+    """Return the runtime itself, or the runtime with a name or in a file, see `get_runtime`.
 
     Raises:
         UsageError: the argument has a different type, or there is no data about the runtime.
@@ -87,9 +87,9 @@ def runtime_of(runtime: RuntimeLike) -> Runtime:
 def get_runtime(name: str | os.PathLike[str]) -> Runtime:
     """Return a runtime by name or from a file; a `Path`, or a name that ends with `.yaml`, denotes a file.
 
-    If the last number of the version is missing, as in `onnxruntime-1.31`, or the version, as in
-    `onnxruntime-coreml`, the newest matching runtime is returned. A name may also start with an execution
-    provider, as in `coreml`, or its package, as in `onnxruntime-gpu-1.20`.
+    If the version or its last number is missing, as in `onnxruntime-coreml` or `onnxruntime-1.31`, the newest
+    matching runtime is returned. A name may also start with an execution provider, as in `coreml`, or its
+    package, as in `onnxruntime-gpu-1.20`.
 
     Raises:
         UsageError: there is no data about this version, or no such file.
@@ -117,7 +117,7 @@ def get_runtime(name: str | os.PathLike[str]) -> Runtime:
 
 
 def _name_of_runtime(name: str) -> str:
-    """Replace an execution provider or its package in a name by the runtime with its kernels."""
+    """Replace an execution provider, or its package, in a name by the runtime with the provider's kernels."""
     names = default_registry().releases.runtime_names
     if name.lower() in names:
         return names[name.lower()]
@@ -196,7 +196,7 @@ def _complete(data: dict[str, object], base: Runtime) -> dict[str, object]:
 
 
 def runtime_fingerprints() -> dict[str, str]:
-    """Return the fingerprint of each runtime of the project, including inherited keys and operators."""
+    """Return the fingerprint of each runtime, with inherited keys and operators, without `IMPROVED_KEYS`."""
     found = {name: get_runtime(name) for name in runtime_files()}
     return {name: digest(to_plain_data(each, exclude=IMPROVED_KEYS)) for name, each in found.items()}
 
@@ -204,7 +204,7 @@ def runtime_fingerprints() -> dict[str, str]:
 def without_fallback(runtime: Runtime) -> Runtime:
     """Return a copy of a runtime that does not fall back to another runtime for nodes without a kernel.
 
-    A runtime without a fallback, such as TensorRT, is returned unchanged.
+    A runtime without `falls_back`, such as TensorRT, is returned unchanged.
     """
     if not runtime.falls_back:
         return runtime

@@ -1,4 +1,4 @@
-"""Restrictions of kernels: nodes, and patterns of nodes, that they refuse or compute wrongly."""
+"""Restrictions: descriptions of nodes, and patterns of nodes, that a kernel refuses or computes wrongly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AttributeValue = Scalar | tuple[Scalar, ...] | None
 
 @cache
 def pattern_nodes(text: str) -> tuple[Node, ...]:
-    """Return the nodes of a pattern in ONNX's syntax.
+    """Return the nodes of a pattern, which is written in ONNX's text syntax.
 
     Raises:
         InvalidModel: the text does not consist of nodes.
@@ -34,7 +34,7 @@ def pattern_nodes(text: str) -> tuple[Node, ...]:
 
 @cache
 def pattern_operators(text: str) -> frozenset[str]:
-    """Return the operator types of the nodes of a pattern in ONNX's syntax."""
+    """Return the operator types of the nodes of a pattern, which is written in ONNX's text syntax."""
     return frozenset(each.op_type for each in pattern_nodes(text))
 
 

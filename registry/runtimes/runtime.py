@@ -36,7 +36,7 @@ class Kernel(Record):
         return self.versions[0] <= version <= self.versions[1]
 
     def accepts(self, types: Mapping[str, str]) -> bool:
-        """Return whether the kernel accepts types by type variable or parameter, ignoring missing types."""
+        """Return whether the kernel accepts types, by type variable or parameter; missing types pass."""
         return all(types.get(name, accepted[0]) in accepted for name, accepted in self.types.items())
 
 
@@ -50,10 +50,10 @@ class RuntimeEvidence(Record):
 
 
 class Support(NamedTuple):
-    """Answer to whether a runtime implements an operator version for some types.
+    """The kernel of a runtime for an operator version and types, or the reason why it is missing.
 
-    `kernel` is `None` if it does not; then `reason` gives the cause, and `remedy` an action. `caveats`
-    describe nodes that the kernel refuses, and wrong results.
+    If `kernel` is `None`, `reason` gives the cause, and `remedy` an action. `caveats` describe nodes that the
+    kernel refuses, and wrong results.
     """
 
     kernel: Kernel | None
@@ -137,7 +137,7 @@ class Runtime(Record):
 
     @property
     def name(self) -> str:
-        """Name such as `onnxruntime-1.31.1`."""
+        """Product and version, such as `onnxruntime-1.31.1`."""
         return f"{self.runtime}-{self.version}"
 
     def newest_import(self, domain: str) -> int | None:
@@ -154,7 +154,7 @@ class Runtime(Record):
             operator: the operator version that is in effect at the opset of the model.
             types: types such as `tensor(float)` by type variable or name of a parameter. Missing types
                 are accepted.
-            inserts_casts: whether the runtime may cast types as `computes_in` states.
+            inserts_casts: whether types without a kernel may be cast to the types in `computes_in`.
         """
         name = f"{operator.domain}.{operator.op_type}"
         kernels = (*self.operators.get(name, ()), *self.internal_operators.get(name, ()))
@@ -197,7 +197,7 @@ class Runtime(Record):
         return tuple(each for each in found if each.concerns(operator.since_version))
 
     def errors_of(self, operator: OperatorId) -> tuple[Restriction, ...]:
-        """Return the known wrong results of an operator version, with conditions on the nodes."""
+        """Return the known wrong results of an operator version, as restrictions with conditions on nodes."""
         return _listed(self.wrong.get(str(operator), ()))
 
     def _computed_type(self, given: str) -> str:
@@ -206,13 +206,13 @@ class Runtime(Record):
 
 
 def versions_text(versions: tuple[int, int]) -> str:
-    """Return a range of versions: `13`, or `6 to 12`."""
+    """Return a range of versions as text: `13`, or `6 to 12`."""
     first, last = versions
     return str(first) if first == last else f"{first} to {last}"
 
 
 def types_text(kernel: Kernel) -> str:
-    """Return the types of a kernel: `T1: float, double, T2: int64`."""
+    """Return the types of a kernel as text: `T1: float double, T2: int64`."""
     return ", ".join(f"{name}: {' '.join(map(short_type, each))}" for name, each in kernel.types.items())
 
 

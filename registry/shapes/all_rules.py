@@ -1,4 +1,4 @@
-"""All shape rules of the project, and the facts about them.
+"""All shape rules of the project, and the tables of facts about the rules, such as `KEEPS_RANK`.
 
 Import the tables from here: in `rule_table`, they lack the rules of modules that are not imported yet.
 """

@@ -1,4 +1,4 @@
-"""Shapes of control flow operators, which depend on their subgraphs."""
+"""Output shapes of control flow operators; they depend on the outputs of subgraphs."""
 
 from opshift.model.types import Shape
 from opshift.registry.shapes.dims import common_shape, dim_at, normalize_axis, unify, unify_dims, unknown
@@ -8,7 +8,7 @@ from opshift.registry.shapes.shape_context import ShapeContext
 
 @rule("if")
 def if_(node: ShapeContext) -> Shapes:
-    """Infer the dimensions that both branches agree on."""
+    """Infer the dimensions that are equal in the outputs of both branches."""
     branches = (
         [node.body_output_shape(branch, position) for branch in ("then_branch", "else_branch")]
         for position in range(node.output_count)
@@ -33,7 +33,7 @@ def loop(node: ShapeContext) -> Shapes:
 
 @rule("scan")
 def scan(node: ShapeContext) -> Shapes:
-    """Infer states with their input shapes, and scan outputs with the sequence length at their axis."""
+    """Infer final states from the initial states, and scan outputs with the sequence length at their axis."""
     scanned = node.integer("num_scan_inputs")
     if scanned is None or not 0 < scanned <= len(node.inputs):
         return []

@@ -11,7 +11,7 @@ def unknown(rank: int) -> Shape:
     """Return a shape with unknown dimensions.
 
     Raises:
-        OverflowError: the rank exceeds `MAX_RANK`; the result of the rule is unknown then.
+        OverflowError: the rank exceeds `MAX_RANK`; then the decorator `rule` makes all shapes unknown.
     """
     if rank > MAX_RANK:
         raise OverflowError(f"rank {rank}")
@@ -34,7 +34,7 @@ def with_dims(shape: Shape, dims: Mapping[int, int | None]) -> Shape:
 
 
 def without_axes(shape: Shape, axes: Iterable[int]) -> Shape:
-    """Return the shape without some of its dimensions."""
+    """Return the shape without the dimensions at `axes`, which are not negative."""
     return tuple(dim for axis, dim in enumerate(shape) if axis not in axes)
 
 
@@ -54,7 +54,7 @@ def product(dims: Iterable[int | None]) -> int | None:
 
 
 def exact_quotient(size: int | None, by: int | None) -> int | None:
-    """Return the quotient, or `None` if the division is not exact or an operand is unknown."""
+    """Return the quotient, or `None` if it is not an integer, an operand is unknown, or `by` is 0."""
     return None if size is None or not by or size % by else size // by
 
 
@@ -111,7 +111,8 @@ def broadcast(shapes: Sequence[Shape | None]) -> Shape | None:
 def at_most(size: Symbol) -> Symbol:
     """Return the symbol of min(size, n) for a positive number n.
 
-    The symbol is the same for every n: if size and the minimum broadcast, the minimum is size or 1.
+    The symbol is the same for every n: a dimension of `size` and one of this minimum can only be broadcast if
+    the minimum is `size` or 1, so the broadcast dimension is `size`.
     """
     return Symbol(SMALLEST_SYMBOL + hash(("at most", int(size))) % SMALLEST_SYMBOL)
 
@@ -120,7 +121,7 @@ def _broadcast_dim(column: Sequence[int | None]) -> int | None:
     sizes = {dim for dim in column if dim is not None and dim != 1}
     if len(sizes) == 1:
         size = sizes.pop()
-        # A symbol may be 1; then the result is the unknown dimension.
+        # A symbol may be 1 at run time; then the result is the other, unknown dimension.
         return None if type(size) is Symbol and None in column else size
     if len(sizes) == 2 and None not in column:
         # For example, position embeddings that a Slice cuts to the sequence length, which is `size`.

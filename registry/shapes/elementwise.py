@@ -1,4 +1,4 @@
-"""Shapes of operators that keep a shape or broadcast their inputs."""
+"""Output shapes of operators that keep the shape of an input, or broadcast several inputs."""
 
 from opshift.model.types import Shape
 from opshift.registry.shapes.dims import broadcast, dim_at, normalize_axis, unknown
@@ -10,21 +10,21 @@ from opshift.registry.shapes.shape_context import ShapeContext
 def broadcast_all(node: ShapeContext) -> Shapes:
     """Broadcast all inputs as in NumPy.
 
-    In versions with a `broadcast` attribute, only the second input is broadcast.
+    In versions with a `broadcast` attribute, only the second input is broadcast, to the shape of the first.
     """
     return [node.shape(0) if "broadcast" in node.version.attributes else broadcast(node.inputs)]
 
 
 @rule("broadcast_operands")
 def broadcast_operands(node: ShapeContext) -> Shapes:
-    """Broadcast the inputs that are not optional: the others are scalar zero points."""
+    """Broadcast the inputs that are not optional; the optional inputs are scalar zero points."""
     pairs = zip(node.version.inputs, node.inputs, strict=False)
     return [broadcast([shape for formal, shape in pairs if formal.option != "optional"])]
 
 
 @rule("batch_normalization", keeps_rank=True)
 def batch_normalization(node: ShapeContext) -> Shapes:
-    """Infer the input's shape, and for statistics the shape of input 3, or else one value per channel."""
+    """Infer the shape of input 0, and for the statistics that of input 3, or else one value per channel."""
     data, mean = node.shape(0), node.shape(3)
     if mean is None and node.integer("spatial", 1) == 1:
         mean = (dim_at(data, 1),)
@@ -33,7 +33,7 @@ def batch_normalization(node: ShapeContext) -> Shapes:
 
 @data_rule("layer_normalization", keeps_rank=True)
 def layer_normalization(node: ShapeContext, data: Shape) -> Shapes:
-    """Infer the input's shape, and statistics with dimensions of 1 at the axis and after it."""
+    """Infer the input's shape, and statistics whose dimensions are 1 from the axis to the last one."""
     start = normalize_axis(node.integer("axis"), len(data))
     reduced = unknown(len(data)) if start is None else data[:start] + (1,) * (len(data) - start)
     return [data, reduced, reduced]
@@ -41,7 +41,7 @@ def layer_normalization(node: ShapeContext, data: Shape) -> Shapes:
 
 @rule("optimizer")
 def optimizer(node: ShapeContext) -> Shapes:
-    """Infer updated tensors and states.
+    """Infer outputs with the shapes of the tensors and states that they update.
 
     The inputs are the learning rate, the update count, n tensors, n gradients, and n tensors of each state.
     The outputs omit the gradients.

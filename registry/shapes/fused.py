@@ -1,4 +1,4 @@
-"""Shapes of com.microsoft's fused products, normalizations, and operators with channels last."""
+"""Output shapes of com.microsoft's fused products, normalizations, and operators with channels last."""
 
 from functools import reduce
 
@@ -35,14 +35,14 @@ def quantized_gemm(node: ShapeContext) -> Shapes:
 
 @data_rule("normalized_sum", keeps_rank=True)
 def normalized_sum(node: ShapeContext, data: Shape) -> Shapes:
-    """Infer the shape of the data for results and sums, and one statistic per row."""
+    """Infer the input's shape for the result and the sum, and one mean and inverse deviation per row."""
     statistics = (*data[:-1], 1)
     return [data, statistics, statistics, data]
 
 
 @data_rule("normalized_embedding")
 def normalized_embedding(node: ShapeContext, words: Shape) -> Shapes:
-    """Infer one row per word, and one number per batch for the mask."""
+    """Infer one row per word, and one number per sequence for the mask."""
     batch, length = of_rank(words, 2)
     rows = (batch, length, of_rank(node.shape(2), 2)[1])
     return [rows, (batch,), rows]

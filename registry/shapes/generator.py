@@ -1,4 +1,4 @@
-"""Shapes that attributes or constant inputs declare."""
+"""Output shapes of operators that create tensors from attributes or constant inputs."""
 
 from opshift.model.types import Symbol
 from opshift.registry.shapes.dims import unknown
@@ -8,14 +8,14 @@ from opshift.registry.shapes.shape_context import ShapeContext
 
 @rule("shape", rank=1)
 def shape_of_shape(node: ShapeContext) -> Shapes:
-    """Infer a list with one element per dimension, or per dimension from `start` to `end`."""
+    """Infer a 1-D output with one element per dimension, or per dimension from `start` to `end`."""
     data, start, end = node.shape(0), node.integer("start", 0), node.integer("end")
     return [(None if data is None else len(data[start:end]),)]
 
 
 @rule("constant", rank_inputs=())
 def constant(node: ShapeContext) -> Shapes:
-    """Infer the shape of the attribute that contains the value."""
+    """Infer the shape of the value, which one of the attributes contains."""
     for name in ("value", "sparse_value"):
         tensor = node.attribute(name)
         if tensor is not None:
@@ -29,19 +29,19 @@ def constant(node: ShapeContext) -> Shapes:
 
 @rule("constant_of_shape", ranking_list="input", rank_inputs=())
 def constant_of_shape(node: ShapeContext) -> Shapes:
-    """Infer the shape in the elements of the input."""
+    """Infer the shape whose dimensions are the elements of the input."""
     listed = node.setting("input")
     return [unknown(listed.length) if listed.values is None and listed.length is not None else listed.values]
 
 
 @rule("range", rank=1)
 def range_(node: ShapeContext) -> Shapes:
-    """Infer the length of a list from constant integers; it is unknown for floats."""
+    """Infer the length of the 1-D output from constant integers; it is unknown for floats."""
     start, limit, step = (node.constant_integer(position) for position in range(3))
     if start is None or limit is None or not step:
         return [(None,)]
     if Symbol in (type(start), type(limit), type(step)):
-        # With a symbol, only the length from 0 by 1 is known: the order of other bounds is unknown.
+        # With a symbol, the length is known only for start 0 and step 1: other bounds have an unknown order.
         return [(limit if (start, step) == (0, 1) else None,)]
     return [(len(range(start, limit, step)),)]
 

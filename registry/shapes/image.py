@@ -1,4 +1,4 @@
-"""Shapes of operators that crop or sample images, or rearrange them into blocks."""
+"""Output shapes of operators that crop or sample images, or rearrange them into blocks."""
 
 import math
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def space_to_depth(node: ShapeContext) -> Shapes:
 
 @rule("column_to_image")
 def column_to_image(node: ShapeContext) -> Shapes:
-    """Infer an image of the given size; a column contains all channels of one block."""
+    """Infer an image of the size in input 1; a column of the data contains all channels of one block."""
     size, block = node.constant_integers(1), node.constant_integers(2)
     counts = {count for count in (node.input_length(1), node.input_length(2)) if count is not None}
     if len(counts) != 1:
@@ -65,7 +65,7 @@ def grid_sample(node: ShapeContext) -> Shapes:
 
 @rule("affine_grid")
 def affine_grid(node: ShapeContext) -> Shapes:
-    """Infer the given size without its channels, and one coordinate per spatial axis as last dimension."""
+    """Infer the size in input 1 without channels, and one coordinate per spatial axis as last dimension."""
     theta, size, rank = node.shape(0), node.constant_integers(1), node.input_length(1)
     rows = of_rank(theta, 3)[1]
     if rank is None and rows is not None:
@@ -84,7 +84,7 @@ def decoded_image(node: ShapeContext) -> Shapes:
 
 @data_rule("center_crop_pad", keeps_rank=True)
 def center_crop_pad(node: ShapeContext, data: Shape) -> Shapes:
-    """Replace the sizes of the given axes, or of all axes."""
+    """Replace the sizes of the attribute `axes`, or of all axes, by input 1."""
     axes = _selected_axes(node, len(data))
     if axes is None:
         return [unknown(len(data))]
@@ -113,7 +113,7 @@ def _cropped_size(size: int | None, cut: int) -> int | None:
 def resize(node: ShapeContext, data: Shape) -> Shapes:
     """Set the given axes, or all axes, to the sizes, or multiply them by the scales and round down.
 
-    Products are rounded to float32, like those of onnxruntime and of ONNX's own inference.
+    Products are rounded to float32, as in onnxruntime and in ONNX's own shape inference.
     """
     axes = _selected_axes(node, len(data))
     if axes is None:
@@ -124,7 +124,7 @@ def resize(node: ShapeContext, data: Shape) -> Shapes:
 
 
 def _selected_axes(node: ShapeContext, rank: int) -> tuple[int, ...] | None:
-    """Return the axes that the attribute lists, or all axes; `None` if they are invalid."""
+    """Return the axes in the attribute `axes`, or by default all axes; `None` if they are invalid."""
     return normalize_axes(range(rank) if node.attribute("axes") is None else node.integers("axes"), rank)
 
 
@@ -142,7 +142,7 @@ def _sizes(node: ShapeContext, dims: Sequence[int | None]) -> Shape | None:
 
 
 def _rounded_product(dim: int, numerator: int, denominator: int) -> int:
-    """Return the nearest integer, rounded up halfway between two (Resize 18, `keep_aspect_ratio_policy`)."""
+    """Return dim * numerator / denominator, rounded half up (Resize 18, `keep_aspect_ratio_policy`)."""
     if max(dim, numerator, denominator) >= SMALLEST_SYMBOL:
         return (2 * dim * numerator + denominator) // (2 * denominator)
     ratio = round_to_float32(round_to_float32(numerator) / round_to_float32(denominator))
@@ -167,7 +167,7 @@ def _scales(node: ShapeContext) -> Sequence[object] | None:
 
 
 def _scaled_dim(dim: int | None, scale: object) -> int | None:
-    """Scale and round down."""
+    """Return the product, rounded down, or `None` if it is unknown, not positive, or 2**31 or more."""
     if dim is None or not isinstance(scale, int | float) or not math.isfinite(scale) or dim * scale <= 0:
         return None
     exact = dim * scale

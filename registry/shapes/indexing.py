@@ -1,4 +1,4 @@
-"""Shapes of operators that select elements by position."""
+"""Output shapes of operators that select elements by position."""
 
 import math
 
@@ -51,7 +51,7 @@ def slice_(node: ShapeContext, data: Shape) -> Shapes:
 
 @data_rule("top_k", keeps_rank=True)
 def top_k(node: ShapeContext, data: Shape) -> Shapes:
-    """Replace the axis by k, for values and indices."""
+    """Set the size of the axis to k, for values and indices."""
     axis = normalize_axis(node.integer("axis", -1), len(data))
     count = node.integer("k") if "k" in node.version.attributes else node.constant_integer(1)
     return [] if axis is None else [with_dims(data, {axis: count})] * 2
@@ -68,7 +68,7 @@ def one_hot(node: ShapeContext, indices: Shape) -> Shapes:
 
 
 UNBOUNDED = (1 << 31) - 1
-"""Ends of at least this number mean the end of an axis: exporters write the largest int32 or int64."""
+"""A slice end of at least this number is the end of the axis: exporters write the largest int32 or int64."""
 
 
 def _sliced_dim(
@@ -83,7 +83,7 @@ def _sliced_dim(
     if (dim is None or type(dim) is Symbol) and type(end) is not Symbol and end >= UNBOUNDED:
         if is_positive and (start, step) == (-1, 1):
             return 1
-        end = max(end, dim or 0)  # the number of a symbol may be larger than `end`
+        end = max(end, dim or 0)  # a symbol is a large number, which may exceed `end`
     if dim is None:
         return None
     if Symbol in (type(start), type(end)):
@@ -108,7 +108,7 @@ def compress(node: ShapeContext) -> Shapes:
 
 @rule("unique")
 def unique(node: ShapeContext) -> Shapes:
-    """Infer unknown counts of unique values; the inverse has one index per element or slice."""
+    """Infer an unknown number of unique values; the inverse has one index per element or slice."""
     data = node.shape(0)
     if node.attribute("axis") is None:
         return [(None,), (None,), (None if data is None else product(data),), (None,)]

@@ -1,4 +1,4 @@
-"""Shapes of matrix products."""
+"""Output shapes of matrix products, Einsum and Fourier transforms."""
 
 import re
 
@@ -30,7 +30,7 @@ def gemm(node: ShapeContext) -> Shapes:
 
 
 def matmul_shape(first: Shape | None, second: Shape | None) -> Shape | None:
-    """Return the shape of a product; a 1-D operand is a row or column that the result omits."""
+    """Return the shape of a matrix product, as in NumPy; the dimension of a 1-D operand disappears."""
     if not first or not second:
         return None
     batch = broadcast([first[:-2], second[:-2]]) or ()
@@ -115,7 +115,7 @@ def stft(node: ShapeContext) -> Shapes:
 
 
 def _transform_length(node: ShapeContext, dim: int | None, real: bool) -> int | None:
-    """Return `dft_length`, or the length of the axis n; for a one-sided inverse, it is 2 * (n - 1)."""
+    """Return `dft_length`, or by default the axis length n; for a one-sided inverse, 2 * (n - 1)."""
     if len(node.inputs) > 1:
         return node.constant_integer(1)
     return dim if dim is None or not real else 2 * (dim - 1)

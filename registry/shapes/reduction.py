@@ -1,4 +1,4 @@
-"""Shapes of reductions."""
+"""Output shapes of reductions."""
 
 from opshift.model.types import Shape
 from opshift.registry.shapes.dims import normalize_axes, normalize_axis, unknown, with_dims, without_axes

@@ -21,16 +21,16 @@ TABLE: RuleTable[ShapeRule] = RuleTable("opshift.registry.shapes")
 SHAPE_RULES = TABLE.registered
 
 KEEPS_RANK: set[str] = set()
-"""Rules with the same rank for the first output and the first input, if the output rank is known."""
+"""Names of rules whose first output has the rank of the first input, if the output rank is inferred."""
 
 FIXED_RANKS: dict[str, int] = {}
-"""Rank of the first output, for rules that always infer the same one."""
+"""Rank of the first output, by rule, for rules that always infer the same rank."""
 
 RANKING_LISTS: dict[str, str] = {}
-"""Name of the attribute or input with one element per dimension of the first output."""
+"""Name of the attribute or input with one element per dimension of the first output, by rule."""
 
 RANK_INPUTS: dict[str, tuple[int, ...]] = {}
-"""Positions of the inputs whose ranks, with the lengths of list inputs, determine the output ranks."""
+"""Positions of inputs whose ranks, with the lengths of list inputs, determine output ranks, by rule."""
 
 
 def rule(
@@ -49,11 +49,11 @@ def rule(
 
     Args:
         name: name of the rule.
-        keeps_rank: whether the first output has the rank of the first input, if its rank is known.
+        keeps_rank: whether the first output has the rank of the first input, if the output rank is inferred.
         rank: rank of the first output, if it is always the same.
         ranking_list: name of the attribute or input with one element per dimension of the first output.
         rank_inputs: positions of the inputs whose ranks, together with the number of elements of the inputs
-            that are lists, determine the ranks of the outputs; `None` if more is needed.
+            that are lists, determine the ranks of the outputs; `None` if other facts are needed.
     """
 
     def register(function: ShapeRule) -> ShapeRule:
@@ -97,7 +97,7 @@ def temporary_rules() -> Iterator[None]:
 def data_rule(
     name: str, *, keeps_rank: bool = False, rank_inputs: tuple[int, ...] | None = None
 ) -> Callable[[Callable[[ShapeContext, Shape], Shapes]], ShapeRule]:
-    """Register a function of the node and its first input's shape; if that is unknown, so are all outputs."""
+    """Register a function that also gets the shape of input 0; if it is unknown, so are all output shapes."""
 
     def register(function: Callable[[ShapeContext, Shape], Shapes]) -> ShapeRule:
         @wraps(function)

@@ -1,4 +1,4 @@
-"""Shapes of attention, with heads as a separate dimension or packed into the last one."""
+"""Output shapes of recurrent operators and of attention, with heads as a dimension or within the last one."""
 
 from opshift.model.types import Shape
 from opshift.registry.shapes.dims import exact_quotient, of_rank, plus, product, unknown
@@ -41,7 +41,7 @@ def linear_attention(node: ShapeContext) -> Shapes:
 
 
 def _split(shape: Shape | None, heads: int | None) -> Shape:
-    """Return batch, heads, sequence length and head size."""
+    """Return batch, heads, sequence length and head size of a 4-D input, or a 3-D input with packed heads."""
     if shape is not None and len(shape) == 3:
         return (shape[0], heads, shape[1], exact_quotient(shape[2], heads))
     return of_rank(shape, 4)

@@ -12,18 +12,18 @@ class Setting(NamedTuple):
     """A list that is an attribute or an input, depending on the operator version."""
 
     values: Shape | None = None
-    """The integers; `None` if they are unknown."""
+    """The elements, or `None` if all are unknown; unknown elements are `None`."""
     length: int | None = None
     absent: bool = False
-    """Whether the list is known to be omitted."""
+    """Whether the node omits the list."""
 
 
 class InvalidFlag(Exception):
-    """A flag is neither 0 nor 1, so that runtimes disagree on its meaning."""
+    """The definition does not allow the value of an integer attribute; runtimes differ in its meaning."""
 
 
 def list_length(shape: Shape | None) -> int | None:
-    """Return the number of elements of a 1-D tensor, or `None` if it is unknown."""
+    """Return the number of elements of a 1-D tensor with this shape; `None` if unknown or not 1-D."""
     return shape[0] if shape is not None and len(shape) == 1 else None
 
 
@@ -32,26 +32,26 @@ class ShapeContext(ABC):
 
     version: OperatorVersion
     inputs: Sequence[Shape | None]
-    """Shapes of the listed inputs; `None` if the rank is unknown, or the input is omitted or not a tensor."""
+    """Shapes of the inputs of the node; `None` if the rank is unknown, the input omitted, or not a tensor."""
     output_count: int
     """The number of outputs that the node lists, including omitted ones."""
     assumes_positive_sizes: bool = False
-    """Whether no symbol is 0 at run time; in the target shape of a Reshape, a 0 would copy a dimension."""
+    """Whether symbols are assumed not to be 0; in the target shape of a Reshape, 0 copies a dimension."""
 
     @abstractmethod
     def attribute(self, name: str) -> object:
-        """Return the value of an attribute, or its default.
+        """Return the value of an attribute or its default, or else `None`.
 
         Strings are bytes, lists are tuples, and tensors, graphs and types are messages.
         """
 
     @abstractmethod
     def constant(self, position: int) -> tuple[object, ...] | None:
-        """Return the elements of a constant input in row-major order; unknown elements are `None`."""
+        """Return the elements of a constant input in row-major order, or `None`; unknown ones are `None`."""
 
     @abstractmethod
     def body_output_shape(self, attribute: str, position: int) -> Shape | None:
-        """Return the shape of a subgraph output, inferred from input shapes that hold in every iteration."""
+        """Return the shape of an output of a subgraph, from input shapes that hold in every iteration."""
 
     def has_input(self, position: int) -> bool:
         """Return whether the node has an input at a position; an input of unknown shape counts."""
@@ -78,7 +78,7 @@ class ShapeContext(ABC):
         return value if isinstance(value, int) else default
 
     def integers(self, name: str) -> tuple[int, ...] | None:
-        """Return an attribute that is a list of integers."""
+        """Return an attribute that is a list of integers; `None` if it is absent or has another type."""
         value = self.attribute(name)
         if not isinstance(value, tuple | list | range):
             return None
@@ -98,17 +98,17 @@ class ShapeContext(ABC):
         return len(value) if isinstance(value, Sequence) and not isinstance(value, bytes | str) else 0
 
     def constant_integers(self, position: int) -> Shape | None:
-        """Return the elements of a constant input; elements that are not integers are `None`."""
+        """Return the elements of a constant input, or `None`; elements that are not integers are `None`."""
         values = self.constant(position)
         return None if values is None else tuple(each if isinstance(each, int) else None for each in values)
 
     def constant_integer(self, position: int) -> int | None:
-        """Return the only element of a constant input."""
+        """Return the only element of a constant input; `None` if it is unknown or not the only one."""
         values = self.constant_integers(position)
         return values[0] if values is not None and len(values) == 1 else None
 
     def input_length(self, position: int) -> int | None:
-        """Return the number of elements of a 1-D input."""
+        """Return the number of elements of a constant or 1-D input; `None` if unknown."""
         values, shape = self.constant(position), self.shape(position)
         if values is not None:
             return len(values)

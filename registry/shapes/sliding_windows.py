@@ -1,4 +1,4 @@
-"""Shapes of convolutions and pooling, which slide a window over the spatial dimensions."""
+"""Output shapes of convolutions and pooling, which slide a window over the spatial dimensions."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -23,7 +23,7 @@ def quantized_convolution(node: ShapeContext) -> Shapes:
 
 @rule("convolution_in_layout", keeps_rank=True)
 def convolution_in_layout(node: ShapeContext) -> Shapes:
-    """Infer the output with channels last; quantized convolutions with `channels_last=0` have them second."""
+    """Infer the output with channels last, or second in quantized convolutions with `channels_last=0`."""
     is_quantized = "channels_last" in node.version.attributes
     data, weights = node.shape(0), node.shape(3 if is_quantized else 1)
     if is_quantized and not node.integer("channels_last", 0):
@@ -49,7 +49,7 @@ def conv_transpose(node: ShapeContext) -> Shapes:
 
 @rule("causal_convolution", keeps_rank=True)
 def causal_convolution(node: ShapeContext) -> Shapes:
-    """Infer the input's shape, and a state with the positions before the input that the kernel reads.
+    """Infer the input's shape, and a state: the earlier positions that the kernel reads before the input.
 
     With several spatial dimensions or `state_window`, the state has more dimensions and is not inferred.
     """
@@ -65,7 +65,7 @@ def causal_convolution(node: ShapeContext) -> Shapes:
 
 @rule("pool", keeps_rank=True)
 def pool(node: ShapeContext) -> Shapes:
-    """Infer the same shape for values and indices: one element per position of the window."""
+    """Infer one element per position of the window; values and indices have the same shape."""
     data, windows = _pooled(node)
     if data is not None and windows is not None:
         data = (*data[:2], *_window_counts(node, data[2:], windows))
@@ -163,7 +163,7 @@ def _window_count(node: ShapeContext, size: int | None, window: _Window) -> int 
 
 
 def _transposed_sizes(node: ShapeContext, sizes: Shape, windows: Sequence[_Window], extra: Shape) -> Shape:
-    """Return the input sizes for which the windows have `sizes` positions, plus `extra`."""
+    """Return the sizes over which the windows have `sizes` positions, plus `extra` (for ConvTranspose)."""
     rows = zip(sizes, windows, extra, strict=True)
     return tuple(_transposed_size(node, size, window, added) for size, window, added in rows)
 

@@ -1,4 +1,4 @@
-"""Shapes of operators that keep all elements and change the shape."""
+"""Output shapes of operators that reshape, join, split, repeat or pad tensors."""
 
 from functools import reduce
 
@@ -21,7 +21,7 @@ from opshift.registry.shapes.shape_context import ShapeContext
 
 @rule("transpose", keeps_rank=True)
 def transpose(node: ShapeContext) -> Shapes:
-    """Reorder the dimensions by `perm`, or reverse them."""
+    """Reorder the dimensions by `perm`; by default, reverse them."""
     data, order = node.shape(0), node.integers("perm")
     if order is None:
         return [None if data is None else data[::-1]]
@@ -98,7 +98,7 @@ def _may_differ_at_0(size: int | None, dim: int | None) -> bool:
 
 
 def _inferred_dim(data: Shape | None, target: Shape, copied: set[int]) -> int | None:
-    """Return the dimension for -1; dimensions that 0 copies cancel out, even if they are unknown."""
+    """Return the dimension for -1; dimensions that a 0 copies cancel out, even if they are unknown."""
     if data is None or target.count(-1) != 1:
         return None
     if 0 in (data[position] for position in copied):
@@ -111,7 +111,7 @@ def _inferred_dim(data: Shape | None, target: Shape, copied: set[int]) -> int | 
 def concat(node: ShapeContext) -> Shapes:
     """Add up the sizes along the axis; the inputs agree in all other dimensions.
 
-    The default axis of version 1 is unspecified.
+    In version 1, `axis` has no default value; without it, all sizes are unknown.
     """
     known = [shape for shape in node.inputs if shape is not None]
     if not known or len({len(shape) for shape in known}) != 1:
@@ -128,7 +128,7 @@ def concat(node: ShapeContext) -> Shapes:
 
 @data_rule("split", keeps_rank=True)
 def split(node: ShapeContext, data: Shape) -> Shapes:
-    """Infer the given lengths, or equal lengths; with `num_outputs`, the last one may be shorter."""
+    """Infer the lengths in `split`, or else equal lengths; with `num_outputs`, the last may be shorter."""
     declared = node.integer("axis")
     axis = normalize_axis(declared, len(data))
     if axis is None:
@@ -147,7 +147,7 @@ def expand(node: ShapeContext) -> Shapes:
 
 @rule("tile", keeps_rank=True)
 def tile(node: ShapeContext) -> Shapes:
-    """Multiply each dimension by its repeats; version 1 repeats a single axis."""
+    """Multiply each dimension by its number of repeats; version 1 repeats a single axis."""
     data = node.shape(0)
     if node.version.input_named("tiles"):
         return [None if data is None else _repeated_axis(node, data)]
@@ -161,7 +161,7 @@ def tile(node: ShapeContext) -> Shapes:
 
 @rule("pad", keeps_rank=True)
 def pad(node: ShapeContext) -> Shapes:
-    """Add the padding at both ends of each axis, or of the given axes."""
+    """Add the padding at both ends of the axes in `axes`, or by default of all axes."""
     data, axes = node.shape(0), node.setting("axes")
     pads = node.setting("paddings" if "paddings" in node.version.attributes else "pads")
     if data is None:

@@ -1,4 +1,4 @@
-"""Shapes of classical machine learning operators; data have one row per sample."""
+"""Output shapes of ai.onnx.ml operators and of string operators; data have one row per sample."""
 
 from opshift.model.types import Shape
 from opshift.registry.shapes.dims import of_rank, product
@@ -59,6 +59,6 @@ def string_normalizer(node: ShapeContext, data: Shape) -> Shapes:
 
 @data_rule("n_grams")
 def n_grams(node: ShapeContext, data: Shape) -> Shapes:
-    """Infer a last dimension with one element per index in `ngram_indexes`."""
+    """Infer a last dimension of the largest index in `ngram_indexes`, plus 1."""
     indexes = node.integers("ngram_indexes")
     return [(*data[:-1], max(indexes) + 1 if indexes else None) if len(data) in (1, 2) else None]

@@ -1,4 +1,4 @@
-"""Shapes of com.microsoft's attention operators, and of operators with block-quantized weights."""
+"""Output shapes of com.microsoft's attention operators, and of operators with block-quantized weights."""
 
 from opshift.model.types import Shape
 from opshift.registry.shapes.dims import dim_at, exact_quotient, normalize_axis, of_rank, plus, product
@@ -14,7 +14,7 @@ def matmul_columns(node: ShapeContext, data: Shape) -> Shapes:
 
 @data_rule("gather_blocks", rank_inputs=(0, 1))
 def gather_blocks(node: ShapeContext, data: Shape) -> Shapes:
-    """Replace the axis by the dimensions of the indices; a byte may contain several numbers."""
+    """Replace the axis by the dimensions of the indices; a byte of the data may contain several numbers."""
     indices, axis = node.shape(1), normalize_axis(node.integer("gather_axis", 0), len(data))
     if indices is None or axis is None:
         return [None]
@@ -33,7 +33,7 @@ def _unpacked_width(node: ShapeContext, width: int | None) -> int | None:
 
 @rule("projected_attention")
 def projected_attention(node: ShapeContext) -> Shapes:
-    """Infer the values of all heads, and a cache that stacks keys and values."""
+    """Infer the concatenated values of all heads, and a cache that stacks keys and values."""
     batch, length, _ = of_rank(node.shape(0), 3)
     heads, sizes = node.integer("num_heads"), node.integers("qkv_hidden_sizes")
     width = sizes[2] if sizes and len(sizes) == 3 else exact_quotient(of_rank(node.shape(1), 2)[1], 3)
@@ -42,7 +42,7 @@ def projected_attention(node: ShapeContext) -> Shapes:
 
 @rule("multi_head_attention")
 def multi_head_attention(node: ShapeContext) -> Shapes:
-    """Infer the values of all heads, and caches and scores of rank 4."""
+    """Infer the concatenated values of all heads, and caches and scores of rank 4."""
     query, key, value = (node.shape(position) for position in range(3))
     heads = node.integer("num_heads")
     batch, length = dim_at(query, 0), dim_at(query, 1)
@@ -71,7 +71,7 @@ def _key_size_and_length(
 
 @rule("group_query_attention")
 def group_query_attention(node: ShapeContext) -> Shapes:
-    """Infer the values of all heads, and caches of rank 4, whose length is unknown."""
+    """Infer the concatenated values of all heads, and caches of rank 4, whose length is unknown."""
     batch, length, _ = of_rank(node.shape(0), 3)
     heads, shared = node.integer("num_heads"), node.integer("kv_num_heads")
     past_size, new_size = of_rank(node.shape(3), 4)[3], of_rank(node.shape(1), 3)[2]

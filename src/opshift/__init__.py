@@ -9,8 +9,8 @@ Names are loaded when they are first used.
 
 from opshift.registry.function_builder import set_function_builder
 
-# Type checkers know this name. Importing `typing` would take longer than everything else here, and Ctrl+C is
-# handled only after this module is imported.
+# Type checkers treat TYPE_CHECKING as true. Importing `typing` would take longer than everything else here,
+# and Ctrl+C is handled only after this module is imported.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:

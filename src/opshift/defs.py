@@ -95,7 +95,7 @@ class OpSchema:
 
     @dataclass(frozen=True, eq=False)
     class FormalParameter:
-        """An input or output."""
+        """A formal input or output of an operator version."""
 
         name: str
         type_str: str
@@ -110,7 +110,7 @@ class OpSchema:
 
     @dataclass(frozen=True, eq=False)
     class Attribute:
-        """An attribute; the default value is an empty message if there is none."""
+        """An attribute; `default_value` is an empty AttributeProto if the attribute has no default."""
 
         name: str
         type: OpSchema.AttrType
@@ -120,7 +120,7 @@ class OpSchema:
 
     @dataclass(frozen=True, eq=False)
     class TypeConstraintParam:
-        """A type variable."""
+        """A type variable, such as `T`, with its allowed types."""
 
         type_param_str: str
         allowed_type_strs: list[str]
@@ -307,7 +307,7 @@ def get_all_schemas_with_history() -> list[OpSchema]:
 
 
 def get_function_ops() -> list[OpSchema]:
-    """Return the newest version of each operator, except for versions without a function body."""
+    """Return the newest version of each operator if this version has a function body."""
     return [each for each in get_all_schemas() if each.has_function or each.has_context_dependent_function]
 
 
@@ -322,7 +322,7 @@ def onnx_ml_opset_version() -> int:
 
 
 def _newest_opset(domain: str) -> int:
-    """Return the newest published opset, because `onnx.defs` does not list unpublished versions."""
+    """Return the newest released opset, as `onnx.defs` does; without releases, the newest defined opset."""
     registry = default_registry()
     published = registry.releases.released_opset(domain)
     return registry.newest_opset(domain) if published is None else published
@@ -338,7 +338,7 @@ def _all_versions() -> list[tuple[OpSchema, ...]]:
 
 @lru_cache(maxsize=1024)  # large enough for all operators; unknown names cannot fill the memory
 def _versions(op_type: str, domain: str) -> tuple[OpSchema, ...]:
-    """Return the published versions of an operator, oldest first; none for an unknown operator."""
+    """Return the versions that `onnx.defs` lists for an operator, oldest first; `()` if it is unknown."""
     operator = default_registry().operator(op_type, domain)
     return tuple(
         OpSchema(each)

@@ -1,4 +1,4 @@
-"""Assertions for the tests of private domains. They need `pip install 'opshift[verify]'`.
+"""Assertions for the tests of private domains. This module needs `pip install 'opshift[verify]'`.
 
 from opshift.testing import assert_step_preserves_outputs
 

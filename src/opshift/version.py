@@ -1,4 +1,4 @@
-"""Version of the package, which its build takes from the tags of the repository."""
+"""Version of the package. Builds take the version from the git tags of the repository."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Final
 
 VERSION_FILE: Final = Path(__file__).with_name("version.txt")
-"""File in wheels with the version: reading it takes a hundredth of the time of reading the metadata."""
+"""File with the version, in wheels only; it is read a hundred times faster than the package metadata."""
 
 UNKNOWN: Final = "0+unknown"
-"""Version of sources that are not installed."""
+"""Version of a source tree that is not installed."""
 
 __version__: str
 
 
 @cache
 def package_version() -> str:
-    """Return the version of a wheel, or the version that a checkout had when it was installed."""
+    """Return the version of the wheel; for a checkout, its version when it was installed, or `UNKNOWN`."""
     try:
         return VERSION_FILE.read_text("ascii")
     except OSError:

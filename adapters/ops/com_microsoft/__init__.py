@@ -1,1 +1,1 @@
-"""Adapters that rewrite operators of the domain com.microsoft as operators of ONNX, and some in reverse."""
+"""Adapters that rewrite operators of the domain com.microsoft as ONNX operators, and a few the other way."""

@@ -1,7 +1,7 @@
 """Attention, QAttention, MultiHeadAttention and RotaryEmbedding of onnxruntime.
 
 Attention is `softmax(scale * Q K^T + masks) V`. Kernels add masks to the scores, in float32:
-`mask_filter_value` for a masked key, and the lowest finite number for a key after a causal query.
+`mask_filter_value` for a masked key, and the lowest finite number for a key that a causal mask excludes.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ def added_masks(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
         filtered = node.attribute("mask_filter_value", MASK_FILTER_VALUE)
         masks = _mask(_kept_keys(node, mask, lengths, out), out.constant(0.0, "float"), filtered, out)
     if node.attribute("unidirectional", 0):
-        # For later keys, this mask replaces the key mask: the sum of both would be minus infinity.
+        # For keys after a query, replace the key mask: the sum of both masks would be minus infinity.
         others = masks or out.constant(0.0, "float")
         masks = _mask(_causal_mask(lengths, out), others, -LARGEST_FINITE["float"], out)
     return masks
@@ -66,7 +66,7 @@ def _mask(kept: str, others: str, filtered: float, out: Rewriter) -> str:
 
 
 def _causal_mask(lengths: Lengths, out: Rewriter) -> str:
-    """Return a boolean mask of shape (queries, keys), True where the key is not after the query."""
+    """Return a boolean mask of shape (queries, keys), True for keys that are not after the query."""
     numbers = queries = positions(lengths.queries, out)
     if lengths.past:
         queries = out.emit("Add", [queries, dimension_tensor(lengths.past, out)])
@@ -81,12 +81,12 @@ def _causal_mask(lengths: Lengths, out: Rewriter) -> str:
 
 
 def _kept_keys(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
-    """Return a boolean mask of the kept keys, which broadcasts to (batch, heads, queries, keys)."""
+    """Return a boolean mask, True for unmasked keys, that broadcasts to (batch, heads, queries, keys)."""
     rank = out.rank(mask)
     if rank == 1:
         return _kept_range(node, mask, lengths, out)
     if rank == 4:
-        # The mask is square, for the longest sequence: slice rows of the queries and columns of the keys.
+        # The mask is a square of the maximum sequence length: slice the rows and columns of this node.
         starts = [dimension_tensor(lengths.past, out), out.int64([0])]
         ends = [add_dimensions(lengths.past, lengths.queries, out), lengths.keys]
         bounds = [out.emit("Concat", starts, axis=0), shape_tensor(ends, out)]
@@ -97,9 +97,9 @@ def _kept_keys(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
 
 
 def _kept_range(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
-    """Return a boolean mask of the keys from the start to before the end of each batch entry.
+    """Return a boolean mask, True for keys from the start (included) to the end (excluded) of each entry.
 
-    `mask` lists the ends, then optionally the starts; in MultiHeadAttention, offsets may follow the ends.
+    `mask` lists an end for each batch entry, then optionally starts, or offsets in MultiHeadAttention.
     """
     data = node.inputs[0]
     shapes = out.comparable_shapes([data, mask])
@@ -113,7 +113,7 @@ def _kept_range(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
     ends = reshape(out.emit("Slice", [bounds, zero, count, zero]), (-1, 1, 1, 1), out)
     if node.op_type == "MultiHeadAttention":
         return out.emit("Less", [keys, ends])
-    # If the mask has no starts, they are 0.
+    # Append zeros, which are the starts if the mask has none.
     starts = out.emit("Expand", [zero, count])
     padded = out.emit("Concat", [bounds, starts], axis=0)
     both = dimension_tensor(add_dimensions(count, count, out), out)
@@ -131,8 +131,8 @@ class Heads(NamedTuple):
 
     Attributes:
         hidden_size: the head size of queries and keys times the number of heads, if known.
-        value_size: the same for values.
-        element_type: the type of all of them.
+        value_size: the head size of values times the number of heads, if known.
+        element_type: the element type of `query`, `key` and `value`.
     """
 
     query: str
@@ -144,7 +144,7 @@ class Heads(NamedTuple):
 
 
 class Masks(NamedTuple):
-    """Mask of the keys, and bias that is added to the scores; `""` if absent."""
+    """Value names of the key mask and of the bias that is added to the scores; `""` if absent."""
 
     keys: str
     bias: str = ""
@@ -183,7 +183,7 @@ def _has_later_keys(node: Node, out: Rewriter) -> bool:
 
 
 def _value_size(node: Node, out: Rewriter) -> int | None:
-    """Return the hidden size of the values, if it is known."""
+    """Return the hidden size of the values, all heads together, or `None` if it is unknown."""
     value = [name for name in node.inputs[:3] if name][-1]
     size = out.known_dimension(value, -1)
     return size and size * (1 if out.known_rank(value) == 3 else node.attribute("num_heads"))
@@ -244,7 +244,7 @@ def expand_quantized_attention(node: Node, out: Rewriter) -> None:
 
 
 def _attend_to_projection(node: Node, product: str, past: str, masks: Masks, out: Rewriter) -> None:
-    """Emit the attention of the queries, keys and values that `product` holds along dimension 2."""
+    """Emit the attention, with queries, keys and values split from `product` along dimension 2."""
     for name in ("do_rotary", "past_present_share_buffer"):
         if node.attribute(name, 0):
             reason = f"{name} is set, but the kernel for CPUs does not support it"
@@ -273,7 +273,7 @@ def _attend_to_projection(node: Node, product: str, past: str, masks: Masks, out
 
 
 def _require_present(node: Node, sizes: Sequence[int] | None, past: str, out: Rewriter) -> None:
-    """Refuse `past` without `present`, and `present` if keys and values differ in size."""
+    """Refuse `past` without the output `present`, and a used `present` if keys and values differ in size."""
     if past and not node.output(1):
         reason = "past is given without the output present; kernels then ignore past"
         raise CannotConvert(reason, "result.runtime-dependent", subject="past", remedy="add present")
@@ -283,12 +283,12 @@ def _require_present(node: Node, sizes: Sequence[int] | None, past: str, out: Re
 
 
 def _attend(node: Node, heads: Heads, lengths: Lengths, masks: Masks, out: Rewriter) -> None:
-    """Emit the attention, and the scores if they are a used output."""
+    """Emit the attention, and the scores if output 3 is used."""
     element_type = heads.element_type
     size = heads.hidden_size and heads.hidden_size // node.attribute("num_heads")
     scale = score_scale(node.attribute("scale", 0.0), heads.query, size, element_type, out)
     scores = scaled_scores(heads.query, heads.key, scale, out)
-    # Kernels add masks and bias before the scores; the order matters where all keys of a query are masked.
+    # Kernels add the masks and the bias first, then the scores: the order matters if all keys are masked.
     bias = masks.bias and cast_between(masks.bias, element_type, "float", out)
     added = fold("Add", filter(None, (added_masks(node, masks.keys, lengths, out), bias)), out)
     if added:
@@ -317,7 +317,7 @@ def expand_rotary_embedding(node: Node, out: Rewriter) -> None:
     heads, rank = node.attribute("num_heads", 0), out.rank(data)
     sizes = out.known_dimension(data, 2), out.known_dimension(cosine, 1)
     if rank == 3 and not heads and sizes[0] is not None and sizes[1]:
-        # The caches have one column for two elements of a head.
+        # The sine and cosine caches have one column for two elements of a head.
         heads = sizes[0] // (2 * sizes[1])
     if out.rank(positions) == 1:
         positions = _consecutive_positions(positions, data, rank - 2, out)
@@ -344,7 +344,7 @@ def _split_heads(data: str, cosine: str, out: Rewriter) -> str:
 
 
 def _consecutive_positions(start: str, data: str, axis: int, out: Rewriter) -> str:
-    """Return consecutive positions from `start` on, the same for each batch entry."""
+    """Return consecutive positions from `start` on, with the same row for each batch entry."""
     batch, length = (dimension_tensor(dimension(data, each, out), out) for each in (0, axis))
     positions = out.emit("Add", [start, index_range(length, out)])
     return out.emit("Expand", [positions, out.emit("Concat", [batch, length], axis=0)])

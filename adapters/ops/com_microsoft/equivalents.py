@@ -1,4 +1,4 @@
-"""Replace ONNX nodes by nodes of com.microsoft that differ in more than the domain."""
+"""Replace ONNX nodes by com.microsoft nodes with different inputs, outputs or attributes."""
 
 from typing import Any
 
@@ -14,27 +14,27 @@ def _require(condition: bool, name: str, meaning: str) -> None:
 
 @equivalent("Gelu", "Gelu")
 def gelu(node: Node, out: Rewriter) -> EquivalentNode:
-    """Accept only the exact formula, and drop `approximate`."""
+    """Accept only `approximate` none, the exact formula; drop the attribute."""
     _require(node.attribute("approximate", b"none") == b"none", "approximate", "is tanh")
     return EquivalentNode(node.inputs, node.outputs, {})
 
 
 @equivalent("Gelu", "FastGelu")
 def fast_gelu(node: Node, out: Rewriter) -> EquivalentNode:
-    """Accept only the tanh approximation, and drop `approximate`."""
+    """Accept only `approximate` tanh; drop the attribute."""
     _require(node.attribute("approximate", b"none") == b"tanh", "approximate", "is none")
     return EquivalentNode(node.inputs, node.outputs, {})
 
 
 @equivalent("Swish", "QuickGelu")
 def quick_gelu(node: Node, out: Rewriter) -> EquivalentNode:
-    """Set `alpha`, because its default differs."""
+    """Set `alpha`, because the two operators have different defaults."""
     return EquivalentNode(node.inputs, node.outputs, {"alpha": node.attribute("alpha", 1.0)})
 
 
 @equivalent("Unsqueeze", "ExpandDims")
 def expand_dims(node: Node, out: Rewriter) -> EquivalentNode:
-    """Replace `axes` with one constant element by a scalar."""
+    """Accept only a constant with one element as `axes`, and pass the element as a scalar."""
     axes = out.require_constant(node.inputs[1], "axes").values
     _require(len(axes) == 1, "axes", f"has {len(axes)} values, and ExpandDims has one axis")
     return EquivalentNode((node.inputs[0], out.constant(axes[0], "int32")), node.outputs, {})
@@ -69,7 +69,7 @@ def grid_sample(node: Node, out: Rewriter) -> EquivalentNode:
 
 @equivalent("RotaryEmbedding", "RotaryEmbedding")
 def rotary_embedding(node: Node, out: Rewriter) -> EquivalentNode:
-    """Move `position_ids` in front of the caches, and set `num_heads` where kernels require it."""
+    """Move `position_ids` in front of the caches, and set `num_heads` if kernels require it."""
     data, cosines, sines, positions = (node.input(position) for position in range(4))
     _require(bool(positions), "position_ids", "is omitted")
     rows, length = out.known_dimension(cosines, 0), out.known_dimension(data, -2)

@@ -1,4 +1,4 @@
-"""MoE and QMoE of onnxruntime: a router selects `k` experts, networks of two layers, for each token.
+"""MoE and QMoE of onnxruntime: a router selects `k` experts (networks of two layers) for each token.
 
 The emitted nodes compute all experts for all tokens, and weight the results of unselected experts with 0.
 """
@@ -16,13 +16,13 @@ from opshift.adapters.ops.com_microsoft.quantized_weights import (
 )
 
 OPSET, GELU_OPSET = 13, 20
-"""Opset of the emitted nodes, and the first opset with Gelu."""
+"""Opset of the emitted nodes, and opset of emitted Gelu nodes: Gelu exists since opset 20."""
 
 DEFAULTS = (("alpha", 1.0), ("beta", 0.0))
 """Defaults of `activation_alpha` and `activation_beta`, the parameters of SwiGLU."""
 
 INTERLEAVED = 1
-"""Value of `swiglu_fusion` for alternating gates and linear values."""
+"""Value of `swiglu_fusion` that means: elements are alternately a gate and a linear value."""
 
 
 class Layer(NamedTuple):
@@ -79,12 +79,12 @@ def _require_common_form(node: Node, other_inputs: range | tuple[int, ...]) -> N
 
 
 def _chosen(node: Node, out: Rewriter) -> tuple[str, ...]:
-    """Return the router scores and the indices of the selected experts of each token."""
+    """Return the router scores and the indices of the selected experts, both of shape (tokens, k)."""
     return out.emit_all("TopK", [node.inputs[1], out.int64([node.attribute("k", 1)])], 2, axis=1)
 
 
 def _dequantized(node: Node, layer: int, position: int, out: Rewriter) -> str:
-    """Return the weights of a layer, with a scale and a zero point for each column or block."""
+    """Return the dequantized weights of a layer; each column or block has a scale and a zero point."""
     common = node.attribute("expert_weight_bits", 4)
     bits = require_packed_bits(node.attribute(f"fc{layer}_expert_weight_bits", 0) or common)
     packed, scales, zeros = node.inputs[position], node.inputs[position + 1], node.input(10 + layer)
@@ -125,7 +125,7 @@ def _emit_experts(node: Node, layers: list[Layer], weights: str, chosen: str, ou
     gates = out.emit("ScatterElements", [none, chosen, weights], axis=1)
     gates = out.emit("Unsqueeze", [out.emit("Transpose", [gates], perm=(1, 0)), out.int64([2])])
     weighted = out.emit("Mul", [results, gates])
-    # Replace results of other experts by 0: infinity times the weight 0 would be NaN.
+    # Replace results of unselected experts by 0: infinity times the weight 0 would be NaN.
     weighted = out.emit("Where", [out.emit("Equal", [gates, zero]), zero, weighted])
     total = out.emit("ReduceSum", [weighted, out.int64([0])], keepdims=0)
     reshape_like(total, data, shape, out, node.outputs)
@@ -158,7 +158,7 @@ def _activate(value: str, node: Node, element_type: str, out: Rewriter) -> str:
 
 
 def _gate(value: str, node: Node, element_type: str, out: Rewriter) -> str:
-    """Return `gate * sigmoid(alpha * gate) * (linear + beta)` for alternating gates and linear values."""
+    """Return `gate * sigmoid(alpha * gate) * (linear + beta)`; `value` alternates gate and linear values."""
     steps = [out.int64([each]) for each in (INT64_MAX, -1, 2)]
     gate, linear = (out.emit("Slice", [value, out.int64([start]), *steps]) for start in (0, 1))
     limit = node.attribute("swiglu_limit")

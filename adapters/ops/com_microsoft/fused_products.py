@@ -1,6 +1,6 @@
-"""Fused MatMul, Gemm and Conv of onnxruntime, and its Gelu and Dropout with a bias.
+"""Fused MatMul, Gemm and Conv of onnxruntime, and Gelu and Dropout of onnxruntime that add a bias.
 
-The products may be fused with a transposition, a scale, a residual or an activation.
+MatMul, Gemm and Conv may be fused with a transposition, a scale, a residual or an activation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,10 @@ ACTIVATIONS = {
     "Selu": ("alpha", "gamma"), "Sigmoid": (), "Softmax": ("axis",), "Softplus": (), "Softsign": (),
     "Tanh": (), "ThresholdedRelu": ("alpha",),
 }  # fmt: skip
-"""Parameters of standard operators that may be fused, in the order of `activation_params`."""
+"""Activations that may be fused, with their attributes in the order of `activation_params`."""
 
 CLIP_OPSET, ACTIVATION_OPSET = 6, 20
-"""Opset of Clip, whose limits are attributes, and opset of the other activations."""
+"""Opset of Clip, in which the limits are attributes, and opset of the other activations."""
 
 
 @adapter("FastGelu", 1, 0, domain="com.microsoft")
@@ -67,7 +67,7 @@ def emit_activation(
     """Emit an activation of `value` with the given parameters; its output is the output of the node.
 
     Raises:
-        CannotConvert: no standard operator computes the activation, or it has no such parameter.
+        CannotConvert: `ACTIVATIONS` does not contain the activation, or one of its parameters.
     """
     unknown = parameters.keys() - ACTIVATIONS.get(activation, ())
     if activation not in ACTIVATIONS or unknown:
@@ -82,7 +82,7 @@ OPSET = 13
 """Opset of the emitted products."""
 
 PARAMETERS = ("alpha", "beta", "gamma", "axis")
-"""Parameters of activations; the attributes of nodes are `activation_alpha` and so on."""
+"""Parameters of activations; as attributes of a fused node, their names are `activation_alpha` and so on."""
 
 
 @adapter(("FusedMatMul", "TransposeMatMul", "FusedMatMulActivation"), 1, 0, domain="com.microsoft")

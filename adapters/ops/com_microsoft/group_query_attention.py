@@ -1,7 +1,7 @@
 """GroupQueryAttention of onnxruntime: causal attention in which groups of query heads share keys and values.
 
-New keys and values are appended to a cache. The cache may be longer than its sequences, whose lengths differ
-by batch entry.
+New keys and values are appended to a cache. The cache may be longer than the cached sequences, and each batch
+entry may have a sequence of a different length.
 """
 
 import math
@@ -31,18 +31,18 @@ SCORES, WEIGHTS = 1, 2
 """Values of `qk_output`: output 3 holds the scores or the softmax weights."""
 
 PLAIN_CACHE = {"k_quant_type": b"NONE", "v_quant_type": b"NONE", "sliding_window_cache": 0}
-"""Attributes of a cache that is not quantized and holds all positions."""
+"""Attributes, and the values that declare a cache that is not quantized and holds all positions."""
 
 
 class CachedSequence(NamedTuple):
-    """Numbers and positions of tokens in each batch entry, as int64.
+    """Names of int64 values: numbers of tokens, and positions of queries in each batch entry.
 
     Attributes:
         new: number of new tokens, of shape (1,).
         past: number of past keys, of shape (batch, 1).
         queries: positions of the queries, of shape (batch, queries).
         total: number of keys that are not padding, of shape (batch, 1).
-        keys: number of keys to attend to, of shape (1,).
+        keys: number of keys in the longest sequence (`total_sequence_length`), of shape (1,).
     """
 
     new: str
@@ -102,7 +102,7 @@ def _projections(node: Node, out: Rewriter) -> list[str]:
 
 
 def _normalize(value: str, weight: str, node: Node, out: Rewriter) -> str:
-    """Apply RMSNormalization to each head of queries or keys, if the node has a weight for it."""
+    """Apply RMSNormalization to each head of queries or keys, unless `weight` is `""`."""
     if not weight:
         return value
     epsilon = node.attribute("qk_norm_epsilon", 1e-6)
@@ -113,7 +113,7 @@ def _tokens(node: Node, out: Rewriter) -> CachedSequence:
     count = dimension_tensor(dimension(node.inputs[0], 1, out), out)
     last = reshape(out.cast(node.inputs[5], "int64"), (-1, 1), out)
     total = out.emit("Add", [last, out.int64(1)])
-    # First tokens have no past; if they are padded, `total` is less than `count`, so limit the past to 0.
+    # The past is at least 0: for padded first tokens, `total` is less than `count`.
     past = out.emit("Max", [out.emit("Sub", [total, count]), out.int64(0)])
     queries = out.emit("Add", [past, positions(count, out)])
     return CachedSequence(count, past, queries, total, reshape(out.cast(node.inputs[6], "int64"), (1,), out))
@@ -137,7 +137,7 @@ def _rotate(value: str, tokens: CachedSequence, node: Node, out: Rewriter) -> st
 
 
 def _append_to_cache(node: Node, index: int, new: str, tokens: CachedSequence, out: Rewriter) -> str:
-    """Append new keys or values to the cache, emit the cache as output, and return the part to attend to.
+    """Append new keys (index 0) or values (1) to the cache, emit it as output, and return the used part.
 
     If the cache is longer than the sequence, the remaining rows are zero.
     """
@@ -147,7 +147,7 @@ def _append_to_cache(node: Node, index: int, new: str, tokens: CachedSequence, o
             out.emit("Identity", [new], [present])
         return new
     size = dimension_tensor(dimension(past, 2, out), out)
-    # Rows of the past, of the new tokens, and one row of zeros.
+    # `joined` has the rows of the past, the rows of the new tokens, and one row of zeros.
     joined = out.emit("Concat", [past, new], axis=2)
     joined = out.emit("Pad", [joined, out.int64([0, 0, 0, 0, 0, 0, 1, 0])])
     rows = positions(out.emit("Max", [size, tokens.keys]), out)
@@ -172,7 +172,7 @@ def _repeat_for_query_heads(value: str, node: Node, out: Rewriter) -> str:
 
 
 def _weights(node: Node, query: str, key: str, tokens: CachedSequence, out: Rewriter) -> str:
-    """Return the weights of the keys, of shape (batch, query heads, queries, keys)."""
+    """Return the softmax weights of the keys, of shape (batch, query heads, queries, keys)."""
     element_type, scores_output = out.element_type(node.inputs[0]), node.attribute("qk_output", 0)
     width = out.known_dimension(node.inputs[0], 2)
     size = width and _size(width, node)
@@ -192,7 +192,7 @@ def _weights(node: Node, query: str, key: str, tokens: CachedSequence, out: Rewr
 
 
 def _kept_keys(node: Node, tokens: CachedSequence, out: Rewriter) -> str:
-    """Return a boolean mask of the keys for each query: up to its position and in the window, if causal."""
+    """Return a boolean mask, True for unpadded keys; if causal, for keys in the window up to each query."""
     keys, window = positions(tokens.keys, out), node.attribute("local_window_size", -1)
     if not node.attribute("causal", 1):
         return out.emit("Less", [keys, reshape(tokens.total, (0, 1, 1, 1), out)])

@@ -1,6 +1,6 @@
-"""LinearAttention and CausalConvWithState of onnxruntime, and gates: activations with a scale or a bias.
+"""LinearAttention, CausalConvWithState, gated operators such as ScaledSiLU, and BiasSoftmax of onnxruntime.
 
-Kernels compute gates in float32.
+Kernels compute the gated operators in float32.
 """
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
@@ -82,10 +82,10 @@ LINEAR_ATTENTION_OPSET, TRANSPOSE_OPSET = 27, 13
 """First opset with LinearAttention and CausalConvWithState, and the opset of the emitted Transpose."""
 
 ADDED_ATTRIBUTES = {"dilation": 1, "ndim": 1, "state_window": 0}
-"""Attributes that ONNX lacks, and the values with which both operators compute the same."""
+"""Attributes that the ONNX operators lack, and the values for which both operators give the same result."""
 
 SWAPPED = (0, 2, 1)
-"""Order of dimensions that moves the channels to the end, and back."""
+"""Permutation that swaps the last two dimensions: channels last to channels first, and back."""
 
 
 @adapter(("CausalConvWithState", "LinearAttention"), 1, 0, domain="com.microsoft")

@@ -1,6 +1,6 @@
-"""LayerNormalization, RMSNormalization and GroupNormalization, also of sums and of embeddings.
+"""Layer, RMS and group normalization of com.microsoft, also fused with sums or with embeddings.
 
-onnxruntime writes LayerNormalization and SimplifiedLayerNormalization in the default domain, too.
+Models of onnxruntime contain LayerNormalization and SimplifiedLayerNormalization in the default domain, too.
 """
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
@@ -10,10 +10,10 @@ from opshift.adapters.emit.shapes import dimension, dimension_tensor
 from opshift.adapters.ops.nn.normalization import expand_layer_normalization
 
 OPSET, RMS_OPSET, GROUP_OPSET = 17, 23, 21
-"""Opsets that introduced LayerNormalization, RMSNormalization, and GroupNormalization per channel."""
+"""Opsets that introduced LayerNormalization, RMSNormalization, and GroupNormalization with channel scales."""
 
 EPSILON = 1e-12
-"""Default of `epsilon` in SkipLayerNormalization, its simplified form, and EmbedLayerNormalization."""
+"""Default of `epsilon` in EmbedLayerNormalization, Skip- and SkipSimplifiedLayerNormalization."""
 
 
 @adapter("SkipLayerNormalization", 1, 0, domain="com.microsoft")
@@ -44,7 +44,7 @@ def _normalize_in_float(node: Node, out: Rewriter) -> None:
 
 
 def _sum(names: list[str], result: str, out: Rewriter) -> str:
-    """Return the sum of the values that are present, named `result` if the model uses that output."""
+    """Return the sum of the values that are not `""`; its name is `result` if the model uses that output."""
     *first, last = [name for name in names if name]
     return out.emit("Add", [fold("Add", first, out), last], [result] if out.is_used(result) else 1, opset=14)
 
@@ -113,7 +113,7 @@ def expand_skip_group_norm(node: Node, out: Rewriter) -> None:
 
 
 def _group_norm(data: str, node: Node, out: Rewriter) -> None:
-    """Emit the first output of the node; the data has four dimensions."""
+    """Emit the group normalization of 4-D `data` and the activation as the first output of the node."""
     scale, offset = node.inputs[1:3]
     channels_last, activation = node.attribute("channels_last", 1), node.attribute("activation", 0)
     if activation not in (0, 1):
@@ -138,7 +138,7 @@ def _group_norm(data: str, node: Node, out: Rewriter) -> None:
 
 
 DOUBLE = 11
-"""Number of the element type double, in which onnxruntime normalizes doubles, whatever `stash_type` is."""
+"""TensorProto number of double. onnxruntime normalizes double data in double, whatever `stash_type` is."""
 
 
 @adapter("LayerNormalization", 1, 0, domain="com.microsoft")

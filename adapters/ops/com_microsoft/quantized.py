@@ -1,7 +1,7 @@
 """Operators of com.microsoft on integers of 8 and 16 bits, and operators with channels last.
 
-Elementwise operators, concatenation, pooling, products and Softmax. Kernels compute some of them with
-integers, and others with floats; data with channels last is transposed.
+Quantized operators are elementwise operators, concatenation, pooling, products and Softmax. Kernels compute
+some with integers, and others with floats. Data with channels last is transposed to channels first.
 """
 
 from collections.abc import Sequence
@@ -43,14 +43,14 @@ class QuantizedFormat(NamedTuple):
         return out.emit("QuantizeLinear", [value, as_scalar(self.scale, out), zero], outputs)
 
     def saturate(self, value: str, node: Node, out: Rewriter) -> None:
-        """Emit Round, Clip and Cast of a scaled value to the output of the node."""
+        """Round a scaled value, clip it to the range of the type, and cast it to the output of the node."""
         low, high = INTEGER_RANGES[self.element_type]
         value = out.emit("Clip", [out.emit("Round", [value])], opset=6, min=float(low), max=float(high))
         out.cast(value, self.element_type, node.outputs)
 
 
 def quantized_operands(node: Node, out: Rewriter, start: int = 0) -> tuple[list[Quantized], QuantizedFormat]:
-    """Return the operands from input `start` on, three inputs each, and the format of the result."""
+    """Return the operands from input `start` on, with three inputs each, and the format of the result."""
     end = start + (len(node.inputs) - start) // 3 * 3
     operands = [Quantized(*node.inputs[index : index + 3]) for index in range(start, end, 3)]
     return operands, QuantizedFormat(
@@ -82,7 +82,7 @@ def expand_quantized_add(node: Node, out: Rewriter) -> None:
 
 
 def _is_repeated(name: str, out: Rewriter) -> bool:
-    """Return whether a value is a scalar or has a last dimension of 1; kernels make it the second operand."""
+    """Return True for a known scalar or a last dimension of 1: kernels make it the second operand."""
     shape = out.shape(name)
     return shape is not None and shape[-1:] in ((), (1,))
 
@@ -133,7 +133,7 @@ def expand_quantized_where(node: Node, out: Rewriter) -> None:
 
 
 def channels_first(data: str, rank: int, out: Rewriter) -> str:
-    """Move the channels from the last dimension to the second one."""
+    """Emit a Transpose that moves the channels from the last dimension to dimension 1."""
     return out.emit("Transpose", [data], perm=(0, rank - 1, *range(1, rank - 1)))
 
 
@@ -214,9 +214,9 @@ def expand_quantized_average_pool(node: Node, out: Rewriter) -> None:
 
 
 def _with_counted_padding(data: str, node: Node, out: Rewriter) -> tuple[str, Attributes]:
-    """Return data and attributes of AveragePool; pad the data if a window may end after the padding.
+    """Return data and attributes for AveragePool; emit a Pad if a window may end after the declared padding.
 
-    Kernels divide by the size of such a window, but AveragePool by the elements within the padded data.
+    For such a window, kernels divide by its full size, but AveragePool by the elements in the padded data.
     """
     settings = node.without("channels_last")
     is_same = node.attribute("auto_pad", b"NOTSET") in (b"SAME_UPPER", b"SAME_LOWER")
@@ -236,7 +236,7 @@ def _with_counted_padding(data: str, node: Node, out: Rewriter) -> tuple[str, At
 
 
 def _end_padding(node: Node, size: int | None, kernel: int, stride: int, start: int, end: int) -> int:
-    """Return the trailing padding that completes the last window.
+    """Return the trailing padding that completes the last window; for an unknown size, an upper bound.
 
     Raises:
         UnknownShape: the size is unknown, and decides whether the last window starts after the data.
@@ -301,7 +301,7 @@ def expand_quantized_gemm(node: Node, out: Rewriter) -> None:
 
 
 def _scale(name: str, out: Rewriter) -> Float32:
-    """Return a scale, which may have one number per column."""
+    """Return a scale as float32: a scalar, or the unchanged value if it may have one number per column."""
     constant = out.constant_value(name)
     return float32_scalar(name, out) if constant and len(constant.values) == 1 else Float32(name, out)
 
@@ -349,7 +349,7 @@ SPARE_EXPONENT = 5.0
 """The kernel scales exponentials so that the sum of a row is at most `LARGEST_FLOAT / e**5`."""
 
 SPARE_FACTOR = 2.0**-16
-"""Factor that keeps products of exponentials and levels finite; as a power of 2, it keeps all bits."""
+"""Factor that keeps `shares * levels` finite; it is a power of 2, so the multiplication does not round."""
 
 
 @adapter("QLinearSoftmax", 1, 0, domain="com.microsoft")
@@ -368,7 +368,7 @@ def expand_quantized_softmax(node: Node, out: Rewriter) -> None:
     largest = Expression(out.emit("ReduceMax", [numbers.name], axes=[axis]), "double", out)
     shares = ((numbers - largest + offset / scale) * scale).apply("Exp").cast("float")
     total = Expression(out.emit("ReduceSum", [shares.name, out.int64([axis])]), "float", out)
-    # The kernel rounds the reciprocal down, product and quotient to float, and the result half to even.
+    # The kernel rounds 1 / scale down, the product and the quotient to float, and the result half to even.
     reciprocal = Expression(as_scalar(result.scale, out), "float", out).apply("Reciprocal")
     levels = reciprocal.apply("Floor") * SPARE_FACTOR
     quotient = (shares * levels / total * (1 / SPARE_FACTOR)).apply("Round")

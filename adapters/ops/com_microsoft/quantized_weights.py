@@ -1,6 +1,6 @@
 """Operators with weights quantized in blocks, such as MatMulNBits: dequantize the weights by arithmetic.
 
-A byte holds one number or several; each block of numbers has a scale.
+A byte holds one, two or four numbers; each block of numbers has a scale.
 """
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
@@ -15,7 +15,7 @@ from opshift.adapters.emit.shapes import (
 )
 
 PACKED_BITS = (2, 4, 8)
-"""Supported sizes of packed numbers in bits: a byte holds 4, 2 or 1 numbers."""
+"""Supported sizes of packed numbers, in bits: a byte holds 4, 2 or 1 of them."""
 
 
 def require_packed_bits(bits: int) -> int:
@@ -36,11 +36,11 @@ def unpack(
     high_first: bool = False,
     row: int | None = -1,
 ) -> str:
-    """Unpack the numbers in bytes to a floating-point type; the last dimension grows.
+    """Unpack the numbers in bytes, of rank `rank`, to a floating-point type; the last dimension grows.
 
-    `row` is the number of bytes in the last dimension, `None` if unknown, -1 to let Reshape infer the length,
-    which requires nonempty data. The lowest bits of a byte hold its first number, or, with `high_first`, its
-    last. Floating-point arithmetic on bytes is exact, and runtimes that cannot shift bytes support it.
+    `row` is the number of bytes in the last dimension: `None` computes it, -1 lets Reshape infer it, which
+    requires nonempty data. The lowest bits of a byte are its first number, or with `high_first` its last one.
+    Floating-point arithmetic on bytes is exact, and also works in runtimes that cannot shift bytes.
     """
     rest = Expression(out.cast(packed, element_type), element_type, out)
     if bits == 8:
@@ -62,7 +62,7 @@ def unpack(
 
 
 def block_indices(count: Dimension, block_size: int, out: Rewriter) -> str:
-    """Return the index of the block of each of `count` numbers."""
+    """Return a 1-D int64 tensor with the block index `i // block_size` of each number `i` below `count`."""
     if isinstance(count, int):
         out.require_elements(count)
         return out.int64([index // block_size for index in range(count)])
@@ -70,7 +70,7 @@ def block_indices(count: Dimension, block_size: int, out: Rewriter) -> str:
 
 
 def first_columns(value: str, count: Dimension, axis: int, out: Rewriter) -> str:
-    """Return the first `count` elements along `axis`; packed rows are padded to whole bytes."""
+    """Return the first `count` elements along `axis`, without the padding of packed rows to whole bytes."""
     return out.emit("Slice", [value, out.int64([0]), dimension_tensor(count, out), out.int64([axis])])
 
 
@@ -178,7 +178,7 @@ def expand_gather_block_quantized(node: Node, out: Rewriter) -> None:
     known = out.known_dimension(data, axis)
     parts = packed = [data, *filter(None, [node.input(3)])]
     if not is_packed:
-        # Gather accepts no 4-bit integers.
+        # Gather does not support 4-bit integers.
         parts = [out.cast(each, element_type, opset=INT4_OPSET) for each in parts]
     parts = [*parts, scales]
     is_gathered_first = gather_axis != axis

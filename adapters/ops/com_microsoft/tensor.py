@@ -1,7 +1,7 @@
 """ExpandDims, Pad, Range, Rfft, NGramRepeatBlock and CropAndResize of com.microsoft.
 
-NGramRepeatBlock excludes tokens that would repeat a sequence of tokens. CropAndResize samples images at the
-points of a grid in each box.
+NGramRepeatBlock excludes tokens that would repeat a sequence of `ngram_size` tokens. CropAndResize samples
+images at the points of a grid in each box.
 """
 
 import math
@@ -64,7 +64,7 @@ OPSET = 13
 """Opset of the emitted nodes."""
 
 NO_TOKEN = -1
-"""Number that pads the tokens at the front; as an index, it selects the last column."""
+"""Number in place of a token: it pads sequences at the front, and as an index it selects the last column."""
 
 
 @adapter("NGramRepeatBlock", 1, 0, domain="com.microsoft")
@@ -75,7 +75,7 @@ def expand_n_gram_repeat_block(node: Node, out: Rewriter) -> None:
     size = node.attribute("ngram_size")
     if size < 1:
         raise CannotConvert(f"ngram_size is {size}, but a sequence has at least one token", "node.invalid")
-    # Padding ensures that there is a sequence; a sequence with padding never equals the last tokens.
+    # Padding ensures that there is a sequence; sequences with padding never equal the last tokens.
     padding = [out.int64([0, size, 0, 0]), out.int64(NO_TOKEN)]
     padded = out.emit("Pad", [ids, *padding])
 
@@ -96,14 +96,14 @@ def expand_n_gram_repeat_block(node: Node, out: Rewriter) -> None:
         excluded = out.emit("Where", [repeats, excluded, out.int64(NO_TOKEN)])
     infinity = Tensor("float", (1,), (-math.inf,))
     updates = out.emit("ConstantOfShape", [out.emit("Shape", [excluded])], value=infinity)
-    # An additional column receives the updates for sequences that do not repeat.
+    # Append a column, index -1, for the updates of sequences that do not equal the last tokens.
     wider = out.emit("Pad", [scores, out.int64([0, 0, 0, 1])])
     changed = out.emit("ScatterElements", [wider, excluded, updates], axis=1)
     out.emit("Slice", [changed, *(out.int64([each]) for each in (0, -1, 1))], node.outputs)
 
 
 class Images(NamedTuple):
-    """Pixels of shape (batch, rows, columns, channels), and the image of each box, of shape (boxes, 1, 1)."""
+    """Pixels (batch, rows, columns, channels), and the image index of each box, of shape (boxes, 1, 1)."""
 
     pixels: str
     of_box: Expression
@@ -111,7 +111,7 @@ class Images(NamedTuple):
 
 
 class Points(NamedTuple):
-    """Points of each box along an axis, in pixels; the shape is (boxes, points, 1) or (boxes, 1, points)."""
+    """Points in pixels, and a mask of points in the image: (boxes, points, 1) or (boxes, 1, points)."""
 
     positions: Expression
     is_inside: str
@@ -121,7 +121,7 @@ class Points(NamedTuple):
 def expand_crop_and_resize(node: Node, out: Rewriter) -> None:
     """Rewrite as GatherND of the pixels around each point, and Where for points outside of the image.
 
-    At a point exactly on a pixel, GridSample multiplies the next pixel by 0: NaN if that pixel is infinite.
+    GridSample differs: at a point exactly on a pixel, it adds 0 times the next pixel, NaN if infinite.
     """
     out = out.for_opset(OPSET, "")
     data, boxes, indices = node.inputs[:3]
@@ -187,7 +187,7 @@ def _neighbors(
 ) -> tuple[tuple[Expression, Expression], Expression]:
     """Return the pixels before and after each point, and the weight of the pixel after it.
 
-    If a point is exactly on a pixel, both are that pixel.
+    If a point is exactly on a pixel, this pixel is returned as both.
     """
     before, after = points.apply("Floor"), points.apply("Ceil")
     weight = _unsqueeze((points - before).name, (3,), out)
@@ -195,7 +195,7 @@ def _neighbors(
 
 
 def _gather(images: Images, row: Expression, column: Expression, out: Rewriter) -> Expression:
-    """Return the channels of the pixels at rows and columns, which broadcast."""
+    """Return the channels of the pixels at `row` and `column`, which broadcast with `images.of_box`."""
     zeros = (images.of_box + row + column) * 0
     listed = [_unsqueeze((each + zeros).name, (3,), out) for each in (images.of_box, row, column)]
     gathered = out.emit("GatherND", [images.pixels, out.emit("Concat", listed, axis=3)])

@@ -108,7 +108,7 @@ def expand_shrink(node: Node, out: Rewriter) -> None:
 
 @adapter(("Softmax", "LogSoftmax", "Hardmax"), 11, 13)
 def flatten_at_axis(node: Node, out: Rewriter) -> None:
-    """Flatten the dimensions starting at `axis`, normalize them, and restore the shape."""
+    """Flatten the input to a matrix at `axis`, normalize each row, and restore the shape."""
     data = node.inputs[0]
     axis = node.attribute("axis", 1)
     rank = out.known_rank(data)

@@ -1,4 +1,4 @@
-"""Pow of integers or mixed types (new in opset 12), Mod (10), float Mod with `fmod` 0 (28), Round (11)."""
+"""Pow with integers or mixed types (new in opset 12), Mod (10), float Mod with `fmod` 0 (28), Round (11)."""
 
 import math
 
@@ -23,7 +23,7 @@ BEYOND_ALL_DIVIDENDS = 2.0**300
 """A power of 2 larger than every float; it replaces an infinite divisor."""
 
 MAX_FACTORS = 16
-"""Largest exponent of an integer power that is expanded into Mul nodes: it limits the number of nodes."""
+"""Largest exponent for which an integer power is expanded into Mul nodes, to limit the number of nodes."""
 
 
 @adapter("Pow", 12, 7, error="at most 2^-52 of the power")
@@ -52,7 +52,7 @@ def compute_power_in_double(node: Node, out: Rewriter) -> None:
 
 
 def _small_integer_exponent(node: Node, out: Rewriter) -> int | None:
-    """Return the exponent if it is a constant integer from 1 to `MAX_FACTORS` and keeps the base's shape."""
+    """Return a constant integer exponent from 1 to `MAX_FACTORS` that keeps the base's shape, else `None`."""
     exponent = out.constant_value(node.inputs[1])
     if exponent is None or exponent.dims not in ((), (1,)) or not 1 <= exponent.scalar <= MAX_FACTORS:
         return None

@@ -1,8 +1,8 @@
 """Broadcasting: elementwise operators, and Expand.
 
 NumPy broadcasting replaced the attributes `broadcast` and `axis` in opset 7. Before opset 7, only the second
-input broadcasts, and only if `broadcast` is 1. Its dimensions match the dimensions of the first input from
-`axis` on, or the last dimensions if `axis` is absent. Before opset 8, all inputs of Sum, Mean, Max and Min
+input broadcasts, and only if `broadcast` is 1. Its dimensions align with those of the first input from `axis`
+on, or with the last dimensions if `axis` is absent. Before opset 8, all inputs of Sum, Mean, Max and Min
 have the same shape, and Expand does not exist: it is rewritten as Tile or, for some unknown shapes, as Mul
 with ones or And with True.
 """
@@ -34,7 +34,7 @@ SWAPPED_OPERATORS = {
     "Greater": "Less",
     "Less": "Greater",
 }
-"""Operators, and the operators that compute the same result with swapped inputs."""
+"""Operators to operators that compute the same result with swapped inputs."""
 
 Shape = tuple[int | None, ...]
 
@@ -43,7 +43,7 @@ LEGACY_OPSET = 6
 
 
 class LegacyBroadcast(NamedTuple):
-    """Attributes that broadcast the second input, and its new shape (`None` keeps the shape).
+    """Attributes that broadcast the second input, and the new shape of this input (`None` keeps the shape).
 
     If the new shape has unknown sizes, `squeezed` lists the dimensions of size 1 to remove by Squeeze.
     """
@@ -94,8 +94,8 @@ def add_broadcast_attributes(node: Node, out: Rewriter) -> None:
 def _find_legacy_broadcast(first: Shape | None, second: Shape | None) -> LegacyBroadcast | None:
     """Return the attributes `broadcast` and `axis` that broadcast the second shape to the first, or `None`.
 
-    Without leading and trailing ones, the second shape must equal the dimensions of the first that it aligns
-    with. Equal negative numbers stand for equal unknown sizes, see `Rewriter.comparable_shapes`.
+    Without leading and trailing ones, the second shape must equal the dimensions of the first shape at the
+    same place. Equal negative numbers stand for equal unknown sizes, see `Rewriter.comparable_shapes`.
     """
     if second == ():
         return LegacyBroadcast({"broadcast": 1}, None)
@@ -171,7 +171,7 @@ def _tile_to_shape(name: str, shape: Shape, full: tuple[int, ...], out: Rewriter
 
 @adapter("PRelu", 6, 7)
 def align_slope_with_channels(node: Node, out: Rewriter) -> None:
-    """Unsqueeze a slope per channel, which matches dimension 1 in version 6 but the last one in version 7."""
+    """Unsqueeze a 1-D slope: version 6 aligns it with dimension 1, but version 7 with the last dimension."""
     data, slope = node.inputs
     shape = out.shape(slope)
     if shape is not None and len(shape) == 1 and out.known_rank(data) == 0:
@@ -181,7 +181,7 @@ def align_slope_with_channels(node: Node, out: Rewriter) -> None:
         out.replace(node)
         return
     rank = out.rank(data)
-    # Refuse a slope of unknown rank.
+    # Raise UnknownShape for a slope of unknown rank.
     out.rank(slope)
     if rank > 2:
         slope = out.emit("Unsqueeze", [slope], axes=range(1, rank - 1))
@@ -306,11 +306,11 @@ def expand_by_tiling(node: Node, out: Rewriter) -> None:
 
 
 REPEATED: Final = -1
-"""Marker of a dimension of size 1 whose number of repetitions the model computes."""
+"""Marker of a dimension of size 1 whose number of repetitions is known only at run time."""
 
 
 def _repeats(node: Node, rank: int, length: int, out: Rewriter) -> list[int | None]:
-    """Return the repetitions of each dimension of the result: a number, `REPEATED`, or `None` if unknown."""
+    """Return the repetitions of each dimension of the result, as described at `_repetitions`."""
     data, shape = node.inputs
     result_rank = max(rank, length)
     first_axis = result_rank - rank
@@ -323,16 +323,16 @@ def _repeats(node: Node, rank: int, length: int, out: Rewriter) -> list[int | No
 
 
 def _repetitions(size: int | None, target: ListedSize, axis: int) -> int | None:
-    """Return the repetitions of the dimension `axis` of the data: a number, `REPEATED`, or `None`."""
+    """Return the repetitions of dimension `axis` of the data: a number, `REPEATED`, or `None` if unknown."""
     if size == 1:
         return target if isinstance(target, int) else REPEATED
-    # Never repeated: a size other than 1, a target of 1, and a target that is the size of this dimension.
+    # Do not repeat for a size other than 1, a target of 1, or a target that equals the size in every run.
     never = target == 1 or size is not None or (isinstance(target, tuple) and axis in target)
     return 1 if never else None
 
 
 def _computed_repeats(data: str, repeats: Sequence[int] | None, shape: str, out: Rewriter) -> str:
-    """Return the repetitions of each dimension as a value: the target size if its size is 1, else 1."""
+    """Emit the repetitions of each dimension as a tensor: the target size for a size of 1, else 1."""
     if repeats is not None and 1 not in repeats:
         return shape
     one = out.int64([1])
@@ -356,7 +356,7 @@ def _multiply_by_ones(node: Node, length: int | None, out: Rewriter) -> None:
     """Emit Mul with ones, or And with True, in the target shape; `length` is its rank, `None` if unknown.
 
     Raises:
-        CannotConvert: the element type is unknown, or neither Mul nor And supports it.
+        UnknownShape: the element type is unknown, or neither Mul nor And supports it.
     """
     data, shape = node.inputs
     compute_type = _compute_type(data, out)
@@ -364,7 +364,7 @@ def _multiply_by_ones(node: Node, length: int | None, out: Rewriter) -> None:
         reason = f"the rank of {data!r} or the length of {shape!r} is unknown"
         raise UnknownShape(reason, data, shape, otherwise="convert to opset 8 or later")
     is_bool = compute_type == "bool"
-    # ConstantOfShape exists since opset 9 only: tile a single element of the same rank.
+    # ConstantOfShape exists since opset 9 only, so tile a single element of the target rank.
     if length is None:
         zeros = out.emit("Sub", [shape, shape])
         ones = out.emit("Add", [zeros, out.int64([1])])

@@ -1,4 +1,4 @@
-"""CumSum and CumProd as Scan or Loop, which keep the order of operations; CumSum of integers as MatMul."""
+"""Rewrite CumSum and CumProd as Scan or Loop, in the same order of operations, or CumSum as MatMul."""
 
 import math
 
@@ -14,7 +14,7 @@ RESHAPE_OPSET = 5
 """First opset in which the shape is an input of Reshape."""
 
 ACCUMULATORS = {"CumSum": ("Add", 0), "CumProd": ("Mul", 1)}
-"""By operator: the binary operator that accumulates, and its neutral element."""
+"""Binary operator that accumulates, and its neutral element, by operator."""
 
 MATRIX_TYPES = frozenset(("int32", "int64", "uint32", "uint64"))
 MATRIX_OPSET = 9
@@ -41,7 +41,7 @@ def accumulate(node: Node, out: Rewriter) -> None:
 
 
 def _accumulate_along(axis: int, node: Node, out: Rewriter, output: str) -> str:
-    """Accumulate along one axis into `output`, and return it."""
+    """Emit nodes that accumulate along one axis into the value `output`; return this name."""
     value = node.inputs[0]
     size = out.known_dimension(value, axis)
     if size is not None and _is_product_of_matrices(axis, size, node, out):
@@ -56,7 +56,7 @@ def _accumulate_along(axis: int, node: Node, out: Rewriter, output: str) -> str:
 
 
 def _is_product_of_matrices(axis: int, size: int, node: Node, out: Rewriter) -> bool:
-    """Return whether to use MatMul with a matrix of 0 and 1: not for floats, because inf * 0 is NaN."""
+    """Return whether to use MatMul with a matrix of 0 and 1; False for floats, because inf * 0 is NaN."""
     return (
         node.op_type == "CumSum"
         and out.element_type(node.inputs[0]) in MATRIX_TYPES
@@ -102,7 +102,7 @@ def _accumulate_in_scan(axis: int, shape: tuple[int, ...], node: Node, out: Rewr
 
 
 def _neutral_elements(axis: int, node: Node, out: Rewriter) -> str:
-    """Return the initial total: neutral elements in the shape of the data without the axis."""
+    """Return the initial total: neutral elements in the shape of the data without dimension `axis`."""
     value = node.inputs[0]
     neutral = Tensor(out.element_type(value), (1,), (ACCUMULATORS[node.op_type][1],))
     if shape := out.known_shape(value):

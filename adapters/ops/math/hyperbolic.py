@@ -1,7 +1,7 @@
 """Sinh, Cosh, Asinh, Acosh, Atanh and Erf before opset 9, as formulas of Exp, Log and Sqrt in double.
 
-Where a function has two formulas, both are computed, and the result that does not apply is multiplied by 0.
-This result must be finite, so if necessary its input is raised to the power 0: infinity and NaN become 1.
+If a function has two formulas, both are computed, and the result that does not apply is multiplied by 0. This
+result must be finite, so its input is raised to the power 0 if necessary: infinity and NaN become 1.
 """
 
 import math
@@ -81,7 +81,7 @@ def _acosh(x: Expression) -> Expression:
 
 
 def _split_large(x: Expression) -> tuple[Expression, Expression, Expression]:
-    """Return x where x <= `LARGE` (else 1), log(2x) where x > `LARGE` (else log(2)), and x > `LARGE`."""
+    """Return x if x <= `LARGE` else 1, log(2x) if x > `LARGE` else log(2), and 1 if x > `LARGE` else 0."""
     is_large = _test("Greater", x, LARGE)
     far = x.apply("Pow", is_large)
     return x.apply("Pow", 1 - is_large), far.apply("Log") + math.log(2), is_large

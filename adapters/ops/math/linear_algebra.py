@@ -26,7 +26,7 @@ from opshift.adapters.emit.quantization import ARITHMETIC_OPSET, CLIP_OPSET, INT
 from opshift.adapters.emit.shapes import Dimension, computed_dimension, dimension, reshape
 
 MAX_MATRIX_SIZE = 4
-"""Largest size of a matrix that Det expands: the number of products is the factorial of the size."""
+"""Largest size of a matrix whose Det is expanded: the number of products is the factorial of the size."""
 
 ERROR = "at most 2^-46 of the sum of the magnitudes of all products, and 1 unit in the last place"
 
@@ -114,10 +114,10 @@ MAX_EXACT_INTEGER = 2**24
 """Float represents every integer up to this limit exactly."""
 
 MAX_DIFFERENCE = 255
-"""Largest difference of an 8-bit integer and its zero point."""
+"""Largest difference between an 8-bit integer and its zero point."""
 
 DIGIT_BASE = 16
-"""Base of the two digits of the second factor; it is split if a sum could exceed `MAX_EXACT_INTEGER`."""
+"""If a sum could exceed `MAX_EXACT_INTEGER`, the second factor is split into two digits of this base."""
 
 
 @adapter("MatMulInteger", 10, 9)
@@ -153,7 +153,7 @@ def _subtract_zero_point(name: str, zero_point: str, out: Rewriter) -> str:
 
 
 def _as_column(name: str, out: Rewriter) -> str:
-    """Unsqueeze scales or zero points per row of the first factor to a column."""
+    """Unsqueeze a scale or zero point with one value per row of the first factor to a column."""
     if not name or out.shape(name) in ((), (1,)):
         return name
     # A scale or zero point of rank 2 is a column already.
@@ -255,17 +255,17 @@ HALF_PRECISION_COMPUTE_TYPES = dict.fromkeys(("float16", "bfloat16"), "float")
 """Half-precision types to the type in which Einsum computes."""
 
 MAX_OPERANDS = 64
-"""Maximum number of operands of Einsum: each product reads the labels of all later operands."""
+"""Maximum number of operands of Einsum, because the time to expand it grows with the square of the number."""
 
 ELLIPSIS = "..."
-"""Ellipsis of an equation: any number of unnamed dimensions."""
+"""Ellipsis in an Einsum equation, which stands for any number of dimensions without letters."""
 
 
 class Term(NamedTuple):
-    """A value, the label of each dimension, and by label an input and axis of the same size (`origins`).
+    """An operand or product: value name, label of each dimension, and origin (input, axis) of each label.
 
-    The origin of an ellipsis label is `None` if both factors of a product have the label: each factor may
-    have size 1, so only the product has the broadcast size.
+    The origin has the same size as the dimension. It is `None` for an ellipsis label that both factors of a
+    product have: each factor may have size 1, so only the product has the broadcast size.
     """
 
     value: str
@@ -408,7 +408,7 @@ def sizes_agree(first: Term, second: Term, label: str, out: Rewriter) -> bool:
 def _matrix_product(
     first_term: Term, second_term: Term, groups: tuple[tuple[str, ...], ...], out: Rewriter
 ) -> Term:
-    """Multiply by MatMul, with the dimensions of each group flattened into one."""
+    """Multiply by MatMul; `groups` are batch, left, right and shared labels, and shared ones are summed."""
     batch, left, right, shared = groups
     first_term = transpose_to_labels(first_term, (*batch, *left, *shared), out)
     second_term = transpose_to_labels(second_term, (*batch, *shared, *right), out)
@@ -434,7 +434,7 @@ def _matrix_product(
 def _matrix_sizes(
     groups: tuple[list[Dimension], list[Dimension]], has_batch: bool, out: Rewriter
 ) -> list[Dimension]:
-    """Return the sizes of a matrix for Reshape; -1 infers the length of a vector that is computed or 0."""
+    """Return rows and columns for Reshape; without batch, -1 infers a computed or zero length of a vector."""
     rows, columns = (_product(group, out) for group in groups)
     if not has_batch and 1 in (rows, columns):
         # Reshape copies a dimension for 0, and infers a size for -1 only if all other sizes are nonzero.

@@ -1,4 +1,4 @@
-"""NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss before opset 12, as a selection by label.
+"""Rewrite NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss (opset 12) as a selection by label.
 
 All dimensions after the classes are flattened into one: scores are N x C x D, labels N x 1 x D. A label that
 equals `ignore_index` or matches no class selects nothing: its loss and its weight are 0.
@@ -59,7 +59,7 @@ def _label_mask(node: Node, out: Rewriter) -> str:
 
 
 def _labels_per_sample(node: Node, out: Rewriter) -> Dimension:
-    """Return the number of labels for each element of the batch, or -1 to infer it."""
+    """Return the number of labels for each element of the batch, or -1 for Reshape if the rank is unknown."""
     rank = out.known_rank(node.inputs[1])
     return -1 if rank is None else product_of_dimensions(node.inputs[1], range(1, rank), out)
 

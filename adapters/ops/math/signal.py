@@ -16,7 +16,7 @@ from opshift.model.element_types import BY_NUMBER, round_to_float32
 
 
 class _Transform(NamedTuple):
-    """Sizes and direction of a DFT along one axis; `input_parts` is 1 for real and 2 for complex inputs."""
+    """DFT of `length` along an axis of `size` elements; `input_parts` is 1 for real, 2 for complex inputs."""
 
     size: int
     input_parts: int
@@ -31,12 +31,12 @@ class _Transform(NamedTuple):
 
     @property
     def input_count(self) -> int:
-        """Number of samples, or of bins of an inverse transform, that are summed; the rest is zero."""
+        """Number of elements along the axis that the transform reads; further elements it needs are zero."""
         return min(self.size, self.length // 2 + 1 if self.is_real else self.length)
 
     @property
     def output_count(self) -> int:
-        """Number of outputs: half of the spectrum if a forward transform is one-sided."""
+        """Number of results along the axis: `length // 2 + 1` if forward and one-sided, else `length`."""
         return self.length // 2 + 1 if self.is_onesided and not self.is_inverse else self.length
 
     def matrix(self, out: Rewriter) -> Tensor:
@@ -66,7 +66,7 @@ class _Transform(NamedTuple):
         return Tensor("float", dims, tuple(rows))
 
     def _weight(self, index: int) -> float:
-        """Return the factor of an input: 1, or 1 / length if inverse, doubled if its mirror is omitted."""
+        """Return the factor of an input: 1, or 1 / length if inverse, doubled if its mirror is missing."""
         if not self.is_inverse:
             return 1.0
         is_mirrored = self.is_real and index > 0 and 2 * index < self.length
@@ -224,7 +224,7 @@ COSINE_WEIGHTS: dict[str, CosineWeights] = {
     "HammingWindow": (HAMMING_COEFFICIENT, HAMMING_COEFFICIENT - 1),
     "BlackmanWindow": (0.42, -0.5, 0.08),
 }
-"""Coefficients by operator."""
+"""Coefficients of the windows, by operator."""
 
 MEL_INPUT_NAMES = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
 """Names of the inputs of MelWeightMatrix in the specification, for messages."""
@@ -298,9 +298,9 @@ def compute_mel_weight_matrix(node: Node, out: Rewriter) -> None:
 
 
 def _mel_band_edges(bins: int, length: int, rate: int, lower: float, upper: float) -> list[int]:
-    """Return the rows at which the triangles start, peak and end.
+    """Return `bins + 2` rows of the matrix: triangle i starts, peaks and ends at rows i, i + 1 and i + 2.
 
-    The mel scale is `2595 * log10(1 + hertz / 700)`.
+    The rows are evenly spaced on the mel scale, `2595 * log10(1 + hertz / 700)`.
     """
     low, high = (2595 * math.log10(1 + edge / 700) for edge in (lower, upper))
     step = (high - low) / (bins + 2)

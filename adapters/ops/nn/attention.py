@@ -1,12 +1,12 @@
 """Attention and RotaryEmbedding (introduced in opset 23), and FlexAttention.
 
 Attention is `softmax(scale * Q K^T + bias) V` for several heads at once. FlexAttention has subgraphs that
-modify the scores and the probabilities. RotaryEmbedding rotates pairs of elements by angles with given sine
-and cosine.
+modify the scores and the probabilities. RotaryEmbedding rotates pairs of elements by angles whose sine and
+cosine are inputs.
 
-A mask is boolean, or is added to the scores. The logarithm turns a boolean mask into an added one: 0 for a
-key that is kept, minus infinity for a key that is masked. Versions 24 and 25 of Attention introduced padding
-and windows; the adapters rewrite both as a mask.
+A mask is boolean, or is added to the scores. The logarithm turns a boolean mask into numbers to add: 0 for a
+key that is kept, minus infinity for a key that is masked. Version 24 of Attention introduced padding, and
+version 25 windows; the adapters rewrite both as a mask.
 """
 
 import math
@@ -45,7 +45,7 @@ UNBOUNDED = -1
 
 
 class Mask(NamedTuple):
-    """Value name of a mask, and whether the mask is boolean or added to the scores."""
+    """Value name of a mask, and whether the mask is boolean; otherwise it is added to the scores."""
 
     name: str
     is_boolean: bool
@@ -132,7 +132,7 @@ def key_length(node: Node, out: Rewriter) -> Dimension:
 
 
 def _sequence_length(node: Node, position: int, out: Rewriter) -> Dimension:
-    """Return the number of queries or of new keys."""
+    """Return the number of queries (input 0) or of new keys (input 1)."""
     return dimension(node.inputs[position], out.rank(node.inputs[position]) - 2, out)
 
 
@@ -143,7 +143,7 @@ def _subtract(size: Dimension, subtrahend: Dimension, out: Rewriter) -> Dimensio
 
 
 def _as_bias(mask: Mask, node: Node, out: Rewriter) -> str:
-    """Return the mask in the form that is added to the scores."""
+    """Return the mask as numbers to add to the scores."""
     if not mask.is_boolean:
         return mask.name
     return out.emit("Log", [out.cast(mask.name, out.element_type(node.inputs[0]))])
@@ -167,14 +167,14 @@ def relative_positions(node: Node, out: Rewriter) -> str:
 
 
 def float_positions(length: Dimension, out: Rewriter) -> str:
-    """Return 0, 1, 2 and so on as float; a constant if the length is known and short."""
+    """Return the numbers from 0 to `length - 1` as a 1-D float tensor; a constant if the length is small."""
     if isinstance(length, int) and length <= MAX_CONSTANT_ELEMENTS:
         return out.constant(tuple(map(float, range(length))), "float")
     return out.cast(index_range(dimension_tensor(length, out), out), "float")
 
 
 def _position_column(length: Dimension, offset: Dimension, out: Rewriter) -> str:
-    """Return the positions from an offset onwards, one per row."""
+    """Return the `length` positions from `offset` on as float, of shape (length, 1)."""
     if isinstance(length, int) and isinstance(offset, int) and length <= MAX_CONSTANT_ELEMENTS:
         numbers = tuple(float(offset + index) for index in range(length))
         return out.tensor(Tensor("float", (length, 1), numbers))
@@ -189,7 +189,7 @@ def _as_float(size: Dimension, out: Rewriter) -> str:
 
 
 def _restrict(mask: Mask | None, keeps: str, node: Node, out: Rewriter) -> Mask:
-    """Return the mask, restricted to the keys for which the boolean value `keeps` is true."""
+    """Return `mask`, with all keys masked as well for which the boolean value `keeps` is False."""
     restriction = Mask(keeps, is_boolean=True)
     if mask is None:
         return restriction
@@ -211,7 +211,7 @@ def _with_mask(node: Node, mask: Mask | None) -> list[str]:
 def attention_bias(node: Node, out: Rewriter) -> str:
     """Return the value that version 23 adds to the scores, or `""` if there is none.
 
-    It combines the mask with minus infinity for keys after the position of a causal query.
+    The result combines the mask, and minus infinity for keys after each query if `is_causal` is set.
     """
     mask = _apply_causality(_mask_input(node, out), node, out)
     return "" if mask is None else _as_bias(mask, node, out)
@@ -272,7 +272,7 @@ def _head_count(node: Node, position: int, out: Rewriter) -> int:
 def _scores(query: str, key: str, node: Node, out: Rewriter) -> str:
     """Return the scaled product of queries and keys.
 
-    Both factors are multiplied by the square root of `scale`, which keeps the products small.
+    Queries and keys are both multiplied by the square root of `scale`, which keeps the products small.
     """
     keys_last = out.emit("Transpose", [key], perm=(0, 1, 3, 2))
     root = _root_of_scale(query, node, out)
@@ -373,7 +373,7 @@ def expand_flex_attention(node: Node, out: Rewriter) -> None:
 
 
 def _scale(node: Node, element_type: str, out: Rewriter) -> str:
-    """Return `scale`, by default one over the square root of the head size."""
+    """Return the name of a value with `scale`, by default `1 / sqrt(head size)`, of type `element_type`."""
     query, scale = node.inputs[0], node.attribute("scale")
     size = out.known_dimension(query, 3)
     if scale is not None or size:
@@ -441,7 +441,7 @@ def _rotate(data: str, width: Dimension, node: Node, packed: bool, out: Rewriter
 
 
 def _angles(node: Node, position: int, packed: bool, out: Rewriter) -> str:
-    """Return the sine or cosine for every token, the same for all heads."""
+    """Return the sine or cosine for every token, with a dimension of size 1 for the heads."""
     angles = node.inputs[position]
     if node.input(3):
         angles = out.emit("Gather", [angles, node.inputs[3]], axis=0)

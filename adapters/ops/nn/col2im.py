@@ -1,4 +1,4 @@
-"""Col2Im (introduced in opset 18): for each pixel, gather and add the column elements that fall on it."""
+"""Rewrite Col2Im (introduced in opset 18): gather and add the column elements that fall on each pixel."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -17,7 +17,7 @@ ZERO = Tensor("int64", (1,), (0,))
 
 
 class Col2ImAxis(NamedTuple):
-    """Geometry along one axis; `elements` (per block) and `blocks` are int64 tensors of shape (1,)."""
+    """Geometry along one axis; `elements` (number per block) and `blocks` (number) are of shape (1,)."""
 
     stride: int
     dilation: int
@@ -41,7 +41,7 @@ def expand_col2im(node: Node, out: Rewriter) -> None:
         return
     block = block_shape.values
     block_counts = [_block_count(axis, image, block, node) for axis in range(len(image))]
-    # Limit the lists to build: one index for each element of each block, and one for each pixel.
+    # Refuse too large lists: they have one index for each element of each block, and one for each pixel.
     out.require_elements(*block, *block_counts)
     out.require_elements(*image)
     lists, padding_index = _index_lists(image, block, block_counts, node)
@@ -51,7 +51,7 @@ def expand_col2im(node: Node, out: Rewriter) -> None:
         flattened = reshape(columns, (0, channels // prod(block), padding_index), out)
     else:
         flattened = _separate_channels(columns, out.int64([prod(block)]), out.int64([padding_index]), out)
-    # Every list has an index for each pixel; for a pixel with fewer elements, it selects an appended zero.
+    # Every list has an index for each pixel; if a pixel has fewer elements, it selects an appended zero.
     if any(padding_index in indices for indices in lists):
         flattened = out.emit("Pad", [flattened, out.int64([0, 0, 0, 0, 0, 1])])
     terms = (out.emit("Gather", [flattened, out.int64(indices)], axis=2) for indices in lists)
@@ -76,7 +76,7 @@ def _add_elements_in_loop(node: Node, out: Rewriter) -> None:
     blocks = _product([axis.blocks.name for axis in axes], out)
     padding_index = elements * blocks
     flattened = _separate_channels(columns, elements.name, padding_index.name, out)
-    # The appended zero is gathered for pixels on which an element does not fall.
+    # Append a zero, which is gathered for pixels on which the current element does not fall.
     flattened = out.emit("Pad", [flattened, out.int64([0, 0, 0, 0, 0, 1])])
     zero_indices = out.emit("ConstantOfShape", [image], opset=9, value=ZERO)
     padding_indices = out.emit("Add", [zero_indices, padding_index.name])
@@ -85,7 +85,7 @@ def _add_elements_in_loop(node: Node, out: Rewriter) -> None:
     total = body.input(element_type)
     indices = _element_indices(axes, blocks, padding_index, body)
     term = body.emit("Gather", [flattened, indices], opset=OPSET, axis=2)
-    # The first opset in which Add supports integers of 8 and 16 bits.
+    # Opset 14 is the first in which Add supports integers of 8 and 16 bits.
     body.output(body.emit("Add", [total, term], opset=14), element_type)
     zeros = out.emit("Gather", [flattened, padding_indices], axis=2)
     body.emit_loop(elements.name, [zeros], out, node.outputs)
@@ -157,7 +157,7 @@ def _element_indices(
 
 
 def _block(axis: Col2ImAxis, element: Expression, out: Rewriter) -> tuple[Expression, Expression]:
-    """Return, for each pixel along an axis, the block whose `element` is on it, and whether there is one."""
+    """Return, for each pixel along an axis, the block whose `element` is on the pixel, and if it exists."""
     distance = _index(axis.pixels, out) + (element * -axis.dilation + axis.pad)
     block = distance / axis.stride
     is_whole = (block * axis.stride).apply("Equal", distance)
@@ -192,7 +192,7 @@ def _index_lists(
 def _axis_elements(
     axis: int, image: Sequence[int], block: Sequence[int], block_counts: Sequence[int], node: Node
 ) -> list[tuple[int, int]]:
-    """Return pairs of one axis's terms in the flat index of an element and in the flat index of its pixel.
+    """Return, for one axis, pairs of terms of the flat index of an element and the flat index of its pixel.
 
     Elements that fall outside of the image are omitted.
     """

@@ -1,4 +1,4 @@
-"""DeformConv (introduced in opset 19): gather pixels at computed offsets and multiply by the kernel."""
+"""Rewrite DeformConv (introduced in opset 19): gather pixels at computed offsets, multiply by the kernel."""
 
 from math import prod
 from typing import NamedTuple
@@ -18,11 +18,11 @@ from opshift.adapters.emit.pixel_table import (
 from opshift.adapters.emit.shapes import reshape
 
 SUPPORTED_TYPES = ("float", "double")
-"""Element types in which the bilinear weights are computed."""
+"""Element types of data for which the bilinear weights are computed; other types are refused."""
 
 
 class DeformConvShapes(NamedTuple):
-    """Sizes of the inputs and the output of a DeformConv node, and numbers of its groups."""
+    """Sizes of the inputs and the output of a DeformConv node, and its numbers of groups."""
 
     images: int
     channels: int
@@ -42,7 +42,7 @@ class DeformConvShapes(NamedTuple):
 
 
 OUTSIDE = -(2.0**31)
-"""Offset outside of every image; it replaces infinity and NaN, at which onnxruntime reads zeros."""
+"""Offset outside of every image; it replaces infinite and NaN offsets, for which onnxruntime reads zeros."""
 
 
 @adapter("DeformConv", 19, 18)
@@ -104,7 +104,7 @@ def _sample_coordinates(
 
 
 def _regular_coordinates(node: Node, shapes: DeformConvShapes, axis: int, out: Rewriter) -> tuple[float, ...]:
-    """Return the coordinates along an axis without offsets, for each kernel element and window."""
+    """Return the coordinates along an axis before offsets are added, for each kernel element and window."""
     rank, kernel, windows = len(shapes.sizes), shapes.kernel[axis], shapes.output_sizes[axis]
     stride = (node.attribute("strides") or (1,) * rank)[axis]
     dilation = (node.attribute("dilations") or (1,) * rank)[axis]

@@ -1,4 +1,4 @@
-"""Dropout: the attributes and inputs that select inference, and the element type of the mask."""
+"""Dropout: versions differ in how they select inference or training, and in the type of the mask."""
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter, expression, require_supported_types
 from opshift.model.element_types import BY_NAME
@@ -82,7 +82,7 @@ def express_by_random_numbers(node: Node, out: Rewriter) -> None:
 
 
 def _emit_full_mask(node: Node, out: Rewriter) -> None:
-    """Emit a mask that keeps all elements, if it is used."""
+    """Emit a mask that is True for all elements, if the output mask is used."""
     mask = node.output(1)
     if out.is_used(mask):
         nonzero = out.cast(node.inputs[0], "bool")

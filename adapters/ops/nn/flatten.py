@@ -1,4 +1,4 @@
-"""Flatten: before version 9 it supports floats only."""
+"""Flatten: versions before 9 support floating-point data only."""
 
 from math import prod
 
@@ -19,7 +19,7 @@ def reshape_non_float_data(node: Node, out: Rewriter) -> None:
 
 
 def _product(data: str, start: int, end: int, out: Rewriter) -> Dimension:
-    """Return the product of the dimensions from `start` up to `end`; 1 if there are no such dimensions."""
+    """Return the product of dimensions `start` to `end - 1`; 1 if there are no such dimensions."""
     shape = out.shape(data)
     dims = (None,) if shape is None and end else (shape or ())[start:end]
     known = [dim for dim in dims if dim is not None]

@@ -26,7 +26,7 @@ SCAN_OPSET, PAD_OPSET = 9, 13
 
 
 class Tokens(NamedTuple):
-    """Inputs of LinearAttention with the tokens along dimension 1; `""` for inputs that are absent."""
+    """Inputs of LinearAttention, with tokens along dimension 1 and split heads; `""` for absent inputs."""
 
     query: str
     key: str
@@ -152,7 +152,7 @@ def _scale(node: Node, tokens: Tokens, out: Rewriter) -> str:
 
 
 def _state_type(node: Node, out: Rewriter) -> str:
-    """Return the type of the past state; without one, the type of the output or else of the queries."""
+    """Return the type of the past state, or else of the output state if known, or else of the queries."""
     declared = out.known_element_type(node.output(1))
     if node.input(3) or declared is None:
         return out.element_type(node.input(3) or node.inputs[0])
@@ -182,10 +182,10 @@ def expand_causal_conv(node: Node, out: Rewriter) -> None:
 
 
 def _channels_and_reach(node: Node, out: Rewriter) -> tuple[int, int]:
-    """Return the number of channels, and the number of past columns that the kernel covers.
+    """Return the number of channels, and the number of past columns in a window (kernel width - 1).
 
     Raises:
-        UnknownShape: either is unknown.
+        UnknownShape: the number of channels or the kernel width is unknown.
     """
     data, weight = out.shape(node.inputs[0]), out.shape(node.inputs[1])
     channels = (weight[0] if weight else None) or (data[1] if data else None)
@@ -206,7 +206,7 @@ def _prepend_past(node: Node, reach: int, out: Rewriter) -> str:
 
 
 def _with_spare_column(node: Node, columns: str, out: Rewriter) -> str:
-    """Prepend a zero column unless there is always a new one: Conv needs as many columns as its kernel."""
+    """Prepend a zero column if the data may have no columns: Conv needs as many columns as its kernel."""
     if out.known_dimension(node.inputs[0], 2):
         return columns
     zero = out.constant(0.0, out.element_type(node.inputs[0]))

@@ -25,14 +25,14 @@ from opshift.model.element_types import BY_NUMBER, round_to_float32
 STASH_TYPES = {"float": None, "float16": 10, "double": 11, "bfloat16": 16}
 """Value of `stash_type` by element type of the data; `None` omits the attribute, which defaults to float.
 
-Before version 21, GroupNormalization computes in the element type of its data.
+The value selects the type of the data, in which GroupNormalization computes before version 21.
 """
 
 HALF_PRECISION_TYPES = ("float16", "bfloat16")
 """Types for which version 15 computes the statistics of a batch in float32."""
 
 WIDTH_ORDER = {"float16": 1, "bfloat16": 1, "float": 2, "double": 3}
-"""Order of the types by width."""
+"""Rank of each type by its number of bits."""
 
 
 @adapter("BatchNormalization", 6, 7)
@@ -138,7 +138,7 @@ def _is_training(node: Node) -> bool:
 
 
 def _emit_normalization(node: Node, inputs: Sequence[str], element_type: str, out: Rewriter) -> None:
-    """Emit the first output, given inputs of one type that broadcast."""
+    """Emit the first output; `inputs` (data, scale, bias, mean, variance) broadcast and have one type."""
     data, scale, bias, mean, variance = inputs
     epsilon = out.constant(node.attribute("epsilon", 1e-5), element_type)
     deviation = out.emit("Sqrt", [out.emit("Add", [variance, epsilon])])
@@ -147,7 +147,7 @@ def _emit_normalization(node: Node, inputs: Sequence[str], element_type: str, ou
 
 
 def _common_type(names: Sequence[str], out: Rewriter) -> str | None:
-    """Return the narrowest type that represents all values, or `None` if all have the same type."""
+    """Return the narrowest type that represents all values of the inputs; `None` if their types are equal."""
     types = {out.element_type(name) for name in names}
     if len(types) == 1:
         return None
@@ -157,7 +157,7 @@ def _common_type(names: Sequence[str], out: Rewriter) -> str | None:
 
 
 class _CastBack(NamedTuple):
-    """Cast of a result to the type of an output of the original node."""
+    """Cast to emit: from `value` to `output`, an output of the original node with type `element_type`."""
 
     value: str
     element_type: str
@@ -165,8 +165,8 @@ class _CastBack(NamedTuple):
 
 
 def _emit_in_type(element_type: str, input_count: int, output_count: int, node: Node, out: Rewriter) -> None:
-    """Emit the node in its source version; cast its first inputs to a type, and its first outputs back."""
-    # The step runs again on the emitted node, which then has a single type.
+    """Emit the node; cast its first inputs to `element_type`, and its first outputs back."""
+    # The source version lets this step run again on the emitted node, whose inputs have a single type.
     opset = out.source.since_version
     wide, casts_back = _in_type(element_type, input_count, output_count, node, out)
     out.replace(node, inputs=wide.inputs, outputs=wide.outputs, opset=opset)
@@ -177,7 +177,7 @@ def _emit_in_type(element_type: str, input_count: int, output_count: int, node: 
 def _in_type(
     element_type: str, input_count: int, output_count: int, node: Node, out: Rewriter
 ) -> tuple[Node, list[_CastBack]]:
-    """Emit casts of the first inputs to a type; return the node in this type, and the casts back to emit."""
+    """Emit casts of the first inputs; return the node with these inputs, and the casts of outputs to emit."""
     inputs, outputs, casts_back = list(node.inputs), list(node.outputs), []
     for position, name in enumerate(inputs[:input_count]):
         if out.element_type(name) != element_type:
@@ -245,7 +245,7 @@ def repeat_scale_and_bias(node: Node, out: Rewriter) -> None:
 
 
 def _repeat_per_channel(name: str, groups: int, data: str, out: Rewriter) -> str:
-    """Repeat each value of a group for every channel of the group."""
+    """Repeat each value of `name`, one per group, for every channel of the group."""
     tensor, channels = out.constant_value(name), out.known_dimension(data, 1)
     if tensor is not None and channels is not None:
         repeats = out.require_elements(channels) // groups
@@ -358,7 +358,7 @@ def expand_layer_normalization(node: Node, out: Rewriter) -> None:
 
 
 def _normalized_axes(node: Node, out: Rewriter) -> Sequence[int]:
-    """Return the dimensions from `axis` onwards; negative axes if the rank is unknown."""
+    """Return the axes from `axis` to the last one; negative axes if the rank is unknown."""
     axis, rank = node.attribute("axis", -1), out.known_rank(node.inputs[0])
     if axis < 0 and rank is None:
         return range(-out.require_rank(-axis), 0)
@@ -367,11 +367,11 @@ def _normalized_axes(node: Node, out: Rewriter) -> Sequence[int]:
 
 
 def _neutral_bias(scale: str, out: Rewriter) -> str:
-    """Return a bias of -0.0, as runtimes fuse only forms with Add; `""` if its size is unknown or large."""
+    """Return a bias of -0.0, because runtimes fuse only forms with Add; `""` for an unknown or large size."""
     shape = out.shape(scale)
     if shape is None or len(shape) != 1 or shape[0] is None or shape[0] > MAX_NEUTRAL_BIAS:
         return ""
-    # The sum with 0.0 would turn -0.0 into 0.0.
+    # A bias of 0.0 would turn results of -0.0 into 0.0.
     return out.constant([-0.0] * shape[0], out.element_type(scale))
 
 

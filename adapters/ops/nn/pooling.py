@@ -32,7 +32,7 @@ with the logarithm of the sum. Runtimes may ignore NaN in MaxPool.
 
 
 class PoolWindow(NamedTuple):
-    """Data size, kernel and padding along one spatial dimension."""
+    """Attributes of a pooling node, and the data size, along one spatial dimension."""
 
     size: int | None
     """Data size; `None` if unknown."""
@@ -57,7 +57,7 @@ class PoolWindow(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Number and padding of the windows along one spatial dimension of known size."""
+    """Windows along one spatial dimension of known size, with their number and padding."""
 
     window: PoolWindow
     size: int
@@ -66,17 +66,17 @@ class Placed(NamedTuple):
     """Number of windows."""
     before: int
     after: int
-    """`before` and `after` are the padding that windows touch; it may differ from the declared padding."""
+    """`before` and `after` are the padding that windows cover; it may differ from the declared padding."""
 
     @property
     def skips(self) -> bool:
-        """Return whether SAME windows end before the data does."""
+        """Return whether the last window of `SAME_UPPER` or `SAME_LOWER` ends before the data ends."""
         window = self.window
         return bool(window.same_mode) and (self.window_count - 1) * window.stride + window.extent < self.size
 
 
 def read_windows(node: Node, out: Rewriter) -> list[PoolWindow]:
-    """Return the window of each spatial dimension as the attributes declare it."""
+    """Return the window of each spatial dimension, read from the attributes of a pooling node."""
     kernel = node.attribute("kernel_shape")
     rank = len(kernel)
     ones, auto = (1,) * rank, node.attribute("auto_pad", b"NOTSET")
@@ -96,7 +96,7 @@ def read_windows(node: Node, out: Rewriter) -> list[PoolWindow]:
 
 
 def place_windows(node: Node, out: Rewriter) -> list[Placed]:
-    """Return the windows of each spatial dimension with their number and padding.
+    """Return the windows of each spatial dimension, with the number and padding of windows computed.
 
     Raises:
         CannotConvert: a size is unknown, a window is longer than data and padding, or onnxruntime deviates
@@ -143,12 +143,12 @@ def _place_window(window: PoolWindow, node: Node) -> Placed:
 
 
 def pads_attribute(placed: Sequence[Placed | PoolWindow]) -> list[int]:
-    """Return the value of `pads`: the leading padding of all windows, then the trailing padding."""
+    """Return the value of `pads`: the leading padding of all axes, then the trailing padding of all axes."""
     return [window.before for window in placed] + [window.after for window in placed]
 
 
 def pads_to_round_down(windows: Sequence[PoolWindow]) -> list[int]:
-    """Return `pads` with which `ceil_mode` 0 gives the windows of `ceil_mode` 1, for data of any size."""
+    """Return `pads` for which `ceil_mode` 0 has the same windows as `ceil_mode` 1, for any data size."""
     return [window.before for window in windows] + [window.after + window.stride - 1 for window in windows]
 
 
@@ -240,7 +240,7 @@ def convert_p_to_float(node: Node, out: Rewriter) -> None:
 
 
 def _replace_ceil_mode(node: Node, out: Rewriter) -> None:
-    """Replace `ceil_mode` by `pads` that windows touch; if that is not possible, pool axis by axis."""
+    """Replace `ceil_mode` by `pads` that the windows cover; if that is not possible, pool axis by axis."""
     placed = place_windows(node, out)
     counts_padding = node.op_type == "AveragePool" and bool(node.attribute("count_include_pad", 0))
     adds_padding = any(each.after > each.window.after and not each.window.same_mode for each in placed)
@@ -286,7 +286,7 @@ def _drop_ceil_mode(node: Node, out: Rewriter) -> None:
 def _can_round_down(node: Node, windows: Sequence[PoolWindow]) -> bool:
     """Return whether larger padding can replace `ceil_mode` for data of unknown size.
 
-    It can if no window averages the added padding or consists of padding alone.
+    The added padding must not enter an average, and no window may consist of padding alone.
     """
     if all(window.size is not None for window in windows) or any(window.same_mode for window in windows):
         return False
@@ -305,7 +305,7 @@ def _pool_by_axis(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
         # LpPool is never trivial: the norm of one element is its absolute value.
         if is_trivial and node.op_type != "LpPool":
             continue
-        # Unknown channels: Reshape cannot copy an empty batch next to a -1, so -1 infers batch * channels.
+        # If channels are unknown, -1 infers batch * channels: Reshape cannot copy an empty batch with a -1.
         batch, images = (-1, 1) if channels is None else (0, channels)
         inner = (batch, images * prod(sizes[:axis])), prod(sizes[axis + 1 :])
         data = _pool_along(node, data, each, *inner, out)
@@ -321,7 +321,7 @@ def _pool_along(
 ) -> str:
     """Pool the windows along one axis, and return a tensor of rank 4.
 
-    Its dimensions are the batch, all dimensions before the axis, the windows, and all dimensions after it.
+    Dimensions: batch, flattened dimensions before the axis, windows, flattened dimensions after the axis.
     """
     kernel, stride, dilation = placed.window.kernel, placed.window.stride, placed.window.dilation
     data = reshape(data, (*outer, placed.size, trailing), out)
@@ -352,7 +352,7 @@ def _pool_along(
 
 
 def _correct_average(node: Node, pooled: str, placed: Placed, out: Rewriter) -> str:
-    """Divide averages over whole windows by the share of elements that the definition averages."""
+    """Divide averages over whole windows by the share of the window that the definition averages."""
     kernel, count = placed.window.kernel, out.require_elements(placed.window_count)
     with_padding = bool(node.attribute("count_include_pad", 0))
     shares = tuple(_count(placed, start, with_padding) / kernel for start in range(count))

@@ -1,4 +1,4 @@
-"""TfIdfVectorizer (introduced in opset 9): compare all windows of a row with all n-grams, and count."""
+"""Rewrite TfIdfVectorizer (opset 9): compare all windows of a row with all n-grams, and count the matches."""
 
 from collections.abc import Iterator, Sequence
 from itertools import count
@@ -52,7 +52,7 @@ def expand_tf_idf_vectorizer(node: Node, out: Rewriter) -> None:
 
 
 def _padded(node: Node, pool: Sequence[int], longest: int, out: Rewriter) -> str:
-    """Append items that no n-gram contains: without windows, onnxruntime keeps the reduced dimension."""
+    """Append items that no n-gram contains: if a row has no windows, onnxruntime keeps the reduced axis."""
     span = (longest - 1) * (node.attribute("max_skip_count") + 1)
     pads = [0] * (2 * out.rank(node.inputs[0]) - 1) + [span + 1]
     known = set(pool)

@@ -1,1 +1,1 @@
-"""Adapters of the operators in ONNX's `object_detection` folder."""
+"""Adapters of the operators in `onnx/defs/object_detection` of the ONNX repository."""

@@ -1,7 +1,7 @@
-"""NonMaxSuppression (introduced in opset 10), as two nested loops.
+"""Rewrite NonMaxSuppression (introduced in opset 10) as two nested Loops.
 
-An outer Loop runs over batches and classes, an inner Loop over the boxes to select. Each selected box removes
-itself and all boxes that overlap it by more than the threshold from the candidates.
+The outer Loop runs over pairs of batch and class. Each iteration of the inner Loop selects a box, and removes
+from the candidates this box and all boxes that overlap it by more than the threshold.
 """
 
 import math

@@ -1,6 +1,6 @@
 """RoiAlign: the default coordinates are shifted by half a pixel (`half_pixel`) since opset 16.
 
-Before opset 10, which introduced RoiAlign, the node becomes a weighted sum of gathered pixels.
+For opsets before 10, which introduced RoiAlign, the node becomes a weighted sum of gathered pixels.
 """
 
 from itertools import product
@@ -25,15 +25,15 @@ OPSET = 13
 
 
 class Pixels(NamedTuple):
-    """Pixel along one axis, and its weight, for each box and sample."""
+    """Index and weight of one pixel along one axis, for each box and sample."""
 
     position: str
-    """Index along the axis; `_pool` replaces the row index by the position of the row in the table."""
+    """Index along the axis; `_pool` replaces a row index by the row's first index in the table."""
     weight: str
 
 
 class Pooling(NamedTuple):
-    """Table of pixels, and settings, for all boxes."""
+    """Table of pixels, and settings of the node, which are the same for all boxes."""
 
     table: str
     """The channels of each pixel as a row."""
@@ -57,10 +57,10 @@ def gather_samples(node: Node, out: Rewriter) -> None:
 
 
 def sample_boxes(node: Node, offset: float, out: Rewriter) -> None:
-    """Emit the pooled boxes, shifted by `offset`; if it is 0, boxes are at least one pixel wide and high.
+    """Emit the pooled boxes, moved by `-offset` pixels; if `offset` is 0, boxes are at least 1 pixel wide.
 
     Raises:
-        CannotConvert: the number of samples is large.
+        CannotConvert: an axis has more than `MAX_CONSTANT_ELEMENTS` samples.
     """
     out = out.for_opset(OPSET)
     data, boxes, batches = node.inputs
@@ -133,7 +133,7 @@ def _sample_axis(corners: str, axis: int, pooling: Pooling, out: Rewriter) -> tu
     Positions have the shape (boxes, samples, 1) for rows, and (boxes, 1, samples) for columns.
     """
     element_type, bins, size = pooling.element_type, pooling.bins[axis], pooling.sizes[axis]
-    # A box is x1, y1, x2, y2.
+    # Columns of a box: x1, y1, x2, y2.
     start, end = (
         Expression(out.emit("Gather", [corners, out.int64([index])], axis=1), element_type, out)
         for index in (1 - axis, 3 - axis)
@@ -145,7 +145,7 @@ def _sample_axis(corners: str, axis: int, pooling: Pooling, out: Rewriter) -> tu
     else:
         length = Expression(cast(size, element_type, out), element_type, out)
     samples: Dimension = pooling.samples
-    # In the order of onnxruntime, for equal rounding.
+    # Compute in the same order as onnxruntime, so that results are rounded equally.
     if pooling.samples:
         bin_numbers = start.constant(
             [float(number) for number in range(bins) for _ in range(pooling.samples)]

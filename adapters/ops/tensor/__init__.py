@@ -1,1 +1,1 @@
-"""Adapters of the operators in ONNX's `tensor` folder."""
+"""Adapters of the operators in `onnx/defs/tensor` of the ONNX repository."""

@@ -1,4 +1,4 @@
-"""Cast, CastLike and BitCast: the target element type as a name, a number or the type of a second input."""
+"""Cast, CastLike and BitCast, whose target type is a name, a number or the type of a second input."""
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter, function_body
 from opshift.adapters.emit.expression import cast

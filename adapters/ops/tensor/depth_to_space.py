@@ -1,7 +1,7 @@
 """DepthToSpace and SpaceToDepth, whose modes differ in the order of the depth channels.
 
-A depth channel combines a channel with a row and a column in the block: in mode CRD in the order (channel,
-row, column), in mode DCR in the order (row, column, channel).
+A depth channel combines a channel with a row and a column in the block. The order is (channel, row, column)
+in mode CRD, and (row, column, channel) in mode DCR.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ def replace_depth_to_space_mode(node: Node, out: Rewriter) -> None:
 
 
 def _known_image_sizes(data: str, out: Rewriter) -> tuple[int, int, int] | None:
-    """Return channels, height and width if known and positive: Reshape replaces a 0 by an input dimension."""
+    """Return channels, height and width, or `None` if one is unknown or 0: Reshape would copy a 0."""
     shape = out.shape(data)
     known = tuple(size for size in shape[1:] if size) if shape else ()
     return (known[0], known[1], known[2]) if len(known) == 3 else None
@@ -64,7 +64,7 @@ def _move_block_first(data: str, block: int, out: Rewriter) -> str:
 
 
 def _move_block_last(data: str, block: int, total: Dimension, out: Rewriter, outputs: Sequence[str]) -> None:
-    """Reorder the channels of an image from (block, depth) to (depth, block); `total` is their number."""
+    """Reorder image channels from (block, depth) to (depth, block); `total` is the number of channels."""
     channels_last = out.emit("Transpose", [data], perm=[0, 2, 3, 1])
     parts = out.emit_all("Split", [out.emit("Unsqueeze", [channels_last], axes=[3])], block, axis=4)
     split = out.emit("Concat", parts, axis=3)

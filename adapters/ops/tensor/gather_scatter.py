@@ -2,8 +2,8 @@
 
 GatherND and GatherElements were introduced in opset 11, and `batch_dims` of GatherND in opset 12.
 ReverseSequence (introduced in opset 10) becomes a Gather, and Scatter (opset 9) becomes a Gather from the
-concatenation of data and updates. In place of `reduction` (opsets 16 and 18), a table of updates and targets
-is reduced if the table is small; otherwise a Loop applies the updates.
+concatenation of data and updates. For `reduction` (opsets 16 and 18), a table of updates and targets is
+reduced if the table is small; otherwise a Loop applies the updates.
 """
 
 from itertools import product
@@ -64,7 +64,7 @@ def gather_rows(node: Node, out: Rewriter) -> None:
 
 
 def _batch_indices(indices: str, batch_dims: int, last_axis: int, out: Rewriter) -> str:
-    """Return for each index tuple its position in the `batch_dims` leading dimensions, also as a tuple."""
+    """Return for each index tuple the tuple of its positions in the `batch_dims` leading dimensions."""
     outer_sizes = (out.shape(indices) or ())[:last_axis]
     sizes = [size for size in outer_sizes if size is not None]
     if len(sizes) == last_axis and positions_of(sizes) <= MAX_CONSTANT_INDICES:
@@ -108,7 +108,7 @@ COMBINING_OPERATORS = {
     b"max": ("Max", "ReduceMax"),
     b"min": ("Min", "ReduceMin"),
 }
-"""For each reduction, the operator that combines two tensors and the one that reduces a dimension."""
+"""For each reduction, the operator that combines two tensors, and the operator that reduces a dimension."""
 
 EXTREMUM_TYPES = {
     **dict.fromkeys(("int8", "uint8", "int16", "uint16"), "int32"),
@@ -124,7 +124,7 @@ SUM_TYPES = {
 """Element types to the types in which sums and products are computed; the cast back keeps the low bits."""
 
 TURNS_OPSET = 13
-"""Opset of the nodes that apply updates in turns; their operators all exist since opset 11."""
+"""Opset of the nodes of `_apply_in_turns`; all their operators exist since opset 11."""
 
 COMPUTED_TOP_K_OPSET = 10
 """First opset in which K is an input of TopK."""
@@ -213,7 +213,7 @@ def scatter_rows(node: Node, out: Rewriter) -> None:
 
 
 def _combine(node: Node, out: Rewriter) -> None:
-    """Combine updates and data in a type that older operators support and in which the result is the same."""
+    """Combine updates and data, computed in a type with the same result that older operators support."""
     data, _, updates = node.inputs
     element_type = out.element_type(data)
     reduction = node.attribute("reduction")
@@ -253,7 +253,7 @@ def _targets(node: Node, out: Rewriter) -> str:
 def _reduce_table(
     node: Node, targets: str, sizes: tuple[int, int, int], element_type: str, out: Rewriter
 ) -> None:
-    """Reduce a table of updates and targets to one value per element, and combine it with the data."""
+    """Reduce a table of updates and targets to one value per data element, and combine it with the data."""
     data, _, updates = node.inputs
     reduction = node.attribute("reduction")
     combine, reduce = COMBINING_OPERATORS[reduction]
@@ -310,14 +310,14 @@ def _apply_in_turns(node: Node, targets: str, element_type: str, out: Rewriter) 
     combined = body.emit(combine, [body.emit("Gather", [current, target], axis=0), update])
     written = body.emit("ScatterND", [current, reshape(target, (-1, 1), body), combined])
     body.output(written, element_type, (None, None))
-    # With no updates there are no turns.
+    # The -1 gives a maximum, and 0 turns, if there are no updates.
     last = out.emit("ReduceMax", [out.emit("Concat", [out.int64([-1]), turns], axis=0)], axes=[0])
     (result,) = body.emit_loop(out.emit("Add", [last, out.int64([1])]), [rows], out)
     reshape_like(result, data, out.emit("Shape", [data]), out, node.outputs)
 
 
 def _turns(ordered: str, count: str, out: Rewriter) -> str:
-    """Return for each number in a sorted list of nonnegative numbers how many equal numbers precede it."""
+    """Return for each number in `ordered`, sorted nonnegative numbers, how many equal numbers precede it."""
     shifted = out.emit("Concat", [out.int64([-1]), ordered], axis=0)
     previous = out.emit("Slice", [shifted, out.int64([0]), out.int64([-1])])
     is_first = out.emit("Not", [out.emit("Equal", [ordered, previous])])

@@ -1,7 +1,7 @@
-"""GridSample (introduced in opset 16), and AffineGrid (opset 20), which computes a grid for GridSample.
+"""Adapters of GridSample (introduced in opset 16), and of AffineGrid (opset 20), which computes grids.
 
-GridSample gathers pixels from a table; before version 20 it supports 2-D images only. AffineGrid transforms
-evenly spaced points by a matrix per sample.
+GridSample becomes Gather from a table of pixels, and a weighted sum. Before version 20, GridSample supports
+only 2-D images. AffineGrid becomes a multiplication of evenly spaced points by one matrix per sample.
 """
 
 from collections.abc import Sequence
@@ -32,18 +32,18 @@ IMAGE_RANK = 4
 """Rank of a batch of 2-D images with channels, the only rank that GridSample supports before version 20."""
 
 CUBIC_COEFFICIENT = -0.75
-"""Coefficient of the cubic convolution kernel (Keys), as in ONNX's definition."""
+"""Coefficient `a` of Keys' cubic convolution kernel, as in ONNX's definition of GridSample."""
 
 
 ERROR = (
     "at most N 2^-22 of the largest pixel, for N pixels along all axes, and 1 unit in the last place of a "
     "type narrower than float"
 )
-"""Bound of the error. The coordinates, which are computed in float32, cause the error."""
+"""Bound of the rounding error of a rewritten GridSample, caused by coordinates in float32."""
 
 
 class Interpolation(NamedTuple):
-    """Interpolation mode, padding mode and alignment of the grid, and the number of spatial dimensions."""
+    """Attributes of GridSample, with modes named as in version 20; `rank` counts spatial dimensions."""
 
     mode: str
     padding: str
@@ -96,7 +96,7 @@ def _expand(node: Node, rank: int, out: Rewriter) -> None:
     data = _cast(data, element_type, compute_type, out)
     table = emit_pixel_table(data, batch, sizes, out, border=padding == "zeros", position_rank=rank)
     grid = _cast(grid, out.element_type(grid), "float", out)
-    # onnxruntime replaces infinite coordinates and NaN by -1, too.
+    # Infinite coordinates and NaN become -1, as in onnxruntime.
     grid = replace_infinite(grid, -1.0, "float", out)
     lengths = [_length(size, out) for size in sizes]
     axes = [
@@ -121,12 +121,12 @@ def _cast(value: str, source: str, target: str, out: Rewriter) -> str:
 def _taps(
     coordinate: Expression, size: Length, interpolation: Interpolation, element_type: str, out: Rewriter
 ) -> PixelTaps:
-    """Return the pixels to read along an axis, clamped to the image or to the border of zeros around it."""
+    """Return pixel indices along an axis, clamped to the image or its border of zeros, and their weights."""
     mode, border = interpolation.mode, interpolation.padding == "zeros"
     if mode == "nearest":
         coordinate = coordinate.apply("Round", opset=11)
-    # With padding mode `border`, clamp the pixels, not the coordinate: a clamped coordinate has a tap
-    # of weight 0, and infinity times 0 is NaN.
+    # With padding mode `border`, clamp the pixel indices and not the coordinate: a clamped coordinate would
+    # read a second pixel with weight 0, and infinity times 0 is NaN.
     is_reflected = interpolation.padding == "reflection"
     position = _reflect(coordinate, size, interpolation) if is_reflected else coordinate
     if mode == "nearest":
@@ -143,9 +143,9 @@ def _taps(
 
 
 def _reflect(coordinate: Expression, size: Length, interpolation: Interpolation) -> Expression:
-    """Reflect a coordinate at the edges, repeatedly if necessary."""
+    """Reflect a coordinate at the image edges, repeatedly if necessary, until it is inside of the image."""
     low, extent = (0.0, size - 1) if interpolation.align_corners else (-0.5, size)
-    # With align_corners, one pixel has extent 0: avoid a division by 0. All taps are clamped to the pixel.
+    # With align_corners, an axis of one pixel has extent 0: avoid a division by 0. Indices are clamped later.
     if isinstance(extent, Expression):
         extent = extent.apply("Max", 1.0)
     elif not extent:
@@ -160,9 +160,9 @@ def _reflect(coordinate: Expression, size: Length, interpolation: Interpolation)
 def _coordinate(
     grid: str, axis: int, sizes: Sequence[Length], interpolation: Interpolation, out: Rewriter
 ) -> Expression:
-    """Return the coordinate of each grid point along an axis, in pixels, of shape (batch, *points)."""
+    """Return the pixel coordinates of all grid points along an axis, in the shape (batch, *points)."""
     size = sizes[axis]
-    # The grid lists the last axis first.
+    # The grid lists the coordinate of the last axis, the width, first.
     normalized = out.emit("Gather", [grid, out.int64(len(sizes) - 1 - axis)], axis=len(sizes) + 1)
     shifted = Expression(normalized, "float", out) + 1.0
     return shifted / 2.0 * (size - 1) if interpolation.align_corners else (shifted * size - 1.0) / 2.0
@@ -171,7 +171,7 @@ def _coordinate(
 def _cubic_taps(
     position: Expression, element_type: str, out: Rewriter, rank: int
 ) -> tuple[Expression, Expression]:
-    """Return the two pixels before each position and the two after it, and their weights."""
+    """Return the two pixels before each position, the two pixels after it, and the weights of all four."""
     lower = position.apply("Floor")
     offsets, a = per_tap((-1, 0, 1, 2), element_type, out, rank), CUBIC_COEFFICIENT
     distance = abs(position - lower - offsets)
@@ -187,7 +187,7 @@ def _cubic_taps(
 def expand_affine_grid(node: Node, out: Rewriter) -> None:
     """Emit the sum over all axes of a matrix column times the positions, plus the last matrix column.
 
-    The first column belongs to the last axis, the width.
+    The first column of each matrix belongs to the last spatial axis, the width.
     """
     theta = node.inputs[0]
     axes = _axis_count(node, out)
@@ -211,17 +211,17 @@ def _axis_count(node: Node, out: Rewriter) -> int:
 
 
 def _column(theta: str, index: int, axes: int, out: Rewriter) -> str:
-    """Return one column of every matrix, to be broadcast over all points."""
+    """Return column `index` of every matrix, in a shape that broadcasts over all grid points."""
     column = out.emit("Gather", [theta, out.int64(index)], axis=2)
     return reshape(column, (-1, *[1] * axes, axes), out)
 
 
 def _positions(node: Node, axis: int, out: Rewriter) -> str:
-    """Return point positions: with `align_corners`, -1 and 1 are the outer centers, else the outer edges."""
+    """Return point positions: -1 to 1 with `align_corners`, else the centers of equal parts of [-1, 1]."""
     element_type = out.element_type(node.inputs[0])
     corners = bool(node.attribute("align_corners", 0))
     known = out.constant_value(node.inputs[1])
-    # The sizes start with samples and channels.
+    # The input `size` starts with the numbers of samples and channels.
     index = 2 + axis
     size: int | None = None if known is None else int(known.values[index])
     if size == 1 and corners:
@@ -238,9 +238,10 @@ def _positions(node: Node, axis: int, out: Rewriter) -> str:
 
 
 def _computed_positions(count: str, corners: bool, element_type: str, out: Rewriter) -> str:
-    """Return `1 - 2 * (count - 1 - i) / (count - 1)` with `corners`, else `(2 * i + 1) / count - 1`.
+    """Return the positions of `count` points along an axis; the count is known only at run time.
 
-    The position of a single point between corners is undefined; onnxruntime places it at 1, the last corner.
+    Point i is at `1 - 2 * (count - 1 - i) / (count - 1)` with `corners`, else at `(2 * i + 1) / count - 1`.
+    With `corners`, the position of a single point is undefined; onnxruntime places it at 1, the last corner.
     """
     two, one = (Expression(out.constant(number, "double"), "double", out) for number in (2.0, 1.0))
     names = index_range(count, out), count

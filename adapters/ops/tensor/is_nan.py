@@ -1,4 +1,4 @@
-"""IsInf (introduced in opset 10), IsNaN and Sign (both opset 9), expressed as comparisons."""
+"""Adapters that express IsInf (introduced in opset 10), IsNaN and Sign (both opset 9) by comparisons."""
 
 import math
 
@@ -6,7 +6,7 @@ from opshift.adapters import Node, Rewriter, adapter
 from opshift.adapters.emit.expression import FLOAT_TYPES, LARGEST_FINITE, Expression, cast
 
 COMPARABLE_TYPES = ("float", "double")
-"""Element types that comparisons support in every opset."""
+"""Element types that are compared directly; other types are cast to float first."""
 
 
 @adapter("IsInf", 10, 9)
@@ -22,7 +22,7 @@ def detect_infinity_by_comparison(node: Node, out: Rewriter) -> None:
 
 
 def _comparable(name: str, out: Rewriter) -> tuple[Expression, str]:
-    """Return the value and its type, cast to float if necessary, which keeps sign and NaN."""
+    """Return the value as float or double, and this type; a cast to float keeps the sign and NaN."""
     element_type = out.element_type(name)
     if element_type not in COMPARABLE_TYPES:
         name, element_type = cast(name, "float", out), "float"
@@ -45,7 +45,7 @@ def compute_sign_by_comparison(node: Node, out: Rewriter) -> None:
     sign = out.emit("Sub", [cast(flag.name, "float", out) for flag in (is_above, is_below)])
     original_type = out.element_type(node.inputs[0])
     if original_type in FLOAT_TYPES:
-        # Every number is below infinity or above zero: the divisor is 1, but 0 for NaN, and 0 / 0 is NaN.
+        # The divisor is 1 for numbers, which are below infinity or above zero, and 0 for NaN: 0 / 0 is NaN.
         is_number = value.apply("Less", math.inf).apply("Or", is_above)
         sign = out.emit("Div", [sign, cast(is_number.name, "float", out)])
     cast(sign, original_type, out, node.outputs)

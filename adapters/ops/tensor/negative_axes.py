@@ -1,4 +1,4 @@
-"""Negative axes and indices, which count from the end and are allowed since opset 11."""
+"""Adapters that make negative axes and indices nonnegative: operators allow them only since opset 11."""
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.indices import (
@@ -47,14 +47,14 @@ def make_axes_nonnegative(node: Node, out: Rewriter) -> None:
         return
     rank = out.rank(node.inputs[0]) + (len(axes) if node.op_type == "Unsqueeze" else 0)
     if node.op_type in REDUCTIONS:
-        # onnxruntime fuses a normalization only over axes that it knows to be the last ones.
+        # Declare the rank: onnxruntime fuses a normalization only if the axes are known to be the last ones.
         out.workspace.declare_rank(node.inputs[0])
     axes = sorted(axis + rank if axis < 0 else axis for axis in axes)
     out.replace(node, attributes={**node.attributes, "axes": axes})
 
 
 def _reshape_last_axes(node: Node, count: int, out: Rewriter) -> None:
-    """Add or remove the last dimensions; sizes of 0 keep their position, so Reshape copies them correctly."""
+    """Add or remove the last `count` dimensions by Reshape; a 0 in the shape copies the same dimension."""
     out = out.for_opset(INDICES_OPSET)
     shape = out.emit("Shape", [node.inputs[0]])
     if node.op_type == "Unsqueeze":
@@ -87,7 +87,7 @@ def make_one_hot_indices_nonnegative(node: Node, out: Rewriter) -> None:
     indices, depth, values = node.inputs
     axis = node.attribute("axis", -1)
     if axis < -1:
-        # Opset 9 allows no negative axis but -1; the output has one more dimension than the indices.
+        # Opset 9 allows only -1 as a negative axis; the output has one more dimension than the indices.
         axis += out.rank(indices) + 1
     if out.element_type(indices) not in UNSIGNED_INTEGERS:
         indices, depth = _nonnegative_classes(indices, depth, out)
@@ -95,7 +95,7 @@ def make_one_hot_indices_nonnegative(node: Node, out: Rewriter) -> None:
 
 
 def _nonnegative_classes(indices: str, depth: str, out: Rewriter) -> tuple[str, str]:
-    """Return nonnegative indices and the depth; indices below `-depth` become `depth`, which matches none."""
+    """Return nonnegative indices and the depth; an index below `-depth` becomes `depth`: out of range."""
     known_indices, known_depth = out.constant_value(indices), out.constant_value(depth)
     # OneHot truncates fractions, so indices between -1 and 0 mean 0.
     if known_indices is not None and all(value > -1 for value in known_indices.values):
@@ -119,5 +119,5 @@ def _nonnegative_classes(indices: str, depth: str, out: Rewriter) -> tuple[str, 
 
 
 def _to_int64(indices: str, out: Rewriter) -> str:
-    """Return OneHot indices or depth as int64; like OneHot, the cast truncates fractions."""
+    """Return the indices or the depth of OneHot as int64; the cast truncates fractions, as OneHot does."""
     return indices if out.element_type(indices) == "int64" else out.cast(indices, "int64")

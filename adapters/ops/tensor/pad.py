@@ -1,8 +1,9 @@
-"""Pad: pads and value as attributes or inputs (opset 11), `axes` (opset 18) and the mode `wrap` (opset 19).
+"""Adapters of Pad and CenterCropPad.
 
-Nodes without an older equivalent gather elements along each axis by computed indices. CenterCropPad
-(introduced in opset 18) becomes Slice and Pad: if the number of elements to cut off or add is odd, the
-smaller part is cut off or added at the front.
+`pads` and `value` of Pad are inputs since opset 11, `axes` exists since 18, and the mode `wrap` since 19. A
+Pad without an older equivalent becomes one Gather per axis, with computed indices. CenterCropPad (introduced
+in opset 18) becomes Slice and Pad. If an odd number of elements is cut off or added, the smaller part is at
+the front.
 """
 
 import math
@@ -15,10 +16,10 @@ from opshift.adapters.emit.shapes import double_sizes, index_range, reshape
 from opshift.model.element_types import round_to_float32
 
 WIDER_TYPES = ("tensor(float)", "tensor(double)")
-"""The types to cast other element types to before opset 11."""
+"""Types to which other element types are cast before opset 11, where Pad supports only floats."""
 
 PADDING_OPSET = 10
-"""Opset of the emitted index arithmetic: the last without negative indices."""
+"""Opset for which the index arithmetic is written: the last opset without negative indices."""
 
 
 @adapter("Pad", 19, 18)
@@ -79,7 +80,7 @@ def move_pads_and_value_to_attributes(node: Node, out: Rewriter) -> None:
 
 @expression("Pad", 11)
 def gather_padded_elements(node: Node, out: Rewriter) -> None:
-    """Gather the elements along each axis by computed indices."""
+    """Replace Pad by one Gather for each axis, with computed indices."""
     data, element_type = node.inputs[0], out.element_type(node.inputs[0])
     mode, fill_value = node.attribute("mode", b"constant").decode(), node.input(2)
     if not fill_value:
@@ -99,7 +100,7 @@ def rename_pads_to_paddings(node: Node, out: Rewriter) -> None:
 
 
 def _padded_axes(node: Node, out: Rewriter) -> tuple[int, ...]:
-    """Return the padded axes in the order of `pads`."""
+    """Return the axes to which `pads` applies, in the same order and nonnegative."""
     if node.input(3):
         axes = out.require_constant(node.input(3), "input axes").values
         # Only negative axes need the rank, which may be unknown.
@@ -110,7 +111,7 @@ def _padded_axes(node: Node, out: Rewriter) -> tuple[int, ...]:
 
 
 def _wrapped_indices(axis: int, size: int, before: int, after: int, out: Rewriter) -> str:
-    """Return the indices to gather along an axis; negative pads crop the axis before it is repeated."""
+    """Return the indices that repeat an axis as mode `wrap` does; negative pads crop the axis first."""
     kept = range(max(-before, 0), size - max(-after, 0))
     if not kept:
         reason = f"dimension {axis} is empty, so mode 'wrap' has no elements to repeat"
@@ -126,7 +127,7 @@ def _pads_of_all_axes(data: str, pads: str, axes: str, out: Rewriter) -> str:
     rank, known_pads, known_axes = out.known_rank(data), out.constant_value(pads), out.constant_value(axes)
     if rank is not None and known_axes is not None:
         count = len(known_axes.values)
-        # The element after the pads is a 0, which all other dimensions get.
+        # A 0 is appended to the pads, at position 2 * count; all other dimensions get this 0.
         positions = [2 * count] * (2 * rank)
         for position, axis in enumerate(known_axes.values):
             positions[axis % rank], positions[axis % rank + rank] = position, position + count
@@ -146,7 +147,7 @@ def _pads_of_all_axes(data: str, pads: str, axes: str, out: Rewriter) -> str:
 
 
 def _float32_value(value: Tensor | None) -> float | None:
-    """Return the number of a constant if float32, the type of the attribute, represents it exactly."""
+    """Return a constant as a number if it is NaN or float32, the type of `value`, represents it exactly."""
     if value is None:
         return None
     number = float(value.scalar)
@@ -156,7 +157,7 @@ def _float32_value(value: Tensor | None) -> float | None:
 def _gather_padded(
     data: str, pads: str, axes: Sequence[int], mode: str, fill_value: str, out: Rewriter
 ) -> str:
-    """Gather the elements along each of the padded axes; the mode `constant` requires all axes."""
+    """Emit one Gather for each of `axes`, and return the padded data; mode `constant` needs all axes."""
     if not axes:
         return data
     out = out.for_opset(PADDING_OPSET)
@@ -165,11 +166,11 @@ def _gather_padded(
     before, after = _halves(amounts, out)
     counts = (size + before + after).cast("int64")
     if mode == "constant":
-        # Add one element of padding at both ends, also of an empty axis, and repeat it as in the mode `edge`.
+        # Add one fill value at both ends of each axis, even an empty one, and repeat it as mode `edge` does.
         columns = [1 - before, size + 1]
         fill_value = reshape(fill_value, [1] * len(axes), out)
     else:
-        # Negative pads crop the axis before it is repeated.
+        # Negative pads crop the axis before its elements are repeated.
         first, removed = _halves((-amounts).apply("Relu"), out)
         columns = [-before.apply("Relu"), *_limits(mode, size - first - removed), first]
     for position, axis in enumerate(axes):
@@ -195,16 +196,16 @@ def _halves(numbers: Expression, out: Rewriter) -> list[Expression]:
 
 
 def _limits(mode: str, length: Expression) -> list[Expression]:
-    """Return the last position of each axis, the period of the mode, or both, as the mode requires."""
+    """Return `[period]` for mode `wrap`, `[last position, period]` for `reflect`, else `[last position]`."""
     last = length - 1
     if mode == "wrap":
         return [length]
-    # The period of `reflect` is 2 * last, but at least 1: a single element must not lead to a division by 0.
+    # The period of `reflect` is 2 * last, but at least 1: avoid a division by 0 for a single element.
     return [last, (last + last - 1).apply("Relu") + 1] if mode == "reflect" else [last]
 
 
 def _add_border(data: str, fill_value: str, axis: int, rank: int, out: Rewriter) -> str:
-    """Emit the data with `fill_value`, one element of the same rank, added at both ends of an axis."""
+    """Concatenate `fill_value`, one element with the rank of the data, to both ends of an axis."""
     shape = Expression(out.emit("Shape", [data]), "int64", out, rank=1)
     is_axis, is_other = (
         shape.constant([int((each == axis) == chosen) for each in range(rank)]) for chosen in (True, False)
@@ -214,7 +215,7 @@ def _add_border(data: str, fill_value: str, axis: int, rank: int, out: Rewriter)
 
 
 def _source_positions(mode: str, positions: Expression, limits: Sequence[Expression]) -> Expression:
-    """Return the positions of the elements to gather, relative to the first element that is not cropped."""
+    """Map positions of output elements to positions in the data, relative to the first uncropped element."""
     if mode != "edge":
         period = limits[-1]
         positions = positions - (positions / period).apply("Floor") * period
@@ -231,7 +232,7 @@ def crop_then_pad(node: Node, out: Rewriter) -> None:
     """Emit Slice and Pad; if the sizes are known, with constant bounds and pads, and only where necessary."""
     data = node.inputs[0]
     sizes, target = out.known_shape(data), out.constant_value(node.inputs[1])
-    # Without `axes`, computed sizes do not need the rank.
+    # Query the rank only if there are `axes`: the rewrite for computed sizes does not need it otherwise.
     axes = [axis % out.rank(data) for axis in node.attribute("axes", ())]
     if sizes is None or target is None:
         _rewrite_computed_sizes(node, axes, out)
@@ -272,12 +273,12 @@ def _rewrite_computed_sizes(node: Node, axes: Sequence[int], out: Rewriter) -> N
 
 
 def _clamp_to_zero(numbers: Expression) -> Expression:
-    # Relu supports floats only before opset 14; double represents every size exactly.
+    # Before opset 14, Relu supports only floating-point types. double represents every size exactly.
     return numbers.cast("double").apply("Relu").cast("int64")
 
 
 def _expand_to_all_axes(numbers: str, axes: Sequence[int], data: str, out: Rewriter) -> str:
-    """Expand numbers for some axes to all axes, with 0 for the others."""
+    """Return one number for each axis: the given numbers for `axes`, and 0 for all other axes."""
     if not axes:
         return numbers
     with_zero = out.emit("Concat", [numbers, out.int64([0])], axis=0)

@@ -1,10 +1,10 @@
-"""Reshape, Squeeze, Unsqueeze, Shape, Identity and Tile.
+"""Adapters of Reshape, Squeeze, Unsqueeze, Shape, Identity and Tile.
 
 `axes` is an input since opset 13, `allowzero` exists since 14, `start` and `end` of Shape since 15, and
-Identity of sequences since 14. The inputs `tiles` and `axis` of Tile changed to `repeats`, one count for each
-dimension, in opset 6.
+Identity of sequences since 14. In opset 6, the input `repeats` of Tile, one count for each dimension,
+replaces `tiles` and `axis`.
 
-A `ListedSize`, an element of a shape, is a number, the axes of the data that have this size, or unknown.
+A `ListedSize` is a size in a shape input: a number, the axes of the data with this size, or unknown.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ SIGN_OPSET = 9
 
 
 class AlignedSizes(NamedTuple):
-    """Unsqueeze, Reshape and Squeeze, where Reshape copies each size that is known only at run time.
+    """Arguments of Unsqueeze, Reshape and Squeeze that together replace a Reshape with `allowzero`.
 
     Attributes:
         inserted: axes of the Unsqueeze.
-        shape: constant shape of the Reshape, with 0 for the copied sizes.
+        shape: constant shape of the Reshape; 0 copies a size of the data that is known only at run time.
         removed: axes of the Squeeze.
     """
 
@@ -37,10 +37,10 @@ class AlignedSizes(NamedTuple):
 
 
 def copies_zeros(sizes: Sequence[ListedSize]) -> bool:
-    """Return whether a Reshape to these sizes has the same result with `allowzero` and without it.
+    """Return whether a Reshape to these sizes is known to have the same result with and without `allowzero`.
 
     Without `allowzero`, a 0 in the shape copies the dimension of the data at the same position. So each size
-    must be nonzero, or equal to that dimension. ONNX forbids a 0 next to -1.
+    must be nonzero, or equal to that dimension. With `allowzero`, ONNX forbids 0 and -1 in the same shape.
     """
     if not sizes:
         return False
@@ -55,9 +55,10 @@ def has_one_unknown(sizes: Sequence[ListedSize]) -> bool:
 
 
 def align_sizes(sizes: Sequence[ListedSize]) -> AlignedSizes | None:
-    """Insert dimensions of 1 such that each size known only at run time has the same position in the data.
+    """Align sizes known only at run time with the data, so that a 0 in a constant shape can copy them.
 
-    Return `None` if these sizes have a different order in the data, or if any other size is not positive.
+    Return `None` if no size is copied, if copied sizes have a different order in the data, or if another size
+    is unknown or not positive.
     """
     inserted: list[int] = []
     shape: list[int] = []
@@ -119,7 +120,7 @@ def slice_whole_shape(node: Node, out: Rewriter) -> None:
 
 
 def _nonnegative_bound(bound: int | None, rank: int | None) -> int | None:
-    """Return the bound clamped to the range 0 to `rank`, or unchanged if the rank is unknown."""
+    """Return a bound of Shape as a number from 0 to `rank`; unchanged if it is absent or the rank unknown."""
     if bound is None or rank is None:
         return bound
     return min(max(bound + rank if bound < 0 else bound, 0), rank)
@@ -139,14 +140,14 @@ def remove_allowzero(node: Node, out: Rewriter) -> None:
     elif all(known.values):
         out.replace(node, attributes=attributes)
     else:
-        # A constant shape with a 0 means that the result is empty, whatever the data is.
+        # The constant shape contains a 0, so the result is empty, whatever the data is.
         sizes = tuple(max(size, 0) for size in known.values)
         empty = out.tensor(Tensor(out.element_type(data), sizes, ()))
         out.replace(node, op_type="Identity", inputs=[empty], attributes={})
 
 
 def _reshape_to_computed_shape(node: Node, out: Rewriter) -> None:
-    """Drop `allowzero` if the result stays the same; otherwise emit a constant shape, or copy zeros."""
+    """Drop `allowzero` if that is exact or allowed; otherwise also change the shape or the data."""
     data, shape = node.inputs
     attributes, sizes = node.without("allowzero"), out.listed_sizes(data, shape) or ()
     reason = f"{data!r} is assumed not to be empty, so that {shape!r} contains no 0"
@@ -170,15 +171,15 @@ def _reshape_to_computed_shape(node: Node, out: Rewriter) -> None:
 
 
 def _has_elements(data: str, out: Rewriter) -> bool:
-    """Return whether data is known not to be empty; a valid shape then contains no 0."""
+    """Return whether data is known to have elements, so that a valid shape contains no 0."""
     shape = out.known_shape(data)
     return shape is not None and all(shape)
 
 
 def _reshape_empty_or_not(node: Node, out: Rewriter) -> None:
-    """Give empty data a dimension of 0 at the position of each 0 in the shape, so that Reshape copies a 0.
+    """Expand the data so that a Reshape without `allowzero` copies a 0 for each 0 in the shape.
 
-    Data with elements gets additional dimensions of 1, which have no effect.
+    Empty data gets a dimension of 0 at these positions. Other data gets dimensions of 1, without effect.
     """
     data, shape = node.inputs
     flat = data if out.known_rank(data) == 1 else reshape(data, (-1,), out)
@@ -187,7 +188,7 @@ def _reshape_empty_or_not(node: Node, out: Rewriter) -> None:
     if out.default_opset >= SIGN_OPSET and out.is_nonnegative(shape):
         sizes = out.emit("Sign", [shape], opset=SIGN_OPSET)
     else:
-        # No Cast to bool and back: shape inference of onnx would take the result for the original sizes.
+        # Do not cast to bool and back: onnx would infer the original sizes for the result.
         is_zero = out.emit("Equal", [shape, out.int64([0])])
         sizes = out.cast(out.emit("Not", [is_zero]), "int64")
     out.emit("Reshape", [out.emit("Expand", [flat, sizes]), shape], node.outputs)
@@ -217,7 +218,7 @@ def move_axes_to_attribute(node: Node, out: Rewriter) -> None:
 
 
 def _unsqueezed_shape(data: str, axes: str, rank: int, count: int, out: Rewriter) -> str:
-    """Return the shape of data of a known rank, with 1 inserted at `count` axes."""
+    """Return the shape of data of rank `rank`, with a 1 inserted at each of the `count` axes."""
     ones = out.int64([1] * out.require_rank(rank + count))
     if not rank:
         return ones
@@ -228,7 +229,7 @@ def _unsqueezed_shape(data: str, axes: str, rank: int, count: int, out: Rewriter
 
 @adapter("Tile", 1, 6)
 def expand_tiles_to_repeats(node: Node, out: Rewriter) -> None:
-    """Replace `tiles` and `axis` with `repeats`, which is 1 for all other dimensions."""
+    """Replace `tiles` and `axis` with `repeats`: `tiles` for the dimension `axis`, and 1 for all others."""
     data, tiles, axis_name = node.inputs
     axis = int(out.require_constant(axis_name, "input axis").scalar)
     rank = out.rank(data)

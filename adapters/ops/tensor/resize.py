@@ -1,6 +1,6 @@
-"""Upsample and Resize: the form of the scales, and the mapping of output to input pixels.
+"""Adapters of Upsample and Resize: the form of the scales, and the mapping of output to input pixels.
 
-If a version lacks a mapping, Gather and arithmetic, which every opset supports, compute the pixels.
+If a version lacks a mapping, the pixels are computed by Gather and arithmetic, which every opset supports.
 """
 
 from collections.abc import Sequence
@@ -75,7 +75,7 @@ def _types(request: ResizeRequest, out: Rewriter) -> tuple[str, str]:
 
 
 def _multiply(data: str, axis: int, rank: int, matrix: WeightMatrix, element_type: str, out: Rewriter) -> str:
-    """Emit the matrix product of the pixels along an axis and the weights."""
+    """Resize an axis: emit the matrix product of its pixels and the weights."""
     pixels = out.emit("Gather", [data, out.int64(matrix.pixels)], axis=axis)
     weights = out.emit("Transpose", [matrix.weights.as_name()], perm=[1, 0])
     if element_type != "float":
@@ -95,13 +95,13 @@ def _weighted_sum(
             return pixels
         return out.emit("Mul", [pixels, tap.weight.as_column(trailing, element_type, out)])
 
-    # A tap with zero weight everywhere adds nothing; computed and empty weights have no known maximum.
+    # Skip pixels whose weights are all known to be 0; keep pixels with computed or empty weights.
     relevant = [tap for tap in taps if not tap.weight.numbers or any(tap.weight.numbers)]
     return fold("Add", map(weighted_pixels, relevant), out)
 
 
 EMPTY_ROI = Tensor("float", (0,), ())
-"""Empty `roi`: only `tf_crop_and_resize` reads it."""
+"""Empty input `roi`, for all coordinate modes except `tf_crop_and_resize`: they do not read it."""
 
 COORDINATE_MODE = "coordinate_transformation_mode"
 
@@ -140,7 +140,7 @@ def split_scales_attribute(node: Node, out: Rewriter) -> None:
 
 @adapter("Resize", 10, 11)
 def add_coordinate_attributes(node: Node, out: Rewriter) -> None:
-    """Set the `asymmetric` mapping of version 10; mode nearest rounds down to enlarge and up to shrink."""
+    """Set the mapping of version 10: `asymmetric`, rounding down to enlarge and up to shrink."""
     data, scales = node.inputs
     attributes = {**node.attributes, COORDINATE_MODE: b"asymmetric"}
     if node.attribute("mode", b"nearest") == b"nearest":
@@ -244,7 +244,7 @@ def rename_to_upsample(node: Node, out: Rewriter) -> None:
 
 
 def _split_scales(scales: str, out: Rewriter) -> tuple[str, str]:
-    """Split scales into a list that shrinks and a list that enlarges; a list that is not needed is `""`."""
+    """Split scales into one input that shrinks and one that enlarges; an unneeded input is `""`."""
     known = out.constant_value(scales)
     if known is None:
         one = out.constant([1.0], "float")
@@ -258,7 +258,7 @@ def _split_scales(scales: str, out: Rewriter) -> tuple[str, str]:
 
 
 def _list_all_dimensions(node: Node, request: ResizeRequest, out: Rewriter) -> tuple[str, str, str]:
-    """Return region, scales and sizes with an entry for every dimension."""
+    """Return the inputs `roi`, `scales` and `sizes`, extended from `axes` to all dimensions."""
     region, scales, sizes = request.roi, request.scales, request.sizes
     if "axes" not in node.attributes:
         return region, scales, sizes
@@ -276,7 +276,7 @@ def _list_all_dimensions(node: Node, request: ResizeRequest, out: Rewriter) -> t
     if region and request.crops:
         full_range = out.constant([0.0, 1.0], out.element_type(region))
         starts = [position_of.get(axis, 2 * count) for axis in dims]
-        # An axis without an entry has the region [0, 1]: the two elements that follow the bounds.
+        # All other axes have the region [0, 1], whose bounds are appended to `region`.
         ends = [count + position_of.get(axis, count + 1) for axis in dims]
         region = _select(region, full_range, [*starts, *ends], out)
     return region, scales, sizes

@@ -19,7 +19,7 @@ ERROR = (
     "at most N 2^-22 of the largest pixel, for N pixels along the resized axes, and 1 unit in the last place "
     "of a type narrower than float; mode nearest reads a pixel at a distance of at most N 2^-22"
 )
-"""Bound of the error of pixels. The coordinates, which are computed in float32, cause the error."""
+"""Bound of the rounding error of pixels, caused by coordinates that are computed in float32."""
 
 STRETCH = "stretch"
 
@@ -33,11 +33,11 @@ REPEATING_MODES = (
     ("pytorch_half_pixel", "round_prefer_ceil"),
     ("tf_half_pixel_for_nn", "floor"),
 )
-"""Coordinate and rounding modes that, with integer scales, repeat each pixel like version 10 does."""
+"""Pairs of coordinate and rounding mode that repeat pixels as version 10 does, for integer scales."""
 
 
 class ResizeRequest(NamedTuple):
-    """Inputs of a node, `""` if absent, the axes to which they apply, and the sampling of the node."""
+    """Inputs (`""` if absent), axes, aspect ratio policy and sampling method of a Resize or Upsample."""
 
     data: str
     roi: str
@@ -61,7 +61,7 @@ def text_attribute(node: Node, name: str, default: str) -> str:
 
 
 def read_request(node: Node, out: Rewriter) -> ResizeRequest:
-    """Read the inputs of a node, the axes to which they apply, and the sampling of the node."""
+    """Read the inputs and attributes of a Resize or Upsample of any version."""
     sampling = _read_sampling(node, out)
     rank = out.rank(node.inputs[0])
     axes = tuple(axis % rank for axis in node.attribute("axes") or range(rank))
@@ -75,7 +75,7 @@ def read_request(node: Node, out: Rewriter) -> ResizeRequest:
 
 
 def _read_sampling(node: Node, out: Rewriter) -> Sampling:
-    """Return the sampling of a node; before version 11, all fields but `mode` are fixed."""
+    """Return the sampling method of a node; before version 11, a node can only choose the mode."""
     mode = text_attribute(node, "mode", "nearest")
     if out.source.since_version < 11:
         return Sampling(mode, "asymmetric", "by_direction")
@@ -91,7 +91,7 @@ def _read_sampling(node: Node, out: Rewriter) -> Sampling:
 
 
 def read_axes(node: Node, request: ResizeRequest, out: Rewriter) -> dict[int, ResizeAxis]:
-    """Return the axes that may change, by number; unknown sizes and scales are computed by nodes."""
+    """Return the axes whose pixels may change, by number; emit nodes for unknown sizes and scales."""
     kept = _kept_positions(request, out)
     positions = [position for position in range(len(request.axes)) if position not in kept]
     changed = [request.axes[position] for position in positions]
@@ -128,7 +128,7 @@ def read_axes(node: Node, request: ResizeRequest, out: Rewriter) -> dict[int, Re
 
 
 def _kept_positions(request: ResizeRequest, out: Rewriter) -> set[int]:
-    """Return the positions in `axes` of axes that keep their size; empty if all sizes are known."""
+    """Return positions in `axes` that keep their size; empty for crops, policies and known input sizes."""
     dims = [out.known_dimension(request.data, axis) for axis in request.axes]
     if request.crops or request.policy != STRETCH or None not in dims:
         return set()
@@ -147,8 +147,8 @@ def _kept_positions(request: ResizeRequest, out: Rewriter) -> set[int]:
 def _require_equal_rounding(
     targets: Sequence[Vector], sizes: Sequence[Vector], lengths: Sequence[Vector], policy: str
 ) -> None:
-    """Refuse known sizes that runtimes, which compute in float32, and the definition round differently."""
-    from fractions import Fraction  # few models need it, and it takes 2 ms
+    """Refuse known sizes if runtimes, which compute in float32, round them unlike the specification."""
+    from fractions import Fraction  # few models need this import, which takes 2 ms
 
     numbers = [
         (*(target.numbers or ()), *(size.numbers or ())) for target, size in zip(targets, sizes, strict=True)
@@ -177,7 +177,7 @@ def _computed_size(data: str, axis: int, out: Rewriter) -> Vector:
 
 
 def _add_regions(axes: list[ResizeAxis], request: ResizeRequest, out: Rewriter) -> list[ResizeAxis]:
-    """Add the part of each axis that `tf_crop_and_resize` resizes."""
+    """Set `start` and `end` of each axis to the bounds in `roi`, for `tf_crop_and_resize`."""
     if not request.roi:
         reason = "roi is missing, but tf_crop_and_resize requires it"
         raise CannotConvert(reason, "node.invalid", remedy="add input roi")
@@ -188,7 +188,7 @@ def _add_regions(axes: list[ResizeAxis], request: ResizeRequest, out: Rewriter) 
 
 
 def _elements(name: str, count: int, positions: Sequence[int], out: Rewriter) -> list[Vector]:
-    """Return some of the `count` elements of an input, each as a float vector of length 1."""
+    """Return the elements at `positions` of an input of length `count`, each as a float vector."""
     known = out.constant_value(name)
     if known is not None:
         if len(known.values) != count:
@@ -202,7 +202,7 @@ def _elements(name: str, count: int, positions: Sequence[int], out: Rewriter) ->
 
 
 def has_constant_axes(node: Node, request: ResizeRequest, out: Rewriter) -> bool:
-    """Return whether `read_axes` finds numbers only and emits no nodes."""
+    """Return whether `read_axes` knows all sizes and scales, so that it emits no nodes."""
     sizes, lengths = (
         [out.known_dimension(name, axis) for axis in request.axes] for name in (request.data, node.output(0))
     )
@@ -213,7 +213,7 @@ def has_constant_axes(node: Node, request: ResizeRequest, out: Rewriter) -> bool
 
 
 def repeats_pixels(request: ResizeRequest, out: Rewriter) -> bool:
-    """Return whether a node is known to enlarge by repeating each pixel like version 10."""
+    """Return whether a node is known to enlarge by repeating pixels as version 10 does."""
     scales = out.constant_value(request.scales)
     if request.sampling.mode != "nearest" or scales is None or min(scales.values, default=0) < 1:
         return False
@@ -224,7 +224,7 @@ def repeats_pixels(request: ResizeRequest, out: Rewriter) -> bool:
 
 
 def runtime_difference(axes: Mapping[int, ResizeAxis], request: ResizeRequest) -> str:
-    """Return the difference between onnxruntime and the definition for these axes; empty if they agree."""
+    """Describe how onnxruntime deviates from the specification for these axes; empty if it does not."""
     sampling = request.sampling
     changed = [axis for axis in axes.values() if not is_unchanged(axis, sampling)]
     kept = [axis for axis in changed if _may_keep_its_size(axis, request)]
@@ -243,19 +243,19 @@ def runtime_difference(axes: Mapping[int, ResizeAxis], request: ResizeRequest) -
 
 
 def _may_keep_its_size(axis: ResizeAxis, request: ResizeRequest) -> bool:
-    """Return whether an axis may keep its size although its pixels move."""
+    """Return whether an axis whose pixels change may have equal input and output sizes."""
     if axis.length.numbers is not None and axis.size.numbers is not None:
         return axis.length.numbers == axis.size.numbers
     if request.sampling.antialias or request.sampling.coordinates.startswith("tf_"):
         return True
-    # Without scales, only a policy lets the scale differ from the ratio of the sizes.
+    # Without the input `scales`, only a policy can make the scale differ from the ratio of the sizes.
     if not request.scales and request.policy == STRETCH:
         return False
     return axis.scale.numbers is None or 1 < axis.scale.numbers[0] < 2
 
 
 def _has_integer_length(axis: ResizeAxis) -> bool:
-    """Return whether the scaled size is an integer, up to the rounding of the scale."""
+    """Return whether size times scale is known to be an integer, up to the rounding of the scale."""
     if axis.scale.numbers is None:
         return False
     if axis.scale.numbers[0].is_integer():
@@ -267,9 +267,10 @@ def _has_integer_length(axis: ResizeAxis) -> bool:
 
 
 def equivalent_scales(axes: Mapping[int, ResizeAxis], rank: int) -> Sequence[float] | None:
-    """Return scales that, times the input sizes, round down to the output sizes, or `None`.
+    """Return one scale for each dimension such that size * scale, rounded down, is the output size.
 
-    Runtimes compute the products in float or double, so both have to agree.
+    Return `None` if a number is unknown, or if the product in float or in double gives another size: runtimes
+    use either type.
     """
     scales = [1.0] * rank
     for axis, (size, length, scale, *_) in axes.items():

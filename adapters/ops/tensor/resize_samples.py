@@ -1,6 +1,6 @@
-"""Resize along one axis: input coordinate of each output pixel, and weights of the input pixels near it.
+"""Resize along one axis: compute the input pixels that make up each output pixel, and their weights.
 
-Vectors of coordinates and weights are computed directly for constants, and by nodes for other values.
+Vectors of coordinates and weights are computed in Python if they are known, otherwise by emitted nodes.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ OPSET = 9
 """Opset of the emitted nodes."""
 
 MAX_WEIGHTS = 1 << 17
-"""Maximum number of weights of a filter with antialiasing, each of which takes many steps to compute."""
+"""Maximum number of weights with antialiasing; each weight takes many steps to compute."""
 
 
 Contents = tuple[float, ...] | Expression
 
 
 class Vector(Arithmetic[Contents]):
-    """A vector of float32: numbers if known, else a tensor; a length of 1 broadcasts to any other."""
+    """Vector of float32: a tuple if the numbers are known, else a tensor; a vector of length 1 broadcasts."""
 
     __slots__ = ()
 
     @property
     def numbers(self) -> tuple[float, ...] | None:
-        """The numbers, or `None` if they are computed."""
+        """The known numbers, or `None` if a tensor holds the vector."""
         return self.content if isinstance(self.content, tuple) else None
 
     def less_than(self, other: Self | float) -> Self:
-        """Return 1 where the number is less than the other, else 0."""
+        """Return a vector with 1 for each number that is less than the other, and 0 for all others."""
         less = self.apply("Less", other)
         return less if isinstance(less.content, tuple) else self._with(less.content.cast("float"))
 
     def select(self, yes: Self, no: Self) -> Self:
-        """Return `yes` where this vector of ones and zeros is 1, else `no`; both must be finite."""
+        """Return numbers of `yes` where this vector is 1, and of `no` where it is 0; both must be finite."""
         if self.numbers is not None and len(set(self.numbers)) == 1:
             return yes if self.numbers[0] else no
         return no + self * (yes - no)
 
     def clip(self, low: float, high: Self) -> Self:
-        """Clamp to two bounds."""
+        """Clamp each number to the range from `low` to `high`."""
         return self.apply("Max", low).apply("Min", high)
 
     def as_int64(self, out: Rewriter) -> str:
@@ -58,7 +58,7 @@ class Vector(Arithmetic[Contents]):
         return self.content.cast("int64").name
 
     def as_column(self, trailing: int, element_type: str, out: Rewriter) -> str:
-        """Return the name of a tensor that holds the vector, with trailing dimensions of size one."""
+        """Return the name of a tensor that holds the vector, with `trailing` more dimensions of size 1."""
         if isinstance(self.content, tuple):
             return out.tensor(Tensor(element_type, (len(self.content), *[1] * trailing), self.content))
         name = self.content.name
@@ -78,7 +78,7 @@ class Vector(Arithmetic[Contents]):
         return computed_vector(out.cast(index_range(self.as_int64(out), out), "float"), out)
 
     def _emit(self, op_type: str, operands: Sequence[Contents | float], opset: int | None) -> Contents:
-        """Compute the numbers like a runtime, or emit the operator if an operand is computed."""
+        """Compute the numbers as a runtime does, in float32, or emit the operator for operands in tensors."""
         contents = [each if isinstance(each, tuple | Expression) else (float(each),) for each in operands]
         known = [each for each in contents if isinstance(each, tuple)]
         if len(known) == len(contents):
@@ -92,7 +92,7 @@ class Vector(Arithmetic[Contents]):
 
 
 def computed_vector(name: str, out: Rewriter) -> Vector:
-    """Return a vector that a float tensor holds."""
+    """Return the float tensor `name` as a vector."""
     return Vector(Expression(name, "float", out))
 
 
@@ -130,7 +130,7 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {
 
 
 class Sampling(NamedTuple):
-    """Method that computes an output pixel from the input pixels around its coordinate."""
+    """Sampling method of Resize: interpolation mode, coordinate mode, rounding mode and filter."""
 
     mode: str
     coordinates: str
@@ -141,12 +141,12 @@ class Sampling(NamedTuple):
 
 
 def filter_width(sampling: Sampling) -> int:
-    """Return the distance at and beyond which weights are 0, without antialiasing."""
+    """Return the distance in pixels from which on weights are 0, without antialiasing."""
     return 1 if sampling.mode == "linear" else 2
 
 
 def filter_weight(pixel: Vector, coordinate: Vector, shrinkage: Vector, sampling: Sampling) -> Vector:
-    """Return the weight of each pixel; the filter is stretched by the inverse of `shrinkage`."""
+    """Return the weight of each pixel; a `shrinkage` below 1 widens the filter by its inverse."""
     distance = abs(pixel - coordinate) * shrinkage
     if sampling.mode == "cubic":
         return cubic_weight(distance, sampling.cubic_coeff_a)
@@ -154,7 +154,7 @@ def filter_weight(pixel: Vector, coordinate: Vector, shrinkage: Vector, sampling
 
 
 def cubic_weight(distance: Vector, a: float, inner: bool | None = None) -> Vector:
-    """Return the weight of Keys' cubic kernel; `inner` is whether all distances are below 1, if known."""
+    """Return weights of Keys' kernel; `inner` is True for distances to 1, False from 1 to 2, None for any."""
     near = _polynomial(distance, (a + 2, -(a + 3), 0.0, 1.0))
     far = _polynomial(distance, (a, -5 * a, 8 * a, -4 * a))
     if inner is not None:
@@ -177,7 +177,7 @@ TIE_TOLERANCE = 1e-6
 """Distance from the midpoint of two pixels within which onnxruntime treats a coordinate as the midpoint."""
 
 MAX_PIXELS = 1 << 12
-"""Maximum number of pixels that a filter of computed width reads: each output pixel has as many weights."""
+"""Maximum number of pixels for a filter of computed width: every output pixel has a weight for each."""
 
 
 class ResizeAxis(NamedTuple):
@@ -194,7 +194,7 @@ class ResizeAxis(NamedTuple):
 
 
 class ResizeTap(NamedTuple):
-    """One input pixel for every output pixel, and its weight."""
+    """One input pixel for each output pixel, and its weight; linear sampling has two taps, cubic four."""
 
     pixel: Vector
     weight: Vector = ONE
@@ -212,12 +212,12 @@ class Samples(NamedTuple):
 
     taps: list[ResizeTap]
     inside: Vector
-    """1 if the coordinate is on the input; the extrapolation value replaces all other output pixels."""
+    """1 for output pixels with coordinates inside of the input; all others are `extrapolation_value`."""
     matrix: WeightMatrix | None = None
-    """Replaces `taps` if the width of the filter is computed."""
+    """Pixels and weights in place of `taps`, if the width of the filter is known only at run time."""
 
     def is_all_inside(self) -> bool:
-        """Return whether every coordinate is known to be on the input."""
+        """Return whether every coordinate is known to be inside of the input."""
         return self.inside.numbers is not None and all(self.inside.numbers)
 
 
@@ -250,7 +250,7 @@ def sample_axis(axis: ResizeAxis, sampling: Sampling, out: Rewriter) -> Samples:
 
 
 def _tap_count(axis: ResizeAxis, sampling: Sampling) -> int:
-    """Return the minimum number of input pixels that the filter of an output pixel reads."""
+    """Return a lower bound of the number of input pixels that each output pixel reads."""
     width = {"nearest": 1, "linear": 2}.get(sampling.mode, 4)
     scale = min((*(axis.scale.numbers or ()), 1.0))
     return math.ceil(width / scale) if sampling.antialias and scale > 0 else width
@@ -270,7 +270,7 @@ def is_unchanged(axis: ResizeAxis, sampling: Sampling) -> bool:
 def has_same_samples(
     axes: Mapping[int, ResizeAxis], sampling: Sampling, other: Sampling, out: Rewriter
 ) -> bool:
-    """Return whether two ways of sampling, with all sizes known, yield the same pixels."""
+    """Return whether two sampling methods yield the same pixels; all sizes must be known."""
     return all(
         (is_unchanged(axis, sampling) and is_unchanged(axis, other))
         or _is_same(sample_axis(axis, sampling, out), sample_axis(axis, other, out))
@@ -292,7 +292,7 @@ def _is_close(difference: Vector) -> bool:
 
 
 def _antialiased(coordinate: Vector, axis: ResizeAxis, sampling: Sampling) -> list[ResizeTap]:
-    """Return the taps of a filter that widens as the image shrinks; pixels outside are clamped or masked."""
+    """Return the taps of a filter that widens if the image shrinks; outer pixels are clamped or excluded."""
     shrinkage = axis.scale.apply("Min", 1)
     assert shrinkage.numbers is not None, "a filter of computed width has a weight matrix"
     reach = math.ceil(filter_width(sampling) / shrinkage.numbers[0])
@@ -327,7 +327,7 @@ def _weight_matrix(coordinate: Vector, axis: ResizeAxis, sampling: Sampling, out
 
 
 def _mask_outside(taps: list[ResizeTap], axis: ResizeAxis) -> list[ResizeTap]:
-    """Set the weights of pixels beyond the edge to zero."""
+    """Clamp pixels to the input, and set the weights of pixels outside of it to 0."""
     last = axis.size - 1
     masked = []
     for pixel, weight in taps:
@@ -337,7 +337,7 @@ def _mask_outside(taps: list[ResizeTap], axis: ResizeAxis) -> list[ResizeTap]:
 
 
 def _normalize_weights(taps: list[ResizeTap]) -> list[ResizeTap]:
-    """Divide weights by their sum."""
+    """Divide the weights by their sum, so that they add up to 1."""
     total = sum((tap.weight for tap in taps), start=ZERO)
     return [ResizeTap(pixel, weight / total) for pixel, weight in taps]
 
@@ -395,7 +395,7 @@ def _crop_and_resize(axis: ResizeAxis, index: Vector) -> Vector:
 
 
 def _intervals(axis: ResizeAxis) -> Vector:
-    """Return the number of steps from the first output pixel to the last; at least 1, for divisions."""
+    """Return the number of intervals between output pixels, at least 1 because it is a divisor."""
     return (axis.length - 1).apply("Max", 1)
 
 
@@ -415,7 +415,7 @@ def _round_half_up(coordinate: Vector, _: ResizeAxis) -> Vector:
 
 
 def _round_by_direction(coordinate: Vector, axis: ResizeAxis) -> Vector:
-    """Round up to shrink and down to enlarge, like runtimes do for version 10."""
+    """Round up if the axis shrinks, else down, as runtimes do for version 10."""
     shrinks = axis.scale.less_than(1)
     return shrinks.select(coordinate.apply("Ceil"), coordinate.apply("Floor"))
 

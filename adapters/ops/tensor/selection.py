@@ -1,4 +1,4 @@
-"""Selection of elements: Where, OneHot, Compress and NonZero (introduced in opset 9), and Unique (opset 11).
+"""Adapters of Where, OneHot, Compress and NonZero (introduced in opset 9), and of Unique (opset 11).
 
 OneHot, Compress, and Where of floating-point numbers and strings become Gather: a selection by arithmetic
 would be wrong, because infinity multiplied by 0 is NaN. NonZero becomes a Loop over all positions, and Unique
@@ -44,14 +44,14 @@ def select_elements(node: Node, out: Rewriter) -> None:
     else:
         shape, count, positions = _output_positions(node, out)
         values = [reshape(_expand(name, shape, out), (-1,), out) for name in (first, second)]
-        # Elements of the second value follow all elements of the first.
+        # In `both`, the elements of the second value follow all elements of the first.
         offsets = out.emit("Mul", [cast(out.emit("Not", [condition]), "int64", out), count])
         both = out.emit("Concat", values, axis=0)
         out.emit("Gather", [both, out.emit("Add", [positions, offsets])], node.outputs, axis=0)
 
 
 def _chooses_one_value(node: Node, out: Rewriter) -> bool:
-    """Emit one of the values if the condition always chooses it; return whether a node was emitted."""
+    """Emit an Identity of one value if the condition always selects it; return whether a node was emitted."""
     chosen = out.uniform_element(node.inputs[0])
     if chosen is None:
         return False
@@ -64,7 +64,7 @@ def _chooses_one_value(node: Node, out: Rewriter) -> bool:
 
 
 def _choose_number(node: Node, out: Rewriter) -> bool:
-    """Emit a choice of two numbers if each value repeats one number; return whether nodes were emitted."""
+    """If each value repeats one number, gather from these two numbers; return whether nodes were emitted."""
     condition, *values = node.inputs
     numbers = [each for each in map(out.uniform_element, reversed(values)) if each is not None]
     if len(numbers) < len(values) or numbers[0].element_type == "string":
@@ -74,7 +74,7 @@ def _choose_number(node: Node, out: Rewriter) -> bool:
     dims, *shapes = out.comparable_shapes(node.inputs)
     for value, shape in zip(values, shapes, strict=True):
         if not _broadcasts_to(shape, dims):
-            # Adding zeros of the shape of the value broadcasts the positions to the shape of the output.
+            # Add zeros in the shape of the value to broadcast the positions to the shape of the output.
             zeros = out.emit("Mul", [cast(cast(value, "bool", out), "int64", out), out.int64(0)])
             positions = out.emit("Add", [positions, zeros])
     out.emit("Gather", [out.tensor(table), positions], node.outputs, axis=0)
@@ -82,7 +82,7 @@ def _choose_number(node: Node, out: Rewriter) -> bool:
 
 
 def _broadcasts_to(shape: Dims, result: Dims) -> bool:
-    """Return whether a shape is known to broadcast to `result`; equal negative numbers mean equal sizes."""
+    """Return whether a shape is known to broadcast to `result`; negative numbers identify unknown sizes."""
     if shape is None or len(shape) > len(result or ()):
         return shape == ()
     pairs = zip(reversed(shape), reversed(result or ()), strict=False)
@@ -90,7 +90,7 @@ def _broadcasts_to(shape: Dims, result: Dims) -> bool:
 
 
 def _emit_weighted_sum(node: Node, element_type: str, out: Rewriter) -> None:
-    """Emit the sum of both values, one multiplied by 1 and the other by 0."""
+    """Emit the sum of both values: the selected one multiplied by 1, the other one by 0."""
     wide = ARITHMETIC_TYPES.get(element_type, element_type)
     weight = cast(node.inputs[0], wide, out)
     other = out.emit("Sub", [out.constant(1, wide), weight])
@@ -100,7 +100,7 @@ def _emit_weighted_sum(node: Node, element_type: str, out: Rewriter) -> None:
 
 
 def _output_positions(node: Node, out: Rewriter) -> tuple[Shape | str, str, str]:
-    """Return the shape of the output, the number of elements, and the flat position of each element."""
+    """Return the output shape (a tensor if unknown), the element count, and the position of each element."""
     shape = broadcast_shape(node.inputs, out)
     condition, *values = node.inputs
     is_float = out.element_type(values[0]) in FLOAT_TYPES
@@ -153,7 +153,7 @@ def gather_values_by_match(node: Node, out: Rewriter) -> None:
 
 
 def _is_zero_and_one(values: Tensor) -> bool:
-    """Return whether the values are 0 and 1, the results of a Cast of booleans; -0.0 is not 0 here."""
+    """Return whether a Cast of booleans yields the two values: 0 (but not -0.0) and 1."""
     is_number = values.element_type in FLOAT_TYPES or values.element_type in INTEGER_RANGES
     return is_number and values.values == (0, 1) and math.copysign(1, values.values[0]) > 0
 
@@ -195,7 +195,7 @@ def collect_positions_in_loop(node: Node, out: Rewriter) -> None:
         count = out.emit("Shape", [data]) if rank == 1 else reshape(out.emit("Size", [data]), (1,), out)
         quotient = index_range(count, out)
     else:
-        # The cast to bool first turns every nonzero element into 1.
+        # Cast to bool first, which turns every nonzero element into 1.
         flat = reshape(cast(cast(data, "bool", out), "int64", out), (-1,), out)
         quotient = _nonzero_positions(flat, out)
     rows = []
@@ -212,11 +212,11 @@ def collect_positions_in_loop(node: Node, out: Rewriter) -> None:
 
 
 def _nonzero_positions(flags: str, out: Rewriter) -> str:
-    """Return the positions of the ones in a list of ones and zeros."""
+    """Return the positions of the ones in a 1-D tensor of ones and zeros, collected by a Loop."""
     body = LoopBuilder(out)
     found = body.input("int64", (None,))
     position = reshape(body.iteration, (1,), body)
-    # Repeating a position 0 times or once appends it only if its flag is set.
+    # Tile repeats the position 0 times or once, so it is appended only if its flag is 1.
     repeated = body.emit("Tile", [position, body.emit("Gather", [flags, position])])
     body.output(body.emit("Concat", [found, repeated], axis=0), "int64", (None,))
     empty = out.tensor(Tensor("int64", (0,), ()))
@@ -234,7 +234,7 @@ def _at_least_one(size: Dimension, out: Rewriter) -> str:
 
 
 COMPARISON_OPSET = 9
-"""Opset of the emitted comparisons: the first that compares integers."""
+"""Opset of the emitted Less and Greater: the first opset in which they compare integers."""
 
 
 @adapter("Unique", 11, 10)
@@ -287,9 +287,9 @@ def _rows(data: str, axis: int | None, out: Rewriter) -> str:
 
 
 def _compare(rows: str, has_columns: bool, out: Rewriter) -> tuple[str, str]:
-    """Return two square matrices with 1 at [i, j] if row i is less than row j, and if both rows are equal.
+    """Return two float matrices: 1 where row i is less than row j, and 1 where row i equals row j.
 
-    Rows of several elements compare by their first difference.
+    The first different element determines the order of rows with several elements.
     """
     sides = [out.emit("Unsqueeze", [rows], axes=[axis]) for axis in (1, 0)]
     below = cast(out.emit("Less", sides, opset=COMPARISON_OPSET), "float", out)

@@ -1,7 +1,7 @@
-"""Slice: bounds as inputs and steps (opset 10), and negative axes (opset 11); and Split.
+"""Adapters of Slice, for bounds as inputs and steps (opset 10) and negative axes (opset 11), and of Split.
 
-Before opset 10, a slice with computed bounds or with steps gathers the elements along each axis. The sizes of
-the outputs of Split are an attribute or an input, and `num_outputs` exists since opset 18.
+Before opset 10, a Slice with computed bounds or other steps than 1 becomes one Gather per axis. The output
+sizes of Split, an attribute, become an input in opset 13, and `num_outputs` exists since opset 18.
 """
 
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ from opshift.adapters.emit.shapes import double_sizes, index_range, reshape
 from opshift.model.types import MAX_RANK
 
 BEYOND_ANY_SIZE = 2.0**62
-"""An end beyond every dimension: with it, a slice from 0 selects all elements."""
+"""End that exceeds every dimension: a slice from 0 to this end selects all elements."""
 
 Numbers = Sequence[int] | Expression
-"""One number for each sliced axis: constants, or a double tensor of rank 1."""
+"""One number for each sliced axis: known integers, or a double tensor of rank 1."""
 
 
 class AxisSlices(NamedTuple):
-    """Several axes, with the start, the end and the step of the slice of each axis."""
+    """Axes to slice, with the start, end and step for each axis."""
 
     axes: Sequence[int]
     starts: Numbers
@@ -37,7 +37,7 @@ class AxisSlices(NamedTuple):
     steps: Numbers
 
     def constant(self, position: int) -> tuple[int, int, int] | None:
-        """Return start, end and step of one of the axes, or `None` if one of them is computed."""
+        """Return start, end and step of the axis at `position`; `None` if one of them is computed."""
         numbers = [each[position] for each in self[1:] if not isinstance(each, Expression)]
         return (numbers[0], numbers[1], numbers[2]) if len(numbers) == len(self[1:]) else None
 
@@ -89,7 +89,7 @@ def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
 
 @expression("Slice", 10)
 def gather_sliced_elements(node: Node, out: Rewriter) -> None:
-    """Gather the elements along each axis by computed indices."""
+    """Replace Slice by one Gather for each axis, with computed indices."""
     data, slices = node.inputs[0], _axis_slices(node, out)
     positions = range(len(slices.axes))
     for axis, indices in _computed_indices(slices, positions, data, out.for_opset(INDICES_OPSET)).items():
@@ -98,7 +98,7 @@ def gather_sliced_elements(node: Node, out: Rewriter) -> None:
 
 
 def _axis_slices(node: Node, out: Rewriter) -> AxisSlices:
-    """Return the slice of each axis; refuse the node if its axes depend on an unknown length or rank."""
+    """Return the slice of each axis; refuse scalar bounds, and axes that need an unknown length or rank."""
     starts, ends, axes, steps = (node.input(position) for position in range(1, 5))
     for name in (starts, ends, axes, steps):
         known = out.constant_value(name)  # the rank of a constant needs no inference
@@ -130,7 +130,7 @@ def _numbers(name: str, out: Rewriter) -> Numbers:
 
 
 def _slices_of_computed_axes(node: Node, out: Rewriter) -> AxisSlices:
-    """Return a slice for every axis of the data: its bounds if `axes` contains it, else all elements."""
+    """Return a slice of every axis of the data; it selects all elements if `axes` lacks the axis."""
     data, starts, ends, axes = node.inputs[:4]
     numbers = range(out.rank(data))
     column = reshape(axes, (-1, 1), out)
@@ -165,7 +165,7 @@ def _known_indices(start: int, end: int, step: int, size: int) -> tuple[int, ...
 def _computed_indices(
     slices: AxisSlices, positions: Sequence[int], data: str, out: Rewriter
 ) -> dict[int, str]:
-    """Return the indices that the slices at some positions select, by axis."""
+    """Emit the indices that the slices at `positions` select, and return their names by axis."""
     size = Expression(double_sizes(data, slices.axes, out), "double", out, rank=1)
     start, end, step = (
         each if isinstance(each, Expression) else size.constant([float(number) for number in each])
@@ -209,7 +209,7 @@ def _is_negative(value: Expression) -> Expression:
 
 @adapter("Split", 1, 2)
 def move_split_input_to_attribute(node: Node, out: Rewriter) -> None:
-    """Move the input `split`, which version 1 has in addition to the attribute, to the attribute."""
+    """Move the input `split` of version 1 to the attribute `split`, and set the default `axis` of 0."""
     sizes = node.input(1)
     attributes = {"axis": 0, **node.attributes}
     if sizes:
@@ -220,15 +220,15 @@ def move_split_input_to_attribute(node: Node, out: Rewriter) -> None:
 
 @adapter("Split", 13, 18)
 def add_num_outputs(node: Node, out: Rewriter) -> None:
-    """Without sizes, set `num_outputs` to the number of outputs."""
+    """Set `num_outputs` if the node has no sizes; a dimension of 0 gets sizes of 0 instead."""
     data, parts = node.inputs[0], len(node.outputs)
     if node.input(1):
         out.replace(node)
     elif out.known_dimension(data, node.attribute("axis", 0)) == 0:
-        # onnxruntime accepts no `num_outputs` that exceeds the size.
+        # onnxruntime rejects a `num_outputs` that exceeds the size of the dimension.
         out.replace(node, inputs=[data, out.int64([0] * parts)])
     else:
-        # Do not compute sizes just because the dimension may be 0: many runtimes read only constant sizes.
+        # Do not compute sizes just because the dimension may be 0: many runtimes support only constant sizes.
         out.replace(node, inputs=[data], attributes={**node.attributes, "num_outputs": parts})
 
 
@@ -268,7 +268,7 @@ def move_sizes_to_attribute(node: Node, out: Rewriter) -> None:
     for position, part in enumerate(node.outputs):
         start, index = end, out.int64([position])
         end = out.emit("Add", [start, out.emit("Gather", [sizes, index], axis=0)])
-        # An omitted output has an empty name; its size still counts for the start of the next one.
+        # An omitted output has an empty name; the next output still starts after its size.
         if part:
             out.emit("Slice", [data, start, end, axis], [part])
 
@@ -281,7 +281,7 @@ def add_default_axis(node: Node, out: Rewriter) -> None:
 
 
 def _computed_sizes(data: str, axis: int, parts: int, out: Rewriter) -> str:
-    """Return the sizes of the parts: the dimension divided by `parts`, rounded up, and the rest."""
+    """Return the sizes of the parts: the dimension / `parts`, rounded up, and the rest for the last part."""
     size = Expression(slice_dimension(data, axis, out), "int64", out, rank=1)
     part = (size + (parts - 1)) / parts
     last = size - part * (parts - 1)

@@ -1,4 +1,4 @@
-"""Trilu (introduced in opset 14) and EyeLike (opset 9): both compare column and row of each element."""
+"""Adapters of Trilu (introduced in opset 14) and EyeLike (opset 9), which compare columns and rows."""
 
 import operator
 
@@ -34,8 +34,8 @@ def _outside_mask(node: Node, out: Rewriter) -> str:
 
 
 def _distances(data: str, out: Rewriter) -> Tensor | str:
-    """Return column - row for each element of the last two dimensions, as float32."""
-    # float32, because Less and Greater do not support integers before opset 9.
+    """Return `column - row` for each element of the last two dimensions, as float32."""
+    # Use float32, because Less and Greater do not support integers before opset 9.
     rank = out.rank(data)
     rows, columns = (dimension(data, rank - offset, out) for offset in (2, 1))
     if isinstance(rows, int) and isinstance(columns, int) and rows * columns <= MAX_CONSTANT_DATA:
@@ -51,7 +51,7 @@ def compare_diagonal(node: Node, out: Rewriter) -> None:
     """Emit the matrix as a constant; if it is large or its size unknown, compare columns and rows."""
     number, k = node.attribute("dtype"), node.attribute("k", 0)
     element_type = BY_NUMBER[number].name if number else out.element_type(node.inputs[0])
-    # EyeLike requires an input of rank 2, so the rank may be unknown.
+    # EyeLike requires an input of rank 2, so its rank need not be known.
     rows, columns = (dimension(node.inputs[0], axis, out) for axis in (0, 1))
     if isinstance(rows, int) and isinstance(columns, int) and rows * columns <= MAX_CONSTANT_DATA:
         values = [column - row == k for row in range(rows) for column in range(columns)]

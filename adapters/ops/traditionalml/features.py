@@ -1,6 +1,6 @@
-"""Features: Binarizer and ArrayFeatureExtractor, for runtimes without them, and LabelEncoder.
+"""Adapters of Binarizer and ArrayFeatureExtractor, for runtimes without these operators, and of LabelEncoder.
 
-Keys and values replaced the list of classes of LabelEncoder in version 2; version 4 added tensors.
+In version 2 of LabelEncoder, keys and values replace the list of classes; version 4 adds tensor attributes.
 """
 
 import math
@@ -49,21 +49,21 @@ LIST_SUFFIXES = {
     "string": "strings", "int64": "int64s", "int32": "int64s", "int16": "int64s",
     "float": "floats", "double": "floats",
 }  # fmt: skip
-"""Suffix of the attribute that lists keys or values of an element type."""
+"""Suffix of the list attribute, such as `keys_strings`, for keys or values of each element type."""
 
 SUFFIX_TYPES = {"strings": "string", "int64s": "int64", "floats": "float"}
-"""Element type of the lists with each suffix."""
+"""Element type of the list attributes with each suffix."""
 
 DEFAULTS = ("default_float", "default_int64", "default_string")
-"""Default attributes of version 2; version 1 does not have the first, `default_float`."""
+"""Attributes of version 2 that set the default; version 1 does not have the first, `default_float`."""
 
 
 @adapter("LabelEncoder", 1, 2, domain="ai.onnx.ml")
 def convert_classes_to_pairs(node: Node, out: Rewriter) -> None:
     """Write the classes and their indices as keys and values.
 
-    In version 1 the type of the input determines whether strings are mapped to indices or back; in version 2
-    the names of the two lists do. The defaults are the same.
+    In version 1, the input type determines whether strings are mapped to indices or indices to strings; in
+    version 2, the names of the two lists determine it. The default attributes are the same.
     """
     classes = node.attribute("classes_strings", ())
     if not classes:
@@ -128,7 +128,7 @@ def convert_pairs_to_classes(node: Node, out: Rewriter) -> None:
 
 
 def _read_side(node: Node, side: str) -> tuple[str, Sequence[Any]]:
-    """Return the element type of the keys or values, and the keys or values."""
+    """Return the element type and the elements of `side`, which is `keys` or `values`."""
     attribute = node.attribute(f"{side}_tensor")
     if attribute is not None:
         tensor = require_tensor(attribute)
@@ -141,7 +141,7 @@ def _read_side(node: Node, side: str) -> tuple[str, Sequence[Any]]:
 
 
 def _default_attribute(node: Node, element_type: str) -> Attributes:
-    """Return `default_tensor` as the default attribute for the element type of the values."""
+    """Return `default_tensor` as an attribute such as `default_float`; empty if the node does not have it."""
     attribute = node.attribute("default_tensor")
     if attribute is None:
         return {}

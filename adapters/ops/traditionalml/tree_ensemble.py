@@ -1,7 +1,8 @@
-"""TreeEnsembleRegressor and TreeEnsembleClassifier, which TreeEnsemble replaced in ai.onnx.ml 5.
+"""Adapters of TreeEnsembleRegressor and TreeEnsembleClassifier, and of TreeEnsemble (ai.onnx.ml 5).
 
-TreeEnsemble has neither base values nor labels; separate nodes add them. Version 3 added numbers as tensors.
-In the other direction, TreeEnsemble becomes TreeEnsembleRegressor, which lists branches and leaves together.
+TreeEnsemble replaces both older operators. It has neither base values nor labels, so separate nodes add them.
+TreeEnsemble becomes TreeEnsembleRegressor, which lists branches and leaves together. Version 3 of the older
+operators adds tensor attributes for numbers.
 """
 
 import math
@@ -30,13 +31,13 @@ from opshift.adapters.ops.traditionalml.trees import (
 from opshift.model.tensors import require_tensor
 
 MISSING_VOTE_REMEDY = "give every leaf a weight for every target or class, which may be 0"
-"""Remedy for targets that get no vote in some rows of the input."""
+"""Remedy for targets that get no vote (leaf weight) in some rows of the input."""
 
 TENSOR_SUFFIX = "_as_tensor"
 """Suffix of the attributes that version 3 added."""
 
 IGNORED_TENSOR = "nodes_hitrates_as_tensor"
-"""Attribute with the frequency of each node in training, which has no effect on results."""
+"""Attribute with the frequency of each tree node in training, which has no effect on results."""
 
 
 @adapter("TreeEnsembleRegressor", 3, 5, domain="ai.onnx.ml")
@@ -59,7 +60,7 @@ def convert_regressor(node: Node, out: Rewriter) -> None:
 
 @adapter("TreeEnsembleClassifier", 3, 5, domain="ai.onnx.ml")
 def convert_classifier(node: Node, out: Rewriter) -> None:
-    """Convert to TreeEnsemble; ArgMax finds the highest score, and LabelEncoder maps it to the label."""
+    """Convert to TreeEnsemble, with nodes that find the class of the highest score and return its label."""
     classes = len(_labels(node))
     forest = read_forest(node, "class", classes, out)
     if classes == 1:
@@ -89,10 +90,10 @@ def move_tensors_to_float_lists(node: Node, out: Rewriter) -> None:
 
 
 def _target_transforms(node: Node, forest: Forest) -> tuple[bytes, bytes]:
-    """Return the transform to apply after TreeEnsemble, and the one to leave to TreeEnsemble.
+    """Return the transform for separate nodes after TreeEnsemble, and the transform of TreeEnsemble itself.
 
-    For a single target, the specification applies each transform, but onnxruntime only PROBIT, also in
-    TreeEnsemble. TreeEnsemble therefore keeps the other transforms of a single target.
+    For a single target, onnxruntime applies only PROBIT, also in TreeEnsemble, but the specification applies
+    every transform. TreeEnsemble therefore gets the other transforms of a single target.
     """
     _require_base_values(forest, forest.targets)
     transform = read_transform(node)
@@ -129,10 +130,10 @@ def _labels(node: Node) -> tuple[int, ...] | tuple[bytes, ...]:
 
 
 def _convert_single_score(node: Node, forest: Forest, out: Rewriter) -> None:
-    """Convert two classes with votes for class 0 only: one score determines the scores of both classes.
+    """Convert a classifier of two classes with weights for class 0 only: one score determines both scores.
 
-    The specification does not define the label. The threshold is the one of onnxruntime: 0.5 if no weight is
-    negative, and 0 otherwise.
+    The specification does not define the label. It is the second class if the score is above 0.5, or above 0
+    if a weight is negative, as in onnxruntime.
     """
     transform = read_transform(node)
     _require_base_values(forest, 1)
@@ -149,7 +150,7 @@ def _convert_single_score(node: Node, forest: Forest, out: Rewriter) -> None:
         _emit_labels(out.cast(column, "int64", opset=9), node, out)
     if not out.is_used(node.output(1)):
         return
-    # If no weight is negative and there is no transform, the scores add up to 1; else they are opposites.
+    # If no weight is negative and there is no transform, both scores add up to 1; else they add up to 0.
     if is_share and transform == b"NONE":
         other = emit_ai_onnx("Sub", [out.constant(1.0, element_type), score], out)
     else:
@@ -160,7 +161,7 @@ def _convert_single_score(node: Node, forest: Forest, out: Rewriter) -> None:
 
 
 def _emit_class_scores(node: Node, forest: Forest, result: str, out: Rewriter) -> None:
-    """Emit the sums of votes and base values under the name `result`."""
+    """Emit TreeEnsemble, and the addition of base values; `result` is the name of the sums."""
     base_stages = base_value_stages(forest.base)
     votes = out.fresh("votes") if base_stages else result
     emit_ensemble(node, forest, votes, out)
@@ -175,7 +176,7 @@ def _emit_labels(index: str, node: Node, out: Rewriter) -> None:
 
 
 def _convert_score_per_class(node: Node, forest: Forest, out: Rewriter) -> None:
-    """Convert a classifier with one score per class; the label has the highest score before the transform."""
+    """Convert a classifier with one score per class; the highest untransformed score gives the label."""
     _require_base_values(forest, forest.targets)
     stages = final_stages(read_transform(node), forest.targets, forest.element_type, out)
     _require_agreement(forest, out.is_used(node.output(0)))
@@ -221,11 +222,11 @@ ERROR = (
 )
 
 MAX_NODES = 1 << 20
-"""Limit of listed nodes: a node with two parents is listed twice, so trees can grow exponentially."""
+"""Maximum number of listed tree nodes; a node with several parents is listed once for each path to it."""
 
 
 class _Entry(NamedTuple):
-    """A row of the node list: ids, comparison and children of a branch; a leaf has the defaults."""
+    """Tree node as a row of the `nodes_*` lists; a leaf has the defaults in all fields but its ids."""
 
     tree: int
     node_id: int
@@ -266,7 +267,7 @@ def _name_of(names: Mapping[bytes, int], number: int) -> bytes:
 
 
 class _TreeLister:
-    """The nodes of all trees, listed from the roots."""
+    """Lister of the nodes of all trees of a TreeEnsemble, for the attributes of TreeEnsembleRegressor."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -329,7 +330,7 @@ class _TreeLister:
             pending += [(child, depth + 1, *side) for child, side in zip(children, sides, strict=True)]
 
     def _children_of(self, index: int, member: int) -> list[tuple[int, bool, int]]:
-        """Return the true and the false child of a branch; a set compares its members one after another."""
+        """Return the true and the false child of a branch; in a set, the latter compares the next member."""
         sides = [
             (self._column(f"nodes_{side}nodeids")[index], bool(self._column(f"nodes_{side}leafs")[index]), 0)
             for side in ("true", "false")
@@ -351,7 +352,7 @@ class _TreeLister:
 
 
 def _member_sets(node: Node, modes: Sequence[int]) -> dict[int, list[float]]:
-    """Return the members of the set of each BRANCH_MEMBER node; NaN separates two sets."""
+    """Return the set of each BRANCH_MEMBER node, by position in `nodes_modes`; NaN separates the sets."""
     positions = [position for position, mode in enumerate(modes) if mode == MEMBER_MODE]
     if not positions:
         return {}

@@ -1,8 +1,8 @@
 """Trees of TreeEnsembleRegressor and TreeEnsembleClassifier: read the attributes, and emit the scores.
 
-TreeEnsemble sums the votes; further nodes add base values and apply the transform. The attribute
-`post_transform` of TreeEnsemble stays NONE unless onnxruntime ignores it: base values come before the
-transform, and onnxruntime swaps the numbers of SOFTMAX and LOGISTIC.
+TreeEnsemble sums the weights of leaves ("votes"). Separate nodes add the base values, and then apply the
+transform: onnxruntime swaps the numbers of SOFTMAX and LOGISTIC in `post_transform` of TreeEnsemble. Only a
+transform that onnxruntime ignores, for a single target, becomes `post_transform` of TreeEnsemble.
 """
 
 from collections import Counter
@@ -25,11 +25,11 @@ MODES = {
     b"BRANCH_LEQ": 0, b"BRANCH_LT": 1, b"BRANCH_GTE": 2, b"BRANCH_GT": 3, b"BRANCH_EQ": 4, b"BRANCH_NEQ": 5,
     LEAF: 0,
 }  # fmt: skip
-"""Numbers of the comparisons. A tree of one leaf may have any number, because both sides are equal."""
+"""Comparison numbers in TreeEnsemble. A single leaf becomes a branch with equal sides: any number fits."""
 
 
 class _Nodes(FrozenRecord):
-    """The attributes `nodes_*` of a node; all lists are validated to have `count` entries."""
+    """Attributes `nodes_*` of a tree ensemble; the required lists are validated to have `count` entries."""
 
     node: Node
     count: int
@@ -61,7 +61,7 @@ class _Nodes(FrozenRecord):
 
     @cached_property
     def children(self) -> list[tuple[int, ...]]:
-        """Positions of the children of each tree node."""
+        """Positions of the children of each tree node, the true side first; empty for a leaf."""
         found: list[tuple[int, ...]] = []
         modes, positions = self.node.attribute("nodes_modes"), self.positions
         sides = zip(*(self.node.attribute(f"nodes_{side}nodeids") for side in ("true", "false")), strict=True)
@@ -146,10 +146,10 @@ class Forest(FrozenRecord):
 
 
 def read_forest(node: Node, kind: str, targets: int, out: Rewriter) -> Forest:
-    """Read and validate the trees of a node; `kind` is the prefix of its votes, `target` or `class`.
+    """Read and validate the trees of a node; `kind` is `target` or `class`, the prefix of vote attributes.
 
     Raises:
-        CannotConvert: the nodes do not form trees, or a leaf has no vote.
+        CannotConvert: the lists are invalid, the nodes do not form trees, or a leaf has no vote.
     """
     names = ("nodes_values", f"{kind}_weights", "base_values")
     splits, weights, base = (_numbers(node, name) for name in names)
@@ -230,7 +230,7 @@ TRANSFORMS = MappingProxyType({b"NONE": 0, b"SOFTMAX": 1, b"LOGISTIC": 2, b"SOFT
 
 
 class Stage(NamedTuple):
-    """A node that computes scores from scores; `constant`, unless empty, is its second input."""
+    """Node that transforms scores; `constant`, unless it is empty, is the second input of the node."""
 
     op_type: str
     attributes: Attributes = {}
@@ -238,18 +238,18 @@ class Stage(NamedTuple):
 
 
 def emit_ai_onnx(op_type: str, inputs: list[str], out: Rewriter, result: str = "", **attributes: Any) -> str:
-    """Emit a node of ai.onnx, written for opset 9, with the output `result` or a fresh name."""
+    """Emit a node for opset 9 of ai.onnx, and return its output: `result`, or by default a fresh name."""
     return out.emit(op_type, inputs, [result] if result else 1, domain="", opset=9, **attributes)
 
 
 def emit_ensemble(
     node: Node, forest: Forest, name: str, out: Rewriter, aggregate: int = SUM, transform: int = 0
 ) -> None:
-    """Emit the TreeEnsemble that replaces the node, with its scores under `name`."""
+    """Replace a node by TreeEnsemble; `name` is the name of the output with the scores."""
     table = TreeTable(forest, pads_with_zero=aggregate in (SUM, AVERAGE))
     trees = len(forest.trees)
-    # A tree that is written several times would count several times in an average: sum, then divide by the
-    # original number.
+    # A tree that is written several times would count several times in an average. So emit the sum, and
+    # divide it by the original number of trees.
     uses_div = aggregate == AVERAGE and len(table.roots) != trees
     attributes = {
         **table.attributes(),
@@ -267,10 +267,11 @@ def emit_ensemble(
 
 
 class TreeTable:
-    """Trees of a forest; a tree is written once for each vote of its leaf with the most votes.
+    """Trees of a forest in the form of TreeEnsemble, where each leaf has a single vote.
 
-    Copy 0 has the first vote of each leaf. In further copies, a leaf with fewer votes has a vote of 0
-    (`pads_with_zero`, for sums) or repeats its first vote, which changes no minimum or maximum.
+    A tree is copied once for each vote of its leaf with the most votes: copy 0 has the first vote of each
+    leaf, copy 1 the second, and so on. A leaf with fewer votes gets a vote of 0 (`pads_with_zero`, for sums),
+    or repeats its first vote, which changes no minimum or maximum.
     """
 
     def __init__(self, forest: Forest, pads_with_zero: bool) -> None:
@@ -309,8 +310,8 @@ class TreeTable:
         self.roots.append(len(self._branches))
         pending = [(root, -1, 0)]
         if not children[root]:
-            # A single leaf is written as a branch with a copy of the leaf on each side: runtimes read a
-            # different leaf if both sides refer to the same leaf.
+            # Write a single leaf as a branch with a copy of the leaf on each side: if both sides referred to
+            # the same leaf, runtimes would read a different one.
             branch = self._add_branch(root)
             pending = [(root, branch, 1), (root, branch, 0)]
         while pending:
@@ -355,7 +356,7 @@ def apply_stages(name: str, stages: list[Stage], element_type: str, result: str,
 
 
 def base_value_stages(base: tuple[float, ...]) -> list[Stage]:
-    """Return a list of the stage that adds base values, or an empty list if all base values are 0."""
+    """Return the stage that adds the base values, as a list; the list is empty if all of them are 0."""
     return [Stage("Add", constant=base)] if any(base) else []
 
 
@@ -377,7 +378,7 @@ _TRANSFORM_STAGES = {b"SOFTMAX": Stage("Softmax", {"axis": 1}), b"LOGISTIC": Sta
 
 
 def read_transform(node: Node) -> bytes:
-    """Return the `post_transform` of a node; refuse if the transform is unknown."""
+    """Return the `post_transform` of a node; raise CannotConvert if it is unknown."""
     transform: bytes = node.attribute("post_transform", b"NONE")
     if transform not in TRANSFORMS:
         raise CannotConvert(f"unknown post_transform {transform.decode(errors='replace')!r}", "node.invalid")

@@ -21,7 +21,7 @@ from opshift.model.messages import GraphProto, ModelProto
 from opshift.registry.registry import Registry
 
 MAX_KEPT = 0.5
-"""Maximum fraction of the nodes that a useful copy keeps."""
+"""Maximum fraction of the nodes that the copy may keep; a larger copy would save too little time."""
 
 
 def with_distinct_nodes(model: ModelProto, registry: Registry) -> ModelProto | None:
@@ -68,7 +68,7 @@ def _repetitions(scope: Scope) -> _Repetitions:
     found = _Repetitions([], {})
     required = {*names_outside_nodes(scope.container)}
     if scope.parent is None:
-        required.difference_update(scope.outputs)  # outputs of subgraphs must remain
+        required.difference_update(scope.outputs)  # only outputs of subgraphs must remain
     for record in scope.node_records:
         is_fixed = not required.isdisjoint(record[4]) or any(map(scope.is_captured, record[4]))
         same = record if is_fixed else first.setdefault(kinds.kind(record), record)
@@ -115,7 +115,7 @@ class _Kinds:
         return self._number(record), min(position, last)  # all values of a variadic output count as one
 
     def _number(self, record: NodeRecord) -> int:
-        """Return the same number for all nodes with the same operator, attributes and pattern of names."""
+        """Return a number that nodes share if their operator, attributes and pattern of names are equal."""
         # The key of a node with many values is slow to hash, so hash it once, not for each reader.
         if record[0] not in self._number_of_node:
             key = self._scope.node_key_of(record, self._scope.proto_of(record))

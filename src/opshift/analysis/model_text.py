@@ -237,7 +237,7 @@ def model_of_text(text: str, opset: int, registry: Registry) -> ModelProto:
 
 
 def _opset(domain: str, opset: int, registry: Registry) -> int:
-    """Return the opset of a domain released with an opset of ai.onnx, else its newest opset, or 1."""
+    """Return the opset of a domain in the first release with an ai.onnx opset, else its newest one, or 1."""
     release = registry.releases.first_release_with(DEFAULT_DOMAIN, opset)
     opsets = {**(release.opsets if release else {}), DEFAULT_DOMAIN: opset}
     if domain in opsets:

@@ -206,13 +206,13 @@ class NoCommonOpset(OpshiftError):
 
 @dataclass(frozen=True)
 class CommonOpset:
-    """Opsets that several models can share; as a target of `convert_version`: `highest` and `ir_version`.
+    """Opsets that several models can share; as a conversion target, `highest` with `ir_version`.
 
     Attributes:
         domain: domain of the opsets.
         lowest, highest: inclusive range of opsets that all models reach.
         reaches: reachable opsets of each model, in the order of the models.
-        reports: conversion of each model to `highest`, without changes if the model has this opset already.
+        reports: planned conversion of each model to `highest`; without changes if the model has this opset.
     """
 
     domain: str

@@ -1,4 +1,4 @@
-"""Opsets to which a model cannot be converted."""
+"""Target opsets to which a model cannot be converted."""
 
 from collections.abc import Hashable, Mapping
 
@@ -6,29 +6,29 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN
 
 
 class RefusedOpsets:
-    """Opsets to which a model cannot be converted: each refused opset, and all opsets beyond it.
+    """Target opsets to which a model cannot be converted.
 
-    A conversion to a farther opset of the default domain includes all steps to a nearer opset in the same
-    direction, so a step that is refused refuses both conversions.
+    If the conversion to one opset of the default domain is refused, the conversion to an opset farther away
+    in the same direction is refused, too: it includes all steps of the shorter conversion.
     """
 
     def __init__(self, source: Mapping[str, int]) -> None:
-        """`source` contains the opset imports of the model by domain."""
+        """`source` maps the domains that the model imports to their opsets."""
         self._source = source.get(DEFAULT_DOMAIN, 0)
         self._refused: dict[Hashable, int] = {}
 
     def add(self, opsets: Mapping[str, int]) -> None:
-        """Add target opsets, by domain, whose conversion is refused."""
+        """Record that the conversion to the target opsets, given by domain, is refused."""
         key, distance = self._direction(opsets)
         self._refused[key] = min(distance, self._refused.get(key, distance))
 
     def __contains__(self, opsets: Mapping[str, int]) -> bool:
-        """Return whether the conversion to target opsets, by domain, is refused."""
+        """Return whether the conversion to `opsets`, or to a nearer opset in this direction, was refused."""
         key, distance = self._direction(opsets)
         return key in self._refused and distance >= self._refused[key]
 
     def _direction(self, opsets: Mapping[str, int]) -> tuple[Hashable, int]:
-        """Return a key (direction and opsets of other domains), and the number of opsets to cross."""
+        """Return a key (direction, opsets of other domains), and the distance in default-domain opsets."""
         distance = opsets.get(DEFAULT_DOMAIN, 0) - self._source
         others = tuple(sorted(each for each in opsets.items() if each[0] != DEFAULT_DOMAIN))
         return (distance > 0, others), abs(distance)

@@ -1,4 +1,4 @@
-"""Runtimes that run a model, as it is or after a conversion."""
+"""Find the runtimes that run a model, unchanged or after a conversion."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from opshift.runtimes.verdicts import AFTER_CONVERSION, DOES_NOT_RUN, MAY_RUN, R
 
 
 class ConversionAttempt(FrozenRecord):
-    """Conversion after which a runtime may run a model."""
+    """Conversion that was tried for a runtime that does not run the unchanged model."""
 
     opsets: Mapping[str, int]
-    """Target opsets, only of domains with a new opset."""
+    """Target opsets by domain, without domains with an unchanged opset."""
     ir_version: int | None
     """Target IR version; `None` if the runtime accepts the IR version of the model with the target opsets."""
     added_nodes: int
     """Number of nodes that the conversion adds."""
     refusals: tuple[str, ...]
-    """Reasons why nodes cannot be converted, a summary for each cause."""
+    """Summaries of the causes of refused nodes, one for each cause; empty if the conversion succeeds."""
     support: ModelSupport | None
     """Nodes of the converted model that the runtime does not run, and notes; `None` after a refusal."""
 
@@ -55,18 +55,18 @@ class ConversionAttempt(FrozenRecord):
 
 
 class RuntimeResult(FrozenRecord):
-    """Answer to whether a runtime runs a model."""
+    """Result for one runtime: whether it runs the model, unchanged or after a conversion."""
 
     runtime: str
     evidence: str
-    """Kind of the source of the facts: `kernel_registry`, `documentation` or `measurement`."""
+    """Kind of source of the data about the runtime: `kernel_registry`, `documentation` or `measurement`."""
     support: ModelSupport
     """Nodes of the model that the runtime does not run, and notes."""
     conversion: ConversionAttempt | None = None
     """The conversion to the nearest opset after which the runtime runs the model.
 
-    If no conversion helps: the conversion to the newest supported opset if the model imports a newer opset,
-    else `None`.
+    If no conversion helps, and the model imports an opset that is too new for the runtime, this is the failed
+    conversion to the newest supported opset. Otherwise, and if no conversion is needed, it is `None`.
     """
 
     @property
@@ -82,10 +82,10 @@ class RuntimeResult(FrozenRecord):
 
 
 class Runs(FrozenRecord):
-    """Answers of runtimes to whether they run a model."""
+    """Results of all checked runtimes for one model."""
 
     opsets: Mapping[str, int]
-    """Opsets of the model."""
+    """Opset imports of the model by domain."""
     ir_version: int
     results: tuple[RuntimeResult, ...]
 
@@ -111,8 +111,8 @@ def runs(
     Args:
         model: a model in any form that `convert_version` accepts.
         runtimes: names such as `onnxruntime-1.31`, paths of YAML files that describe runtimes, or `Runtime`
-            objects; by default all runtimes of the project.
-        registry: operator definitions; by default the project's own.
+            objects; by default all runtimes that opshift has data for.
+        registry: operator definitions; by default those of opshift and of installed packages.
 
     Raises:
         InvalidModel: the model cannot be read.
@@ -133,7 +133,7 @@ Cells = TypeVar("Cells")
 
 
 class NamedRuntime(Protocol):
-    """Object with the name of a runtime, such as `onnxruntime-1.31.1`."""
+    """Result that has the name of its runtime, such as `onnxruntime-1.31.1`."""
 
     @property
     def runtime(self) -> str:
@@ -147,7 +147,7 @@ AboutRuntime = TypeVar("AboutRuntime", bound=NamedRuntime)
 def group_releases(
     results: Iterable[AboutRuntime], cells: Callable[[AboutRuntime], Cells]
 ) -> Iterator[tuple[str, Cells]]:
-    """Merge consecutive releases with equal cells; yield names like `onnxruntime 1.20 to 1.22`, and cells."""
+    """Merge consecutive releases with equal table cells; yield pairs (`onnxruntime 1.20 to 1.22`, cells)."""
     rows = groupby(results, lambda each: (each.runtime.rpartition("-")[0], cells(each)))
     for (product, found), group in rows:
         first, *others = [each.runtime.removeprefix(f"{product}-") for each in group]
@@ -156,7 +156,7 @@ def group_releases(
 
 @contextmanager
 def _small(model: ModelLike) -> Iterator[ModelProto]:
-    """Yield a model, with placeholders instead of large weights: each conversion copies the model."""
+    """Yield a model; placeholders replace large weights, because each conversion copies the model."""
     if isinstance(model, str | os.PathLike) or is_readable(model):
         source = model
     else:
@@ -170,7 +170,7 @@ def _small(model: ModelLike) -> Iterator[ModelProto]:
 
 
 class _Candidate(NamedTuple):
-    """Nodes of the converted model (`None` if refused), causes of refusals, and number of added nodes."""
+    """Result of a conversion: nodes (`None` if refused), causes of refusals, and number of added nodes."""
 
     nodes: ModelNodes | None
     refusals: tuple[str, ...]
@@ -181,10 +181,10 @@ class _Search:
     """Search for the nearest opset after which one runtime runs a model.
 
     Attributes:
-        check: check of the runtime.
+        check: determines whether the runtime implements the nodes of a model.
         support: support for the unchanged model.
-        promising: targets to try (opsets of all domains), by opset of the default domain.
-        nearest: conversion to report so far.
+        promising: target opsets to try (opset by domain), by their opset of the default domain.
+        nearest: the conversion to report; `None` until one is recorded.
     """
 
     nearest: ConversionAttempt | None = None
@@ -219,12 +219,12 @@ class _Search:
 
     @property
     def has_failed(self) -> bool:
-        """Whether nodes lacked kernels after a conversion."""
+        """Whether nodes lacked kernels after an earlier conversion."""
         return bool(self._failed)
 
     @property
     def result(self) -> RuntimeResult:
-        """Result for the runtime."""
+        """Support for the unchanged model, with the conversion to report."""
         return RuntimeResult(self.runtime.name, self.runtime.evidence.kind, self.support, self.nearest)
 
     def add(self, attempt: ConversionAttempt) -> None:
@@ -238,11 +238,11 @@ class _Search:
         self._failed.update((each.operator, *each.types.items()) for each in found)
 
     def fails_again(self, node: ModelNode, version: OperatorVersion | None) -> bool:
-        """Return whether a node will lack a kernel, because its operator version lacked one before.
+        """Return whether a node will lack a kernel, because its new operator version lacked one before.
 
         Args:
             node: node of the unchanged model.
-            version: its operator version after the next conversion.
+            version: its operator version after the next conversion; `None` if the registry has none.
         """
         if version is None or (version.has_function and self.runtime.expands_functions):
             return False
@@ -253,12 +253,12 @@ class _Search:
 
 
 def missing_operators(support: ModelSupport) -> set[object]:
-    """Return the operators that prevent a model from running, each with the types of its nodes."""
+    """Return (operator, *(type variable, type)) for each operator that prevents a model from running."""
     return {(without_version(each.operator), *each.types.items()) for each in support.missing}
 
 
 class _Candidates:
-    """Conversions of a model, shared by the searches of all runtimes."""
+    """Conversions of a model, each of which serves the searches of several runtimes."""
 
     def __init__(self, model: ModelProto, registry: Registry) -> None:
         model, self.nodes = ordered(model, registry)
@@ -270,15 +270,15 @@ class _Candidates:
         self._has_failed = False
 
     def results(self, runtimes: Iterable[Runtime]) -> Iterator[RuntimeResult]:
-        """Yield whether each runtime runs the model, as it is or after a conversion to the nearest opset."""
+        """Yield the result for each runtime, in the given order."""
         searches = [self._search(each) for each in runtimes]
-        # One opset at a time, because the conversions to all of them may need much memory.
+        # One opset at a time for all runtimes: keeping the conversions to all opsets may need much memory.
         for opset in self._nearest({opset for each in searches for opset in each.promising}):
             self._try(opset, searches)
         yield from (each.result for each in searches)
 
     def _nearest(self, opsets: Iterable[int]) -> list[int]:
-        """Sort opsets of the default domain by distance to the model's; at equal distance, newer first."""
+        """Sort opsets of the default domain by distance to the model's opset; on a tie, newer first."""
         source = self._opsets.get(DEFAULT_DOMAIN, 0)
         return sorted(opsets, key=lambda each: (abs(each - source), -each))
 
@@ -287,7 +287,7 @@ class _Candidates:
         support = check.check(self.nodes)
         newest = {name: check.newest_import(name) or opset for name, opset in self.nodes.opsets.items()}
         is_too_new = any(opset > newest[name] for name, opset in self.nodes.opsets.items())
-        # no conversion declares the shapes of inputs
+        # if the runtime needs input ranks that the model does not declare, a conversion cannot add them
         is_hopeless = not support.missing or (check.needs_ranks(self.nodes) and not is_too_new)
         missing = missing_operators(support)
         promising = {} if is_hopeless else dict(self._promising_opsets(runtime, missing))
@@ -295,18 +295,18 @@ class _Candidates:
 
     @gc_paused
     def _try(self, opset: int, searches: Iterable[_Search]) -> None:
-        """Convert to an opset of the default domain for each search that needs it."""
+        """Convert to an opset of the default domain for each search that needs this conversion."""
         for each in searches:
             opsets = each.promising.get(opset)
             if opsets is None or self._fails_again(each, opsets):
                 continue
             if each.reports_failure or opsets not in self._refused:
                 each.add(self._attempt(each, opsets))
-        # Before collection is enabled again: objects that survive the next collection are freed much later.
+        # Before `gc_paused` ends: objects that survive the next garbage collection are freed much later.
         self._converted.clear()
 
     def _fails_again(self, search: _Search, opsets: Mapping[str, int]) -> bool:
-        """Return whether a node will lack a kernel after this conversion, as after an earlier one."""
+        """Return whether `search` knows that a node will lack a kernel after the conversion to `opsets`."""
         nodes = [each.nodes[0] for each in self.nodes.groups.values()] if search.has_failed else ()
         return any(
             search.fails_again(
@@ -320,7 +320,7 @@ class _Candidates:
         return with_distinct_nodes(self._model, self._registry)
 
     def _attempt(self, search: _Search, opsets: Mapping[str, int]) -> ConversionAttempt:
-        # Try the smaller copy only after a failure: most conversions help, and need no copy.
+        # Try the copy without repeated nodes only after a failure: most conversions help, and need no copy.
         if self._has_failed and not search.reports_failure and self._distinct is not None:
             attempt = self._attempt_with(self._distinct, search, opsets)
             if not attempt.succeeds:
@@ -357,14 +357,14 @@ class _Candidates:
     def _promising_opsets(
         self, runtime: Runtime, missing: Collection[object]
     ) -> Iterator[tuple[int, Mapping[str, int]]]:
-        """Yield targets at which a runtime may implement all nodes, each with its default-domain opset.
+        """Yield targets at which a runtime may run all nodes: default-domain opset, and opsets by domain.
 
-        If an opset of the model is too new, the target with the newest supported opsets is always included.
+        If an opset of the model is too new for the runtime, the newest supported opsets are always included.
         """
         source = self._opsets
         newest_opsets = runtime.opsets
         supported = {name: min(opset, newest_opsets.get(name, opset)) for name, opset in source.items()}
-        # an opset that the registry lacks cannot be a target; its import stays
+        # an opset that the registry lacks cannot be a target: its import stays unchanged
         own = {
             domain: opset
             for domain, opset in supported.items()
@@ -381,7 +381,7 @@ class _Candidates:
     def _may_run(
         self, node: ModelNode, opsets: Mapping[str, int], runtime: Runtime, missing: Collection[object]
     ) -> bool:
-        """Estimate, without a conversion, whether a runtime may implement the nodes that replace a node."""
+        """Estimate, without converting, whether a runtime may implement the nodes that replace `node`."""
         domain, op_type = node.domain, node.node.op_type
         known = {name: each for name, each in node.types if each}
         is_implemented = (f"{domain}.{op_type}", *known.items()) not in missing

@@ -20,14 +20,14 @@ def validate_node(
     *,
     registry: Registry | None = None,
 ) -> tuple[Finding, ...]:
-    """Return the violations of the specification by a node, see `opshift.check`.
+    """Return the violations of the specification by a node, as `opshift.check` finds them in a model.
 
     Args:
         node: a NodeProto of opshift or `onnx`.
-        opset: opset that the node is written for, in the form of `source` in `convert_node`.
-        inputs: facts about the values that the node reads, as in `convert_node`. Rules that need
-            other facts are not checked.
-        registry: operator definitions; by default the project's own.
+        opset: opset of the node's domain as a number, or any form of `target` in `convert_version`.
+        inputs: known types, shapes or values of the inputs, by name, as in `convert_node`. Rules that need
+            unknown facts report nothing.
+        registry: operator definitions; by default those of opshift and of installed packages.
 
     Raises:
         UsageError, UnknownOpset, UnknownDomain: an argument is invalid.

@@ -1,1 +1,1 @@
-"""Conversion of many models: workers, ledger, resumption."""
+"""Conversion of many models in workers, with a ledger from which a later run resumes."""

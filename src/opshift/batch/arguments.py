@@ -1,4 +1,4 @@
-"""Arguments of `convert_many`: validated like those of `convert_version`, and as text for workers."""
+"""Validate the arguments of `convert_many`, and convert them to text for workers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def settings_of(
     verify: bool,
     flags: Flags,
 ) -> Settings:
-    """Return the arguments of `convert_many` as settings; raise the errors of `convert_version`."""
+    """Return the arguments of `convert_many` as settings; raise the same errors as `convert_version`."""
     names = names_on(flags)
     require_handling(external)
     plain, ir_version = split_target(target, ir_version)
@@ -95,7 +95,7 @@ def source_names(sources: PathsLike) -> list[str]:
     """Return the names of the sources of a batch.
 
     Raises:
-        UsageError: a name is `-`, standard input.
+        UsageError: a name is `-`, which means standard input.
     """
     names = [os.fspath(each) for each in _paths(sources)]
     if LIST in names:
@@ -137,7 +137,7 @@ def _target_texts(target: PlainTarget | None) -> Iterable[str]:
 
 
 def _shape_texts(shapes: Iterable[tuple[str, Dims]]) -> tuple[str, ...]:
-    """Return shapes as on the command line; raise UsageError for names that this form cannot contain."""
+    """Return shapes as texts such as `x=1,N`; raise UsageError for a dimension name with `,` or `=`."""
     texts = []
     for name, dims in shapes:
         text = f"{name}={','.join('?' if each is None else str(each) for each in dims)}"

@@ -44,10 +44,10 @@ from opshift.stores.find_models import FoundModel, find_models
 from opshift.stores.locations import folder_location
 
 MODELS_BEFORE_START = 1_000
-"""Number of models to check for conflicting files before the first conversion; a conflict ends the run."""
+"""Number of models to check before the first conversion; conflicting files of these models end the run."""
 
 MAX_DATA_USERS = 100
-"""Maximum size of `Task.data_users` for a model in a store: its data files are found by the conversion."""
+"""Maximum size of `Task.data_users` for a model in a store, whose data files are not yet known."""
 
 
 def convert_many(
@@ -72,25 +72,26 @@ def convert_many(
     verify: bool = False,
     **flags: Unpack[Flags],
 ) -> Generator[ModelOutcome]:
-    """Convert models into a folder, and yield the outcome of each when it is done, also of failed models.
+    """Convert models into a folder, and yield the outcome of each model when it is done, also of failed ones.
 
     A later call with the same ledger skips a model if its source and output, the options and the version of
     opshift are unchanged, or if the same conversion was refused. An iteration that ends early, even because
     the process was killed, can be continued in this way.
 
     Args:
-        sources: files, folders and globs, or URLs of these; a model keeps its path below the named
+        sources: files, folders and globs, as paths or URLs; a model keeps its path below the named
             folder.
         target: as for `convert_version`.
         out: the folder of the results, or its URL.
         executor: runs the conversions: any executor with the interface of `concurrent.futures`, such as
             `dask.distributed.Client.get_executor()`. Its workers need opshift, and the same paths.
         jobs: without an executor, the number of processes; 1 by default, which converts in this process.
-            Each process imports the script: for more than one, call below `if __name__ == "__main__":`.
-            With an executor, the maximum number of chunks of models that are submitted at a time.
-        ledger: the file that records outcomes; `opshift-ledger.jsonl` in `out` by default. In a store, the
-            folder `opshift-ledger`; each object in it has the outcomes of about a second.
-        skip_existing: skip models whose output exists and is not in the ledger; by default they fail.
+            Each process imports the script: for more than one, call this function below
+            `if __name__ == "__main__":`. With an executor, the maximum number of submitted chunks of models.
+        ledger: the file that records outcomes; `opshift-ledger.jsonl` in `out` by default. If `out` is a URL,
+            the default is the folder `opshift-ledger`, in which each object has the lines of about a second.
+        skip_existing: skip a model if its output exists, and no run with this ledger wrote the output; by
+            default, the model fails.
         allow: as for `convert_version`.
         ir_version: as for `convert_version`.
         shapes: as for `convert_version`.
@@ -98,7 +99,7 @@ def convert_many(
         types: as for `convert_version`.
         recognize: as for `convert_version`.
         external: as for `convert_file`.
-        force: replace files that no earlier run with the ledger wrote.
+        force: also replace existing files that no earlier run with this ledger wrote.
         opsets: paths of definitions of private domains, as for `--opsets`.
         adapters: paths of Python files with adapters, as for `--adapters`.
         verify: run both models on the same inputs, and write nothing unless the outputs agree.
@@ -106,10 +107,10 @@ def convert_many(
 
     Raises:
         UsageError: an argument is invalid, a source is missing, or two of the first models have the same
-            output; nothing was converted. Or another run uses the ledger, or the processes of `jobs` do not
+            output; nothing was converted. Or another run uses the ledger, or the worker processes do not
             start.
         CannotWrite: the ledger cannot be written.
-        OpshiftError: the executor does not accept tasks any more.
+        OpshiftError: the executor is broken or shut down.
     """
     settings = settings_of(
         target,
@@ -167,7 +168,7 @@ class Batch(NamedTuple):
                 continue  # the result of an earlier run into a folder inside the source folder
             first_root = first_root or root
             is_remote = is_url(source) or is_url(self.out)
-            # `Destinations` lacks the data files of objects; those of one source folder cannot collide
+            # data files of objects are not in `Destinations`; those of one source folder have distinct names
             model = _Model(
                 source,
                 os.path.join(self.out, relative.lstrip("/")),
@@ -180,7 +181,7 @@ class Batch(NamedTuple):
                 continue
             try:
                 output = output_location(self.out, relative)
-            except OpshiftError as error:  # concerns this model alone
+            except OpshiftError as error:  # only this model fails
                 yield model._replace(error=error)
                 continue
             try:
@@ -237,13 +238,13 @@ class Batch(NamedTuple):
         users = {
             path: user
             for path, user in self._data_users(model, ledger)
-            # skip outputs of this run: they are replaced, and their data files were compared
+            # skip outputs of this run: they are replaced, and `Destinations` has compared their data files
             if not destinations.is_output(user) and (is_url(user) or os.path.lexists(user))
         }
         return Task(source, output, entry, data, may_copy_data, may_replace, skips, is_started, error, users)
 
     def _data_users(self, model: _Model, ledger: Ledger) -> Iterator[tuple[str, str]]:
-        """Yield data files that other outputs in the ledger have from another source, with these outputs."""
+        """Yield (data file, other output): the other output has this file, but from another source."""
         if self.settings.external == "keep" or model.error is not None:
             return
         if is_url(model.source):  # the data files of an object are known only during its conversion
@@ -262,7 +263,7 @@ class _Model(NamedTuple):
     """Model of a batch, with its external data files.
 
     `error` is set if the model cannot be found, its name is not valid for an output, or its files conflict
-    with other files of the batch; then `is_conflict` is set, too.
+    with other files of the batch. Only a conflict also sets `is_conflict`.
     """
 
     source: str
@@ -278,9 +279,9 @@ def _folder(location: str) -> str:
 
 
 def _data_of(source: str) -> tuple[str, ...]:
-    # reading a pipe would consume it; objects are read by the workers only
+    # reading a pipe would consume it; only workers read objects
     if not is_url(source) and os.path.isfile(source):
-        with suppress(OpshiftError, OSError):  # reported by the conversion
+        with suppress(OpshiftError, OSError):  # the conversion reports the error
             return tuple(external_locations(Path(source)))
     return ()
 

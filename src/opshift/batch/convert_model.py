@@ -1,4 +1,4 @@
-"""Conversion of one model of a batch, in a worker; all errors are part of the outcome."""
+"""Conversion of one model of a batch in a worker, which returns errors in the outcome."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from opshift.analysis.verification.result import Verification
 
 OPTIONS_KEY, SOURCE_KEY = "opshift-options", "opshift-source"
-"""Metadata keys of an object: for the digest of the options, and for the digest of the source model."""
+"""Metadata keys of an output object, for the digest of the options and the digest of the source model."""
 
 
 def convert_model(settings: Settings, digest: str, task: Task) -> ModelOutcome:
-    """Convert a model, unless the ledger proves that its output is up to date."""
+    """Convert a model, unless its output is up to date or skipped; return all errors in the outcome."""
     start = time.perf_counter()
     try:
         outcome = _known_outcome(settings, digest, task) or _convert_or_refuse(settings, digest, task)
@@ -53,7 +53,7 @@ def convert_model(settings: Settings, digest: str, task: Task) -> ModelOutcome:
 
 
 def _system_failure(task: Task, error: OSError) -> ModelOutcome:
-    """Return the outcome of an error of the operating system about the model or another file."""
+    """Return the outcome for an OSError about the source model or another file."""
     place = str(error.filename or task.source)
     if not is_url(task.source) and os.path.abspath(place) == os.path.abspath(task.source):
         return failure(task, unreadable(task.source, error))
@@ -103,7 +103,7 @@ def _known_outcome(settings: Settings, digest: str, task: Task) -> ModelOutcome 
 
 
 def _adopted_outcome(settings: Settings, digest: str, task: Task) -> ModelOutcome | None:
-    """Return the outcome of an up-to-date object that a killed run wrote, but did not record."""
+    """Return the outcome if a killed run wrote an up-to-date output object, but did not record it."""
     found = metadata_of(task.output) if exists(task.output) else None
     if not found or found.get(OPTIONS_KEY) != digest:
         return None
@@ -130,7 +130,7 @@ def _adopted_outcome(settings: Settings, digest: str, task: Task) -> ModelOutcom
 def _is_proven(entry: Entry, task: Task) -> bool:
     """Return whether an entry records the files of a task, and these files are unchanged."""
     needed = {task.source, task.output} if entry.status in WRITTEN else {task.source}
-    # the ledger has names without credentials: use the real names of the model files
+    # names in the ledger have no credentials: read the model files by the names of the task
     names = {without_secrets(name): name for name in map(full_name, needed)}
     if not names.keys() <= entry.files.keys():
         return False
@@ -140,7 +140,7 @@ def _is_proven(entry: Entry, task: Task) -> bool:
 
 def _convert_or_refuse(settings: Settings, digest: str, task: Task) -> ModelOutcome:
     options = options_of(settings, digest)
-    # before the conversion: if a file changes in the meantime, the next run sees another state
+    # states before the conversion: if a file changes meanwhile, the next run sees another state
     if not is_url(task.source):  # missing data files raise the errors of `convert_file`
         require_files(dict.fromkeys(task.data, 0), Path(task.source).parent)
     states = states_of(with_data(task.source, task.data))
@@ -238,7 +238,7 @@ def verify_conversion(
     progress: Progress | None = None,
     data_file: Path | None = None,
 ) -> Verification:
-    """Compare the outputs of the original and the converted model.
+    """Run the original and the converted model, and compare their outputs; raise the errors of `verify`.
 
     `data_file` is the temporary file with the external data of `converted`, if element types are converted.
     """

@@ -1,4 +1,4 @@
-"""Errors of the processes of a batch."""
+"""Errors of worker processes."""
 
 from opshift.model.errors import UsageError
 

@@ -1,6 +1,6 @@
-"""Digests of the files that a conversion reads and writes, which show later whether they changed.
+"""Digests of the files that a conversion reads and writes, to detect changes in a later run.
 
-A store reports a digest or a version of each object, which costs one request and receives no content.
+For an object in a store, one request returns a digest or a version instead of the content.
 """
 
 import errno
@@ -15,7 +15,7 @@ from opshift.model.locations import is_url
 
 
 class FileState(NamedTuple):
-    """Digest of the content, and metadata of the file: if `report` is unchanged, the content is not read."""
+    """Digest of a file, and its metadata `report`: if `report` is unchanged, the file is not read again."""
 
     digest: str
     report: str
@@ -40,7 +40,7 @@ def full_name(location: str) -> str:
 
 
 def are_unchanged(states: FileStates) -> bool:
-    """Return whether all files still have the content that was recorded."""
+    """Return whether all files still have their recorded content; false if one cannot be read."""
     try:
         return all(
             (report := _report(location)) == state.report or _digest(location, report) == state.digest

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 SEGMENT_SECONDS = 1.0
-"""Time between two segments. A killed run loses its last lines, but the next run recognizes the outputs."""
+"""Time between two segments. A killed run loses its last lines, but the next run checks the outputs."""
 
 MAX_SEGMENT = 16 << 20
-"""Size in bytes of the waiting lines at which a segment is written early."""
+"""Size in bytes of the unwritten lines at which a segment is written early."""
 
 SUFFIX = ".jsonl"
 
@@ -41,7 +41,7 @@ SUFFIX = ".jsonl"
 class LedgerSegments:
     """Ledger in a folder of a store; each object (segment) has the lines of about a second.
 
-    Names give the order of the segments. Two runs may use one ledger at a time: the lines of both are valid.
+    The names of the segments give their order. Two runs may use one ledger at a time: all lines are valid.
 
     Raises:
         InvalidModel: the store cannot be read.
@@ -65,7 +65,7 @@ class LedgerSegments:
                 with open_source(location) as segment:
                     lines = segment.read(0, segment.size).splitlines(keepends=True)
             except InvalidModel:
-                if not exists(location):  # another run replaced it
+                if not exists(location):  # another run replaced the segment
                     continue
                 raise
             self._segments.append(location)
@@ -89,7 +89,7 @@ class LedgerSegments:
         self._written = time.monotonic()
 
     def replace(self, lines: Iterable[bytes]) -> None:
-        """Replace all segments that this run read or wrote with segments of these lines."""
+        """Replace all segments that this run read or wrote with new segments of `lines`."""
         self._write()
         replaced, self._segments = self._segments, []
         for line in lines:
@@ -104,7 +104,7 @@ class LedgerSegments:
 
 
 class LedgerFile:
-    """Ledger in a local file, which grows with each line.
+    """Ledger in a local file, to which lines are appended.
 
     Raises:
         UsageError: another run uses the ledger, or the file is not a ledger.
@@ -146,12 +146,12 @@ class LedgerFile:
             self.append(b"\n")
 
     def append(self, lines: bytes) -> None:
-        """Write lines."""
+        """Append lines to the file."""
         with raising_cannot_write(self._path):
             write_all(self._file, lines)
 
     def replace(self, lines: Iterable[bytes]) -> None:
-        """Replace all lines."""
+        """Replace the file with a file of these lines, atomically."""
         with AtomicFiles() as files, raising_cannot_write(self._path), files.new(self._path) as (file, _):
             for line in lines:
                 write_all(file, line)
@@ -174,19 +174,19 @@ def ledger_location(out: str) -> str:
 
 
 class Ledger:
-    """Ledger that grows by a line for each outcome; the last line of an output counts.
+    """Ledger with one JSON line for each outcome; the last line about an output replaces earlier ones.
 
     Raises:
-        UsageError: another run uses the ledger, or it is not a ledger.
-        CannotWrite: it cannot be read or written.
+        UsageError: another run uses the ledger, or the file is not a ledger.
+        CannotWrite, InvalidModel: the file or the store cannot be read or written.
     """
 
     def __init__(self, location: str) -> None:
         self._lines = 0
-        # on disk beyond a few megabytes, because there may be millions of models
+        # SQLite moves it to disk beyond a few megabytes: there may be millions of models
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._index.execute("CREATE TABLE entries (output BLOB PRIMARY KEY, line BLOB)")
-        # all rows of a data file have the same digest: `_add` removes the others
+        # all rows of a data file have the same digest: `_add` removes rows with other digests
         columns = "path BLOB, output BLOB, source BLOB, digest TEXT, PRIMARY KEY (path, output)"
         self._index.execute(f"CREATE TABLE data ({columns})")
         self._index.execute("CREATE INDEX data_of_outputs ON data (output)")
@@ -205,28 +205,28 @@ class Ledger:
             self._index.execute("INSERT OR REPLACE INTO entries VALUES (?, ?)", (key, line))
             self._index.execute("DELETE FROM data WHERE output = ?", (key,))
             for path, (source, digest) in entry.data.items():
-                # other digests are of replaced content: remove these rows
+                # rows with another digest are about content that has been replaced
                 self._index.execute("DELETE FROM data WHERE path = ? AND digest != ?", (_key(path), digest))
                 row = (_key(path), key, _key(source), digest)
                 self._index.execute("INSERT INTO data VALUES (?, ?, ?, ?)", row)
 
     def entry(self, output: str) -> Entry | None:
-        """Return the entry of an output."""
+        """Return the entry of an output; `None` if the ledger has none."""
         key = _key(full_name(output))
         found = self._index.execute("SELECT line FROM entries WHERE output = ?", (key,)).fetchone()
         parsed = Entry.parse(found[0]) if found else None
         return parsed[1] if parsed else None
 
     def data_users(self, output: str, path: str, source: str) -> Iterator[str]:
-        """Yield the other outputs that use the data file `path`, unless it was read from `source`."""
+        """Yield the other outputs whose data file `path` is a copy of a file other than `source`."""
         values = (_key(full_name(each)) for each in (path, output, source))
         query = "SELECT output FROM data WHERE path = ? AND output != ? AND source != ?"
         yield from (_name(found) for (found,) in self._index.execute(query, tuple(values)).fetchall())
 
     def data_users_below(self, output: str, folder: str, source: str) -> Iterator[tuple[str, str]]:
-        """Yield pairs of a data file below `folder` and another output that did not copy it from `source`.
+        """Yield (data file below `folder`, another output), unless the file was copied from `source`.
 
-        `source` is a folder, too: the data files of an object are known only during its conversion.
+        `source` is a folder, because the data files of an object are known only during its conversion.
         """
         below, read = (_key(f"{full_name(each).rstrip('/')}/") for each in (folder, source))
         query = (
@@ -237,7 +237,7 @@ class Ledger:
         yield from ((_name(path), _name(found)) for path, found in self._index.execute(query, values))
 
     def start(self, source: str, output: str) -> None:
-        """Record that this run may write an output that the ledger does not own yet.
+        """Record that this run may write an output that no run with this ledger wrote before.
 
         If the run is killed before it records the outcome, a later run may replace the output.
         """
@@ -245,7 +245,7 @@ class Ledger:
         self._write([{**names, "status": STARTED, "options": "", "owns_output": True}])
 
     def add(self, outcomes: Iterable[tuple[Task, ModelOutcome]], options: str) -> None:
-        """Append a line for each outcome that the ledger does not have."""
+        """Append a line for each outcome that is not yet in the ledger; `options` is the options digest."""
         self._write(
             _record(task, outcome, options) | {"data": self._data(outcome)}
             for task, outcome in outcomes
@@ -256,7 +256,7 @@ class Ledger:
         if outcome.status in WRITTEN:
             found = outcome.output_data.items()
             return {path: (source, outcome.files[path].digest) for path, source in found}
-        # the output of an earlier run may still exist, with these files
+        # an output of an earlier run may still exist: keep its data files
         query = "SELECT path, source, digest FROM data WHERE output = ?"
         rows = self._index.execute(query, (_key(full_name(outcome.output)),))
         return {_name(path): (_name(source), digest) for path, source, digest in rows}
@@ -268,11 +268,11 @@ class Ledger:
             self._add(line)
 
     def close(self, *, is_complete: bool) -> None:
-        """Close the ledger; after a complete run, remove lines that later ones replaced."""
+        """Close the ledger; after a complete run, remove lines that later lines replace."""
         try:
             (count,) = self._index.execute("SELECT COUNT(*) FROM entries").fetchone()
             if is_complete and self._lines != count:
-                with suppress(CannotWrite):  # replaced lines are harmless
+                with suppress(CannotWrite):  # the ledger is also valid with replaced lines
                     self._file.replace(
                         line for (line,) in self._index.execute("SELECT line FROM entries ORDER BY rowid")
                     )
@@ -287,7 +287,7 @@ def ledger_storage(location: str) -> LedgerFile | LedgerSegments:
 
 
 def _key(name: str) -> bytes:
-    """Return the name of an output in the ledger, as bytes: a path may not be valid Unicode."""
+    """Return a location without credentials, as bytes, because a path may not be valid Unicode."""
     return without_secrets(name).encode(errors="surrogatepass")
 
 

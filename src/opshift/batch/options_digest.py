@@ -1,4 +1,4 @@
-"""Digest of the options of a batch: a later run with another digest converts all models again."""
+"""Digest of the options of a batch; a later run with a different digest converts all models again."""
 
 import json
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from opshift.registry.installed import DEFINITIONS, installed_entry_points
 
 
 def options_digest(settings: Settings) -> str:
-    """Return a digest of everything that affects a result: options, the files that they name, and plugins."""
+    """Return a digest of everything but the model that affects a result: options, their files, plugins."""
     target = settings.read().target
     code = (*settings.opsets, *settings.adapters, *map(Path, settings.references), *settings.custom_ops)
     inputs = (*filter(None, [settings.inputs]), *(path for _, path in settings.input_files))
@@ -19,7 +19,7 @@ def options_digest(settings: Settings) -> str:
         sorted(target.opsets.items()),
         sorted(target.limits.items()),
         [target.ir_version, target.requested_ir_version],
-        # `force` decides which files may be replaced, and not their content
+        # `force` affects which files may be replaced, but not their content
         settings._replace(target=(), ir_version=None, force=False),
         list(content_digests((*code, *inputs))),
         plugins(),
@@ -28,7 +28,7 @@ def options_digest(settings: Settings) -> str:
 
 
 def content_digests(paths: Iterable[Path]) -> Iterable[str]:
-    """Yield the digests of files, and of all files in folders."""
+    """Yield the SHA-256 digests of files, and of all files in folders except `__pycache__`."""
     for path in paths:
         for each in sorted(path.rglob("*")) if path.is_dir() else [path]:
             if each.is_file() and "__pycache__" not in each.parts:
@@ -37,7 +37,7 @@ def content_digests(paths: Iterable[Path]) -> Iterable[str]:
 
 
 def plugins() -> list[str]:
-    """Return the installed packages with definitions or adapters, and their versions."""
+    """Return names and versions of the installed packages that provide definitions or adapters."""
     found = (
         each.dist for group in (DEFINITIONS, ENTRY_POINT_GROUP) for each in installed_entry_points(group)
     )

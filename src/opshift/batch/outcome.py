@@ -23,20 +23,20 @@ Status = Literal["converted", "unchanged", "skipped", "refused", "failed"]
 
 
 STARTED = "started"
-"""Status in the ledger while a model is converted."""
+"""Status in the ledger from the start of a conversion until its outcome is recorded."""
 
 WRITTEN: tuple[Status, ...] = ("converted", "unchanged")
 """Statuses of outcomes that wrote an output."""
 
 
 class ModelError(FrozenRecord):
-    """Error of one model.
+    """Error that prevented the conversion of one model.
 
     Attributes:
         error: name of the error's class.
         reason, place, remedy: as in `OpshiftError`.
         code: the most frequent cause of a refusal, a key of `opsets/refusals.yaml`; empty for other errors.
-        cause: the error with its refusals, findings or comparison; `None` if an earlier run raised it.
+        cause: the exception, with its refusals, findings or comparison; `None` if an earlier run raised it.
     """
 
     error: str
@@ -64,17 +64,17 @@ class ModelOutcome(FrozenRecord):
     """Outcome of one model.
 
     Attributes:
-        source, output: locations.
-        status: `converted`; `unchanged`, if the model has the target already and was copied; `skipped`, if
-            the ledger shows that the output is up to date, or it exists and `skip_existing` is set;
+        source, output: paths or URLs of the model and of the converted model.
+        status: `converted`; `unchanged`, if the model already has the target and was copied; `skipped`, if
+            the ledger shows that the output is up to date, or the output exists and `skip_existing` is set;
             `refused`, if nodes cannot be converted or rules are violated; or `failed`.
         error: the error of a refused or failed model.
-        report: the report of the conversion; `None` without one.
+        report: the report of the conversion; `None` if the model was not converted.
         verification: the comparison of both models, if it was requested.
         external_data: external data files, relative to the model's folder.
-        files: digests of all files that were read and written.
+        files: states (digest and metadata) of all files that were read and written.
         seconds: time of the conversion.
-        from_ledger: whether an earlier run had this outcome, and this run did nothing.
+        from_ledger: whether the outcome is from the ledger, because nothing changed since an earlier run.
         output_data: the source file of each data file of the output.
     """
 
@@ -131,7 +131,7 @@ class Entry(FrozenRecord):
         files: the states of all files that were read and written.
         owns_output: whether a run with this ledger wrote, or may have written, the existing output.
         error: the error, if there was one.
-        data: data files of the output, each with its source and its digest.
+        data: maps each data file of the output to its source and digest.
     """
 
     status: str
@@ -143,7 +143,7 @@ class Entry(FrozenRecord):
 
     @classmethod
     def parse(cls, line: bytes) -> tuple[str, Entry] | None:
-        """Return the output that a line is about, and its entry; `None` for a line that was cut off."""
+        """Return the output that a line is about, and its entry; `None` for an invalid or incomplete line."""
         with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
             data: dict[str, object] = json.loads(line)
             files = cast("dict[str, list[str]]", data.get("files", {}))
@@ -162,16 +162,16 @@ class Task(NamedTuple):
     """Model to convert.
 
     Attributes:
-        source, output: locations.
-        entry: the entry of the output in the ledger, if any.
+        source, output: paths or URLs of the model and of the converted model.
+        entry: the entry of the output in the ledger; `None` if there is none.
         data: external data files of the model, relative to its folder.
-        may_copy_data: whether no other model can have different data files with the same destination.
+        may_copy_data: whether data files may be copied: those of other models have other destinations.
         may_replace: whether the output may be replaced, if it exists.
         skips_existing: whether to skip the model, instead of failing, if its output must not be replaced.
-        is_started: whether the ledger has an entry that the conversion was started.
+        is_started: whether the ledger has a line with the status `started` for this conversion.
         error: an error about the name of the model, or about files that conflict with other models.
-        data_users: data files of the output that another output in the ledger has from another source; the
-            values are these other outputs.
+        data_users: maps a data file of the output to another output in the ledger that uses a file with this
+            path, but copied it from another source.
     """
 
     source: str

@@ -1,4 +1,4 @@
-"""Outputs of a batch: files below a folder, or objects in a store. Two models cannot have the same output."""
+"""Outputs of a batch: files below a folder, or objects in a store. No two models have the same output."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from opshift.stores.uploads import remove_unfinished as abort_uploads
 
 
 def output_location(out: str, relative: str) -> str:
-    """Return the output of a model; `relative` has slashes, and may be any key of an object store.
+    """Return the output of a model; `relative` is its path with slashes, or any key of an object store.
 
     Raises:
-        UsageError: the name has parts that paths cannot have, or the output would be outside of the folder,
-            also because of a symbolic link.
+        UsageError: `relative` has an empty part, `.`, `..` or a null character, or the output is a symbolic
+            link, or is outside of `out` because of one.
         CannotWrite: the path cannot be resolved, for example because a name is too long.
     """
     if not {"", ".", ".."}.isdisjoint(relative.split("/")) or "\0" in relative:
@@ -38,13 +38,13 @@ def output_location(out: str, relative: str) -> str:
 
 
 def require_no_link(path: str) -> None:
-    """Raise UsageError for a symbolic link in an output folder: its target would be replaced."""
+    """Raise UsageError if an output path is a symbolic link, whose target would be replaced."""
     if os.path.islink(path):
         raise UsageError("is a symbolic link", place=path, remedy="remove the link")
 
 
 def foreign_objects(out: str, ledger: Ledger) -> Container[str]:
-    """Return the objects below a URL that the ledger does not own.
+    """Return the objects below a URL that no run with the ledger wrote; an empty result for a local folder.
 
     One request lists a thousand objects; without the listing, each object would need a request.
     """
@@ -65,7 +65,7 @@ def remove_unfinished(output: str) -> None:
 
 
 class _Transfer(NamedTuple):
-    """Input file and the output file that it becomes, or an empty text; symbolic links are resolved."""
+    """Input file, and its output file or `""` if it is not copied; symbolic links are resolved."""
 
     source: str
     destination: str
@@ -76,7 +76,7 @@ class Destinations:
 
     def __init__(self) -> None:
         self._files = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        # for an output: `source` is the input file that becomes `path`, and `model` the input model
+        # for an output, `source` is the input file that becomes `path`, and `model` is the input model
         columns = "role TEXT, path BLOB, source BLOB, model BLOB, PRIMARY KEY (role, path)"
         self._files.execute(f"CREATE TABLE files ({columns})")
 
@@ -86,7 +86,7 @@ class Destinations:
         Args:
             source: the model file.
             output: the converted model file.
-            data: its external data files, relative to its folder.
+            data: external data files of the model, relative to its folder.
             external: the handling of external data files.
 
         Raises:
@@ -134,7 +134,7 @@ class Destinations:
         return found and (found[0].decode(errors="surrogatepass"), found[1].decode(errors="surrogatepass"))
 
     def _one_spelling(self, path: str) -> str:
-        """Return the first recorded spelling of a path, if the file system ignores the case of names."""
+        """Return the first recorded spelling of a path if the file system ignores case, else the path."""
         if is_url(path):
             return path
         first = self._first("spelling", normalize("NFC", path).casefold(), path, "")

@@ -1,4 +1,4 @@
-"""Tasks in chunks, because sending a small task to a worker costs more than running it."""
+"""Run tasks in chunks, because sending a small task to a worker costs more than running the task."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 CHUNK_SECONDS = 1.0
-"""Time after which a worker returns the tasks of a chunk that it has not started."""
+"""Seconds after which a worker returns a chunk without starting its remaining tasks."""
 
 MAX_TASKS = 1_000
 """Maximum number of tasks in a chunk."""
 
 FIRST_TASKS = 4
-"""Number of tasks in the first chunks: their time is unknown, and the first results should arrive soon."""
+"""Number of tasks in the first chunks, before the time of a task is known; results should arrive soon."""
 
 CHUNKS_IN_FLIGHT = 32
 """Number of chunks that an executor of unknown size gets at a time."""
 
 
 WORKER_LOST = "WorkerLost"
-"""Name of the error of a `LostTask`."""
+"""`ModelError.error` for the outcome of a `LostTask`."""
 
 
 class LostTask(str):
-    """Result of a task that ended its worker when it ran alone: the reason."""
+    """Result of a task whose worker ended while it ran this task alone; the text is the reason."""
 
 
 Done = list[tuple[Task, Result | LostTask]]
@@ -48,12 +48,12 @@ def run_chunks(
     executor: Executor | None = None,
     on_error: Callable[[Sequence[Task], BaseException], None] = lambda *_: None,
 ) -> Generator[Done[Task, Result]]:
-    """Yield tasks with their results, chunk by chunk; tasks are iterated as workers need them.
+    """Yield tasks with their results, chunk by chunk; read `tasks` only as fast as workers need them.
 
-    Tasks of a chunk that ended its worker run again, one by one, so that only one of them is lost.
+    If a worker ends, the tasks of its chunk run again, each in its own chunk, so that only one is lost.
 
     Args:
-        function: it must be importable by workers, and must not raise errors.
+        function: computes the result of a task. It must be importable by workers, and must not raise errors.
         tasks: arguments of the function.
         jobs: number of chunks that run at a time; without an executor, the number of processes to start. 1
             and `None` run the tasks in this process.
@@ -61,7 +61,7 @@ def run_chunks(
         on_error: called with the tasks of a chunk that failed as a whole, and the error.
 
     Raises:
-        OpshiftError: the executor does not accept tasks any more.
+        OpshiftError: the executor is broken or shut down.
         WorkersNotStarted: processes end when they start, as in a script without a main guard.
     """
     if executor is not None:
@@ -117,7 +117,7 @@ def _submit_until(
     function: Callable[[Task], Result],
     chunks: _Chunks[Task],
 ) -> Exception | None:
-    """Submit chunks until `most` are running; return the error that prevented a submission, if any."""
+    """Submit chunks until `most` are running; return the error of a failed submission, or `None`."""
     try:
         while len(running) < most and (chunk := chunks.take()):
             running[_submit(executor, function, chunk)] = chunk
@@ -165,14 +165,14 @@ class _Chunks(Generic[Task]):
         return [*chunk, *islice(self._tasks, self._count - count)]
 
     def finish(self, chunk: Sequence[Task], results: Sequence[Result], seconds: float) -> Done[Task, Result]:
-        """Return the finished tasks of a chunk with their results, and keep the others for later chunks."""
+        """Return the finished tasks of a chunk with their results; keep the other tasks for later chunks."""
         self._returned += chunk[len(results) :]
         expected = len(results) * CHUNK_SECONDS / max(seconds, CHUNK_SECONDS / MAX_TASKS)
         self._count = max(1, min(round(expected), 2 * self._count, MAX_TASKS))
         return list(zip(chunk, results, strict=False))
 
     def lose(self, chunk: Sequence[Task], problem: BaseException) -> Done[Task, Result]:
-        """Return the task of a failed chunk as lost; if it has several, keep each for a chunk of its own."""
+        """Return the only task of a failed chunk as lost; put each of several tasks into its own chunk."""
         if len(chunk) == 1:
             return [(chunk[0], LostTask(problem))]
         self._alone += chunk

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Settings(NamedTuple):
-    """Options of conversions: texts as on the command line, and paths that each worker reads."""
+    """Options of a batch: texts as on the command line, and paths of files that each worker reads."""
 
     target: tuple[str, ...] = ()
     ir_version: str | None = None
@@ -37,7 +37,7 @@ class Settings(NamedTuple):
     custom_ops: tuple[Path, ...] = ()
 
     def read(self) -> Options:
-        """Return the validated options of a conversion in place; run files with adapters and references.
+        """Return validated options for a conversion in place; run the adapter and reference files.
 
         Raises the errors of `convert_version` for invalid options, and errors of definitions and files.
         """
@@ -58,7 +58,7 @@ class Settings(NamedTuple):
         )
 
     def load_definitions(self) -> Registry:
-        """Run adapter files, and return the registry with the definitions in `opsets`."""
+        """Run the adapter files, and return the registry that includes the definitions in `opsets`."""
         from opshift.registry.registry import load_registry
 
         if self.adapters:
@@ -69,7 +69,7 @@ class Settings(NamedTuple):
         return load_registry(self.opsets)
 
     def load_references(self) -> None:
-        """Run the modules with references of private operators."""
+        """Run the modules and files in `references`, which compute private operators."""
         if self.references:
             from opshift.analysis.verification.references import load_references
 
@@ -77,7 +77,7 @@ class Settings(NamedTuple):
                 load_references(each)
 
 
-@share_results  # all models of a process share the options; a changed file changes the digest
+@share_results  # shared by all models of a process; if a file of the settings changes, so does the digest
 def options_of(settings: Settings, digest: str) -> Options:
-    """Return the options of a conversion."""
+    """Return the cached result of `settings.read()`; `digest` is the result of `options_digest`."""
     return settings.read()

@@ -1,4 +1,4 @@
-"""Executor whose processes run one task each: the end of a process costs only its own task."""
+"""Executor whose processes run one task at a time: if a process ends, only its task is lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 SECONDS_TO_END = 10.0
-"""Time that a worker gets to end, and to remove its temporary files, before it is killed."""
+"""Seconds that a worker gets to end and to remove its temporary files before it is killed."""
 
 
 class WorkerLost(Exception):
@@ -27,7 +27,7 @@ class WorkerLost(Exception):
 
     Attributes:
         process: the process id.
-        exit_code: its exit code, negative for a signal.
+        exit_code: the exit code of the process; the negative number of the signal that ended it.
     """
 
     def __init__(self, process: int, exit_code: int | None) -> None:
@@ -41,9 +41,9 @@ class WorkerLost(Exception):
 
 
 class WorkerProcesses(Executor):
-    """Executor with one process per concurrent task; it replaces processes that end.
+    """Executor with one process per concurrent task; new processes replace those that end.
 
-    `ProcessPoolExecutor` breaks with the first process that ends, and its processes outlive a killed parent.
+    `ProcessPoolExecutor` breaks when one process ends, and its processes outlive a killed parent process.
     The function must be importable, and must not raise errors.
 
     If the first process ends before it can accept a call, the future raises WorkersNotStarted.
@@ -51,7 +51,7 @@ class WorkerProcesses(Executor):
 
     def __init__(self, count: int) -> None:
         self._has_started = False
-        self._threads = ThreadPoolExecutor(count)  # each waits for one process
+        self._threads = ThreadPoolExecutor(count)  # each thread waits for one process
         self._idle: list[_Worker] = []
         self._busy: set[_Worker] = set()
 
@@ -60,7 +60,7 @@ class WorkerProcesses(Executor):
     ) -> Future[Result]:
         """Run a function in a process; the future raises WorkerLost if the process ends.
 
-        There must not be more unfinished calls than processes.
+        The caller must not have more unfinished calls than processes.
         """
         worker = self._idle.pop() if self._idle else _Worker()
         self._busy.add(worker)
@@ -83,7 +83,7 @@ class WorkerProcesses(Executor):
             self._busy.discard(worker)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End all processes; those that run a task are terminated."""
+        """End all processes; terminate processes that run a task."""
         self._threads.shutdown(wait=False, cancel_futures=cancel_futures)
         busy = list(self._busy)
         for each in busy:
@@ -109,14 +109,14 @@ class _Worker:
     """Process that runs calls one after the other."""
 
     def __init__(self) -> None:
-        # not fork: threads of this process may hold locks
+        # not fork: a forked process would inherit locks that threads of this process hold
         context = get_context("spawn")
         self._connection, other = context.Pipe()
         self.process = context.Process(target=_work, args=(other,), daemon=True)
         # If a signal ended this process during the start, the new process would print a traceback.
         with signals_deferred(), _interrupts_blocked():
             self.process.start()
-        other.close()  # so that the end of the process closes the connection
+        other.close()  # only the process keeps this end, so that its end closes the connection
         self._is_started = False
 
     def wait_until_started(self) -> None:
@@ -142,7 +142,7 @@ class _Worker:
 
     def stop(self) -> None:
         """End a worker that has no task."""
-        self._connection.close()  # the worker ends by itself: a signal could interrupt its exit handlers
+        self._connection.close()  # ends the worker; a signal could interrupt its exit handlers
         self.end()
 
     def end(self) -> None:
@@ -154,14 +154,14 @@ class _Worker:
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Block Ctrl+C, also in processes that start in this block: they cannot handle it before they run code.
+    """Block Ctrl+C in this process, and in processes that start in this block, which cannot handle it yet.
 
-    A signal that arrives in the meantime interrupts this process at the end of the block.
+    If Ctrl+C arrives in the block, it interrupts this process at the end of the block.
     """
     if sys.platform == "win32":
         yield
         return
-    resource_tracker.ensure_running()  # new processes would start it, and its start unblocks the signal
+    resource_tracker.ensure_running()  # otherwise, its start in the block would unblock the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -1,1 +1,1 @@
-"""Operator catalogue: history and signature of operators as text, and a static site of all definitions."""
+"""Operator catalogue: history and signatures of operators as text, and a static site of all operators."""

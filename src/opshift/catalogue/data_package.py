@@ -1,4 +1,4 @@
-"""All definitions as one JSON file for tools in any language, with a JSON Schema.
+"""All operator definitions as one JSON file for tools in any language, with a JSON Schema.
 
 The schema is generated from the data types of the registry.
 """
@@ -20,13 +20,13 @@ from opshift.registry.releases import Consumer, Release
 Schema = dict[str, Any]
 
 FORMAT: Final = "1.0"
-"""Version of the format: the first number rises if keys change or are removed, the second with new keys."""
+"""Version of the format: removed or changed keys raise the first number, new keys raise the second."""
 
 OMITTED: Final = {
     "OperatorVersion": ("step", "before", "known_mistakes", "equivalents"),
     "Removal": ("up",),
 }
-"""Fields for the conversion, which the data does not contain; `history` describes the steps."""
+"""Fields, by class, that the data omits: only conversions read them; `history` describes the steps."""
 
 _TEXT: Final[Schema] = {"type": "string"}
 
@@ -129,7 +129,7 @@ def _object(description: str, properties: Mapping[str, Schema]) -> Schema:
 
 
 def _add_used(schema: Any, definitions: Mapping[str, Schema], used: dict[str, Schema]) -> None:
-    """Add the definitions that a schema refers to, directly or not."""
+    """Add the definitions that a schema refers to, directly or indirectly, to `used`."""
     if isinstance(schema, dict):
         name = str(schema.get("$ref", "")).rpartition("/")[2]
         if name and name not in used:
@@ -143,7 +143,7 @@ DATA, SCHEMA = "data/operators.json", "data/schema.json"
 
 
 def data_files(registry: Registry, package: str) -> dict[str, str]:
-    """Return the content of `DATA` and `SCHEMA` by path; `package` is the version of opshift."""
+    """Return the content of the files `DATA` and `SCHEMA` by path; `package` is the version of opshift."""
     data = json.dumps(registry_data(registry, package), separators=(",", ":"), allow_nan=False)
     return {DATA: f"{data}\n", SCHEMA: f"{json.dumps(data_schema(), indent=1)}\n"}
 
@@ -175,7 +175,7 @@ def registry_data(registry: Registry, package: str) -> Mapping[str, Json]:
 def version_data(entry: HistoryEntry) -> Mapping[str, Json]:
     """Return the definition of an operator version, its conversions, and the changes from the previous one.
 
-    The site also publishes it as the JSON copy of the version's page.
+    The site also publishes this data as the JSON copy of the page of the version.
     """
     changes = classify(entry.before, entry.version) if entry.before else ()
     return {

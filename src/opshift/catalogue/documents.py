@@ -1,4 +1,4 @@
-"""Pages of the folder `docs`, with links to the other pages of a site, and their flowcharts.
+"""Pages of the folder `docs`, with links to other pages of the site, and flowcharts drawn as SVG.
 
 Source of the syntax of flowcharts: https://mermaid.js.org/syntax/flowchart.html.
 """
@@ -20,11 +20,11 @@ from opshift.catalogue.paths import link
 NODE: Final = r'(\w+)(?:[\[{]"([^"]*)"[\]}])?'
 
 STATEMENT: Final = re.compile(rf"{NODE}(?:\s*-->(?:\|([^|]*)\|)?\s*{NODE})?")
-"""A node, or a line between two nodes with or without text."""
+"""A node, or a line between two nodes; both nodes and lines may have a text."""
 
 
 def read_flowchart(text: str) -> list[Box]:
-    """Return the boxes of a Mermaid flowchart of nodes and lines, in the order of their first mention.
+    """Return the boxes of a Mermaid flowchart, in the order in which its statements first name them.
 
     Raises:
         ValueError: the chart is not from top to bottom, or has a statement that is neither a node nor a line.
@@ -56,7 +56,7 @@ DOCS: Final = next(each for each in (_PACKAGE / "docs", _PACKAGE.parents[1] / "d
 GENERATED: Final = re.compile(r"<!--.*?-->\s*")
 
 VERSION_ID: Final = re.compile(r"(\w[\w.]*:\d+)")
-"""Operator version in a text; `split` keeps it."""
+"""Operator version in a text, as a group, so that `re.split` keeps the version."""
 
 TASKS: Final[Mapping[str, Sequence[str]]] = {
     "Start": ("getting-started", "commands", "command-line", "python"),
@@ -68,22 +68,22 @@ TASKS: Final[Mapping[str, Sequence[str]]] = {
     "Define operators": ("private-domains", "definition-rules", "proposals", "proposal-rules"),
     "Inside opshift": ("architecture",),
 }
-"""Pages by task, in the order of the menu."""
+"""Names of pages by task, in the order of the menu."""
 
 MIN_CONTENTS = 4
-"""Minimum number of sections of a page with a table of contents."""
+"""Minimum number of sections for which a page gets a table of contents."""
 
 RULE_ID: Final = re.compile(r"`([\w.-]+)`")
 
 
 class Section(NamedTuple):
-    """Section of a page: a heading and the text below it, or a row about a rule."""
+    """Section of a page: a heading and the text below it, or a table row about a rule."""
 
     anchor: str
     title: str
     text: str
     level: int = 0
-    """Level of the heading."""
+    """Level of the heading; 0 for a table row."""
 
 
 class DocumentPage:
@@ -108,7 +108,7 @@ class DocumentPage:
                 token.children = [
                     each for child in token.children for each in self._with_links(child, versions)
                 ]
-            if token.attrs.pop("style", None):  # alignment of numbers in tables; pages forbid inline styles
+            if token.attrs.pop("style", None):  # aligns numbers in tables; the pages forbid inline styles
                 token.attrSet("class", "number")
 
     @property
@@ -119,7 +119,7 @@ class DocumentPage:
 
     @property
     def contents(self) -> Sequence[Section]:
-        """The sections below the first heading; none if there are few."""
+        """The sections with a heading of level 2; empty if there are fewer than `MIN_CONTENTS`."""
         listed = [each for each in self.sections if each.level == 2]
         return listed if len(listed) >= MIN_CONTENTS else []
 
@@ -140,7 +140,7 @@ class DocumentPage:
         return with_scrolling_parts(str(body))
 
     def _add_anchors(self) -> Iterator[Section]:
-        """Give headings and rows of rules an anchor, and yield the sections."""
+        """Give headings and table rows about rules an anchor, and yield them as sections."""
         used: set[str] = set()
         for position, token in enumerate(self._tokens):
             if token.type == "heading_open":
@@ -167,7 +167,7 @@ class DocumentPage:
                 yield token.content
 
     def _replace_links(self, tokens: Sequence[Token]) -> None:
-        """Let links lead to pages of the site; those to other files of the repository become text."""
+        """Point links to `docs` at pages of the site; turn links to other repository files into text."""
         inside = False
         for token in tokens:
             if token.type == "link_open":
@@ -182,7 +182,7 @@ class DocumentPage:
                 token.tag, inside = "span", False
 
     def _with_links(self, token: Token, versions: Mapping[str, str]) -> Iterator[Token]:
-        """Yield a token; in a text, operator versions become links to their pages."""
+        """Yield a token; split a text token to link operator versions to their pages."""
         parts = VERSION_ID.split(token.content) if token.type == "text" else []
         if not any(part in versions for part in parts):
             yield token
@@ -201,7 +201,7 @@ def heading_anchor(title: str) -> str:
 
 
 def read_documents(versions: Mapping[str, str], folder: Path = DOCS) -> list[DocumentPage]:
-    """Return the pages of a folder, sorted by name; `versions` are the paths of operator versions."""
+    """Return the pages of a folder, sorted by name; `versions` has the page path of each operator version."""
     files = sorted(folder.glob("*.md"))
     names = frozenset(each.stem for each in files)
     return [DocumentPage(each.stem, each.read_text("utf-8"), names, versions) for each in files]

@@ -1,4 +1,4 @@
-"""Examples of operators: models of one node, with numbers that `onnx.reference` or onnxruntime computes."""
+"""Examples of operators: models of one node, with outputs that onnx.reference or onnxruntime computes."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ SESSIONS: Final = {
         'InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])',
     ),
 }
-"""Imports and expression of a session that computes outputs, by the names of the packages."""
+"""Imports, and an expression for a session that computes outputs, by the names of the packages."""
 
 NUMPY: Final = {"float": "np.float32", "double": "np.float64", "string": "object", "bool": "bool"}
-"""NumPy types of the element types with a different name in NumPy."""
+"""NumPy types of the element types that have a different name in NumPy."""
 
 EVIDENT_TYPE: Final = re.compile(r': (?:ints?(?= = \[?-?\d)|strings?(?= = \[?")|float(?= = -?\d+[.e]))')
-"""Type of an attribute in the text of a node that a parser would infer from its value."""
+"""Type of an attribute in the text of a node, if a parser would infer the type from the value."""
 
 INPUT: Final = r"(seq\()?(\w+)(?:\[[^]]*\])?\)? "
 """Type before the name of a graph input in the text of a model."""
@@ -63,13 +63,13 @@ class Example(NamedTuple):
 
     @property
     def node(self) -> str:
-        """The node as text, without types of attributes that are evident from their values."""
+        """The node as text, without attribute types that are evident from the values."""
         text = self.model.partition("{\n")[2].rpartition("}")[0].strip()
         return EVIDENT_TYPE.sub("", text)
 
     @property
     def script(self) -> str:
-        """Python that computes the outputs."""
+        """Python script that computes the outputs."""
         inputs = [f"    {name!r}: {self._array(name, value)}," for name, value in self.inputs.items()]
         raw = "r" if "\\" in self.model else ""
         imported, session = SESSIONS[self.computed_by]
@@ -86,7 +86,7 @@ class Example(NamedTuple):
 
     @property
     def rows(self) -> list[tuple[str, str, bool]]:
-        """The name and the text of the numbers of each input and output, and whether it is an output."""
+        """Name, value as text, and whether the value is an output, for each input and output."""
         return [
             (name, array_text(value), is_output)
             for is_output, values in ((False, self.inputs), (True, self.outputs))
@@ -96,13 +96,13 @@ class Example(NamedTuple):
 
 @cache
 def _examples() -> Mapping[str, Example]:
-    from opshift.registry.yaml_files import load_yaml  # completions of operator names need no examples
+    from opshift.registry.yaml_files import load_yaml  # completion of names needs no YAML
 
     return {name: Example(**each) for name, each in load_yaml(EXAMPLES).items()}
 
 
 def example_of(operator: Operator | OperatorVersion) -> Example | None:
-    """Return the example of an operator or `None`; it may be a node of a different version."""
+    """Return the example of an operator, or `None`; the node may have a different operator version."""
     return _examples().get(f"{operator.domain}.{operator.name}")
 
 
@@ -127,7 +127,7 @@ def _numbers(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return an array or a list of arrays as nested lists, rounded to 5 decimals and 4 significant digits."""
+    """Return arrays as nested lists, with floats rounded to 5 decimals and 4 significant digits."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, list | tuple):

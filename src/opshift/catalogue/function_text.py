@@ -32,16 +32,16 @@ EXAMPLE_NODE = "The body depends on the node. For `{}` with {}:"
 
 
 class FunctionText(NamedTuple):
-    """A function body, and a note if it depends on the node."""
+    """Text of a function body, with a note if the body depends on the node."""
 
     note: str
     text: str
     function: FunctionProto | None = None
-    """The function, if it depends on the node."""
+    """The function for the example node, if the body depends on the node and can be built."""
 
     @property
     def lines(self) -> list[str]:
-        """The note and the body."""
+        """The lines of the note and of the body."""
         return [*filter(None, [self.note]), *self.text.splitlines()]
 
 
@@ -61,7 +61,7 @@ def function_text(version: OperatorVersion, registry: Registry) -> FunctionText:
 def _example_nodes(
     version: OperatorVersion, registry: Registry
 ) -> Iterator[tuple[str, NodeProto, Sequence[InputFacts | None]]]:
-    """Yield a note, a node and its input types: for a node without attributes, and for the example."""
+    """Yield note, node and input types for a node without attributes, and for the node of the example."""
     inputs, outputs = (
         [each for each in formals if each.option == "single"] for formals in (version.inputs, version.outputs)
     )
@@ -108,7 +108,7 @@ def _function(function: FunctionProto) -> Iterator[str]:
 def _nodes(nodes: Iterable[NodeProto]) -> Iterator[str]:
     for node in nodes:
         domain = f"{node.domain}." if node.domain else ""
-        # subgraphs of a node follow on separate lines
+        # a subgraph of a node has several lines
         texts = [_attribute(each) for each in node.attribute]
         stated = f" <{', '.join(texts)}>" if texts else ""
         inputs = ", ".join(each or '""' for each in node.input)

@@ -1,4 +1,4 @@
-"""Versions of an operator, and how nodes are converted between them."""
+"""Versions of an operator, and the conversions of nodes between versions."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -23,12 +23,12 @@ METHODS: Final = {
     "*may be approximate* require `--allow approximate`, and have an error of at most the stated bound",
     "refused": "the node has no equivalent, for the reason in the last column",
 }
-"""Kinds of conversions between versions, with their meaning."""
+"""Kinds of conversions between versions, each with its meaning."""
 
 
 @dataclass(frozen=True)
 class StepSummary:
-    """Conversion between two versions: `how` is a key of `METHODS`."""
+    """Conversion of nodes between two versions of an operator; `how` is a key of `METHODS`."""
 
     how: str
     detail: str = ""
@@ -46,7 +46,7 @@ class StepSummary:
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """Version of an operator, its change from the previous version, and the conversions up and down."""
+    """Version of an operator, its change from the previous version, and conversions in both directions."""
 
     version: OperatorVersion
     before: OperatorVersion | None = None
@@ -77,7 +77,7 @@ class HistoryEntry:
 
 
 def history_of(operator: Operator) -> Iterator[HistoryEntry]:
-    """Yield the versions of an operator, oldest first."""
+    """Yield an entry for each version of an operator, oldest first."""
     before = None
     for version in operator.versions:
         step = version.step
@@ -111,7 +111,7 @@ def _conversion(
         return StepSummary("refused", answer.refuse)
     if isinstance(answer, tuple):
         return StepSummary("declared", ", ".join(map(_verb_text, answer)))
-    # without a declared step, the definitions must show that nodes can stay unchanged
+    # without a declared step, nodes stay unchanged if the versions differ only in types
     if answer is None and (target is None or not is_derivable(source, target)):
         return StepSummary("refused", "no step is defined")
     detail = _type_guard_text(source, target) if target else ""
@@ -119,7 +119,7 @@ def _conversion(
 
 
 def _adapter_text(pair: StepKey) -> str:
-    """Return the module and name of an adapter with the first paragraph of its docstring."""
+    """Return module and name of an adapter, and the first paragraph of its docstring."""
     function = adapter_table().get(pair)
     if function is None:
         return "not implemented yet"
@@ -130,7 +130,7 @@ def _adapter_text(pair: StepKey) -> str:
 
 
 def _verb_text(verb: Verb) -> str:
-    """Format a verb: `drop_attribute is_test`, `rename_value mode {...}`."""
+    """Format a rewrite such as `drop_attribute is_test` or `rename_value mode {...}`."""
     fields = to_plain_data(verb, exclude_defaults=True)
     first = fields.pop(verb.shorthand, "")
     rest = ", ".join(f"{name} {value}" for name, value in fields.items())
@@ -138,7 +138,7 @@ def _verb_text(verb: Verb) -> str:
 
 
 def _type_guard_text(source: OperatorVersion, target: OperatorVersion) -> str:
-    """Describe the treatment of nodes with types that the target version does not accept."""
+    """Describe how nodes with types that the target version does not accept are converted, or refused."""
     types = {kind for types_lost in lost_types(source, target).values() for kind in types_lost}
     if not types:
         return ""

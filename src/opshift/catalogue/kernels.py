@@ -44,7 +44,7 @@ _LABELS = {
 
 
 class VersionKernels(NamedTuple):
-    """Operator version with its kernels in a runtime; `expanded`: it uses the function body instead."""
+    """Operator version with its kernels in a runtime; `expanded` if it runs the function body instead."""
 
     operator: str
     kernels: tuple[Kernel, ...]
@@ -61,7 +61,7 @@ class VersionKernels(NamedTuple):
 
     @property
     def cells(self) -> Iterator[str]:
-        """The types of each kernel, or a text for an operator without kernels."""
+        """The types of each kernel as text, or one text for an operator version without kernels."""
         for each in self.kernels:
             yield kernel_types(each)
         if not self.kernels:
@@ -74,7 +74,7 @@ class VersionKernels(NamedTuple):
 
 
 def kernel_types(kernel: Kernel) -> str:
-    """Return the types of a kernel by type variable."""
+    """Return the types of a kernel as text, such as `T: tensor(double, float)`."""
     return "; ".join(f"{name}: {format_types(types)}" for name, types in kernel.types.items()) or "all types"
 
 
@@ -101,7 +101,7 @@ class RuntimeCell(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Short text: the state, or the number of types."""
+        """Short text: the label of the state, or for partial support a text such as `9/16*`."""
         if self.state is not State.PARTIAL:
             return self.state.label
         types = "{}/{}".format(*self.accepted) if self.lacking else "yes"
@@ -137,7 +137,7 @@ class RuntimeCell(NamedTuple):
 def _lacking_types(
     version: OperatorVersion, kernels: Sequence[Kernel]
 ) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield each type variable with the types that no kernel accepts."""
+    """Yield type variables with the types that no kernel accepts, if there are such types."""
     for name, types in version.type_constraints.items():
         accepted = {each for kernel in kernels for each in kernel.types.get(name, types)}
         if lacking := [each for each in types if each not in accepted]:
@@ -161,7 +161,7 @@ class RuntimeRow(NamedTuple):
 
 
 def runtime_rows(operator: Operator, runtimes: Mapping[str, Sequence[Runtime]]) -> Iterator[RuntimeRow]:
-    """Yield the support of an operator's versions, newest releases first; `runtimes`: releases by name."""
+    """Yield rows of equal releases, newest first; `runtimes` has the releases of each runtime by name."""
     for releases in runtimes.values():
         pairs = [
             (each, tuple(RuntimeCell.of(version, each) for version in operator.versions)) for each in releases
@@ -172,7 +172,7 @@ def runtime_rows(operator: Operator, runtimes: Mapping[str, Sequence[Runtime]]) 
 
 
 class OperatorSupport(NamedTuple):
-    """Support of an operator by a runtime, at the newest opset that the runtime supports."""
+    """Support of an operator by a runtime, usually at the newest opset that the runtime supports."""
 
     version: OperatorVersion
     cell: RuntimeCell
@@ -189,20 +189,20 @@ class OperatorSupport(NamedTuple):
 
 
 def operator_support(runtime: Runtime, registry: Registry) -> Iterator[OperatorSupport]:
-    """Yield the support of each operator that has a kernel, or is in the newest opsets of a runtime."""
+    """Yield the support of operators with a kernel, and of other operators in the newest supported opset."""
     for domain in registry.domains():
         opset = runtime.opsets.get(domain)
         for operator in registry.operators(domain):
             kernels = runtime.operators.get(f"{domain}.{operator.name}", ())
             version = operator.at(opset) if opset else None
-            if version is None and kernels:  # kernels for older opsets, which have the operator
+            if version is None and kernels:  # the kernels are for older opsets
                 version = operator.versions[-1]
             if version and (kernels or not version.deprecated):
                 yield OperatorSupport(version, RuntimeCell.of(version, runtime), kernels)
 
 
 class OpsetShare(NamedTuple):
-    """Number of operators of an opset that a runtime supports, and number of all its operators."""
+    """Number of operators in an opset that a runtime supports; `total` is the number of its operators."""
 
     opset: int
     supported: int
@@ -215,12 +215,12 @@ class OpsetShare(NamedTuple):
 
     @property
     def level(self) -> int:
-        """Level from 1 to 5, for a colour."""
+        """Level from 1 to 5, which selects a colour."""
         return min(5, 1 + self.percent // 20)
 
 
 def opset_shares(runtime: Runtime, domain: str, registry: Registry) -> list[OpsetShare | None]:
-    """Return the share of each opset of a domain; `None` for opsets that the runtime does not support."""
+    """Return the share for each opset of a domain; `None` for an opset that the runtime does not support."""
     supported = {
         version: RuntimeCell.of(version, runtime).supported
         for operator in registry.operators(domain)

@@ -35,7 +35,7 @@ Runtimes = Mapping[str, Sequence[Runtime]]
 """Releases of each runtime, oldest first."""
 
 OPERATORS, ALL_OPSETS = ("Operators", f"{paths.HOME}#operators"), ("Opsets", paths.OPSETS)
-"""Titles and paths of the parent pages of operators and of opsets."""
+"""Title and path of the parent page of operator pages, and of the parent page of opset pages."""
 
 ABOUT = (
     "opshift converts ONNX models up and down between opsets. It knows every version of every operator, and "
@@ -44,7 +44,7 @@ ABOUT = (
 
 
 def index_page(renderer: Renderer, operators: OperatorViews, opsets: OpsetViews, runtimes: Runtimes) -> Pages:
-    """Yield the first page: an introduction, and all operators by category."""
+    """Yield the home page: an introduction, and all operators by category."""
     views = list(chain.from_iterable(operators.values()))
     categories: dict[str, list[OperatorView]] = {}
     for each in views:
@@ -67,7 +67,7 @@ def index_page(renderer: Renderer, operators: OperatorViews, opsets: OpsetViews,
 
 
 def _category_order(category: tuple[str, Sequence[OperatorView]]) -> tuple[bool, bool, str]:
-    """Return a sort key: first categories of ai.onnx, last categories that are a whole domain."""
+    """Return a sort key: categories of ai.onnx are first, categories that are a whole domain are last."""
     title, (first, *_) = category
     domain = first.operator.domain
     return title == domain, domain != DEFAULT_DOMAIN, title
@@ -139,7 +139,7 @@ def _release(view: OperatorView, version: OperatorVersion) -> str:
 
 
 def _version_pages(renderer: Renderer, view: VersionView) -> Pages:
-    """Yield the page of a version, and the same in JSON and Markdown."""
+    """Yield the page of an operator version, and its copies in JSON and Markdown."""
     version = view.version
     domain, name = version.domain, version.name
     conversions, release = list(view.conversions), _release(view.operator, version)
@@ -163,7 +163,7 @@ def _version_pages(renderer: Renderer, view: VersionView) -> Pages:
 def _comparison_pages(
     renderer: Renderer, view: OperatorView, old: OperatorVersion, new: OperatorVersion
 ) -> Pages:
-    """Yield the comparison of two versions, and the same in JSON."""
+    """Yield the comparison page of two versions, and its copies in JSON and Markdown."""
     changes = classify(old, new)
     yield from renderer.page(
         "comparison.html",
@@ -185,7 +185,7 @@ def _trail(version: OperatorVersion) -> Links:
 
 
 def opset_pages(renderer: Renderer, opsets: OpsetViews) -> Pages:
-    """Yield the list of opsets, a page for each, and the changes between the opsets of the main domain."""
+    """Yield the list of opsets, the changes between opsets of ai.onnx, and a page for each opset."""
     yield from renderer.page(
         "opsets.html",
         paths.OPSETS,
@@ -257,7 +257,7 @@ def _changes_page(renderer: Renderer, opsets: Sequence[OpsetView]) -> Pages:
 
 
 def release_page(renderer: Renderer, opsets: OpsetViews, registry: Registry) -> Pages:
-    """Yield the page about releases of ONNX and of other programs."""
+    """Yield the page about releases of ONNX and of other products, such as onnxruntime."""
     existing = {(domain, each.opset) for domain, listed in opsets.items() for each in listed}
     products = registry.releases.products
     data = {
@@ -277,7 +277,7 @@ def release_page(renderer: Renderer, opsets: OpsetViews, registry: Registry) -> 
 
 
 def runtime_pages(renderer: Renderer, runtimes: Runtimes, registry: Registry) -> Pages:
-    """Yield the list of runtimes, and the page and data of each release."""
+    """Yield the list of runtimes, and the page of each release, with their copies."""
     has_domain = registry.has_domain(DEFAULT_DOMAIN)
     newest = [each[-1] for each in runtimes.values()] if has_domain else []
     matrix = [(each, opset_shares(each, DEFAULT_DOMAIN, registry)) for each in newest]
@@ -314,7 +314,7 @@ def _full_name(version: OperatorVersion) -> str:
 
 
 def document_pages(renderer: Renderer, documents: Sequence[DocumentPage]) -> Pages:
-    """Yield the pages of the documentation, and the same in Markdown."""
+    """Yield the pages of the documentation, and their copies in Markdown."""
     tasks = list(by_task(documents))
     ordered = [each for _, pages in tasks for each in pages]
     yield from renderer.page(
@@ -345,7 +345,7 @@ def document_pages(renderer: Renderer, documents: Sequence[DocumentPage]) -> Pag
 def missing_page(renderer: Renderer, url: str) -> Pages:
     """Yield the page that hosts show for addresses without a page; its links are absolute.
 
-    `url` is the address of the site; if it is empty, the site is at the root of its host.
+    `url` is the address of the site; if it is empty, links assume that the site is at the root of its host.
     """
     base = urlsplit(url).path.rstrip("/")
     return renderer.page(

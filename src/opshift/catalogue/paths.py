@@ -1,4 +1,4 @@
-"""Paths of pages below the folder of a site, which are permanent, and links between them."""
+"""Permanent paths of pages, relative to the folder of the site, and links between pages."""
 
 from posixpath import dirname, relpath
 from urllib.parse import quote
@@ -42,6 +42,6 @@ def opset_path(domain: str, opset: int) -> str:
 
 
 def link(target: str, page: str) -> str:
-    """Return the relative URL of a path, which also works in a folder without a server."""
+    """Return the URL of `target` relative to `page`, which also works for local files without a server."""
     path, _, fragment = target.partition("#")
     return quote(relpath(path, dirname(page) or ".")) + (f"#{quote(fragment)}" if fragment else "")

@@ -1,4 +1,4 @@
-"""Templates of the pages, and copies of pages in Markdown."""
+"""Render the templates of pages, and convert pages to Markdown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from opshift.model.plain_data import json_values
 from opshift.registry.runtimes.runtime import versions_text
 
 SKIPPED: Final = frozenset({"footer", "nav", "svg", "figure", "form", "summary"})
-"""Elements that Markdown copies omit: they navigate, or draw facts that the page also has as text."""
+"""Elements that Markdown copies omit: navigation, and drawings of facts that the page also states."""
 
 VOID: Final = frozenset({"meta", "link", "input", "br"})
 """Elements without an end tag."""
@@ -34,9 +34,9 @@ class _MarkdownWriter(HTMLParser):
         self._skipped = 0
         self._text = ""
         self._code = ""
-        """The open element `code` or `pre`; empty outside of code."""
+        """Name of the open element, `code` or `pre`; empty outside of code."""
         self._links: list[tuple[int, str]] = []
-        """Start of the text of each open link, and its target."""
+        """For each open link, the position in `_text` where its text starts, and its target."""
         self._rows: list[list[str]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -99,7 +99,7 @@ class _MarkdownWriter(HTMLParser):
 
 
 def markdown_copy(page: str) -> str:
-    """Return the content of a page in Markdown; links lead to the copies of other pages."""
+    """Return the content of an HTML page in Markdown, with links to the Markdown copies of other pages."""
     writer = _MarkdownWriter()
     writer.feed(page.partition("</header>")[2])
     writer.close()
@@ -109,14 +109,14 @@ def markdown_copy(page: str) -> str:
 TEMPLATES: Final = Path(__file__).parent / "templates"
 
 Links = tuple[tuple[str, str], ...]
-"""Names and paths of pages."""
+"""(Name, path) of pages."""
 
 Pages = Iterator[tuple[str, str]]
-"""Paths and contents of files."""
+"""(Path, content) of files."""
 
 
 def _sections(converter: bool) -> Iterator[tuple[str, str, str]]:
-    """Yield the name of each part of a site, its page, and the start of the paths of its pages."""
+    """Yield name, main page and path prefix of each section of the site."""
     yield "Operators", f"{paths.HOME}#operators", "operators/"
     yield "Opsets", paths.OPSETS, "opsets"
     yield "Runtimes", paths.RUNTIMES, "runtimes/"
@@ -130,7 +130,7 @@ class Renderer:
     """Renderer of the templates in `TEMPLATES`.
 
     Args:
-        converter: whether pages link to the page that converts.
+        converter: whether pages link to the page that converts models.
         url: address of the site's folder, for links from other sites; empty if it is unknown.
 
     Raises:
@@ -195,8 +195,8 @@ class Renderer:
             path: path of the page.
             title: title of the page.
             description: a sentence for search engines.
-            trail: pages above this one.
-            data: content of the copy in JSON, if there is one.
+            trail: parent pages of this page, outermost first.
+            data: content of the copy in JSON; `None` for no such copy.
             content: further variables of the template.
         """
         to = partial(paths.link, page=path)

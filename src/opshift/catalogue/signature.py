@@ -10,7 +10,7 @@ MAX_LINE: Final = 88
 
 
 def availability(version: OperatorVersion, entries: list[HistoryEntry]) -> str:
-    """Return the opsets of a version, its status and its determinism."""
+    """Return a text such as `opsets 1 to 12, stable`: opsets of a version, status and determinism."""
     since = version.since_version
     later = (each.version.since_version for each in entries if each.version.since_version > since)
     end = version.removal.removed_in if version.removal else min(later, default=None)
@@ -29,7 +29,7 @@ def replacement_text(event: str, details: Deprecation) -> str:
 
 
 def option_text(parameter: Parameter) -> str:
-    """Describe the number of values of a parameter, such as `optional`; empty for exactly one value."""
+    """Describe the number of values of a parameter, such as `optional`; an empty text means exactly one."""
     if parameter.option != "variadic":
         return "" if parameter.option == "single" else parameter.option
     kind = "" if parameter.homogeneous else ", of any types"
@@ -37,7 +37,7 @@ def option_text(parameter: Parameter) -> str:
 
 
 def signature_text(version: OperatorVersion) -> str:
-    """Return a node with all attributes and their defaults; optional inputs and outputs have a question mark.
+    """Return a node as text, with all attributes and defaults; a question mark follows optional values.
 
     Example: `output = Softmax <axis = -1> (input)`.
     """
@@ -66,7 +66,7 @@ def _default_text(attribute: Attribute) -> str:
 
 
 def attribute_texts(name: str, attribute: Attribute) -> tuple[str, ...]:
-    """Return name, type, default, allowed values and description of an attribute."""
+    """Return name, type, default, allowed values and description of an attribute as texts."""
     default = value_text(attribute.default) if attribute.default is not None else attribute.absent or "none"
     if attribute.required:
         default = "required"

@@ -1,4 +1,4 @@
-"""Static site of all definitions: pages, copies as JSON and Markdown, search index and site map.
+"""Static site of all operator definitions: pages, their JSON and Markdown copies, search index, site map.
 
 An entry of the search index has the title, kind, path and words of a page or section.
 """
@@ -39,7 +39,7 @@ from opshift.registry.runtimes.runtime import Runtime
 from opshift.registry.steps import Allow
 
 MAX_WORDS = 60
-"""Maximum number of words of a section, which limits the size of the index."""
+"""Maximum number of words of a section in the search index, to limit its size."""
 
 
 ALLOWED: Final[Mapping[Allow, str]] = {
@@ -62,10 +62,10 @@ COMMANDS: Final[Mapping[str, str]] = {
     "inspect": "Show opsets, operators, inputs and outputs.",
     "check": "List the rules of the ONNX specification that the model breaks.",
 }
-"""Commands with a sentence for each."""
+"""Commands on the page that converts models, each with a sentence about it."""
 
 MIN_SHARE: Final = 0.75
-"""Minimum share of runtimes that support the default target opset."""
+"""Minimum share of runtimes whose newest release supports the default target opset."""
 
 SAMPLE: Final = """\
 <ir_version: 8, opset_import: ["" : 17]>
@@ -75,11 +75,11 @@ sample (float[N, 4] x, float[4] scale, float[4] bias) => (float[N, 4] y) {
     y = Softmax <axis = -1> (active)
 }
 """
-"""A model to try the page with."""
+"""Model with which users can try the page that converts models."""
 
 
 class SearchEntry(NamedTuple):
-    """Entry of the index, in the order that `search.js` reads."""
+    """Entry of the search index; the fields are in the order that `search.js` expects."""
 
     title: str
     kind: str
@@ -94,13 +94,13 @@ def search_index(
     documents: Iterable[DocumentPage],
     pages: Iterable[SearchEntry],
 ) -> str:
-    """Return the index as a script, because browsers do not read other files without a server.
+    """Return the search index as a script, because browsers do not load other local files without a server.
 
-    `pages` are further pages of the site.
+    `pages` has entries for further pages of the site.
     """
     entries = [*pages, *_operators(operators), *_opsets(opsets), *_documents(documents), *_messages()]
     entries += (SearchEntry(each.name, "runtime", runtime_path(each), "") for each in runtimes)
-    # ASCII: the script is valid in any encoding, and has no line separators of JavaScript
+    # ASCII: the script is valid in any encoding, without U+2028, which ends a line in JavaScript
     return f"self.searchIndex = {json.dumps(entries, separators=(',', ':'))};\n"
 
 
@@ -142,7 +142,7 @@ def _messages() -> Iterator[SearchEntry]:
 
 
 def _words(texts: Sequence[str], most: int | None = None) -> str:
-    """Return the distinct words of texts in lower case; words of up to 3 letters are omitted as noise."""
+    """Return the distinct words of texts in lower case, without words of up to 3 characters."""
     found = (word.lower() for text in texts for word in re.findall(r"\w[\w.]*\w", text) if len(word) > 3)
     return " ".join(list(dict.fromkeys(found))[:most])
 
@@ -165,9 +165,9 @@ def build_site(registry: Registry, package: str, *, url: str = "", converter: st
     Args:
         registry: the definitions.
         package: the version of opshift.
-        url: address of the site's folder on the web; with it, the site has a site map, and pages name the
+        url: address of the site's folder on the web; if set, the site has a site map, and pages name the
             image of `site_images`.
-        converter: digest of the result of `converter_files`; with it, the site has a page that converts
+        converter: digest of the result of `converter_files`; if set, the site has a page that converts
             models with these files.
 
     Raises:
@@ -213,12 +213,12 @@ def build_site(registry: Registry, package: str, *, url: str = "", converter: st
 
 
 def site_images() -> dict[str, bytes]:
-    """Return the images of the site by path: the picture that other sites show with a link."""
+    """Return the images of the site by path: the preview that other sites show with a link to the site."""
     return {paths.IMAGE: (STATIC / paths.IMAGE).read_bytes()}
 
 
 def _pages(converter: bool) -> Iterator[SearchEntry]:
-    """Yield the entries of the search for pages without an operator, an opset or a runtime."""
+    """Yield the search entries of pages that are not about one operator, opset, runtime or document."""
     if converter:
         words = "convert plan reach runs fit check inspect compare diff model onnx opset"
         yield SearchEntry("Convert a model", "page", paths.CONVERTER, words)
@@ -231,7 +231,7 @@ def _pages(converter: bool) -> Iterator[SearchEntry]:
 
 
 def _site_map(url: str, files: Iterable[str]) -> str:
-    """Return the addresses of all pages. Source: https://www.sitemaps.org/protocol.html."""
+    """Return the site map with the addresses of all pages, see https://www.sitemaps.org/protocol.html."""
     pages = (f"{url.rstrip('/')}/{quote(each)}" for each in files if _is_listed(each))
     lines = "".join(f"<url><loc>{escape(each)}</loc></url>\n" for each in pages)
     space = "http://www.sitemaps.org/schemas/sitemap/0.9"
@@ -243,7 +243,7 @@ def _is_listed(path: str) -> bool:
 
 
 def _llms(views: Iterable[OperatorView]) -> str:
-    """Return the index for language models. Source: https://llmstxt.org."""
+    """Return the file `llms.txt`, an index for language models, see https://llmstxt.org."""
     lines = [LLMS_HEAD]
     domain = ""
     for view in views:
@@ -257,15 +257,15 @@ def _llms(views: Iterable[OperatorView]) -> str:
 
 
 def _common_opset() -> int:
-    """Return the newest opset of ai.onnx that `MIN_SHARE` of the runtimes support, by newest releases."""
+    """Return the newest opset of ai.onnx that the newest releases of `MIN_SHARE` of runtimes support."""
     newest = {name.rpartition("-")[0]: name for name in runtime_files()}  # the newest release is the last
     opsets = sorted(get_runtime(name).opsets.get(DEFAULT_DOMAIN, 0) for name in newest.values())
     return opsets[int((1 - MIN_SHARE) * len(opsets))]
 
 
 def converter_page(renderer: Renderer, digest: str) -> Pages:
-    """Yield the page that converts models, and its copy; `digest` is that of the files that it loads."""
-    registry = default_registry()  # the page has no definitions of further domains of the site
+    """Yield the page that converts models, and its copy; `digest` is a digest of the files that it loads."""
+    registry = default_registry()  # the page lacks further domains of the site
     opsets = range(registry.newest_opset(), 0, -1)
     targets = {"Opset of ai.onnx": [(f"opset {each}", str(each)) for each in opsets]}
     for product, releases in registry.releases.products.items():

@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import quote
 
 NAME: Final = "opshift.cdx.json"
-"""Name of the file, with the suffix of CycloneDX documents in JSON."""
+"""Name of the file; `.cdx.json` is the suffix of CycloneDX documents in JSON."""
 
 CLASSIFIER: Final = "License :: OSI Approved :: "
 
@@ -20,25 +20,25 @@ Component = dict[str, object]
 
 
 def component(name: str, version: str, licence: str, purl: str) -> Component:
-    """Return a component with a package URL and a licence, an SPDX expression or a name."""
+    """Return a component; `purl` is a package URL, `licence` is an SPDX expression or a licence name."""
     is_expression = " " not in licence or " OR " in licence or " AND " in licence
     named: object = {"expression": licence} if is_expression else {"license": {"name": licence}}
     return {"type": "library", "name": name, "version": version, "purl": purl, "licenses": [named]}
 
 
 def installed_component(distribution: str) -> Component:
-    """Return the component of an installed distribution."""
+    """Return the component of an installed distribution, with the licence from its metadata."""
     found = metadata(distribution)
     named = [*(found.get_all("License-Expression") or ()), *(found.get_all("License") or ())]
     classifiers = (each for each in found.get_all("Classifier") or () if each.startswith(CLASSIFIER))
     named += (each.removeprefix(CLASSIFIER) for each in classifiers)
-    licence = next((each for each in named if len(each) < 80), "unknown")  # some have the text of the licence
+    licence = next((each for each in named if len(each) < 80), "unknown")  # longer: the text of the licence
     version = found["Version"]
     return component(distribution, version, licence, f"pkg:pypi/{distribution}@{quote(version)}")
 
 
 def software_bill(version: str, components: Iterable[Component] = ()) -> str:
-    """Return the bill of opshift as CycloneDX JSON, with the components that are shipped with it."""
+    """Return the bill of opshift as CycloneDX JSON; `components` are the other components shipped with it."""
     own = component("opshift", version, "Apache-2.0", f"pkg:pypi/opshift@{quote(version)}")
     bill = {
         "bomFormat": "CycloneDX",

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 _WRAPPED = re.compile(r"((?:\w+\()*)([^()]*)(\)*)")
 
 MAX_PLAIN_TYPES = 4
-"""Maximum number of types that are listed without their number and the name of their set."""
+"""Maximum number of types that `summarize_types` lists without their number and the name of a set."""
 
 
 def format_types(types: Iterable[str]) -> str:
-    """Join types; types of one kind share brackets, as in `tensor(double, float), seq(tensor(float))`."""
+    """Join types and share brackets, as in `tensor(double, float), seq(tensor(float))`."""
     kinds: dict[tuple[str, str], list[str]] = {}
     for text in sorted(types):
         match = _WRAPPED.fullmatch(text)
@@ -28,7 +28,7 @@ def format_types(types: Iterable[str]) -> str:
 
 
 def summarize_types(types: tuple[str, ...], sets: TypeSets) -> str:
-    """Join types; more than `MAX_PLAIN_TYPES` are preceded by their number and the name of an equal set."""
+    """Join types; more than `MAX_PLAIN_TYPES` are preceded by their number and the name of their type set."""
     if len(types) <= MAX_PLAIN_TYPES:
         return format_types(types)
     name = next((name for name in sets.names() if sets.expand(name) == tuple(sorted(types))), None)
@@ -36,7 +36,7 @@ def summarize_types(types: tuple[str, ...], sets: TypeSets) -> str:
 
 
 def change_text(change: Change) -> str:
-    """Return a change as one line; a change of types lists the added and removed types only.
+    """Return a change as one line; a change of types lists only the added and removed types.
 
     Example: `input types: X: also tensor(bfloat16)`.
     """

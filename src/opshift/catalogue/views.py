@@ -1,6 +1,6 @@
 """Content of the pages about operators, their versions, and opsets.
 
-The example of an operator is converted to all older opsets, to count the nodes of the results.
+The page of an operator shows the results of converting its example to all older opsets.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from opshift.registry.shapes.all_rules import SHAPE_RULES
 
 
 class Result(NamedTuple):
-    """Result of a conversion: the nodes and their operators, or the reason of a refusal."""
+    """Result of a conversion: number of nodes and their operators, or the reason of a refusal."""
 
     nodes: int = 0
     operators: str = ""
-    """Operators of the resulting nodes, with their counts; empty if the node does not change."""
+    """Operators of the resulting nodes, with counts, as text; empty if the node does not change."""
     reason: str = ""
 
 
 class ExampleConversion(NamedTuple):
-    """Conversion of an example with the same result at all opsets of a range."""
+    """Conversion of an example to each opset from `first` to `last`, with equal results."""
 
     first: int
     last: int
@@ -65,7 +65,7 @@ class ExampleConversion(NamedTuple):
 def example_conversions(
     example: Example, operator: Operator, registry: Registry
 ) -> Iterator[ExampleConversion]:
-    """Yield the conversions of an example to older opsets, the newest first."""
+    """Yield the conversions of an example to older opsets, from newer to older ranges of opsets."""
     newest = operator.versions[-1].since_version
     model = model_of_text(example.model, newest, registry)
     results = (
@@ -98,15 +98,15 @@ SHORT_RULES: Final[Mapping[str, str]] = {
     "stated": "The attribute `shape` is the shape of the output.",
     "window": "The output has one dimension, of the size that the first input states.",
 }
-"""Descriptions of shape rules that are lambdas, which have no docstring."""
+"""Descriptions of shape rules that are lambdas and so have no docstring."""
 
 
 class ChangeLine(NamedTuple):
-    """Equal changes of some attributes or parameters."""
+    """Change that the attributes or parameters in `subjects` share."""
 
     subjects: tuple[str, ...]
     about: str
-    """Changed part: the default, the types; empty if `new` includes it."""
+    """Changed part, such as `default` or `types`; empty if `old` and `new` are clear without it."""
     old: str
     new: str
 
@@ -120,7 +120,7 @@ class ChangeGroup(NamedTuple):
 
 
 class ConversionRow(NamedTuple):
-    """Conversion of nodes from one version to another; `target` is `None` if the opset lacks the operator."""
+    """Conversion of nodes to another version or opset; `target` is `None` if the opset lacks the operator."""
 
     source: OperatorVersion
     target: OperatorVersion | None
@@ -136,7 +136,7 @@ class TypeRow(NamedTuple):
 
 
 class TypeVariable(NamedTuple):
-    """Type variable of a version: its types, each with a flag that it is new, and the removed types."""
+    """Type variable of a version: pairs of a type and whether it is new, and the removed types."""
 
     name: str
     description: str
@@ -146,7 +146,7 @@ class TypeVariable(NamedTuple):
 
 @dataclass(frozen=True)
 class VersionView:
-    """Operator version, with everything that its page shows."""
+    """Operator version, with the content of its page."""
 
     entry: HistoryEntry
     operator: OperatorView
@@ -163,7 +163,7 @@ class VersionView:
 
     @property
     def notices(self) -> Iterator[str]:
-        """Texts about the deprecation and the removal of the operator."""
+        """Texts about the deprecation and the removal of the operator, if there are any."""
         if self.version.deprecation:
             yield replacement_text("deprecated", self.version.deprecation)
         if self.version.removal:
@@ -177,13 +177,13 @@ class VersionView:
 
     @property
     def parameters(self) -> Iterator[tuple[str, Sequence[tuple[str, str, str, str]]]]:
-        """Title and rows of the tables of inputs and outputs: name, type, option and description."""
+        """Title and rows of the input and output tables; a row has name, type, option and description."""
         for title, listed in (("Inputs", self.version.inputs), ("Outputs", self.version.outputs)):
             yield title, [(each.name, each.type, option_text(each), each.description) for each in listed]
 
     @property
     def attributes(self) -> Sequence[tuple[str, ...]]:
-        """Rows of attributes: name, type, default, allowed values and description; values are code."""
+        """Rows of attributes: name, type, default, allowed values, description; defaults are in backticks."""
         rows = []
         for name, attribute in self.version.attributes.items():
             _, kind, default, values, text = attribute_texts(name, attribute)
@@ -209,13 +209,13 @@ class VersionView:
 
     @property
     def requirements(self) -> tuple[str, ...]:
-        """Requirements for the ranks, lengths and values of nodes, as expressions."""
+        """Requirements for ranks, sizes and values of the inputs of nodes, as expressions."""
         return tuple(each.text for each in requirements_of(self.version))
 
     @property
     def shape_rule(self) -> str:
         """First line of the description of the shape rule, or its name."""
-        rule = SHAPE_RULES.get(self.version.shape)  # a private rule may not be installed
+        rule = SHAPE_RULES.get(self.version.shape)  # the rule of a private domain may not be installed
         text = SHORT_RULES.get(self.version.shape) or (rule and rule.__doc__) or ""
         return text.partition("\n")[0] or f"The rule `{self.version.shape}`."
 
@@ -236,7 +236,7 @@ class VersionView:
 
     @property
     def conversions(self) -> Iterator[ConversionRow]:
-        """Conversions from and to this version, one step each."""
+        """Conversions from and to this version, each with a single step."""
         entry, version = self.entry, self.version
         if entry.before and entry.up and entry.down:
             yield ConversionRow(entry.before, version, version.since_version, entry.up)
@@ -257,7 +257,7 @@ class VersionView:
 
     @property
     def drawing(self) -> str:
-        """SVG of the function body, or of the body for an example node; empty if it is too large to draw."""
+        """SVG of the function body, or of its body for an example node; empty if there is none to draw."""
         example = self.function.function if self.function else None
         boxes = function_boxes(example) if example else body_boxes(self.version)
         return svg(boxes, "Drawing of the function body")
@@ -268,7 +268,7 @@ class VersionView:
 
 
 class OperatorView:
-    """Operator with a view of each version, oldest first."""
+    """Operator, with the content of its page and a view of each version, oldest first."""
 
     def __init__(self, operator: Operator, registry: Registry) -> None:
         self.operator = operator
@@ -283,7 +283,7 @@ class OperatorView:
 
     @property
     def summary(self) -> str:
-        """The first sentence of the newest description."""
+        """The first sentence of the description of the newest version."""
         return " ".join(self.newest.version.description.split()).split(". ")[0].rstrip(".:")
 
     @property
@@ -296,7 +296,7 @@ class OperatorView:
 
     @property
     def types(self) -> Sequence[TypeRow]:
-        """Rows of all types: whether the type constraints of each version allow the type."""
+        """A row for each type, with whether any type variable of each version allows the type."""
         found = [
             frozenset(map(short_type, chain.from_iterable(each.version.type_constraints.values())))
             for each in self.versions
@@ -308,7 +308,7 @@ class OperatorView:
 
     @property
     def category(self) -> str:
-        """Title of the category."""
+        """Title of the category of the operator, such as `Neural networks`."""
         return category_of(self.operator)
 
     @property
@@ -318,13 +318,13 @@ class OperatorView:
 
     @property
     def example_conversions(self) -> list[ExampleConversion]:
-        """Conversions of the example to older opsets; none without an example."""
+        """Conversions of the example to older opsets; empty without an example."""
         example = self.example
         return list(example_conversions(example, self.operator, self.registry)) if example else []
 
 
 def comparison_groups(changes: Iterable[ClassifiedChange]) -> list[ChangeGroup]:
-    """Return the changes between two versions by their effect, most severe first."""
+    """Group the changes between two versions by their effect, most severe first."""
     severity = list(ChangeClass).index
     found: dict[tuple[ChangeClass, str], dict[tuple[str, str, str], list[str]]] = {}
     for each in sorted(changes, key=lambda each: -severity(each.change_class)):
@@ -339,7 +339,7 @@ def comparison_groups(changes: Iterable[ClassifiedChange]) -> list[ChangeGroup]:
 
 
 def _sides(kind: str, old: object, new: object) -> tuple[str, str]:
-    """Return texts for the old and the new value of a change; of types, list only the differences."""
+    """Return texts for the old and new value of a change; for types, only the removed and added ones."""
     if isinstance(old, frozenset) and isinstance(new, frozenset):
         removed, added = (", ".join(sorted(map(short_type, each))) for each in (old - new, new - old))
         return removed and f"no longer {removed}", added and f"also {added}"
@@ -351,7 +351,7 @@ def _sides(kind: str, old: object, new: object) -> tuple[str, str]:
 
 
 def _with_value(event: str, kind: str, value: object) -> str:
-    """Return an event with the default of an attribute, or the number of values of a parameter."""
+    """Append to `event` the default of an attribute, or the number of values of a parameter."""
     text = "" if value is None else _value(value)
     stated = f"default {text}" if text and kind.startswith("attribute") else text
     return ", ".join(filter(None, (event, stated)))
@@ -363,8 +363,8 @@ def _value(value: object) -> str:
     match value:
         case "single":
             return "required"
-        # Attributes that determine a parameter's type: no short text describes them, so only the description
-        # of the change mentions them.
+        # These values list attributes that determine a parameter's type. No short text describes such a list,
+        # so only the description of the change mentions it.
         case ((_, *_), _) | ((), _):
             return ""
         case (("single" | "optional" | "variadic") as option, int(least), bool(homogeneous)):
@@ -380,17 +380,17 @@ class OpsetView:
     domain: str
     opset: int
     release: str
-    """The first ONNX release with the opset; empty for other domains."""
+    """The first ONNX release with the opset; empty for domains outside ONNX."""
     ir_version: int
-    """The IR version of this release; 0 for other domains."""
+    """The IR version of this release; 0 for domains outside ONNX."""
     versions: Sequence[OperatorVersion]
-    """The versions in effect."""
+    """The operator versions in effect at this opset."""
     new: Sequence[VersionView]
-    """First versions of operators."""
+    """Versions that this opset introduces, of operators that it introduces."""
     changed: Sequence[VersionView]
-    """Later versions of operators."""
+    """Versions that this opset introduces, of operators that older opsets have."""
     removed: Sequence[VersionView]
-    """Last versions of operators that the opset removes."""
+    """Last versions of operators that this opset removes."""
 
     def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
@@ -424,7 +424,7 @@ def opset_views(domain: str, operators: Sequence[OperatorView], registry: Regist
 
 
 def release_with(domain: str, opset: int, registry: Registry) -> str:
-    """Return the name of the first ONNX release with an opset; empty if there is none."""
+    """Return the first ONNX release with an opset, such as `ONNX 1.16.0`; empty if there is none."""
     found = registry.releases.first_release_with(domain, opset)
     names = (f"ONNX {name}" for name, each in registry.releases.onnx.items() if each is found)
     return next(names, "")

@@ -1,4 +1,4 @@
-"""Words of the pages for classes of changes, kinds of conversions and categories of operators."""
+"""Texts on pages for classes of changes, kinds of conversions and categories of operators."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ CHANGE_SUBJECTS: Final[Mapping[str, str]] = {
     "shape": "rule for shapes",
     "output type source": "source of the type",
 }
-"""Nouns for kinds of changes, in place of the words of `Change.kind`."""
+"""Nouns for kinds of changes; a key is a `Change.kind` with spaces instead of underscores."""
 
 
 def change_subject(kind: str) -> str:
-    """Return the noun for a kind of change, without words that repeat the subject or the values."""
+    """Return the changed part, such as `default` for `attribute_default`; empty for an added attribute."""
     text = kind.replace("_", " ")
     if text in CHANGE_SUBJECTS:
         return CHANGE_SUBJECTS[text]
@@ -72,8 +72,8 @@ OTHER: Final = "Other operators"
 
 @cache
 def _folders() -> Mapping[str, str]:
-    """Return a folder for each operator: that with its definition in ONNX's repository, or its adapters."""
-    # opshift.adapters.ops.<folder>, and a module for each operator if the folder has many
+    """Return the folder with the definition of each operator in ONNX's repository, or with its adapters."""
+    # modules are named opshift.adapters.ops.<folder>, or opshift.adapters.ops.<folder>.<module>
     of_adapters = {
         f"{key.domain}.{key.op_type}": function.__module__.split(".")[3]
         for key, function in built_in_adapters().items()
@@ -82,7 +82,7 @@ def _folders() -> Mapping[str, str]:
 
 
 def category_of(operator: Operator) -> str:
-    """Return the title of an operator's category; every domain that is not ONNX's is a single category."""
+    """Return the title of an operator's category; each domain outside ONNX is a single category."""
     if operator.domain.partition(".preview")[0] not in (DEFAULT_DOMAIN, "ai.onnx.ml"):
         return operator.domain
     folder = _folders().get(f"{operator.domain}.{operator.name}")

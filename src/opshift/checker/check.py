@@ -37,11 +37,11 @@ from opshift.model.operator_ids import called_function, canonical_domain
 from opshift.registry.registry import Registry, default_registry
 
 NEWEST_FIELD = "configuration"
-"""Newest field of ModelProto: a class of an older `onnx` without it keeps newer parts as unknown fields."""
+"""Newest field of ModelProto: classes of an older `onnx` lack it, and keep newer fields as unknown fields."""
 
 
 UNREADABLE_RULES = frozenset(("graph.depth", "model.text"))
-"""Rules whose violations prevent the search for IR features, because it cannot read the whole model."""
+"""Rules whose violations prevent the search for IR features, which must read the whole model."""
 
 
 @reading_onnx_ir
@@ -62,7 +62,7 @@ def check(
             Without a folder, external data files are not checked.
 
     Returns:
-        The findings, in the order of the model; a legal model has none of level `error`.
+        The findings, in the order of the model; a legal model has no findings of level `error`.
 
     Raises:
         InvalidModel: `model` is not a model, bytes, a path or a file object.
@@ -106,14 +106,14 @@ def _is_text(message: Any) -> bool:
 
 
 def require_legal(model: Any, registry: Registry | None = None, when: str = "") -> None:
-    """Raise IllegalModel if `check` finds errors; `when`, the stage of the check, begins the message."""
+    """Raise IllegalModel if `check` finds errors; `when` is the stage, for the message."""
     errors = [finding for finding in check(model, registry=registry) if finding.level is Level.ERROR]
     if errors:
         raise IllegalModel(errors, when)
 
 
 class Walk:
-    """Check of one model. Findings of a graph follow those of its nodes and values; the model's are last."""
+    """Check of one model. A graph's findings follow those of its nodes; the model's findings are last."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
@@ -131,7 +131,7 @@ class Walk:
             self.check(NewerFeatures(model))
 
     def _check_functions(self, model: CheckedModel) -> None:
-        """Check callers before called functions, to know their inputs; order findings as in the model."""
+        """Check callers first, to know the inputs of called functions; order findings as in the model."""
         start, parts = len(self.findings), dict[int, list[Finding]]()
         for position in model.function_order:
             first = len(self.findings)
@@ -153,7 +153,7 @@ class Walk:
         return is_valid
 
     def _check_cached(self, target: CheckedCall | CheckedAttribute | TypedNode, model: CheckedModel) -> bool:
-        """Check an object, unless one with the same cache key passed; return whether it is valid."""
+        """Check an object, unless an object with the same cache key passed; return whether it is valid."""
         key = target.cache_key
         if key in model.passed_keys:
             return True
@@ -210,7 +210,7 @@ class Walk:
                 container.mark_invalid()
             for attribute in proto.attribute:
                 self._check_attribute(CheckedAttribute(attribute, node))
-            # After the checks of the node and its subgraphs, which must not see the node's own outputs.
+            # After the checks of the node and its subgraphs, which cannot read the outputs of the node.
             _pass_node(container, node)
             if proto.device_configurations:
                 self.check(DevicePlacement(proto, container))
@@ -252,7 +252,7 @@ class Walk:
 
 
 def _count_undefined(node: CheckedNode) -> None:
-    """Count the node if its operator has no definition; other rules report other unresolved nodes."""
+    """Count a node without a definition of its operator, if its imported domain may lack definitions."""
     domain = canonical_domain(node.proto.domain)
     if node.function is None and node.error is None and domain in node.container.opsets:
         registry, opset = node.container.model.registry, node.container.opsets[domain]

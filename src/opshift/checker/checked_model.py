@@ -1,4 +1,4 @@
-"""View of a model for rules."""
+"""View of a model that checker rules read."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class ModelSource(NamedTuple):
 
 
 class CheckedModel:
-    """A ModelProto.
+    """A ModelProto, with data that the checks of its parts share.
 
     Attributes:
-        functions: its functions by key; the first function with a key wins.
+        functions: the functions by key; if several functions have the same key, the first one.
         call_sites: the calls of each function in the graphs and functions that are checked so far.
-        certain_calls: the functions with a call that is not in a branch of an If.
-        folder: the folder of its external data, if known.
-        graph_names: the names of its graphs; complete after all graphs are walked.
+        certain_calls: the functions with a call that is not in a branch of an If node.
+        folder: the folder of the external data files; `None` if it is unknown.
+        graph_names: the names of the graphs that are checked so far.
         digests: cached SHA1 digests of external data files, for tensors with a checksum.
         undefined_operators: the number of nodes of each operator without a definition, by domain, in the
             graphs and functions that are checked so far.
@@ -73,7 +73,7 @@ class CheckedModel:
 
     @cached_property
     def call_cycle(self) -> Sequence[LocalFunction]:
-        """Functions that call each other in a cycle; empty if there is none."""
+        """The functions of one cycle of calls; empty if no calls form a cycle."""
         try:
             TopologicalSorter(self.calls).prepare()
         except CycleError as error:
@@ -83,7 +83,7 @@ class CheckedModel:
 
     @cached_property
     def function_table(self) -> FunctionTable | None:
-        """The functions for inference; `None` if calls form a cycle, or names or imports are ambiguous."""
+        """The functions for inference; `None` if calls form a cycle, or if names or imports are ambiguous."""
         if self.call_cycle:
             return None
         try:
@@ -104,7 +104,7 @@ class CheckedModel:
 
     def new_scope(self, container: ContainerProto, opsets: Mapping[str, int]) -> Scope:
         """Return the scope of a main graph, a training graph or a function."""
-        # Scopes without functions share facts between models.
+        # `Scope` shares its inference cache between models, but scopes of a model with functions do not.
         if not self.functions or self.function_table is None:
             return Scope(container, opsets, self.registry, {})
         return self.function_table.scope(container, opsets, self.registry, {})
@@ -124,7 +124,7 @@ class CheckedModel:
 
     @cached_property
     def attribute_types(self) -> Mapping[LocalFunction, Mapping[str, int]]:
-        """The attribute types of each function: the type of the default, or of the first reference."""
+        """The type of each function attribute, as a number; without a default, from its first reference."""
         found: dict[LocalFunction, dict[str, int]] = {}
         for key, function in self.functions.items():
             types = found[key] = {each.name: each.type for each in function.attribute_proto}
@@ -136,7 +136,7 @@ class CheckedModel:
 
     @cached_property
     def required_inputs(self) -> Set[tuple[LocalFunction, str]]:
-        """The function inputs that nodes of the body require, directly or through calls.
+        """Pairs of a function and an input that nodes of its body require, directly or through calls.
 
         Nodes of subgraphs do not count: they may not run if the input is omitted.
         """

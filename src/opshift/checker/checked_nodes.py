@@ -1,4 +1,4 @@
-"""Views of nodes, attributes, values and tensors for rules: each message with its place in the model."""
+"""Views of nodes, attributes, values and tensors for checker rules, with their places in the model."""
 
 from collections.abc import Hashable, Mapping
 from functools import cached_property
@@ -45,7 +45,7 @@ class CheckedNode:
 
 
 class CheckedCall(CheckedNode):
-    """A node for rules that ignore names of values: nodes with the same cache key have the same problems."""
+    """A node for rules that do not read value names: nodes with the same cache key have the same problems."""
 
     __slots__ = ()
 
@@ -64,7 +64,7 @@ class CheckedCall(CheckedNode):
 
 
 class DevicePlacement(CheckedNode):
-    """A node with device configurations."""
+    """A node with device configurations, for the rules about them."""
 
     __slots__ = ()
 
@@ -81,7 +81,7 @@ class CheckedAttribute:
 
     @property
     def cache_key(self) -> Hashable:
-        """Cache key: the properties that rules for this class read; `None` if it would be large or costly."""
+        """Cache key: the properties that rules for this class read; `None` if it would be large or slow."""
         proto, operator = self.proto, self.node.operator
         if not self.is_plain or proto.ref_attr_name or proto.doc_string or "strings" in self.fields:
             return None
@@ -100,7 +100,7 @@ class CheckedAttribute:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the attribute has numbers or strings and no messages, or no value."""
+        """Whether the attribute has no value, or only numbers or strings, in a single field."""
         return not self.fields or (len(self.fields) == 1 and TYPE_BY_FIELD[self.fields[0]].is_plain)
 
     @property
@@ -123,7 +123,7 @@ class CheckedValue(NamedTuple):
 
 
 class CheckedSparseTensor(NamedTuple):
-    """A SparseTensorProto, and the graph or attribute that holds it."""
+    """A SparseTensorProto, and the graph or attribute that contains it."""
 
     proto: SparseTensorProto
     owner: CheckedContainer | CheckedAttribute
@@ -137,7 +137,7 @@ class CheckedSparseTensor(NamedTuple):
 
 
 class CheckedTensor(NamedTuple):
-    """A TensorProto, and the graph, attribute or sparse tensor that holds it."""
+    """A TensorProto, and the graph, attribute or sparse tensor that contains it."""
 
     proto: TensorProto
     owner: CheckedContainer | CheckedAttribute | CheckedSparseTensor
@@ -156,11 +156,11 @@ class CheckedTensor(NamedTuple):
 
 
 class InternalTensor(CheckedTensor):
-    """A tensor with elements in the model."""
+    """A tensor whose elements are in the model."""
 
     @cached_property
     def filled_fields(self) -> dict[str, int]:
-        """The fields that hold elements, each with the number of its entries or bytes."""
+        """The data fields with elements, and the number of entries, or of bytes for `raw_data`."""
         sizes = {name: len(getattr(self.proto, name)) for name in DATA_FIELDS}
         sizes["raw_data"] = raw_size(self.proto) or 0
         filled = {name: size for name, size in sizes.items() if size}
@@ -175,12 +175,12 @@ class ExternalTensor(CheckedTensor):
 
     @cached_property
     def data(self) -> ExternalData:
-        """Its external data entries."""
+        """The entries of `external_data`."""
         return read_external_data(self.proto)
 
 
 class CheckedTraining(NamedTuple):
-    """A TrainingInfoProto, its position in the model, the main graph, and its graphs by field."""
+    """A TrainingInfoProto, its position in the model, the main graph, and the training graphs by field."""
 
     proto: TrainingInfoProto
     position: int
@@ -189,7 +189,7 @@ class CheckedTraining(NamedTuple):
 
     @property
     def location(self) -> str:
-        """The place in the model, for findings, such as `training_info[0]`."""
+        """The place of the message in the model, for findings, such as `training_info[0]`."""
         return f"training_info[{self.position}]"
 
 

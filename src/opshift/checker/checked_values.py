@@ -1,4 +1,4 @@
-"""Views of a model's newer IR features, and of the types and shapes of nodes, for rules."""
+"""Views for checker rules: uses of newer IR features, and types and shapes of the values of nodes."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
@@ -29,7 +29,7 @@ class NewerFeatures:
             self.uses = list(find_uses(contents))
 
     def problems(self, feature: str, meaning: str) -> Iterator[Problem]:
-        """Yield a problem for each use of a feature that the IR version does not have."""
+        """Yield a problem for each use of a newer feature; `meaning` names the feature in the message."""
         for use in self.uses:
             if use.feature == feature:
                 reason = f"IR version {self.ir_version} does not support {meaning}; {since(feature)} does"
@@ -37,7 +37,7 @@ class NewerFeatures:
 
 
 class BoundValue(NamedTuple):
-    """A value of known type, and the formal parameter that it is bound to."""
+    """A value of known type, and the formal parameter to which a node binds the value."""
 
     formal: Parameter
     name: str
@@ -45,7 +45,7 @@ class BoundValue(NamedTuple):
 
 
 class ShapedNode:
-    """A node of an operator that restricts axes, or shapes of inputs."""
+    """A node of an operator with restrictions for axes or input shapes."""
 
     def __init__(self, node: CheckedNode, operator: OperatorVersion) -> None:
         self.node = node
@@ -59,12 +59,12 @@ class ShapedNode:
 
     @cached_property
     def context(self) -> KnownShapes:
-        """Its shapes, attributes and constants, with `None` for sizes that are not certain."""
+        """Shapes, attributes and constants of the node, with `None` for sizes that are not certain."""
         return known_shapes(self.view, self.operator, self.node.container.scope)
 
     @cached_property
     def shape_key(self) -> tuple[Hashable, ...] | None:
-        """Cache key of rules that read shapes and attributes; `None` if a key would be large."""
+        """Cache key for rules that read only shapes and attributes; `None` if a key would be large."""
         if not self.operator.has_plain_attributes:
             return None
         attributes = [each.SerializeToString() for each in self.node.proto.attribute]
@@ -73,7 +73,7 @@ class ShapedNode:
 
     @property
     def cache_key(self) -> Hashable:
-        """Cache key: the properties that rules for this class read; `None` if rules may read others, too."""
+        """Cache key: the properties that rules for this class read; `None` if they may read others, too."""
         if self.shape_key is None:
             return None
         if self.operator.axes:
@@ -86,7 +86,7 @@ class ShapedNode:
 
 
 class TypedNode:
-    """A node of a known operator, with the known types of its inputs and outputs.
+    """A node with a known operator version, and the types of its inputs and outputs.
 
     Attributes:
         inputs, outputs: an element type such as `float16`, a type string, or `None` if the type is unknown.

@@ -1,4 +1,4 @@
-"""Views of graphs and functions for rules."""
+"""Views of graphs and functions that checker rules read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from opshift.registry.models import OperatorVersion
 
 
 class NodeDefinition(NamedTuple):
-    """Operator version or called function of a node, or why its operator does not resolve."""
+    """Operator version or called function of a node, or the resolution error; all `None` if unknown."""
 
     operator: OperatorVersion | None = None
     function: FunctionProto | None = None
@@ -33,7 +33,7 @@ class NodeDefinition(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """Output of a node, with the shape that the model declares and the inferred one."""
+    """Output of a node, with the shape that the model declares and the shape that is inferred."""
 
     name: str
     declared: Shape
@@ -44,16 +44,16 @@ class CheckedContainer:
     """A graph or function.
 
     Attributes:
-        location: its name in messages.
-        imports: its opset imports as part of cache keys.
-        is_top: whether it is the main graph or a training graph, not an attribute of a node.
-        scope: its values; `defined_names` has the outputs of the nodes before the current one.
-        may_not_run: whether it is in a branch of an If, which may be for inputs of other shapes, or in a
-            function without a call outside of such branches.
-        key: the identity of the function, also for graphs nested in one; `None` outside functions.
-        read_names: the names that its nodes and nested graphs read.
-        is_invalid: whether types and shapes are unreliable: an earlier node of this container, a nested or an
-            enclosing graph breaks a rule, or `model.function_table` is `None`.
+        location: the name of the container in messages.
+        imports: the opset imports as part of cache keys.
+        is_top: whether this is the main graph or a training graph, not an attribute of a node.
+        scope: the values; `scope.defined_names` has the outputs of the nodes that are checked so far.
+        may_not_run: whether this is in a branch of an If node, which may be for inputs of other shapes, or in
+            a function without a call outside of such branches.
+        key: the key of the function, also for graphs in the function; `None` outside of functions.
+        read_names: the names that nodes of the container and of nested graphs read.
+        is_invalid: whether types and shapes are unreliable, because an earlier node of this container, a
+            nested or an enclosing graph breaks a rule, or `model.function_table` is `None`.
     """
 
     def __init__(
@@ -97,13 +97,13 @@ class CheckedContainer:
             current = current.parent
 
     def mark_invalid(self) -> None:
-        """Record that a node breaks a rule, so that types inferred from here on are unreliable."""
+        """Record that a node breaks a rule: types inferred later, here or in outer graphs, are unreliable."""
         for container in self.with_enclosing():
             container.is_invalid = True
 
     @cached_property
     def wrong_claims(self) -> Sequence[Claim]:
-        """The node outputs with a declared shape that differs from the inferred one."""
+        """The node outputs whose declared shape differs from the inferred shape."""
         found: list[Claim] = []
         scope = self.scope
         for name in () if self.model.function_table is None else scope.declared_positions:
@@ -115,12 +115,12 @@ class CheckedContainer:
 
     @cached_property
     def produced(self) -> frozenset[str]:
-        """The names that its nodes produce, regardless of their order."""
+        """The names of the values that all nodes produce, also nodes that are not checked yet."""
         return frozenset(name for node in self.proto.node for name in node.output[:] if name)
 
     @cached_property
     def inputs(self) -> frozenset[str]:
-        """The names of its inputs."""
+        """The names of the graph or function inputs."""
         return frozenset(each if isinstance(each, str) else each.name for each in self.proto.input)
 
     def resolve(self, proto: NodeProto) -> NodeDefinition:
@@ -144,7 +144,7 @@ class CheckedContainer:
         try:
             return NodeDefinition(registry.get_schema(op_type, opset, domain))
         except ResolveError as error:
-            # The error is cached: without its traceback it does not keep the frames alive.
+            # The error is cached, but a traceback would keep the frames alive.
             return NodeDefinition(error=error.with_traceback(None))
 
 
@@ -155,7 +155,7 @@ class CheckedGraph(CheckedContainer):
 
     @cached_property
     def initializers(self) -> list[str]:
-        """The names of its initializers, dense and sparse."""
+        """The names of the dense and sparse initializers."""
         sparse = (tensor.values.name for tensor in self.proto.sparse_initializer)
         return [*(tensor.name for tensor in self.proto.initializer), *sparse]
 
@@ -167,7 +167,7 @@ class CheckedGraph(CheckedContainer):
 
     @cached_property
     def input_variables(self) -> frozenset[str]:
-        """The dimension variables of its inputs."""
+        """The dimension variables (`dim_param`) of the tensor inputs."""
         types = (value.type for value in self.proto.input if has_shape(value.type))
         return frozenset(dim.dim_param for each in types for dim in each.tensor_type.shape.dim)
 

@@ -1,4 +1,4 @@
-"""Results of a check: the broken rule, its level, the place, the reason and the remedy."""
+"""Results of a check: the violated rule, its level, the place, the reason and the remedy."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ KeyT = TypeVar("KeyT")
 
 
 class Level(StrEnum):
-    """Severity of breaking a rule.
+    """Severity of a violation of a rule.
 
     `error`    the model has no defined meaning, or runtimes or ONNX's own checker reject it.
-    `warning`  the specification forbids it, but runtimes accept it.
-    `info`     the specification advises against it.
+    `warning`  the specification forbids the model, but runtimes accept it.
+    `info`     the specification advises against such a model.
     """
 
     ERROR = "error"
@@ -36,7 +36,7 @@ ERROR, WARNING, INFO = _MOST_SEVERE_FIRST
 
 
 class Problem(NamedTuple):
-    """Violation of a rule; `remedy` and `place`, if set, replace the rule's remedy and the location."""
+    """Violation of a rule; `remedy` and `place`, if set, replace those of the rule and of its target."""
 
     reason: str
     remedy: str = ""
@@ -87,17 +87,17 @@ class IllegalModel(InvalidModel):
 def repeated(keys: Iterable[KeyT]) -> Iterator[tuple[KeyT, int]]:
     """Yield each key that occurs more than once, and the number of its occurrences."""
     found = [*keys]
-    if len(found) < 2:  # counting takes longer, and most lists of a subgraph are short
+    if len(found) < 2:  # faster than Counter, and most lists of a subgraph are short
         return iter(())
     return ((key, count) for key, count in Counter(found).items() if count > 1)
 
 
 def duplicate_names(kind: str, names: Iterable[str]) -> Iterator[str]:
-    """Yield a reason for each name that occurs more than once; empty names are allowed to repeat."""
+    """Yield a reason for each name that occurs more than once; empty names may repeat."""
     return (f"{count} {kind}s have the name {name!r}" for name, count in repeated(filter(None, names)))
 
 
 def list_names(names: Sequence[str]) -> str:
-    """Return the first three names and the number of remaining ones."""
+    """Return the first three names, quoted, and the number of remaining names."""
     more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
     return f"{', '.join(map(repr, names[:3]))}{more}"

@@ -1,4 +1,4 @@
-"""Schemas of onnxruntime releases, which change operators of com.microsoft without a new version."""
+"""Schemas in onnxruntime releases, which change operators of com.microsoft without a new version."""
 
 from functools import cache
 
@@ -10,24 +10,24 @@ from opshift.registry.runtimes.runtime import SchemaDifference
 RUNTIME = "onnxruntime"
 
 PRIVATE = "__"
-"""Prefix of attributes that no operator has to define."""
+"""Prefix of private attributes, which any node may have without a definition."""
 
 
 @cache
 def released_schemas(operator: str) -> tuple[tuple[str, SchemaDifference], ...]:
-    """Return the releases whose schema of an operator differs from its definition, and the differences."""
+    """Return releases of onnxruntime whose schema of an operator differs from the definition, and how."""
     names = (name for name in runtime_files() if name.rpartition("-")[0] == RUNTIME)
     found = ((name, get_runtime(name).schemas.get(operator)) for name in names)
     return tuple((name, each) for name, each in found if each is not None and each != SchemaDifference())
 
 
 def adds_attribute(node: CheckedNode, name: str) -> bool:
-    """Return whether the schema of a release has an attribute that the definition lacks."""
+    """Return whether the schema in any onnxruntime release has an attribute that the definition lacks."""
     return any(name in each.adds for _, each in _schemas(node))
 
 
 def adds_type(node: CheckedNode, parameter: Parameter, kind: str) -> bool:
-    """Return whether the schema of a release accepts a type for a parameter."""
+    """Return whether the changed schema in any onnxruntime release accepts a type for a parameter."""
     return any(
         kind in (*each.types.get(parameter.name, ()), *each.types.get(parameter.type, ()))
         for _, each in _schemas(node)
@@ -35,12 +35,12 @@ def adds_type(node: CheckedNode, parameter: Parameter, kind: str) -> bool:
 
 
 def accepting_releases(node: CheckedNode) -> list[str]:
-    """Return the releases with a changed schema that allows a node's attributes and numbers of values."""
+    """Return releases whose changed schema allows the attributes and input and output counts of a node."""
     return [name for name, each in _schemas(node) if _allows(each, node)]
 
 
 def needs_release(node: CheckedNode) -> bool:
-    """Return whether the schemas of releases may allow a node that its definition does not allow."""
+    """Return whether the definition does not allow a node, but releases have changed schemas."""
     return bool(_schemas(node)) and not _allows(SchemaDifference(), node)
 
 

@@ -1,4 +1,4 @@
-"""Table of rules. A rule is a function that yields the problems of an object of its parameter's type."""
+"""Table of rules. A rule is a function that yields the problems of its argument, such as a CheckedNode."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from opshift.model.rule_table import RuleTable, describe
 NAMES = "IR: Names Within a Graph"
 
 SIGNATURE = "IR: Nodes; the operator's definition"
-"""Sources of several rules."""
+"""`NAMES` and `SIGNATURE` are the sources of several rules."""
 
 Problems = Iterable[str | Problem]
 
@@ -19,7 +19,7 @@ Check = TypeVar("Check", bound=Callable[..., Problems])
 
 
 class CheckTarget(Protocol):
-    """Object that a rule checks."""
+    """Object that a rule checks, such as a CheckedNode."""
 
     @property
     def location(self) -> str:
@@ -29,7 +29,7 @@ class CheckTarget(Protocol):
 
 @dataclass(frozen=True)
 class Rule:
-    """Rule of the specification: `check` yields the problems of an object of a target type.
+    """Rule of the specification: `check` yields the problems of an object with one of the target types.
 
     Its source is a section of ONNX's IR.md, Versioning.md or ExternalData.md, or a message of onnx.proto.
     """
@@ -54,7 +54,7 @@ _TABLE: RuleTable[Rule] = RuleTable("opshift.checker.rules")
 def rule(name: str, level: Level, source: str, remedy: str) -> Callable[[Check], Check]:
     """Return a decorator that registers a function as a rule for objects of its parameter's type.
 
-    The first line of the function's docstring is the title: the requirement. A problem can replace `remedy`.
+    The first line of the function's docstring states the requirement. A `Problem` can replace `remedy`.
 
     Raises:
         DuplicateRule: a rule with this id exists.

@@ -1,4 +1,4 @@
-"""Requirements of operators for the shapes of their inputs, by the name of the shape rule."""
+"""Checks of the input shapes that operators require, by the name of the operator's shape rule."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
@@ -9,7 +9,7 @@ from opshift.registry.shapes.fused import transposed_operand
 from opshift.registry.shapes.shape_context import ShapeContext
 
 Requirement = Callable[[ShapeContext], Iterator[str]]
-"""Function that yields the problems of a node; its shapes have `None` for sizes that are not certain."""
+"""Function that yields problems of a node's input shapes; sizes that are not certain are `None`."""
 
 
 def _broadcast(node: ShapeContext) -> Iterator[str]:
@@ -19,7 +19,7 @@ def _broadcast(node: ShapeContext) -> Iterator[str]:
 
 
 def _unlike(shapes: Sequence[Shape | None]) -> Iterator[str]:
-    """Yield the problem of shapes that do not broadcast as in NumPy."""
+    """Yield a problem if the known shapes do not broadcast by the rules of NumPy."""
     known = [shape for shape in shapes if shape is not None]
     # Fast path for equal shapes, the most common case.
     if len(set(known)) < 2:
@@ -31,7 +31,7 @@ def _unlike(shapes: Sequence[Shape | None]) -> Iterator[str]:
 
 
 def _product(first: Shape | None, second: Shape | None) -> Iterator[str]:
-    """Yield the problem of two shapes that MatMul cannot multiply."""
+    """Yield a problem if MatMul cannot multiply the two shapes."""
     if first is None or second is None:
         return
     if not first or not second:
@@ -62,7 +62,7 @@ def _gemm(node: ShapeContext) -> Iterator[str]:
 
 
 def _concat(node: ShapeContext, inputs: Sequence[Shape | None] | None = None) -> Iterator[str]:
-    # Runtimes ignore inputs without elements, whatever their rank is.
+    # Runtimes ignore inputs without elements, of any rank.
     shapes = node.inputs if inputs is None else inputs
     known = [shape for shape in shapes if shape is not None and 0 not in shape]
     rank = len(known[0]) if known else 0
@@ -186,7 +186,7 @@ def _split(node: ShapeContext) -> Iterator[str]:
 
 
 def _split_evenly(node: ShapeContext, size: int | None) -> Iterator[str]:
-    """Yield the problem of a Split without lengths; only versions with `num_outputs` allow unequal parts."""
+    """Yield a problem if a Split without lengths is invalid; only `num_outputs` allows unequal parts."""
     if not node.setting("split").absent:
         return
     if "num_outputs" in node.version.attributes:
@@ -252,4 +252,4 @@ REQUIREMENTS: Mapping[str, Requirement] = {
     "einsum": _einsum,
     "quantized_concat": lambda node: _concat(node, node.inputs[2::3]),
 }
-"""Requirements by the name of the shape rule: those that invalid models break most often."""
+"""Checks by the name of the shape rule; only for the requirements that invalid models break most often."""

@@ -1,4 +1,4 @@
-"""`opshift check`: violations of ONNX's specification in models."""
+"""`opshift check`: report violations of ONNX's specification in models."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COLUMNS = (" errors", " warnings")
 """Columns of the table of several models; a leading space right-aligns the column."""
 
 UNDEFINED = "node.undefined"
-"""Rule about nodes without a definition: its findings are advice, but show that nodes were not checked."""
+"""Id of the rule for nodes without a definition. Its findings are advice: such nodes were not checked."""
 
 
 @expand_records
@@ -75,10 +75,10 @@ def _print_rules(form: Format) -> None:
 
 
 class CheckedModel(NamedTuple):
-    """Model with the number of all findings by level, the findings to show, and a plan if requested.
+    """Result for one model: numbers of all findings by level, findings to show, and a plan if requested.
 
     Attributes:
-        unchecked: sentences about nodes without a definition, if `shown` does not contain these findings.
+        unchecked: sentences about nodes without a definition, from findings that `shown` does not contain.
     """
 
     source: str
@@ -94,7 +94,7 @@ class CheckedModel(NamedTuple):
 
     @property
     def result(self) -> str:
-        """Verdict on the model and, if requested, on its conversion."""
+        """Verdict: `invalid`, `refused` if the requested conversion is refused, or else `valid`."""
         if not self.is_valid:
             return "invalid"
         return "refused" if self.planned and self.planned.report.refusals else "valid"
@@ -109,7 +109,7 @@ class CheckedModel(NamedTuple):
             yield from self.planned.findings()
 
     def cells(self) -> dict[str, object]:
-        """Return the cells of the row."""
+        """Return the numbers of errors and warnings, for the table of several models."""
         return {"errors": self.counts[Level.ERROR], "warnings": self.counts[Level.WARNING]}
 
     def as_dict(self) -> dict[str, object]:

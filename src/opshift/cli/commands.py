@@ -1,4 +1,4 @@
-"""Groups of commands, which turn errors into a message and an exit code, and their help by sections."""
+"""Command groups that print help by sections, and turn errors into a message and an exit code."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from opshift.cli.options import Format
 from opshift.model.errors import OpshiftError, UsageError
 
 ARGUMENTS, OPTIONS, COMMANDS = "Arguments", "Options", "Commands"
-"""Titles of sections for rows without a `rich_help_panel`, which is typer's name for a section."""
+"""Section titles of parameters and commands without a `rich_help_panel`, typer's name for a section."""
 
 SUMMARY_LENGTH = 100
-"""Maximum length of the summary of a command."""
+"""Maximum length of a command's summary in the list of commands, in characters."""
 
 SHOWS_ALL = "opshift.help_all"
-"""Key in the `meta` of a context: the help shows all options."""
+"""Key in the `meta` of a context; if its value is true, the help shows all options."""
 
 NAME_STYLE = typer.colors.CYAN
 
@@ -40,10 +40,10 @@ AnyCommand = TyperCommand | TyperGroup
 
 
 class Formatter(Protocol):
-    """Text formatter. Its class belongs to click or to typer, depending on typer's version."""
+    """Formatter of help texts. Its class belongs to click or to typer, depending on typer's version."""
 
     def section(self, name: str) -> AbstractContextManager[None]:
-        """Write a title, and indent the block."""
+        """Write a section title, and indent the text that is written in the `with` block."""
         ...
 
     def write_dl(self, rows: Sequence[tuple[str, str]]) -> None:
@@ -53,7 +53,7 @@ class Formatter(Protocol):
 def write_options(command: AnyCommand, ctx: typer.Context, formatter: Formatter) -> None:
     """Write the arguments, then the options by section; options without a section are last.
 
-    If a command has main options, `--help` shows only these, and `--help-all` shows all options.
+    If a command has main options, `--help` omits its other options, and `--help-all` shows all.
     """
     main = () if ctx.meta.get(SHOWS_ALL) else getattr(command, "main_options", ())
     rows = []
@@ -68,7 +68,7 @@ def write_options(command: AnyCommand, ctx: typer.Context, formatter: Formatter)
 
 
 def show_all_options(ctx: typer.Context, is_requested: bool) -> None:
-    """Print the help with all options, and exit, if it is requested."""
+    """If `--help-all` is given, print the help with all options and exit."""
     if is_requested and not ctx.resilient_parsing:
         ctx.meta[SHOWS_ALL] = True
         typer.echo(ctx.get_help())
@@ -82,7 +82,7 @@ HelpAllOption = Annotated[
 
 
 def write_commands(summaries: Iterable[tuple[str, str, str]], formatter: Formatter) -> None:
-    """Write commands by section, each with its summary."""
+    """Write commands by section; `summaries` yields a section, a name and a summary for each command."""
     _write_sections(((section, (name, text)) for section, name, text in summaries), formatter)
 
 
@@ -100,7 +100,7 @@ def _section(item: object, default: str) -> str:
 
 
 def _write_sections(rows: Iterable[tuple[str, tuple[str, str]]], formatter: Formatter) -> None:
-    """Write rows in sections, in the order in which their titles occur."""
+    """Group rows of a section title, a name and a text by title, and write them in order of first use."""
     sections: dict[str, list[tuple[str, str]]] = {}
     for title, (name, text) in rows:
         sections.setdefault(title, []).append((_styled(name, NAME_STYLE), keep_words(text)))
@@ -110,14 +110,14 @@ def _write_sections(rows: Iterable[tuple[str, tuple[str, str]]], formatter: Form
 
 
 def _styled(text: str, color: str | None = None, *, bold: bool = False) -> str:
-    """Return a text with colours, which typer removes if stdout is not a terminal."""
+    """Return a text with ANSI colours, or unchanged if NO_COLOR is set or TERM is `dumb`."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return text
     return typer.style(text, color, bold=bold or None)
 
 
 def keep_words(text: str | None) -> str:
-    """Replace hyphens, at which the formatter would break lines; `restore_words` restores them."""
+    """Replace hyphens by non-breaking hyphens, because the help formatter breaks lines at hyphens."""
     return (text or "").replace("-", NON_BREAKING_HYPHEN)
 
 
@@ -127,16 +127,16 @@ def restore_words(text: str) -> str:
 
 
 class HelpCommand(TyperCommand):
-    """Command whose help has sections.
+    """Command whose help groups arguments and options by section.
 
     Attributes:
-        main_options: names of the options that `--help` shows; if there are none, it shows all.
+        main_options: names of the options that `--help` shows; if empty, `--help` shows all options.
     """
 
     main_options: frozenset[str] = frozenset()
 
     def get_help(self, ctx: object) -> str:
-        """Return the help."""
+        """Return the help, without line breaks at hyphens."""
         self.help = keep_words(self.help)
         return restore_words(super().get_help(cast("typer.Context", ctx)))
 
@@ -153,23 +153,23 @@ ParserError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 def examples_text(command: str, examples: Iterable[str]) -> str | None:
-    """Return the end of a command's help: its examples, given as arguments; `None` without examples."""
+    """Return the examples section of a command's help; each example is the arguments after the command."""
     lines = [f"  opshift {command} {example}".rstrip() for example in examples]
     return "\n".join(("\b", "Examples:", *lines)) if lines else None  # \b keeps the lines as they are
 
 
 def require_subcommand(context: typer.Context) -> None:
-    """Print the help and exit if no subcommand is given."""
+    """Print the help and exit with `EXIT_WRONG_USAGE` if no subcommand is given."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(EXIT_WRONG_USAGE)
 
 
 class SubcommandGroup(TyperGroup):
-    """Group whose help has sections."""
+    """Command group whose help groups commands and options by section."""
 
     def get_help(self, ctx: object) -> str:
-        """Return the help."""
+        """Return the help, without line breaks at hyphens."""
         self.help = keep_words(self.help)
         return restore_words(super().get_help(cast("typer.Context", ctx)))
 
@@ -185,19 +185,19 @@ class SubcommandGroup(TyperGroup):
 
 
 def subcommand_group(about: str) -> typer.Typer:
-    """Return a group without commands; `about` is its help."""
+    """Return an empty command group with the help text `about`."""
     group = typer.Typer(cls=SubcommandGroup, rich_markup_mode=None)
     group.callback(invoke_without_command=True, help=about)(require_subcommand)
     return group
 
 
 class CommandGroup(SubcommandGroup):
-    """Group of all commands. Exit codes: 0 success, 1 findings or a refused conversion, 2 wrong usage."""
+    """Group of all commands. Exit codes: 0 success, 1 findings or errors, 2 wrong usage, 130 interrupted."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:
         """Run a command and exit with its exit code."""
         arguments = list(sys.argv[1:] if args is None else args)
-        # looks at the raw arguments: errors of the parser are reported as JSON, too
+        # look at the raw arguments, because the parser may fail before it reads --format
         is_json = "--format=json" in arguments or ("--format", "json") in pairwise(arguments)
         _escape_unknown_characters()
         options |= {"prog_name": "opshift", "standalone_mode": False}
@@ -207,13 +207,13 @@ class CommandGroup(SubcommandGroup):
             code = EXIT_INTERRUPTED
         except (OpshiftError, CommandLineError, ParserError, OSError) as error:
             code = _report(error, Format.JSON if is_json else Format.TEXT)
-        if code == EXIT_INTERRUPTED:  # typer returns this code, too
+        if code == EXIT_INTERRUPTED:  # typer returns this code after Ctrl+C
             typer.echo("error: interrupted", err=True)
         sys.exit(code if isinstance(code, int) else 0)
 
 
 def _escape_unknown_characters() -> None:
-    """Escape characters that a stream cannot encode."""
+    """Let stdout and stderr escape characters that their encoding lacks, instead of raising an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

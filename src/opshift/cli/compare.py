@@ -1,4 +1,4 @@
-"""`opshift compare`."""
+"""`opshift compare`: report the changes between two versions of a model."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _may_differ(result: Comparison) -> bool:
 
 
 def _difference(old: FileLike, new: FileLike, registry: Registry) -> str:
-    """Return how the outputs of two models differ; empty if they agree."""
+    """Run two models on the same inputs, and return how the outputs differ; empty if they agree."""
     from opshift.analysis.verification.verify import verify
 
     try:

@@ -18,7 +18,7 @@ Complete = Callable[[typer.Context], list[str]]
 
 
 def _from_registry(values: Callable[["Registry", typer.Context], Iterable[str]]) -> Complete:
-    """Return a completion that reads the built-in definitions and those given with --opsets."""
+    """Return a completion; `values` receives the registry of built-in and `--opsets` definitions."""
 
     def complete(context: typer.Context) -> list[str]:
         from opshift.registry.registry import load_registry
@@ -82,19 +82,19 @@ def complete_allow() -> Iterable[str]:
 
 
 def complete_runtime() -> Iterable[str]:
-    """Return the names of the runtimes of the project."""
+    """Return the names of the built-in runtimes, such as `onnxruntime-1.20.1`."""
     from opshift.registry.runtimes.files import runtime_files
 
     return runtime_files()
 
 
 def complete_type() -> Iterable[str]:
-    """Return the names of element types."""
+    """Return the names of element types, such as `float16`."""
     return BY_NAME
 
 
 def complete_status() -> Iterable[str]:
-    """Return the states of an operator at an opset."""
+    """Return the possible statuses of an operator at an opset, such as `deprecated`."""
     from opshift.registry.selection import STATUSES
 
     return STATUSES
@@ -108,7 +108,7 @@ def complete_change_rule() -> Iterable[str]:
 
 
 def complete_refusal_code() -> Iterable[str]:
-    """Return the codes of refusals."""
+    """Return the codes of refusals, such as `type.unsupported`."""
     return refusal_causes()
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def read_settings(settings: Settings, report: Path | None = None) -> Options:
-    """Return the options of a conversion in place; raise an error for invalid options or report names."""
+    """Return the options for converting in place; raise an error for a wrong option or report suffix."""
     if report is not None:
         from opshift.analysis.pages.write_report import report_suffix
 
@@ -36,7 +36,7 @@ def read_settings(settings: Settings, report: Path | None = None) -> Options:
 
 
 class ConvertedFile(NamedTuple):
-    """Converted file; `source` and `out` are the locations as given on the command line."""
+    """Result of `convert_file`; `source` and `out` are the locations as given on the command line."""
 
     source: str
     out: str
@@ -44,13 +44,13 @@ class ConvertedFile(NamedTuple):
     imports: dict[str, int]
     """Opset imports of the model before the conversion, by domain."""
     weights: tuple[str, ...]
-    """External data files of the model, relative to its folder."""
+    """External data files of the original model, relative to its folder."""
     external: ExternalHandling
     verification: Verification | None
 
     @property
     def note(self) -> str:
-        """Request to copy external data files to the folder of the output; empty if it is not necessary."""
+        """Advice to copy external data files to the folder of the output; empty if this is unnecessary."""
         is_home = self.out != STDOUT and Path(self.out).parent.resolve() == Path(self.source).parent.resolve()
         if is_home or self.external != "keep" or not self.weights:
             return ""
@@ -118,7 +118,7 @@ def convert_file(
             )
             written = stack.enter_context(conversion)
         if settings.verify and written.path:
-            # the temporary file, which replaces `out` only at the end of the block
+            # written.path is a temporary file, which replaces `out` only at the end of the `with` block
             from opshift.model.files import read_model
 
             result = read_model(written.path)

@@ -1,4 +1,4 @@
-"""Plans, conversions, refusals and verifications as text."""
+"""Print plans, conversions, refusals and verifications as text."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 QUOTED_NAME = re.compile(r"'[^']*'")
 
 MAX_CAUSES = 10
-"""Maximum number of causes in a message; `opshift plan --explain` prints all."""
+"""Maximum number of printed causes of refusals or missing kernels; `--explain` prints all."""
 
 MAX_NODES = 2
-"""Maximum number of nodes of one cause in a message."""
+"""Maximum number of printed nodes per cause."""
 
 
 def write_refusals(page: Page, groups: Sequence[RefusalGroup], *, explain: bool = False) -> None:
@@ -69,7 +69,7 @@ def write_missing(page: Page, missing: Sequence[MissingKernel]) -> None:
 
 
 def _write_nodes(page: Page, group: RefusalGroup, most: int | None) -> None:
-    """Print nodes below their reasons, which are too long for a column."""
+    """Print the first `most` refused nodes, each below its reason: reasons are too long for a column."""
     members = group.refusals
     shown = sorted(members[:most], key=lambda each: _detail(each, group))
     for detail, refusals in groupby(shown, lambda each: _detail(each, group)):
@@ -85,7 +85,7 @@ def _write_nodes(page: Page, group: RefusalGroup, most: int | None) -> None:
 
 
 def _detail(refusal: Refusal, group: RefusalGroup) -> str:
-    """Return the reason without quoted names if the summary of the group does not contain it."""
+    """Return the reason with quoted names replaced by '...'; empty if the group's summary contains it."""
     is_known = len(group.refusals) == 1 or refusal.subject in refusal.reason
     return "" if is_known else QUOTED_NAME.sub("'...'", refusal.reason)
 
@@ -107,7 +107,7 @@ MAX_OUTPUTS, MAX_ELEMENTS, MAX_INPUTS = 10, 5, 4
 
 
 def write_location(page: Page, location: DifferenceLocation) -> None:
-    """Print the first node with a different value, the step that changed it, and the value."""
+    """Print the first node with a different value, the steps that changed the node, and the value."""
     page.heading("First different value")
     value, worst = location.value, location.value.worst
     counts = Counter(location.becomes).most_common()
@@ -115,7 +115,7 @@ def write_location(page: Page, location: DifferenceLocation) -> None:
     facts = [("node", location.place)]
     facts += [("executed by", each) for each in reversed(location.enclosing)]
     facts.append(("operator", f"{short_label(location.operator)} becomes {becomes}"))
-    # the other steps and sentences are details, which JSON contains
+    # print only the first sentence of each step of this operator; JSON contains the rest
     steps = [each for each in location.steps if each.startswith(location.operator.partition(":")[0] + ":")]
     facts += [("step", each.partition(". ")[0]) for each in steps or location.steps[:1]]
     if worst is None:
@@ -132,7 +132,7 @@ def write_location(page: Page, location: DifferenceLocation) -> None:
 
 
 def write_verification(page: Page, verification: Verification) -> None:
-    """Print the differences of the outputs, the inputs and the runtimes; different outputs come first."""
+    """Print the compared outputs, different ones first, then the inputs and the runtimes."""
     outputs = sorted(verification.outputs, key=lambda each: each.equal)
     page.heading("Comparison of outputs")
     page.table(OUTPUT_COLUMNS, map(_output_row, outputs[:MAX_OUTPUTS]))
@@ -186,7 +186,7 @@ def _element_row(output: OutputCompared) -> tuple[object, ...]:
 
 
 def _element_text(element: Json) -> str:
-    # nine digits distinguish all numbers of the type float
+    # nine digits distinguish all float32 values
     return f"{element:.9g}" if isinstance(element, float) else str(element)
 
 
@@ -213,7 +213,7 @@ MAX_GROUPS = 8
 
 
 def opsets_text(report: Report) -> str:
-    """Format the changed opsets: `9 -> 17, ai.onnx.ml 1 -> 3`."""
+    """Format the changed opsets, such as `9 -> 17, ai.onnx.ml 1 -> 3`."""
     return ", ".join(
         f"{'' if each.domain == DEFAULT_DOMAIN else each.domain} {each.source} -> {each.target}".strip()
         for each in report.opsets
@@ -235,7 +235,7 @@ def write_conversion(page: Page, converted: ConvertedFile) -> None:
 
 
 def write_plan(page: Page, source: str, report: Report, imports: Mapping[str, int], explain: bool) -> None:
-    """Print a plan: its changes or refusals; with `explain`, print all of both, and describe the steps."""
+    """Print a plan's refusals or, without any, its changes; with `explain`, print both, and the steps."""
     page.line(str(source), style="bold")
     _write_summary(page, report, imports)
     if explain or not report.refusals:
@@ -319,7 +319,7 @@ def _change_row(group: ChangeGroup, most: int | None) -> tuple[str, str, str, st
 
 
 def _write_steps(page: Page, groups: Sequence[ChangeGroup]) -> None:
-    """Print the steps with a description, by operator."""
+    """Print the conversion steps that have a description, grouped by operator."""
     by_operator: dict[str, dict[str, None]] = {}
     for group in groups:
         by_operator.setdefault(group.operator, {}).update(dict.fromkeys(group.steps))
@@ -340,7 +340,7 @@ def write_warnings(page: Page, warnings: Iterable[str]) -> None:
 
 
 def _write_allowances(page: Page, report: Report) -> None:
-    """Print the allowed deviations: inexact rewrites and dropped content."""
+    """Print each use of a kind that `--allow` permits, such as `approximate`, with the number of nodes."""
     if report.concessions:
         page.heading("Allowed")
         columns = (NODES_COLUMN, Column("kind", "bold magenta"), "reason")
@@ -359,5 +359,5 @@ def _nodes(report: Report) -> str:
 
 
 def _label(operators: str) -> str:
-    """Return the short labels of operators: a restored node replaces several."""
+    """Return the short labels of a comma-separated list of operators: a restored node replaces several."""
     return counted_labels(list(Counter(operators.split(", ")).items()), None)

@@ -1,4 +1,4 @@
-"""`opshift convert` and `opshift simplify`."""
+"""`opshift convert` (to another opset) and `opshift simplify` (fold at the same opset)."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def convert(
         quiet=quiet,
         form=form,
     )
-    conversion_options = read_settings(settings, report)  # before any model is read
+    conversion_options = read_settings(settings, report)  # report invalid options before any model is read
     if dry_run:
         from opshift.cli.plan import show_plans
 

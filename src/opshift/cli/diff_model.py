@@ -91,7 +91,7 @@ def _write_properties(page: Page, changes: Sequence[Change], most: int, indent: 
 
 
 def _write_regions(page: Page, group: Sequence[Region]) -> None:
-    """Print the nodes of the first of several identical regions, and the places of the others."""
+    """Print the changed nodes of the first of several identical regions, and the places of the others."""
     page.blank()
     page.line(f"  {group[0].title}{f', {len(group):,} times' if len(group) > 1 else ''}", style="bold")
     changed = list(group[0].changed)
@@ -139,7 +139,7 @@ def textconv(source: InputArgument, form: FormatOption = Format.TEXT) -> None:
         with add_file_to_errors(source), open_without_weights(model_input(source)) as model:
             print_lines(model_lines(model))
     except InvalidModel as error:
-        # without the path: git passes temporary files
+        # print the reason without the path, because git passes temporary files
         digest = hashlib.sha256()
         with open_source(model_input(source)) as file:
             for start in range(0, file.size, file.copy_size):

@@ -1,4 +1,4 @@
-"""`opshift doctor`."""
+"""`opshift doctor`: check, and with `--fix` correct, the declared opsets and IR version."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from opshift.analysis.verification.result import Verification
 
 COLUMNS = ("declared    ", "fitting     ")
-"""Columns of the table of several models."""
+"""Columns of the table of several models; trailing spaces widen a column."""
 
 FIX = "correct the version with opshift doctor --fix"
 
@@ -130,7 +130,7 @@ def _fix(
             compared.load_references()
             verified = verification.compare_with_source(source, model, compared, registry, quiet=is_quiet)
             found = found._replace(verification=verified)
-    finally:  # also after an error, which the diagnosis explains
+    finally:  # print the diagnosis also after an error, because it explains the error
         data = {**found.as_dict(), "output": out}
         print_result(gate.form, data, found.write, quiet=gate.quiet, on_stderr=path == STDOUT)
     with add_file_to_errors(path), model_output(path) as place:
@@ -142,7 +142,7 @@ def _fix(
 
 
 def _fixed_text(diagnosis: Diagnosis) -> str:
-    """Return the versions that `--fix` changed; empty if it changed none."""
+    """Return the corrected versions as text, such as ` with ai.onnx 17`; empty if no version was wrong."""
     version = diagnosis.ir_version
     wrong = [f"{each.domain} {each.fitting}" for each in diagnosis.stamps if not each.fits]
     if not version.fits:
@@ -151,7 +151,7 @@ def _fixed_text(diagnosis: Diagnosis) -> str:
 
 
 class DiagnosedModel(NamedTuple):
-    """Diagnosis of a model, and a plan if requested."""
+    """Diagnosis of a model, and a plan and a comparison of outputs if requested."""
 
     source: str
     diagnosis: Diagnosis
@@ -160,13 +160,13 @@ class DiagnosedModel(NamedTuple):
 
     @property
     def result(self) -> str:
-        """Verdict on the declared versions and, if requested, on the conversion."""
+        """Verdict: `wrong` if a declared version is, `refused` if the conversion is, or else `correct`."""
         if not self.diagnosis.fits:
             return "wrong"
         return "refused" if self.planned and self.planned.report.refusals else "correct"
 
     def findings(self) -> Iterator[Finding]:
-        """Yield a finding for each wrong version and each invalid node, and the refusals of the plan."""
+        """Yield findings about wrong versions, initializers that are inputs, invalid nodes, and the plan."""
         file, version = self.source, self.diagnosis.ir_version
         for stamp in self.diagnosis.stamps:
             if not stamp.fits:
@@ -187,7 +187,7 @@ class DiagnosedModel(NamedTuple):
             yield from self.planned.findings()
 
     def cells(self) -> dict[str, object]:
-        """Return the cells of the row."""
+        """Return the declared and the fitting versions, for the table of several models."""
         version = self.diagnosis.ir_version
         opsets = [each for each in self.diagnosis.stamps if each.place == "model"]
         declared = ", ".join("-" if each.opset is None else str(each.opset) for each in opsets)

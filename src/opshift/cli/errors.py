@@ -36,7 +36,7 @@ class CommandLineError(Exception):
 
 @contextmanager
 def names_in_arguments() -> Iterator[None]:
-    """Report an operator, domain or opset that does not exist as wrong usage: the command line names it."""
+    """Raise CommandLineError for unknown operators, domains and opsets, which the command line names."""
     try:
         yield
     except (UnknownDomain, UnknownOperator, UnknownOpset) as error:
@@ -50,7 +50,7 @@ def operating_system_error(error: OSError, path: str = "") -> OpshiftError:
 
 @contextmanager
 def add_file_to_errors(path: str) -> Iterator[None]:
-    """Add the path of the file to errors that only know a place inside the file."""
+    """Add `path` to errors from the `with` block that only know a place inside the file."""
     try:
         yield
     except UsageError:  # concerns the command line, not the file
@@ -106,7 +106,7 @@ def print_error(error: OpshiftError, form: Format, name: str = "") -> None:
 
 
 def error_data(error: OpshiftError, name: str = "") -> dict[str, object]:
-    """Return an error as plain data for JSON; `name` replaces the name of its class."""
+    """Return an error as plain data for JSON; `name`, if given, replaces the name of the error's class."""
     from opshift.analysis.fit.result import DoesNotFit
     from opshift.analysis.verification.result import VerificationFailed
 
@@ -127,7 +127,7 @@ def error_data(error: OpshiftError, name: str = "") -> dict[str, object]:
 
 
 def write_findings(page: Page, findings: Sequence[Finding]) -> None:
-    """Print the violated rules, most severe first, with the first findings and remedies of each."""
+    """Print the violated rules, most severe first, with the first findings and remedies of each rule."""
     from opshift.checker.rule_table import rule_table
 
     groups: dict[str, list[Finding]] = {}

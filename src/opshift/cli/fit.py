@@ -1,4 +1,4 @@
-"""`opshift fit`."""
+"""`opshift fit`: convert a model so that a runtime implements all nodes."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def fit(
 
 
 class FittedFile(NamedTuple):
-    """Result of fitting a model file; `imports` are its opset imports before the conversion."""
+    """Result of fitting a model file; `imports` maps domains to opsets before the conversion."""
 
     source: str
     out: str
@@ -139,7 +139,7 @@ class FittedFile(NamedTuple):
         return {"input": self.source, "output": self.out, **self.report.as_dict(), **compared}
 
     def write(self, page: Page) -> None:
-        """Print what changed."""
+        """Print the changed versions, the numbers of nodes, the notes and the comparison of outputs."""
         report = self.report
         page.line(f"{self.source} -> {self.out}" if self.source != self.out else self.source, style="bold")
         facts = {"runtime": report.runtime}

@@ -94,7 +94,7 @@ def _write_values(page: Page, title: str, values: tuple[ValueSummary, ...]) -> N
 
 
 def _nodes(nodes: dict[str, int]) -> str:
-    """Format node counts: `12: 10 in the graph, 2 in subgraphs`."""
+    """Format node counts, such as `12: 10 in the graph, 2 in subgraphs`."""
     total, parts = sum(nodes.values()), {place: count for place, count in nodes.items() if count}
     if set(parts) <= {"graph"}:
         return f"{total:,}"
@@ -104,7 +104,7 @@ def _nodes(nodes: dict[str, int]) -> str:
 
 
 def _release(domain: str, opset: int, registry: Registry) -> str:
-    """Return the first ONNX release with an opset, or a remark if the registry does not define the opset."""
+    """Return the first ONNX release with an opset, or a remark if the opset is unknown, or an empty text."""
     if not registry.has_domain(domain):
         return ""
     newest = registry.newest_opset(domain)

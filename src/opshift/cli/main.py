@@ -20,7 +20,7 @@ from opshift_start import exit_at_once
 
 
 class Command(NamedTuple):
-    """Command, or group of subcommands: attribute `function` of a module of `opshift.cli`.
+    """Command, or group of subcommands: the attribute `function` of the module `opshift.cli.<module>`.
 
     The module is imported on first use, so that other commands start faster. `summary` is the first sentence
     of the command's help, for the list of all commands. The help shows `examples`, which are arguments of the
@@ -35,7 +35,7 @@ class Command(NamedTuple):
     main_options: tuple[str, ...] = ()
 
     def load(self) -> AnyCommand:
-        """Return the command, or the group of subcommands."""
+        """Import the module, and return the command or the group of subcommands."""
         implementation = getattr(import_module(f"opshift.cli.{self.module}"), self.function)
         if isinstance(implementation, typer.Typer):
             implementation.info.name = self.name
@@ -52,7 +52,7 @@ class Command(NamedTuple):
 
     @property
     def section(self) -> str:
-        """Title of the section of the help."""
+        """Title of the section of `opshift --help` that lists the command."""
         if self.module == "proposal":
             return "Proposals"
         return "Operators and opsets" if self.module.startswith("registry.") else "Models"
@@ -275,7 +275,7 @@ class LazyCommandGroup(CommandGroup):
         return [command.name for command in COMMANDS]
 
     def summaries(self, ctx: typer.Context) -> Iterator[tuple[str, str, str]]:
-        """Yield the section, name and summary of all commands, without their modules."""
+        """Yield the section, name and summary of all commands, without importing their modules."""
         yield from ((each.section, each.name, each.summary) for each in COMMANDS)
 
     def get_command(self, ctx: object, cmd_name: str) -> AnyCommand | None:
@@ -324,7 +324,7 @@ def start(
 
     Exit codes: 0 success, 1 findings or a refused conversion, 2 wrong usage.
     """
-    # the environment, because processes that convert models inherit it
+    # set the environment, because processes that convert models inherit it
     if max_stream is not None:
         os.environ[LIMIT_VARIABLE] = str(max_stream)
     if redirect_host:
@@ -336,7 +336,7 @@ def main() -> None:
     """Run the command line and exit with its exit code."""
     started = signal.getsignal(signal.SIGINT)
     try:
-        if started is exit_at_once:  # an exit at once would leave temporary files and processes
+        if started is exit_at_once:  # exit_at_once would leave temporary files and processes behind
             signal.signal(signal.SIGINT, signal.default_int_handler)
         exit_on_signals()
         replace_closed_streams()

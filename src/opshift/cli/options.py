@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, alone or as the fields of a NamedTuple."""
+"""Options and arguments that several commands share, one by one or as the fields of a NamedTuple."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _plain_format(text: str) -> Format:
 
 
 def run_adapters(paths: Iterable[Path]) -> None:
-    """Run adapter files."""
+    """Run Python files with adapters; for a folder, run all Python files in it."""
     from opshift.adapters.core.adapter_table import load_adapters
 
     for path in paths:
@@ -57,7 +57,7 @@ def run_adapters(paths: Iterable[Path]) -> None:
 
 
 def _run_adapters_option(context: typer.Context, paths: list[Path] | None) -> list[Path] | None:
-    """Run adapter files unless the shell completes a line, and return the new value of the option."""
+    """Run adapter files unless the shell only completes a command line; return `paths` unchanged."""
     if paths and not context.resilient_parsing:
         run_adapters(paths)
     return paths
@@ -85,7 +85,7 @@ FindingsFormatOption = Annotated[
 
 
 NOT_LOCAL = "it is a URL: give the path of a local file or folder"
-"""Reason for which an option that names a file to write is refused."""
+"""Reason for refusing a URL as the value of an option that names a file or folder to write."""
 
 
 def local_path(value: str) -> Path:
@@ -331,7 +331,7 @@ LevelOption = Annotated[
 
 
 class ConversionOptions(NamedTuple):
-    """Options of a conversion and of its plan, in the order of the help; fields as of `convert_version`."""
+    """Options of `convert` and `plan`, in the order of the help; named as arguments of `convert_version`."""
 
     target: TargetOption = None
     exact: Annotated[
@@ -382,7 +382,7 @@ class ConversionOptions(NamedTuple):
 
 
 class ResultOptions(NamedTuple):
-    """Options of a conversion that its plan does not have; fields as of `convert_version`."""
+    """Options of `convert` that `plan` does not have; named as arguments of `convert_version`."""
 
     reversible: Annotated[
         bool,
@@ -404,7 +404,7 @@ class ResultOptions(NamedTuple):
 
 
 def settings_of(*records: NamedTuple) -> Settings:
-    """Return the options in records as settings."""
+    """Return the options in records as `Settings`; the names of true options are its `flags`."""
     given: dict[str, Any] = {name: value for each in records for name, value in each._asdict().items()}
     flags = tuple(sorted(name for name, value in given.items() if value is True))
     values: dict[str, Any] = {
@@ -416,17 +416,17 @@ def settings_of(*records: NamedTuple) -> Settings:
 
 
 def registry_with(folders: list[Path] | None) -> Registry:
-    """Return the built-in definitions with those in `folders`, which may include operator-set documents."""
+    """Return the registry for the values of `--opsets`: definition folders or operator-set documents."""
     from opshift.registry.registry import load_registry
 
     return load_registry(folders or ())
 
 
 def expand_records(command: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a command: a parameter whose type is a NamedTuple becomes the options in its fields.
+    """Decorate a command: replace each parameter of a NamedTuple type by one option for each of its fields.
 
-    The command line has these options at the place of the parameter, and the command gets the record. A field
-    without a default gets the name of the command.
+    The command still receives the NamedTuple, with the values of the options. A field without a default is
+    not an option: it receives the name of the command.
     """
     parameters = signature(command, eval_str=True).parameters.values()
     records = {each.name: each.annotation for each in parameters if _is_record(each.annotation)}
@@ -442,7 +442,7 @@ def expand_records(command: Callable[..., None]) -> Callable[..., None]:
             arguments[name] = record(**values)
         command(**arguments)
 
-    vars(run)["__signature__"] = Signature(expanded)  # which typer reads
+    vars(run)["__signature__"] = Signature(expanded)  # typer reads this signature
     return run
 
 

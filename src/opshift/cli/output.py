@@ -45,7 +45,7 @@ def print_result(
 ) -> None:
     """Print a result as the JSON document `data`, or as text with `write` unless `quiet` is true.
 
-    A function as `data` is called for JSON only.
+    A function as `data` is called for JSON only. Raises a UsageError for the formats of findings.
     """
     if form not in PLAIN_FORMATS:
         raise UsageError("the result has no findings", place=f"--format {form}", remedy="use text or json")

@@ -28,12 +28,12 @@ Columns = Sequence[Column | str]
 
 
 def with_properties(columns: Columns) -> list[Column]:
-    """Return all columns as `Column`."""
+    """Return the columns with headings converted to `Column`."""
     return [each if isinstance(each, Column) else Column(each) for each in columns]
 
 
-# In logs of GitHub Actions and Azure Pipelines, `::` at the start of a line is a command, and `##[` or
-# `##vso[` anywhere.
+# GitHub Actions and Azure Pipelines read commands in logs: `::` at the start of a line, and `##[` or `##vso[`
+# anywhere.
 _LOG_COMMAND = re.compile(r"^(\s*+)::|##(?=(?:vso)?\[)")
 
 
@@ -41,7 +41,7 @@ def displayable(text: str) -> str:
     """Escape a text for one line of output: names in models may be malicious.
 
     Control characters, line breaks and characters that change the direction of text are escaped, so that a
-    name cannot control the terminal; so are commands of CI systems. Credentials in URLs are hidden.
+    name cannot control the terminal. Commands of CI systems are escaped, too. Credentials in URLs are hidden.
     """
     if not text.isprintable():
         text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -21,7 +21,7 @@ from opshift.model.stream_limits import limited
 DASH = "-"
 
 STDIN, STDOUT = "<stdin>", "<stdout>"
-"""Locations that represent the two streams, and name them in messages."""
+"""Locations that represent standard input and standard output, also in messages."""
 
 
 def replace_closed_streams() -> None:
@@ -35,7 +35,7 @@ def replace_closed_streams() -> None:
 
 
 def require_no_terminal(stream: str, remedy: str) -> None:
-    """Raise a UsageError if a stream is closed, or is a terminal: the content is binary."""
+    """Raise a UsageError if `STDIN` or `STDOUT` is closed, or is a terminal: models are binary."""
     file, original = (sys.stdin, sys.__stdin__) if stream == STDIN else (sys.stdout, sys.__stdout__)
     if original is None:
         raise UsageError("this stream is closed", place=stream, remedy=remedy)
@@ -44,7 +44,7 @@ def require_no_terminal(stream: str, remedy: str) -> None:
 
 
 def model_input(source: str) -> str | BinaryIO:
-    """Return the path, or standard input as a seekable file object."""
+    """Return `source`, or for `STDIN` standard input as a seekable file object at its start."""
     if source != STDIN:
         return source
     file = _seekable(typer.get_binary_stream("stdin"))
@@ -68,7 +68,7 @@ def model_output(out: str) -> Iterator[str]:
     destination: str | BinaryIO = out
     if out == STDOUT:
         stream = typer.get_binary_stream("stdout")
-        # not buffered: after an error, the interpreter would try again to write the rest of the buffer
+        # use the raw stream: after an error, the interpreter would try again to write the rest of a buffer
         destination = getattr(stream, "raw", stream)
     with path_to_write(destination) as path:
         yield os.fspath(path)
@@ -82,7 +82,7 @@ REPLACE, REPLACE_INPUT = (
 
 
 def require_file(source: str | Path) -> str:
-    """Return the file to read, `STDIN` for `-`; raise a UsageError unless it exists."""
+    """Return the path or URL to read, `STDIN` for `-`; raise a UsageError if a path is not a file."""
     if str(source) in (DASH, STDIN):
         require_no_terminal(STDIN, "redirect it, as in opshift inspect - < model.onnx")
         return STDIN
@@ -143,7 +143,7 @@ def _object_to_write(source: str, out: str, force: bool) -> str:
 
 
 def require_writable(source: str, out: Path, force: bool) -> None:
-    """Raise a UsageError if a file is the input, a folder or a device, or exists and `force` is false."""
+    """Raise a UsageError if `out` is the input, a folder or a device, or exists and `force` is false."""
     if out.is_dir():
         reason, remedy = "is a folder", f"name a file in the folder, such as {out / Path(source).name}"
     elif not out.exists():
@@ -160,7 +160,7 @@ def require_writable(source: str, out: Path, force: bool) -> None:
 
 
 def resolve_links(out: Path) -> Path:
-    """Return a path with all symbolic links resolved; raise a UsageError if they form a cycle."""
+    """Return a path with all symbolic links resolved; raise a UsageError if that fails, as for a cycle."""
     try:
         return out.resolve()
     except (RuntimeError, OSError) as error:  # RuntimeError before Python 3.13
@@ -169,7 +169,7 @@ def resolve_links(out: Path) -> Path:
 
 
 def named_files(options: Iterable[str]) -> Iterator[tuple[str, Path]]:
-    """Yield the name and the file of each `--input`; raise a UsageError for a repeated name."""
+    """Yield the name and the file of each `--input NAME=FILE`; raise UsageError if invalid or repeated."""
     names = set[str]()
     for each in options:
         name, _, file = each.partition("=")

@@ -1,4 +1,4 @@
-"""`opshift plan`."""
+"""`opshift plan`: show the changes that a conversion would make."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def show_plans(
     names: list[str], settings: Settings, gate: GateOptions, report: Path | None, *, explain: bool = False
 ) -> None:
     """Print the plan of one model, or the results of several; exit with 1 after a refusal."""
-    read_settings(settings, report)  # before any model is read
+    read_settings(settings, report)  # report invalid options before any model is read
     if report is not None and single_file(names, gate) is None:
         reason, remedy = "describes one model", "use --format json for several"
         raise UsageError(reason, place=f"--report {report}", remedy=remedy)
@@ -85,7 +85,7 @@ def show_plans(
 
 
 class PlannedModel(NamedTuple):
-    """Plan of a model, and its opset imports by domain."""
+    """Report of a planned conversion, and the opset imports of the model by domain."""
 
     source: str
     report: Report
@@ -93,7 +93,7 @@ class PlannedModel(NamedTuple):
 
     @property
     def result(self) -> str:
-        """Verdict on the conversion."""
+        """Verdict: `refused`, `convertible`, or `unchanged` if the conversion would change nothing."""
         if self.report.refusals:
             return "refused"
         before, after = self.report.ir_version
@@ -101,11 +101,11 @@ class PlannedModel(NamedTuple):
         return "convertible" if is_changed else "unchanged"
 
     def findings(self) -> Iterator[Finding]:
-        """Return the findings of the report."""
+        """Return a finding for each refusal, and for each target runtime that does not run the result."""
         return report_findings(self.report, self.source)
 
     def cells(self) -> dict[str, object]:
-        """Return the cells of the row."""
+        """Return the changed opsets and the number of changed nodes, for the table of several models."""
         return {"opsets": opsets_text(self.report), "changed": f"{len(self.report.changed):,}"}
 
     def as_dict(self) -> dict[str, object]:
@@ -125,7 +125,7 @@ def plan_file(source: str, settings: Settings) -> PlannedModel:
     with add_file_to_errors(source), open_source(model_input(source)) as file, Weights(file) as weights:
         message = weights.message()
         if isinstance(file, SourceFile) and file.path is not None:
-            # a conversion, which copies these files, would refuse the model, too
+            # refuse missing data files, as a conversion does: it copies them
             require_files(external_files(message, file.place), file.path.parent)
         model = read_bytes(message, file.place)
         imports = opset_imports(model.opset_import, model.ir_version)

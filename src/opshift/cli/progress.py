@@ -38,11 +38,11 @@ def show_progress(
         yield progress
     finally:
         ended.set()
-        display.join()  # which clears the line, before anything else is printed
+        display.join()  # the thread clears its line, before anything else is printed
 
 
 def _display(progress: Progress, message: str, unit: str, page: Page | None, ended: Event) -> None:
-    """Show progress until the task ends."""
+    """Show progress until `ended` is set; show nothing for a short task."""
     if ended.wait(SECONDS_BEFORE_DISPLAY):
         return
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -87,7 +87,7 @@ def _display(progress: Progress, message: str, unit: str, page: Page | None, end
 
 
 def _amount(progress: Progress, unit: str) -> str:
-    """Format the amount of work: `3 of 20 models, 1 failed`, `1.2 GB of 4.0 GB`."""
+    """Format the amount of work, such as `3 of 20 models, 1 failed` or `1.2 GB of 4.0 GB`."""
     text = byte_text if unit == BYTES else "{:,}".format
     amount = text(progress.done) + (f" of {text(progress.total)}" if progress.total else "")
     if unit != BYTES:

@@ -107,7 +107,9 @@ TrustOption = Annotated[
 
 @contextmanager
 def trusted_folder(base: str | None, tree: Path | None) -> Iterator[Path | None]:
-    """Yield the folder with the trusted `reviewers.yaml`: a folder, or TREE at a git revision.
+    """Yield the folder with the trusted `reviewers.yaml`: `base`, or `tree` at the git revision `base`.
+
+    Without `base`, yields `None`. `tree` is by default the built-in definitions.
 
     Raises:
         UsageError: the folder or the revision does not exist, or lacks `reviewers.yaml`.
@@ -171,7 +173,7 @@ proposal = subcommand_group(
 
 
 def _command(name: str, folder: Path, tree: Path | None, *options: str) -> str:
-    """Return a command about a proposal as a user enters it."""
+    """Return the shell command line of a subcommand of `opshift proposal`."""
     chosen = () if tree is None else ("--opsets", str(tree))
     return shlex.join(("opshift", "proposal", name, str(folder), *options, *chosen))
 

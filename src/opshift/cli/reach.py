@@ -1,4 +1,4 @@
-"""`opshift reach`."""
+"""`opshift reach`: show the opsets to which a model can be converted."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ class ReachOfModel(NamedTuple):
 
     @property
     def result(self) -> str:
-        """Verdict on the limits of the model."""
+        """Verdict: `limited` if the conversion to some opset is refused, else `unlimited`."""
         return "limited" if self.limits.limits else "unlimited"
 
     def findings(self) -> Iterator[Finding]:
-        """Yield a note for each cause that limits the model."""
+        """Yield a note for each cause of refusals next to the lowest and the highest opset."""
         for limit in self._ends():
             for group in limit.groups:
                 place = group.refusals[0].place
@@ -81,7 +81,7 @@ class ReachOfModel(NamedTuple):
         return [each for each in self.limits.limits if each.opset in ends]
 
     def cells(self) -> dict[str, object]:
-        """Return the cells of the row."""
+        """Return the declared, lowest and highest opset, for the table of several models."""
         limits = self.limits
         return {"opset": limits.opset, "lowest": limits.lowest, "highest": limits.highest}
 
@@ -90,7 +90,7 @@ class ReachOfModel(NamedTuple):
         return {"input": self.source, **self.limits.as_dict()}
 
     def write(self, page: Page) -> None:
-        """Print the limits of the model, and the causes of each."""
+        """Print the lowest and highest opset, and the causes of refusals at other opsets."""
         limits, ends = self.limits, self._ends()
         page.line(self.source, style="bold")
         page.facts({limits.domain: limits.opset, "lowest": limits.lowest, "highest": limits.highest})

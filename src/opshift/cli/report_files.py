@@ -1,4 +1,4 @@
-"""Reports of conversions as files, for `--report`."""
+"""Write reports of conversions to files, for `--report`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from opshift.converter.errors import ConversionRefused
 from opshift.converter.report import Report
 
 Data = Mapping[str, object]
-"""Content of the report in JSON."""
+"""Content of a report file with the suffix .json."""
 
 
 def write_report_file(
@@ -27,13 +27,13 @@ def write_report_file(
     verification: Verification | None = None,
     location: DifferenceLocation | None = None,
 ) -> None:
-    """Write the report of a plan or conversion."""
+    """Write the report of a plan or conversion in the format of the suffix of `path`."""
     write_page(path, data, lambda: conversion_page(report, title, verification, location))
 
 
 @contextmanager
 def failure_reported(path: Path, source: str, reports: Sequence[Report]) -> Iterator[None]:
-    """Write the last report if the block refuses the conversion or finds different outputs."""
+    """Write the last report if the `with` block refuses the conversion or finds different outputs."""
     try:
         yield
     except (ConversionRefused, VerificationFailed) as error:

@@ -1,4 +1,4 @@
-"""Conversion of several models to a folder; the output has a row for each model."""
+"""Convert several models to a folder, and print a row for each model."""
 
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Executor
@@ -22,15 +22,15 @@ from opshift.model.locations import without_secrets
 from opshift.stores.find_models import LIST
 
 COLUMNS = ("opsets    ", " changed")
-"""Columns of the table, before the model; a leading space right-aligns the column."""
+"""Columns before the name of the model; a leading space right-aligns the column."""
 
 
 SECONDS_TO_CONNECT = 10
-"""Time that the Dask scheduler gets to answer."""
+"""Timeout in seconds for the connection to the Dask scheduler."""
 
 
 class BatchOptions(NamedTuple):
-    """Options of `convert --out`, which converts several models; `dask` is the address of a scheduler."""
+    """Options of `convert --out`, which converts several models; `dask` is a Dask scheduler's address."""
 
     out: str
     skip_existing: bool = False
@@ -39,7 +39,7 @@ class BatchOptions(NamedTuple):
 
 
 def run_batch(names: Sequence[str], settings: Settings, batch: BatchOptions, gate: GateOptions) -> None:
-    """Convert all models and print each result as it arrives; exit with 1 if one was not converted."""
+    """Convert all models and print each result as it arrives; exit with 1 if a model was not converted."""
     if [*names] == [LIST] and not gate.files_from:
         reason = "standard input has no file name to use in the output folder"
         raise UsageError(reason, place=LIST, remedy="name the file to write, without --out")
@@ -67,7 +67,7 @@ def run_batch(names: Sequence[str], settings: Settings, batch: BatchOptions, gat
 
 @contextmanager
 def _executor(address: str | None) -> Iterator[tuple[Executor | None, int]]:
-    """Yield an executor for a Dask cluster, and the number of chunks of models that it gets at a time."""
+    """Yield an executor on a Dask cluster and its number of concurrent chunks; without address, `None, 0`."""
     if address is None:
         yield None, 0
         return

@@ -1,4 +1,4 @@
-"""`opshift runs`."""
+"""`opshift runs`: show which runtimes run a model."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 
 EVIDENCE = {"kernel_registry": "package", "documentation": "documents", "measurement": "measured"}
-"""Words for the sources of facts about a runtime; `package`: the kernels that the runtime registers."""
+"""Texts for the kinds of evidence about a runtime; `package` means the kernels that it registers."""
 
 MAX_CAUSES = 2
-"""Maximum number of missing operators in a row."""
+"""Maximum number of missing operators in a row of the table."""
 
 MAX_PLACES = 3
-"""Maximum number of nodes of one cause; `--explain` and JSON list all."""
+"""Maximum number of printed nodes per cause; `--explain` and JSON list all."""
 
 RuntimeOption = Annotated[
     list[str] | None,
@@ -72,7 +72,7 @@ def runs(
     For each runtime: whether it implements all nodes of the model; otherwise the nearest opset to convert to,
     or the nodes that prevent it. `opshift runtimes` lists the runtimes.
     """
-    registry_with(gate.folders)  # before any model is read
+    registry_with(gate.folders)  # report invalid definitions before any model is read
     named = tuple(runtime or ())
     for each in named:
         get_runtime(each)
@@ -103,11 +103,11 @@ class RunsOfModel(NamedTuple):
 
     @property
     def result(self) -> str:
-        """The least favourable verdict."""
+        """The least favourable verdict on a runtime, such as `does not run`."""
         return max((each.verdict for each in self.answers.results), key=VERDICTS.index)
 
     def findings(self) -> Iterator[Finding]:
-        """Yield a finding for each missing kernel."""
+        """Yield a finding for each reason why a runtime does not run the unchanged model."""
         level: Severity = "error" if self.is_named else "note"
         for result, command in zip(self.answers.results, self._remedies(), strict=True):
             for each in result.support.missing:
@@ -124,7 +124,7 @@ class RunsOfModel(NamedTuple):
         return {"input": self.source, **self.answers.to_dict()}
 
     def write(self, page: Page) -> None:
-        """Print the runtimes, with one row for releases with the same answer, and details."""
+        """Print a row per runtime or group of releases with equal results, and details if requested."""
         page.line(self.source, style="bold")
         page.facts({**self.answers.opsets, "IR version": self.answers.ir_version})
         page.blank()
@@ -134,7 +134,7 @@ class RunsOfModel(NamedTuple):
                 self._write_details(page, each, remedy)
 
     def _remedies(self) -> Iterator[str]:
-        """Yield the command that makes each runtime run the model."""
+        """Yield, for each result, the command that makes the runtime run the model; empty if it runs."""
         names = self.named or tuple(each.runtime for each in self.answers.results)
         for name, each in zip(names, self.answers.results, strict=True):
             # a runtime that a YAML file describes is found by its path, not by its name
@@ -175,13 +175,13 @@ def _result(result: RuntimeResult) -> str:
 
 
 def _versions(conversion: ConversionAttempt) -> str:
-    """Return the versions to convert to: `opset 17, ai.onnx.ml=3`."""
+    """Return the versions to convert to, such as `opset 17, ai.onnx.ml=3` or `IR version 8`."""
     targets = ", ".join(_targets(conversion))
     return f"opset {targets}" if targets else f"IR version {conversion.ir_version}"
 
 
 def _rows(results: Iterable[RuntimeResult]) -> Iterator[tuple[str, ...]]:
-    """Yield a row for consecutive releases of a runtime with the same answer."""
+    """Yield a row for each group of consecutive releases of a runtime with equal cells."""
     from opshift.analysis.runs import group_releases
 
     for name, cells in group_releases(results, _cells):
@@ -189,7 +189,7 @@ def _rows(results: Iterable[RuntimeResult]) -> Iterator[tuple[str, ...]]:
 
 
 def _cells(result: RuntimeResult) -> tuple[str, ...]:
-    """Return the cells of the row of a result, without the runtime."""
+    """Return the cells after the name of the runtime: result, notes and source."""
     return _result(result), _notes(result), EVIDENCE.get(result.evidence, result.evidence)
 
 

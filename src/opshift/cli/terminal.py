@@ -34,7 +34,7 @@ class TerminalPage(Page):
         self.console.print()
 
     def line(self, text: str, style: str = "") -> None:
-        """Print one line, folded if the terminal is narrower."""
+        """Print one line; if the terminal is narrower than the text, fold the line."""
         self.console.print(_cell(text, style))
 
     def prose(self, text: str, indent: int = 0, style: str = "") -> None:
@@ -43,7 +43,7 @@ class TerminalPage(Page):
         self.console.print(Padding(_cell(text, style), (0, 0, 0, indent), expand=False), width=width)
 
     def table(self, columns: Columns, rows: Iterable[Sequence[object]]) -> None:
-        """Print a table; long cells are wrapped at spaces, and rows with very long words are paragraphs."""
+        """Print a table; wrap cells at spaces, and print rows with too long words as paragraphs."""
         listed = with_properties(columns)
         cells = [[displayable(str(cell)) for cell in row] for row in rows]
         headings = [[column.heading for column in listed]] if any(column.heading for column in listed) else []
@@ -66,7 +66,7 @@ class TerminalPage(Page):
         """Print each row as one paragraph."""
         for row in rows:
             last = max((position for position, cell in enumerate(row) if cell), default=0)
-            # a dash marks an empty cell, so that the next one is not read as its value
+            # a dash marks an empty cell, so that the next cell is not read in its place
             filled = [
                 Text(cell or "-", column.style)
                 for column, cell in zip(columns, row[: last + 1], strict=False)
@@ -97,7 +97,7 @@ def _grid(
 
 
 def _without_longest_words(rows: Sequence[list[str]]) -> list[list[str]]:
-    """Remove the rows with the longest words, so that columns can fit the other rows."""
+    """Return the rows without those that have the longest words, so that the columns may fit the rest."""
     longest = [max(map(_longest_word, row)) for row in rows]
     # each round shortens the longest word by at least an eighth: the search ends after a few rounds
     return [row for row, length in zip(rows, longest, strict=True) if length <= max(longest) * 7 // 8]
@@ -106,7 +106,7 @@ def _without_longest_words(rows: Sequence[list[str]]) -> list[list[str]]:
 def _column_widths(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], available: int
 ) -> list[int] | None:
-    """Return widths of columns that break no word and no number; `None` if the terminal is too narrow."""
+    """Return column widths at which no word or number is broken; `None` if the terminal is too narrow."""
     longest, least = [], []
     for position, column in enumerate(columns):
         texts = [row[position] for row in rows]
@@ -118,7 +118,7 @@ def _column_widths(
     if sum(least) > available:
         return None
     widths, spare = least.copy(), available - sum(least)
-    # columns that need little space get all of it, and the others share the rest
+    # columns that need little more space get all they need, and the others share the rest
     wanted = sorted(range(len(columns)), key=lambda each: longest[each] - least[each])
     for position, each in enumerate(wanted):
         added = min(longest[each] - least[each], spare // (len(columns) - position))

@@ -1,4 +1,4 @@
-"""Comparison of the outputs of a model and its original, and the options for this comparison."""
+"""Compare the outputs of a converted model and its original, and define the options for this."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ CustomOpsOption = Annotated[
 
 
 class ComparisonOptions(NamedTuple):
-    """Options of a comparison with the original, in the order of the help."""
+    """Options for comparing a converted model with its original, in the order of the help."""
 
     verify: VerifyOption = False
     inputs: VerifyInputsOption = None
@@ -117,7 +117,7 @@ def compare_with_source(
     quiet: bool,
     data_file: Path | None = None,
 ) -> Verification:
-    """Compare the outputs of a model file with the outputs of its result; raise an error if they differ."""
+    """Compare the outputs of a model file and its conversion `result`; raise an error if they differ."""
     from opshift.batch.convert_model import verify_conversion
 
     message = f"Comparing {source} with its conversion"

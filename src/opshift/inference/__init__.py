@@ -1,1 +1,1 @@
-"""Element types, ranks, shapes and constant values of a model's values."""
+"""Infer element types, ranks, shapes and constants of a model's values."""

@@ -1,4 +1,4 @@
-"""Facts about the inputs and attributes of a function on which all its calls agree."""
+"""Facts about the inputs and attributes of a function that are the same in all calls of the function."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ MAX_CONSTANT_ELEMENTS = 1024
 
 
 class Fact(NamedTuple):
-    """Kind of fact, and the input or attribute of a function that it is about."""
+    """Kind of a fact, and the name of the function input or attribute that the fact describes."""
 
     kind: CallFactKind
     name: str
 
 
 class CallSite(NamedTuple):
-    """Node that calls a function: its view, its NodeProto and the scope that contains it."""
+    """Node that calls a function, as a `Node` and as its NodeProto, and the scope that contains the node."""
 
     node: Node
     proto: NodeProto
@@ -38,7 +38,7 @@ class CallSite(NamedTuple):
 
 
 class ResolvedNode(Node):
-    """Node of a function with the inputs and attributes that the calls of the function provide."""
+    """Node of a function body with the attributes that the calls set, and without inputs that they omit."""
 
     __slots__ = ("original",)
 
@@ -47,7 +47,7 @@ class ResolvedNode(Node):
         self.original = original
 
     def references(self) -> dict[int, object]:
-        """Map the `id` of each attribute that the calls provide to the attribute that refers to it."""
+        """Map the `id` of each attribute from the calls to the attribute reference that it replaces."""
         provided = self.original.attributes
         changed = ((name, each) for name, each in self.attributes.items() if each is not provided[name])
         return {id(value): provided[name] for name, value in changed}
@@ -58,9 +58,9 @@ MAX_CALL_DEPTH = 40
 
 
 class NestedCalls:
-    """Context manager around each nested call through which a fact is propagated.
+    """Context manager that counts the nested calls through which a fact is propagated.
 
-    Entering it returns whether the depth is within `MAX_CALL_DEPTH`. A class is faster than a generator.
+    Entering it returns whether the depth is within `MAX_CALL_DEPTH`. A class is faster than `contextmanager`.
     """
 
     def __init__(self) -> None:
@@ -84,9 +84,9 @@ class _FunctionTable(Protocol):
 
 
 class CallFacts:
-    """Calls of the function at an index of the model, and the facts on which they agree.
+    """Calls of the function at `index` in `ModelProto.functions`, and the facts on which the calls agree.
 
-    `calls` is empty for an unreachable function. `disagreements` are queried facts that differ.
+    `calls` is empty for an unreachable function. `disagreements` are queried facts on which calls differ.
     """
 
     def __init__(self, functions: _FunctionTable, index: int, calls: Sequence[CallSite]) -> None:
@@ -95,16 +95,16 @@ class CallFacts:
         self.calls = tuple(calls)
         self.disagreements: set[Fact] = set()
         self._compared: dict[Fact, int] = {}
-        """Number of calls, counted from the first, that were compared and agree, by fact."""
+        """Maps each fact to the number of calls, counted from the first, that were compared and agree."""
         self._agreed: dict[Fact, Any] = {}
-        """The fact on which these calls agree."""
+        """Maps each fact to the value on which the compared calls agree."""
         self._shapes: dict[str, list[Shape | None]] = {}
-        """The shapes that the first calls pass to an input."""
+        """Maps each input to the shapes that the first calls pass to it."""
         self._functions = functions
         self._positions = {name: position for position, name in enumerate(function.input)}
         self._attributes: dict[str, AttributeProto | None] = {}
-        # Computed eagerly, so that outer calls come first: the argument of a call may itself be an optional
-        # input of the function that contains the call.
+        # Computed eagerly, calling functions before called ones: the argument of a call may itself be an
+        # optional input of the calling function.
         self._presence = {name: self._is_provided(name) for name in self._positions}
 
     @cached_property
@@ -115,12 +115,12 @@ class CallFacts:
         }
 
     def element_type(self, name: str) -> str | None:
-        """Return the element type of an input if all calls that provide it agree."""
+        """Return the element type of an input if all calls that provide the input agree, else `None`."""
         found: str | None = self._agreed_fact(Fact("element_type", name))
         return found
 
     def shape(self, name: str) -> Shape | None:
-        """Return the shape of an input, `None` for each dimension that differs, or if the ranks differ."""
+        """Return the shape of an input, with `None` for sizes that differ; `None` if the rank differs."""
         if self.rank(name) is None:
             return None
         if len(self.calls) == 1:
@@ -136,26 +136,26 @@ class CallFacts:
         return tuple(each.pop() if len(each) == 1 else None for each in sizes)
 
     def rank(self, name: str) -> int | None:
-        """Return the rank of an input if all calls that provide it agree."""
+        """Return the rank of an input if all calls that provide the input agree, else `None`."""
         found: int | None = self._agreed_fact(Fact("rank", name))
         return found
 
     def constant(self, name: str) -> Tensor | None:
-        """Return the value of an input that is the same constant in all calls."""
+        """Return the value of an input if it is the same constant in all calls, else `None`."""
         if self._agreed_fact(Fact("constant", name)) is None:
             return None
         call = self.calls[0]
         return call.scope.constant(self._argument(call, name))
 
     def attribute(self, name: str) -> AttributeProto | None:
-        """Return the AttributeProto of an attribute; `ABSENT` if no call sets it, `None` if calls differ."""
+        """Return the attribute value on which all calls agree, which may be `ABSENT`, or `None`."""
         if name not in self._attributes:
             agreed = self._agreed_fact(Fact("attribute", name))
             self._attributes[name] = None if agreed is None else self._attribute_of(self.calls[0], name)
         return self._attributes[name]
 
     def resolve_node(self, node: Node, scope: InferenceScope) -> Node:
-        """Return a node with the attributes that all calls provide, without the inputs that all omit."""
+        """Return a node of the function with attributes that all calls set, without inputs that all omit."""
         if not self.calls:
             return node
         attributes = node.attributes
@@ -171,7 +171,7 @@ class CallFacts:
         return ResolvedNode(node, inputs, attributes)
 
     def describe_disagreement(self, node: Node, scope: InferenceScope) -> str:
-        """Describe an input or attribute of a node that only some calls provide; empty if there is none."""
+        """Name a node's input or attribute that only some calls provide, such as `input 'x'`; else `""`."""
         for name in node.inputs if self.calls else ():
             if self._is_function_input(name, scope) and self._presence[name] is None:
                 self.disagreements.add(Fact("presence", name))
@@ -183,7 +183,7 @@ class CallFacts:
         return ""
 
     def fact_key(self, call: CallSite, asked: Sequence[Fact]) -> Hashable:
-        """Return the facts of one call; calls with equal keys agree."""
+        """Return the values of the facts `asked` for one call; calls with equal keys agree on these facts."""
         return tuple(self._fact_of(call, each) for each in asked)
 
     def all_facts(self, call: CallSite) -> tuple[Fact, ...]:
@@ -193,14 +193,14 @@ class CallFacts:
         return (*inputs, *(Fact("attribute", name) for name in call.node.attributes))
 
     def _agreed_fact(self, asked: Fact) -> Any:
-        """Return a fact on which all calls agree; `None`, with a recorded disagreement, if they do not."""
+        """Return the value of a fact if all calls agree; else record a disagreement, and return `None`."""
         if asked.kind != "attribute" and asked.name not in self._positions:
             return None
         with self._functions.nested_calls as is_shallow:
             return self._compare(asked) if is_shallow else None
 
     def _compare(self, asked: Fact) -> Any:
-        # An unanswered question about a call ends this function; the next query continues with that call.
+        # `_fact_of` may raise `Unanswered`; the next query then continues with the same call.
         for position in range(self._compared.get(asked, 0), len(self.calls)):
             call = self.calls[position]
             # Only calls that provide the input have to agree.
@@ -224,7 +224,7 @@ class CallFacts:
         return found
 
     def arguments(self, name: str) -> list[tuple[InferenceScope, str]]:
-        """Return the values that the calls pass to an input, each with its scope; none for other names."""
+        """Return the scope and the value of each argument for an input; empty if `name` is not an input."""
         if name not in self._positions:  # such as an input of a subgraph that the conversion adds
             return []
         return [(call.scope, self._argument(call, name)) for call in self.calls]
@@ -238,7 +238,7 @@ class CallFacts:
         return answers.pop() if len(answers) == 1 else None
 
     def _provides(self, call: CallSite, name: str) -> bool | None:
-        """Return whether a call provides an input; `None` if calls of the enclosing function differ."""
+        """Return whether a call provides an input; `None` if the calls of the calling function differ."""
         argument = self._argument(call, name)
         outer = self._functions.call_facts_of(call.scope)
         if outer is None or not outer._is_function_input(argument, call.scope) or not outer.calls:
@@ -267,7 +267,7 @@ class CallFacts:
                 yield name, _renamed(provided, name)
 
     def _is_set(self, name: str) -> bool | None:
-        """Return whether the calls set an attribute without default; `None` if only some do."""
+        """Return whether an attribute has a default or all calls set it; `None` if only some calls set it."""
         with self._functions.nested_calls as is_shallow:
             answers = {self._sets(call, name) for call in self.calls} if is_shallow else {None}
         found = answers.pop() if len(answers) == 1 else None
@@ -283,7 +283,7 @@ class CallFacts:
         return outer._is_set(provided.ref_attr_name) if outer and outer.calls else True
 
     def _attribute_of(self, call: CallSite, name: str) -> AttributeProto | None:
-        """Return the AttributeProto of an attribute in one call, `ABSENT`, or `None` if it is unknown."""
+        """Return an attribute in one call, or its default, or `ABSENT` without both; `None` if unknown."""
         provided = call.node.attributes.get(name)
         if provided is not None and provided.ref_attr_name:
             outer = self._functions.call_facts_of(call.scope)
@@ -292,7 +292,7 @@ class CallFacts:
                 return None
         if provided is None or provided is ABSENT:
             provided = self._defaults.get(name, ABSENT)
-        # A subgraph belongs to the graph of the call, where it is converted: for the function, it is unknown.
+        # A subgraph is converted with the graph that contains the call, so it is unknown to the function.
         return None if getattr(provided, "type", 0) in (GRAPH, GRAPHS) else provided
 
 
@@ -314,7 +314,7 @@ def _renamed(attribute: AttributeProto, name: str) -> AttributeProto:
 
 
 def _small_constant(scope: InferenceScope, name: str) -> Hashable:
-    """Return a constant in comparable form, or `None` if it is unknown or large.
+    """Return a constant in hashable form, or `None` if it is unknown or large.
 
     Values are compared as text, because 0.0 equals -0.0 and NaN differs from itself.
     """

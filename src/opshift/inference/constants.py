@@ -15,7 +15,7 @@ INTEGER_RANGES = {
     **{f"int{bits}": range(-(2 ** (bits - 1)), 2 ** (bits - 1)) for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": range(2**bits) for bits in (8, 16, 32, 64)},
 }
-"""Values of each integer type."""
+"""Range of the values of each integer type, from 8 to 64 bits."""
 
 FLOAT_INTEGER_RANGES = {
     name: range(-(2**digits), 2**digits + 1)
@@ -24,17 +24,17 @@ FLOAT_INTEGER_RANGES = {
 """Range of integers that each floating-point type represents exactly: up to 2 ** 24 for float."""
 
 EXACT_INTEGER_RANGES = {**INTEGER_RANGES, **FLOAT_INTEGER_RANGES}
-"""Range of integers that each numeric type represents exactly."""
+"""Range of integers that each of these integer and floating-point types represents exactly."""
 
 SIZE_TYPES = ("int32", "int64")
 """Types that represent every size of a tensor in practice."""
 
 WIDER_FLOATS = {"float": ("double",), "float16": ("float", "double"), "bfloat16": ("float", "double")}
-"""Floating-point types that represent every value of a narrower floating-point type, by the latter."""
+"""Maps a floating-point type to the wider types that represent all of its values."""
 
 
 def read_constant_node(node: Node) -> Tensor | None:
-    """Return the value of a Constant node, from any of its attributes."""
+    """Return the value of a Constant node from any of its attributes; `None` if the attribute is invalid."""
     for name, element_type, kind in SCALAR_ATTRIBUTES:
         if name in node.attributes:
             value = node.attribute(name)
@@ -51,14 +51,14 @@ def read_constant_node(node: Node) -> Tensor | None:
 
 
 def cast(tensor: Tensor, target: str) -> Tensor | None:
-    """Cast elements if the target type represents every known one exactly; return `None` otherwise."""
+    """Cast elements if no known number changes, or from integers to bool; return `None` otherwise."""
     source, values = tensor.element_type, tensor.values
     if source == target or target in WIDER_FLOATS.get(source, ()):
         return Tensor(target, tensor.dims, values)
     is_number = source in EXACT_INTEGER_RANGES or source == "bool"
     if not is_number or target not in (*EXACT_INTEGER_RANGES, "bool"):
         return None
-    # Only an integer is looked up: for a float, Python would walk through the range.
+    # Ranges are searched for integers only: for a float, Python would iterate over the range.
     if source in FLOAT_INTEGER_RANGES and not all(map(_may_be_integer, values)):
         return None
     if target == "bool":
@@ -79,7 +79,7 @@ def _truth(element: int | None) -> bool | None:
 
 
 def _cast_integers(tensor: Tensor, target: str) -> Tensor | None:
-    """Cast numbers that are integers; a symbol is a size, which only `SIZE_TYPES` represent."""
+    """Cast integers; `None` if one is out of range. Symbols are kept for `SIZE_TYPES`, else unknown."""
     convert, allowed = float if target in FLOAT_INTEGER_RANGES else int, EXACT_INTEGER_RANGES[target]
     values: list[int | float | None] = []
     for each in tensor.values:

@@ -1,4 +1,4 @@
-"""Evaluation of questions about the values of a model, on an explicit stack instead of Python's."""
+"""Answer questions about values of a model, such as their shapes, on an explicit stack, not Python's."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
 
 
 class Answers(Protocol):
-    """Facts of one kind about the values of a scope, which answer questions."""
+    """Facts of one kind, such as shapes, about the values of a scope: the answers to questions."""
 
     def is_known(self, name: str) -> bool:
-        """Return whether the question about a value is answered."""
+        """Return whether the fact about a value is determined; it may be determined as unknown (`None`)."""
         ...
 
     def set_fact(self, name: str, fact: None) -> None:
-        """Set the fact that answers the question about a value."""
+        """Store the fact about a value; `None` means unknown."""
         ...
 
     def visit(self, name: str, scope: InferenceScope) -> Iterator[FactQuestion]:
-        """Answer the question about a value; yield each question that has to be answered first."""
+        """Determine the fact about a value; yield each question that has to be answered first."""
         ...
 
 
 class FactQuestion(NamedTuple):
-    """Question about a value: the facts of the scope that answer it, the value and the scope."""
+    """Question about the value `name`: `facts` stores the answer, and `scope` contains the value."""
 
     facts: Answers
     name: str
@@ -35,7 +35,7 @@ class FactQuestion(NamedTuple):
 
 
 class Unanswered(Exception):
-    """A rule needs an unknown fact: the rule is applied again once the question is answered."""
+    """A rule needs a fact that is not determined yet; it is applied again after the question is answered."""
 
     def __init__(self, question: FactQuestion) -> None:
         super().__init__(question.name)
@@ -45,13 +45,13 @@ class Unanswered(Exception):
 ResultT = TypeVar("ResultT")
 
 MANY_QUESTIONS = 16
-"""After each so many questions of one rule, `questions_after` also yields the similar questions."""
+"""Each time a rule has asked this many questions, `questions_after` also yields similar questions."""
 
 
 def answered(
     rule: Callable[[], ResultT], scope: InferenceScope, inputs: Sequence[str], outputs: Sequence[str]
 ) -> Generator[FactQuestion, None, ResultT]:
-    """Apply the rule of a node, again after each question that it asks, and return its result."""
+    """Apply the rule of a node, again after each question that it raises, and return its result."""
     number = 0
     while True:
         try:
@@ -64,7 +64,7 @@ def answered(
 def questions_after(
     question: FactQuestion, count: int, scope: InferenceScope, inputs: Sequence[str], outputs: Sequence[str]
 ) -> Iterator[FactQuestion]:
-    """Yield question number `count` of a node's rule; after every `MANY_QUESTIONS`, also all similar ones.
+    """Yield question number `count` of a node's rule; if divisible by `MANY_QUESTIONS`, also similar ones.
 
     A rule is applied again after each question, which would take quadratic time for nodes with many inputs,
     or with many outputs that a body computes. Similar questions ask about the other inputs, or about the
@@ -74,7 +74,7 @@ def questions_after(
     if count % MANY_QUESTIONS:
         return
     facts, _, asked = question
-    # A call may name one output of many.
+    # A call may name only one of many outputs of a function: limit the number of questions.
     body_outputs = islice(asked.outputs, len(outputs) + 1) if asked.is_body_in(scope) else ()
     for name in inputs if asked is scope else body_outputs:
         if name and not facts.is_known(name):
@@ -82,7 +82,7 @@ def questions_after(
 
 
 MAX_EVALUATED_ELEMENTS = 1 << 20
-"""Maximum number of elements of all large evaluated values of a model; bounds their time and memory."""
+"""Maximum total number of elements of large evaluated values of a model; bounds time and memory."""
 
 
 class Evaluation:
@@ -94,8 +94,8 @@ class Evaluation:
     Attributes:
         is_running: whether a question is being answered.
         has_dynamic_inputs: whether the main graph has inputs of unknown sizes; `None` until it is determined.
-        trusted_claims: names of the values whose claimed shapes are used; `None` for all values.
-        assumes_positive_sizes: whether no size known only at run time is 0; set before the first question.
+        trusted_claims: names of node outputs whose declared shapes inference uses; `None` for all.
+        assumes_positive_sizes: whether sizes known only at run time are not 0; set before the first question.
         names_sizes: whether each unknown size in a graph gets a symbol; set before the first question.
     """
 
@@ -109,14 +109,14 @@ class Evaluation:
         self.trusted_claims: frozenset[str] | None = None
 
     def spend(self, elements: int) -> bool:
-        """Return whether the budget of the model suffices for a large value; if so, reduce the budget."""
+        """Return whether the model's budget suffices for a number of elements; if so, reduce the budget."""
         if elements > self._budget:
             return False
         self._budget -= elements
         return True
 
     def answer(self, facts: Answers, name: str, scope: InferenceScope) -> None:
-        """Answer a question, and first those that it depends on."""
+        """Determine the fact about a value, and first the facts that it depends on."""
         self.is_running = True
         waiting = [facts.visit(name, scope)]
         begun = {(id(facts), name)}

@@ -1,4 +1,4 @@
-"""Kinds of facts about values, and the caches of inferred facts that models share."""
+"""Kinds of facts about values (type, shape or rank), and the caches of inferred facts that models share."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -11,22 +11,22 @@ from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 
 Link = int | None
-"""Position of the input that shares its fact with the first output, `MAXIMUM`, or `None`."""
+"""Position of an input that always shares the fact about the first output, `MAXIMUM`, or `None`."""
 
 MAXIMUM = -1
-"""Link to all inputs: the fact is the maximum over them, as for ranks under broadcasting."""
+"""Link to all inputs: the output's fact is the maximum of the inputs' facts, as for ranks in broadcasting."""
 
 Shortcut: TypeAlias = Callable[[InferenceScope, str], FactT | None]
-"""Function of a scope and the name of a value that returns a fact, or `None` if it does not find one."""
+"""Function of a scope and a value name that returns the fact about the value, or `None` if not found."""
 
 InferenceKey = tuple[int, NodeKey, tuple[Any, ...]]
 """`id` of the operator version, key of the node, and facts about its inputs."""
 
 
 class Inferred(NamedTuple, Generic[FactT]):
-    """Facts about the outputs of a node, in order; the last ones may be missing.
+    """Facts about the outputs of a node, in order; facts about the last outputs may be missing.
 
-    They are cacheable if they depend only on attributes and on facts of this kind about the inputs.
+    `is_cacheable`: the facts depend only on attributes, and on facts of the same kind about the inputs.
     """
 
     facts: Sequence[FactT | None]
@@ -36,19 +36,21 @@ class Inferred(NamedTuple, Generic[FactT]):
 class FactKind(NamedTuple, Generic[FactT]):
     """Kind of fact about values, with the functions that determine it.
 
+    A claim is a fact that the model declares about the output of a node, for example in `value_info`.
+
     Attributes:
-        query: fact about a value of a scope.
-        declared: fact about an input or initializer of a scope, which the model declares.
-        claimed: fact that the model claims about the output of a node.
-        needs_claim: whether a claim can add to an inferred fact.
-        merge: combination of an inferred fact with a claim.
+        query: returns the fact about a value of a scope.
+        declared: returns the fact that the model declares about an input or initializer of a scope.
+        claimed: returns the claim about the output of a node.
+        needs_claim: returns whether a claim can add to an inferred fact.
+        merge: combines an inferred fact with a claim.
         trusts_claims: whether a claim makes inference unnecessary.
-        asked_inputs: positions of the inputs that determine the facts about the outputs; `None` for all.
-        link: input of an operator that always shares its fact with the first output, or `MAXIMUM`.
-        infer: facts about the outputs of a node.
-        shortcut: for some operators, a function that may find the fact about an output without the facts
-            about the inputs.
-        completed: fact with symbols for unknown sizes, if `Evaluation.names_sizes` is set.
+        asked_inputs: returns the positions of the inputs that determine the facts about the outputs; `None`
+            for all.
+        link: returns the `Link` of an operator.
+        infer: returns the facts about the outputs of a node.
+        shortcut: returns a `Shortcut` that may find a fact without the facts about the inputs, or `None`.
+        completed: returns a fact with symbols for unknown sizes; used if `Evaluation.names_sizes` is set.
     """
 
     query: Callable[[InferenceScope, str], FactT | None]
@@ -66,11 +68,11 @@ class FactKind(NamedTuple, Generic[FactT]):
 
 # Slots are read faster than the fields of a named tuple, and a dataclass would take longer to import.
 class OperatorInfo:
-    """Operator of the default domain at one opset.
+    """Operator version at one opset; `operator` is `None` for an unknown operator or a function.
 
     Attributes:
-        takes_maximum: whether the fact about the only output is the maximum over the inputs.
-        is_plain: whether facts inferred for a node hold for every node with the same key.
+        takes_maximum: whether the fact about the only output is the maximum of the facts about the inputs.
+        is_plain: whether all attributes are numbers, strings or lists of them, so facts can be cached.
         asked_inputs: positions of the inputs that determine the facts about the outputs; `None` for all.
         shortcut: function that may find the fact about an output without the facts about the inputs.
     """
@@ -100,18 +102,18 @@ class OperatorInfo:
 
 
 class InferenceCache:
-    """Cache of facts of one kind at one opset, and operators of the default domain, shared between models."""
+    """Cache of inferred facts of one kind, and of the default domain's operators, at one opset."""
 
     def __init__(self) -> None:
         self.operators: dict[str, OperatorInfo] = {}
         self.links: dict[str, int] = {}
-        """Position of the input that shares its fact with the first output, by op_type."""
+        """Position of the input that shares the fact about the first output, by op_type."""
         self.uncacheable: set[str] = set()
-        """Operators with rules that read more than the key of the node and the facts about its inputs."""
+        """Names of the operators whose rules read more than the node key and the facts about the inputs."""
         self.facts: dict[InferenceKey, Sequence[Any]] = {}
 
     def store(self, key: InferenceKey, facts: Sequence[Any]) -> None:
-        """Store the facts about the outputs of a node, if its key is small."""
+        """Store the facts about the outputs of a node, if the node key is small."""
         # Bounds the memory of a cache that outlives the model; cleared entries are inferred again.
         if len(self.facts) >= MAX_KEYS:
             self.facts.clear()

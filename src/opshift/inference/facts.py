@@ -22,32 +22,32 @@ if TYPE_CHECKING:
 FactT = TypeVar("FactT")
 
 ListedSize = int | tuple[int, ...] | None
-"""Element of a list of sizes: a number, the axes of a value that have this size, or `None` if unknown."""
+"""Element of a list of sizes: a number, the axes of another value with this size, or `None` if unknown."""
 
 
 class Facts(Protocol):
     """Facts about the values of a model before its conversion."""
 
     def element_type(self, name: str) -> str | None:
-        """Return an element type such as `float16`, or a type string if the value is not a tensor.
-
-        `None` if the type is unknown.
-        """
+        """Return an element type such as `float16`, or the type string of a non-tensor; `None` if unknown."""
         ...
 
     def shape(self, name: str) -> Shape | None:
-        """Return the dimensions of a tensor, `None` for each unknown one; `None` if the rank is unknown."""
+        """Return the shape of a tensor, with `None` for unknown dimensions; `None` if the rank is unknown."""
         ...
 
     def comparable_shapes(self, names: Sequence[str]) -> tuple[Shape | None, ...]:
-        """Return the dimensions of tensors like `shape`, with negative numbers for symbolic sizes.
+        """Return the shapes of tensors, with negative numbers for symbols (sizes known only at run time).
 
         Sizes with the same negative number are equal in every run.
         """
         ...
 
     def listed_sizes(self, names: Sequence[str]) -> tuple[ListedSize, ...] | None:
-        """Return the sizes in the list `names[1]`; a size known only at run time as axes of `names[0]`."""
+        """Return the sizes in the 1-D value `names[1]`; `None` if all are unknown.
+
+        A size known only at run time is a tuple of the axes of `names[0]` that have this size in every run.
+        """
         ...
 
     def rank(self, name: str) -> int | None:
@@ -55,15 +55,15 @@ class Facts(Protocol):
         ...
 
     def rank_so_far(self, name: str) -> int | None:
-        """Return the rank of a tensor if it was inferred before, or needs no inference."""
+        """Return the rank of a tensor if it is declared or was inferred before; otherwise `None`."""
         ...
 
     def nested_shape(self, graph: GraphProto, name: str) -> Shape | None:
-        """Return the dimensions of a value of a GraphProto held by a node, in the form of `shape`."""
+        """Return the shape of a value of a subgraph of the node, in the form of `shape`."""
         ...
 
     def is_visible(self, name: str) -> bool:
-        """Return whether the graph of the node or an enclosing one defines a value."""
+        """Return whether the graph of the node or an enclosing graph defines a value."""
         ...
 
     def constant(self, name: str) -> Tensor | None:
@@ -71,20 +71,20 @@ class Facts(Protocol):
         ...
 
     def is_nonnegative(self, name: str) -> bool:
-        """Return whether an integer tensor has no negative element in any run."""
+        """Return True if an integer tensor has no negative element in any run, False if this is unknown."""
         ...
 
     def uniform_element(self, name: str) -> Tensor | None:
-        """Return, as a scalar, the number that all elements of a tensor have in every run, else `None`."""
+        """Return the number that all elements of a tensor equal in every run, as a scalar; else `None`."""
         ...
 
     def is_used(self, name: str) -> bool:
-        """Return whether a node reads the value or the graph returns it."""
+        """Return whether a node reads the value, or the value is an output of the graph."""
         ...
 
 
 class Producer(NamedTuple):
-    """Node that produces a value, the value's position among its outputs, and its operator version."""
+    """Node that produces a value, position of the value in the node's outputs, and the node's operator."""
 
     node: Node
     position: int
@@ -92,14 +92,14 @@ class Producer(NamedTuple):
 
 
 class OperatorStatus(NamedTuple):
-    """Status of an operator: whether its nodes may need conversion, and may contain subgraphs."""
+    """Whether nodes of an operator may need conversion (`has_step`) or contain subgraphs (`has_graphs`)."""
 
     has_step: bool
     has_graphs: bool
 
 
 UNAFFECTED = OperatorStatus(has_step=False, has_graphs=False)
-"""Shared status of all operators that the conversion can skip; compare it with `is`."""
+"""Status object of all operators whose nodes the conversion can skip; compare with `is`."""
 
 
 MAX_SEARCHED_OUTPUTS = 64
@@ -112,13 +112,13 @@ class InferenceScope(Container, Facts):
     Attributes:
         opsets: opset imports, by domain.
         registry: operator definitions.
-        operator_statuses: statuses of the default domain's operators at these opsets.
+        operator_statuses: statuses of the default domain's operators at these opsets, by op_type.
         parent: scope of the enclosing graph; `None` for the main graph and for functions.
         owner: NodeProto that contains this subgraph.
         added_constants: constants that adapters added, by name.
-        evaluation: evaluation of questions, shared by all scopes of the model.
-        node_keys: keys of the nodes that inference asked for, by position.
-        defined_names: names of the values of this scope; completed by the survey.
+        evaluation: `Evaluation` that answers queries for facts; all scopes of the model share it.
+        node_keys: cached node keys, by position of the node.
+        defined_names: names of the values that this graph defines; the survey adds the outputs of nodes.
     """
 
     def __init__(
@@ -147,23 +147,23 @@ class InferenceScope(Container, Facts):
 
     @abstractmethod
     def declared_type(self, name: str) -> str | None:
-        """Return the element type of a value without inference over nodes."""
+        """Return the element type of a value without inference over nodes; `None` if it is unknown."""
 
     @abstractmethod
     def declared_shape(self, name: str) -> Shape | None:
-        """Return the shape of an input or initializer."""
+        """Return the shape of an input or initializer; `None` if it is unknown."""
 
     @abstractmethod
     def declared_rank(self, name: str) -> int | None:
-        """Return the rank of an input or initializer."""
+        """Return the rank of an input or initializer; `None` if it is unknown."""
 
     @abstractmethod
     def claimed_rank(self, name: str) -> int | None:
-        """Return the rank that the model claims for a value that a node produces."""
+        """Return the rank that the model declares for the output of a node; it may be wrong."""
 
     @abstractmethod
     def claimed_shape(self, name: str) -> Shape | None:
-        """Return the shape that the model claims for a value that a node produces."""
+        """Return the shape that the model declares for the output of a node; it may be wrong."""
 
     @abstractmethod
     def symbolic_shape(self, name: str) -> Shape | None:
@@ -171,7 +171,7 @@ class InferenceScope(Container, Facts):
 
     @abstractmethod
     def elements(self, name: str) -> Tensor | None:
-        """Return the elements of a value: constants, symbols for sizes known only at run time, or `None`."""
+        """Return the elements of a value, with symbols for sizes known only at run time, or `None`."""
 
     @property
     @abstractmethod
@@ -244,10 +244,10 @@ class InferenceScope(Container, Facts):
         return positions[name]
 
     def add_emitted(self, node: Node, opset: int, new_names: Set[str]) -> None:
-        """Record an emitted node as the producer of its outputs in `new_names`."""
+        """Record a node that an adapter emitted as the producer of its outputs that are in `new_names`."""
         for position, name in enumerate(node.outputs):
             if name in new_names:
-                # Inference knows most about the first node: later steps use older operators.
+                # Keep the first node: later steps use older operators, and inference knows less about them.
                 self.emitted_producers.setdefault(name, (node, position, opset))
 
     def replace_producer(self, node: Node) -> None:
@@ -257,7 +257,7 @@ class InferenceScope(Container, Facts):
             self.producing_records.pop(name, None)
 
     def node_key_of(self, record: NodeRecord, proto: NodeProto) -> NodeKey:
-        """Return the key of a recorded node; `node_keys` keeps it for the rewrite cache."""
+        """Return the node key of a record, cached in `node_keys`, which the rewrite cache also reads."""
         position = record[0]
         found = self.node_keys.get(position)
         if found is None:
@@ -265,33 +265,33 @@ class InferenceScope(Container, Facts):
         return found
 
     def node(self, proto: NodeProto) -> Node:
-        """Return the view of a NodeProto as a node of this scope."""
+        """Return a `Node` for a NodeProto of this scope, see `with_call_facts`."""
         return self.with_call_facts(Node.from_proto(proto))
 
     def node_of(self, record: NodeRecord) -> Node:
-        """Return the view of a recorded node of this scope."""
+        """Return a `Node` for a record of this scope, see `with_call_facts`."""
         _, domain, op_type, inputs, outputs = record
         return self.with_call_facts(Node(op_type, inputs, outputs, None, domain, self.proto_of(record)))
 
     def with_call_facts(self, node: Node) -> Node:
-        """Return a node with the facts that calls add to its NodeProto: none outside of functions."""
+        """Return a node of a function with the inputs and attributes that calls provide; here, unchanged."""
         return node
 
     @property
     def has_plain_nodes(self) -> bool:
-        """Whether nodes depend on their NodeProto alone, not on calls of a function."""
+        """Whether NodeProtos describe nodes completely; False in functions, where calls add attributes."""
         return True
 
     def arguments(self, name: str) -> Iterable[tuple[InferenceScope, str]]:
-        """Return the values that calls pass to an input of a function, each with its scope."""
+        """Return the scope and the name of each value that a call passes to a function input."""
         return ()
 
     def is_call(self, record: NodeRecord) -> bool:
-        """Return whether a node calls a function."""
+        """Return whether a node calls a local function."""
         return False
 
     def infer_call(
         self, record: NodeRecord, fact: Callable[[InferenceScope, str], FactT | None]
     ) -> Sequence[FactT | None] | None:
-        """Return one fact per output of a function call; `None` if the node is not a call."""
+        """Return one fact per output of a call of a function; `None` if the node is not a call."""
         return None

@@ -37,12 +37,12 @@ class FunctionTable:
     the same name (IR specification, "Functions").
 
     Attributes:
-        evaluation: evaluation of questions, shared by all scopes of the model.
+        evaluation: `Evaluation` that answers queries for facts; all scopes of the model share it.
         nested_calls: counter of the nested calls through which a fact is being propagated.
         undefined_operators: names of operators that neither the registry nor the model defines, by domain.
 
     Raises:
-        InvalidModel: two functions have the same identity.
+        InvalidModel: two functions have the same domain, name and overload.
     """
 
     def __init__(self, model: ModelProto, registry: Registry) -> None:
@@ -66,7 +66,7 @@ class FunctionTable:
         self._names = frozenset((each.domain, each.name) for each in self._index)
 
     def find(self, node: NodeProto | Node) -> int | None:
-        """Return the position of the function that a NodeProto or Node calls; `None` if it is not a call."""
+        """Return the position of the local function that a node calls; `None` if the node is not a call."""
         domain = canonical_domain(node.domain)
         if (domain, node.op_type) not in self._names:
             return None
@@ -81,11 +81,11 @@ class FunctionTable:
         return (canonical_domain(domain), op_type) in self._names
 
     def find_call(self, proto: NodeProto, scope: Scope) -> tuple[int, CallSite] | None:
-        """Return the position of the called function, and the call; `None` if the node is an operator.
+        """Return the position of the called function, and the call; `None` for a node of an operator.
 
         Raises:
-            InvalidModel: no function has the overload of the node, or the node has more inputs or outputs
-                than the function.
+            InvalidModel: neither a function with the node's overload nor an operator exists, or the node has
+                more inputs or outputs than the function.
         """
         index = self.find(proto)
         site = f"node {node_label(proto.name, proto.op_type, proto.output)}"
@@ -109,7 +109,7 @@ class FunctionTable:
         raise InvalidModel(reason, place=site, remedy=f"use one of the existing overloads: {overloads}")
 
     def copy_name(self, index: int) -> str:
-        """Return a name for a copy of a function, unused by functions and operators of its domain."""
+        """Reserve a name for a copy of a function, unused in its domain, and return the name."""
         function = self.protos[index]
         domain = canonical_domain(function.domain)
         used = {each.name for each in self._index if each.domain == domain}
@@ -126,7 +126,7 @@ class FunctionTable:
         return name
 
     def start_round(self) -> None:
-        """Forget the copies and the calls of a plan, to plan again; the facts about bodies remain."""
+        """Reset the names of copies and the scopes by call, to plan again; scopes by facts are kept."""
         self._copies.clear()
         self._scopes_by_call.clear()
         self._inferences = 0
@@ -139,7 +139,7 @@ class FunctionTable:
         operator_statuses: dict[str, OperatorStatus],
         parent: Scope | None = None,
     ) -> CallScope:
-        """Return a scope of this model; the arguments are those of `Scope`."""
+        """Create a scope for a graph or function of this model; the arguments are those of `Scope`."""
         scope = CallScope(container, opsets, registry, operator_statuses, parent)
         scope.functions, scope.evaluation = self, self.evaluation
         return scope
@@ -162,9 +162,9 @@ class FunctionTable:
     def infer_outputs(
         self, proto: NodeProto, scope: InferenceScope, fact: Callable[[InferenceScope, str], FactT | None]
     ) -> list[FactT | None] | None:
-        """Return one fact per output that a call names, specific to the call; `None` for other nodes.
+        """Return one fact per output of a call, inferred for this call; `None` for other nodes.
 
-        Beyond the limits for nested calls, the result is empty.
+        Beyond the limits on nested calls and on inferences, the list is empty.
         """
         index = self.find(proto)
         if index is None:
@@ -184,7 +184,7 @@ class FunctionTable:
         scope: InferenceScope,
         fact: Callable[[InferenceScope, str], FactT | None],
     ) -> FactT | None:
-        """Return a fact about one output of a call, specific to the call; see `infer_outputs`."""
+        """Return the fact about one output of a call, inferred for this call; see `infer_outputs`."""
         index = self.find(proto)
         if index is None:
             return None
@@ -194,7 +194,7 @@ class FunctionTable:
             return fact(body, name) if body and name else None
 
     def _body_of_call(self, index: int, proto: NodeProto, scope: InferenceScope) -> Scope | None:
-        """Return the scope of a called function, specific to the call; `None` beyond the limit."""
+        """Return the scope of a function for one call; `None` after too many inferences."""
         self._inferences += 1
         return None if self._inferences > self._max_inferences else self.scope_of_call(index, proto, scope)
 
@@ -206,7 +206,7 @@ class FunctionTable:
             return self._scopes_by_call[scope, name]
         call = CallSite(Node.from_proto(proto), proto, scope)
         callers = CallFacts(self, index, [call])
-        # Calls with equal sizes may still differ in symbols.
+        # Calls that agree in the known sizes may differ in symbols.
         shapes = tuple(map(scope.symbolic_shape, call.node.inputs))
         facts = callers.all_facts(call)
         key = (index, facts, callers.fact_key(call, facts), shapes)
@@ -222,11 +222,11 @@ class FunctionTable:
 
 
 class CallScope(Scope):
-    """Scope of a model with local functions: a graph whose nodes may call them, or a function itself."""
+    """Scope in a model with local functions: of a graph whose nodes may call functions, or of a function."""
 
     functions: FunctionTable
     call_facts: CallFacts | None = None
-    """Facts about the calls for which a function is converted; `None` for graphs."""
+    """Calls for which a function is converted, and the facts on which they agree; `None` for a graph."""
 
     def child(self, graph: GraphProto) -> Self:
         """Return the scope of a subgraph of a node."""
@@ -245,7 +245,7 @@ class CallScope(Scope):
         return self.call_facts.element_type(name) if found is None and self.call_facts else found
 
     def declared_shape(self, name: str) -> Shape | None:
-        """Return the shape that calls pass to a function input, completed by the declared shape."""
+        """Return the declared shape; for a function input, the sizes that calls pass take precedence."""
         if self.call_facts is None or name in self.added_constants:
             return super().declared_shape(name)
         return merge_claim(self.call_facts.shape(name), self.claimed_shape(name))
@@ -256,12 +256,12 @@ class CallScope(Scope):
         return super().declared_rank(name) if found is None else found
 
     def operator(self, op_type: str, domain: str) -> OperatorVersion | None:
-        """Return the operator version under the opset imports; `None` if a function has its name."""
+        """Return the operator version under the imports; `None` if unknown, or if a function has its name."""
         # A function shadows the operator of the same name (IR specification, "Functions").
         return None if self.functions.has_name(op_type, domain) else super().operator(op_type, domain)
 
     def inference_cache(self, kind: FactKind[FactT]) -> InferenceCache:
-        """Return a new inference cache."""
+        """Return a new inference cache that is not shared with other models."""
         # The shared cache is keyed by op_type, which may be the name of a function in this model.
         return InferenceCache()
 
@@ -272,21 +272,21 @@ class CallScope(Scope):
 
     @property
     def has_plain_nodes(self) -> bool:
-        """Whether nodes depend on their NodeProto alone: this is not a function or a subgraph of one."""
+        """Whether NodeProtos describe nodes completely; False in a function and in its subgraphs."""
         return self.functions.call_facts_of(self) is None
 
     def arguments(self, name: str) -> Iterable[tuple[InferenceScope, str]]:
-        """Return the values that calls pass to an input of a function, each with its scope."""
+        """Return the scope and the name of each value that a call passes to a function input."""
         return self.call_facts.arguments(name) if self.call_facts else ()
 
     def is_call(self, record: NodeRecord) -> bool:
-        """Return whether a node calls a function."""
+        """Return whether a node calls a local function."""
         return self.functions.find(self.proto_of(record)) is not None
 
     def infer_call(
         self, record: NodeRecord, fact: Callable[[InferenceScope, str], FactT | None]
     ) -> list[FactT | None] | None:
-        """Return one fact per output that a function call names; `None` if the node is not a call."""
+        """Return one fact per output of a call of a function; `None` if the node is not a call."""
         return self.functions.infer_outputs(self.proto_of(record), self, fact)
 
     def _find_producer(self, name: str) -> Producer | None:
@@ -300,7 +300,7 @@ class CallScope(Scope):
             return super()._find_producer(name)
         if constant is None:
             return None
-        # The value is constant in every call, as if a Constant produced it.
+        # Represent the constant that all calls pass, or that this call returns, as the output of a Constant.
         node = Node("Constant", (), (name,), {"value": constant})
         return Producer(node, 0, self.registry.known_at("Constant", self.opset_of(""), ""))
 
@@ -310,7 +310,7 @@ def _constant(scope: InferenceScope, name: str) -> Tensor | None:
 
 
 MIN_INFERENCES, INFERENCES_PER_NODE = 2_000, 4
-"""Maximum number of inferences of function bodies: a constant part, and a part for each node of the model.
+"""Maximum number of inferences of function bodies: the first number, plus the second for each node.
 
-Nested calls may multiply the inferences at each level.
+The limit is needed because nested calls can multiply the inferences at each level.
 """

@@ -16,7 +16,7 @@ from opshift.registry.shapes.shape_context import ShapeContext, list_length
 
 
 def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -> Inferred[Shape]:
-    """Return the shapes that the operator's shape rule infers for the outputs, with symbols."""
+    """Infer the output shapes of a node by its shape rule, with symbols for sizes known only at run time."""
     context = _Context(operator, node, scope, _known_shape)
     known = _apply_rule(context)
     if not any(shape is not None and None in shape for shape in known):
@@ -25,8 +25,8 @@ def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -
     if symbolic.inputs == context.inputs and not context.has_symbols and not operator.holds_graphs:
         return Inferred(known, context.is_cacheable)
     computed = _apply_rule(symbolic)
-    # The computed dimension of a Reshape is an exact quotient, in which symbols cancel out. Small numbers
-    # that other rules compute could depend on symbols.
+    # Reshape computes the dimension for -1 as an exact quotient, in which symbols cancel out. Small numbers
+    # that other rules compute may depend on symbols, such as the minimum of a symbol and 5.
     is_exact = operator.shape == "reshape"
     rows = zip(known, (*computed, *[None] * len(known)), node.outputs, strict=False)
     shapes = [with_symbols(*each, is_exact=is_exact) for each in rows]
@@ -35,12 +35,12 @@ def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -
 
 
 def known_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -> KnownShapes:
-    """Return a node's context for its shape rule, with `None` for all sizes known only at run time."""
+    """Return the context of a node for its shape rule, with `None` for sizes known only at run time."""
     return _Context(operator, node, scope, _known_shape)
 
 
 def infer_ranks(node: Node, operator: OperatorVersion, scope: InferenceScope) -> Inferred[int]:
-    """Return the rank of each output: from the ranks of the inputs, then with constants, then from shapes."""
+    """Infer the ranks of the outputs: from input ranks and, if needed, also from constants or shapes."""
     asked_inputs = rank_inputs(operator)
     context = _RankContext(operator, node, scope, asked_inputs, reads_constants=False)
     ranks = _ranks(context)
@@ -79,14 +79,14 @@ def _apply_rule(context: _Context) -> Sequence[Shape | None]:
 
 
 def shape_link(operator: OperatorVersion) -> int | None:
-    """Return the position of an input that always has the shape of the first output."""
+    """Return the position of an input that always has the shape of the first output, or `None`."""
     return _SHAPE_LINKS.get(operator.shape)
 
 
 def rank_link(operator: OperatorVersion) -> int | None:
-    """Return the position of an input with the rank of the first output, or `None`.
+    """Return the position of an input that always has the rank of the first output, or `None`.
 
-    `MAXIMUM` means that the output has the largest rank of all inputs.
+    `MAXIMUM` means that the rank of the output is the largest rank of the inputs.
     """
     if operator.shape == "broadcast":
         return MAXIMUM  # broadcasting yields the rank of the input with the most dimensions
@@ -107,12 +107,13 @@ _SHAPE_LINKS = {
 
 
 SYMBOLIC_RULES = ("reshape", "resize", "expand", "constant_of_shape", "split", "tile", "range", "slice")
-"""Rules that compute with symbols in lists of sizes; other rules would compare symbols with numbers."""
+"""Shape rules that accept symbols in input lists of sizes; other rules would compare them with numbers."""
 
 
 class _Context(ShapeContext):
-    """Context of a node for its shape rule; cacheable if the rule reads only shapes and attributes.
+    """Context of a node for its shape rule.
 
+    `is_cacheable` is True until the rule reads more than shapes and attributes, such as a constant.
     `has_symbols` is whether a list that the rule has read contains symbols.
     """
 
@@ -176,7 +177,7 @@ KnownShapes = _Context
 
 
 class _RankContext(_Context):
-    """Context with the ranks of the inputs in place of their shapes."""
+    """Context for inferring ranks: input shapes have the known rank, and unknown dimensions."""
 
     def __init__(
         self,
@@ -204,17 +205,17 @@ def _shape_of_known_rank(scope: InferenceScope, name: str) -> Shape | None:
 
 
 def shape_shortcut(operator: OperatorVersion) -> Shortcut[Shape] | None:
-    """Return a shortcut for Constant, and for Gather and Unsqueeze of single sizes."""
+    """Return a `Shortcut` for Constant, scalar outputs of Gather and 1-D outputs of Unsqueeze, or `None`."""
     if operator.shape == "gather":
         return lambda scope, name: () if scope.rank(name) == 0 else None
     if operator.shape == "unsqueeze":
-        # A single dimension is one that the node inserts.
+        # A 1-D output has a scalar input: the node inserts the only dimension.
         return lambda scope, name: (1,) if scope.rank(name) == 1 else None
     return _dims_of_constant if operator.shape == "constant" else None
 
 
 def rank_shortcut(operator: OperatorVersion) -> Shortcut[int] | None:
-    """Return a shortcut for outputs of fixed rank, Constant, and operators with an input that lists sizes."""
+    """Return a `Shortcut` for a fixed rank, a Constant, or a rank that is the length of an input list."""
     from opshift.registry.shapes.all_rules import FIXED_RANKS, RANKING_LISTS  # imported only when needed
 
     rank = FIXED_RANKS.get(operator.shape)
@@ -227,14 +228,14 @@ def rank_shortcut(operator: OperatorVersion) -> Shortcut[int] | None:
 
 
 def _dims_of_constant(scope: InferenceScope, name: str) -> Shape | None:
-    """Return the dimensions of a tensor in a Constant, without reading its elements."""
+    """Return the dimensions of the tensor in a Constant, without its elements; `None` for other contents."""
     attributes = scope.proto_of(scope.producing_records[name]).attribute[:]
     is_tensor = len(attributes) == 1 and attributes[0].name == "value" and attributes[0].HasField("t")
     return tuple(attributes[0].t.dims[:]) if is_tensor else None
 
 
 def _rank_from_list(scope: InferenceScope, name: str, position: int) -> int | None:
-    """Return the rank of a value: the number of elements of a 1-D input of the node that produces it."""
+    """Return the rank of a value: the length of the 1-D input at `position` of the value's producer."""
     _, _, _, inputs, _ = scope.producing_records[name]
     if position >= len(inputs):
         return None
@@ -244,9 +245,9 @@ def _rank_from_list(scope: InferenceScope, name: str, position: int) -> int | No
     return None if length is None or length > MAX_RANK else length
 
 
-# Exporters write such lists for most Reshapes; inferring the parts takes a quarter of a conversion's time.
+# Most exported Reshapes read such a Concat; inferring its inputs takes a quarter of a conversion's time.
 def _concat_length(scope: InferenceScope, name: str) -> int | None:
-    """Return the number of elements of a 1-D value if Concat joins it from single sizes and constants."""
+    """Return the length of a Concat if each input is a 1-D constant or an Unsqueeze with one axis."""
     record = scope.producing_records.get(name)
     if record is None or _shape_rule(scope, record) != "concat":
         return None
@@ -255,7 +256,7 @@ def _concat_length(scope: InferenceScope, name: str) -> int | None:
 
 
 def _length_of_part(scope: InferenceScope, name: str) -> int | None:
-    """Return the number of elements of a 1-D constant; 1 for the output of Unsqueeze with one axis."""
+    """Return the length of a Concat input: of a 1-D constant, or 1 for an Unsqueeze with one axis."""
     record = scope.producing_records.get(name)
     if record is None or _shape_rule(scope, record) != "unsqueeze":
         return _constant_length(scope, name)
@@ -267,7 +268,7 @@ def _length_of_part(scope: InferenceScope, name: str) -> int | None:
 
 
 def _constant_length(scope: InferenceScope, name: str) -> int | None:
-    """Return the number of elements of an initializer or Constant that is 1-D."""
+    """Return the length of a 1-D initializer or Constant; `None` for other values."""
     record = scope.producing_records.get(name)
     if record is not None:
         is_constant = _shape_rule(scope, record) == "constant"

@@ -17,12 +17,12 @@ CONTAINER_PREFIXES = ("seq(", "optional(")
 
 
 def infer_types(node: Node, operator: OperatorVersion, scope: InferenceScope) -> Sequence[str | None]:
-    """Return the element type of each output."""
+    """Return the element type of each output, or the type string of a non-tensor; `None` if unknown."""
     return [_output_type(node, position, operator, scope) for position in range(len(node.outputs))]
 
 
 def type_link(operator: OperatorVersion) -> int | None:
-    """Return the position of an input that always has the element type of the first output."""
+    """Return the position of an input that always has the element type of the first output, or `None`."""
     output = parameter_at(operator.outputs, 0)
     if output is None or output.type_attributes or not output.homogeneous or operator.name == "Constant":
         return None
@@ -33,7 +33,7 @@ def type_link(operator: OperatorVersion) -> int | None:
 
 
 def type_inputs(operator: OperatorVersion) -> tuple[int, ...] | None:
-    """Return `()` if every output type is fixed, or stated by attributes or subgraphs; else `None` (all)."""
+    """Return `()` if no output type depends on inputs, or else `None`: any input may determine a type."""
     stated = operator.required_attributes
     depends = any(
         each.homogeneous
@@ -46,12 +46,12 @@ def type_inputs(operator: OperatorVersion) -> tuple[int, ...] | None:
 
 
 def type_shortcut(operator: OperatorVersion) -> Shortcut[str] | None:
-    """Return a shortcut for Constant and ConstantOfShape: models have many nodes of these operators."""
+    """Return a `Shortcut` for Constant and ConstantOfShape, of which models have many nodes, or `None`."""
     return _type_of_tensor if operator.shape in ("constant", "constant_of_shape") else None
 
 
 def _type_of_tensor(scope: InferenceScope, name: str) -> str | None:
-    """Return the element type of the tensor in `value`; `None` unless `value` is the only attribute."""
+    """Return the element type of the attribute `value`, if the producer of `name` has only this attribute."""
     attributes = scope.proto_of(scope.producing_records[name]).attribute[:]
     is_tensor = len(attributes) == 1 and attributes[0].name == "value" and attributes[0].HasField("t")
     return NAME_BY_NUMBER.get(attributes[0].t.data_type) if is_tensor else None
@@ -59,7 +59,7 @@ def _type_of_tensor(scope: InferenceScope, name: str) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _deciding_positions(operator: OperatorVersion, position: int, count: int) -> tuple[int, ...]:
-    """Return the positions of those of `count` inputs that determine the element type of an output."""
+    """Return the positions, below `count`, of the inputs that determine the element type of an output."""
     output = parameter_at(operator.outputs, position)
     if output is None:
         return ()
@@ -68,7 +68,7 @@ def _deciding_positions(operator: OperatorVersion, position: int, count: int) ->
 
 
 def determines_type(formal: Parameter, output: Parameter) -> bool:
-    """Return whether an output has the type of an input, always or if its type attribute is absent."""
+    """Return whether an output has the type of the input `formal`, always or without type attributes."""
     return (formal.type == output.type and formal.homogeneous) or formal.name == output.absent_type
 
 
@@ -95,7 +95,7 @@ def _output_type(node: Node, position: int, operator: OperatorVersion, scope: In
 
 
 def _container_type(types: Sequence[str], node: Node, scope: InferenceScope) -> str | None:
-    """Return the type of an output that contains the first input, is contained in it, or equals it."""
+    """Return an output type: a sequence or optional of the first input, its element type, or its own type."""
     source = scope.element_type(node.input(0)) if node.input(0) else None
     if source is None:
         return None
@@ -110,7 +110,7 @@ def _container_type(types: Sequence[str], node: Node, scope: InferenceScope) -> 
 
 
 def parameter_at(parameters: tuple[Parameter, ...], position: int) -> Parameter | None:
-    """Return the formal parameter at a position of a node; the last one may repeat if it is variadic."""
+    """Return the formal parameter at a position; a variadic last parameter covers all further positions."""
     if position < len(parameters):
         return parameters[position]
     last = parameters[-1] if parameters else None
@@ -118,7 +118,7 @@ def parameter_at(parameters: tuple[Parameter, ...], position: int) -> Parameter 
 
 
 def type_from_attributes(operator: OperatorVersion, node: Node, output: Parameter) -> str | None:
-    """Return the element type of an output that attributes of a node, or their defaults, state."""
+    """Return the element type that attributes of a node, or their defaults, give an output; or `None`."""
     named = _type_from_attribute(operator, node, output.type_attribute) if output.type_attribute else None
     if named:
         return named
@@ -152,9 +152,9 @@ def type_of_constant(node: Node) -> str | None:
 _BODY_OFFSET = {
     "If": ("then_branch", 0), "Loop": ("body", 1), "Scan": ("body", 0), "SequenceMap": ("body", 0),
 }  # fmt: skip
-"""By operator: attribute with the subgraph that computes the outputs, and offset of these in the subgraph.
+"""By operator: attribute with the subgraph that computes the outputs, and position of the first of them.
 
-The first output of a Loop body is the condition.
+The position in a Loop body is 1, because the first output of the body is the condition.
 """
 
 
@@ -170,7 +170,7 @@ def _type_from_body(node: Node, position: int, scope: InferenceScope) -> str | N
 def body_output(
     node: Node, attribute: str, position: int, scope: InferenceScope
 ) -> tuple[Value | None, str, InferenceScope | None]:
-    """Return an output of a subgraph: a Value of an emitted Graph, or name and scope for a GraphProto."""
+    """Return a subgraph output: its `Value` in an emitted `Graph`, or its name and scope in a GraphProto."""
     graph = node.attribute(attribute)
     if isinstance(graph, Graph):
         return (graph.outputs[position] if position < len(graph.outputs) else None), "", None

@@ -18,9 +18,9 @@ from opshift.registry.registry import Registry
 
 
 class ElementTypes:
-    """Element types that values of known type can have, in all graphs and functions of a model.
+    """Search for the element types that occur in the graphs and functions of a model.
 
-    Declarations and operators introduce most types; nodes are read only if these do not suffice.
+    Declarations and operator definitions contain most types; nodes are read only to find further types.
     """
 
     def __init__(self, scopes: Iterable[Scope], operators: Collection[tuple[str, str]]) -> None:
@@ -29,23 +29,23 @@ class ElementTypes:
         self._others = _element_types_in(list(scopes), frozenset(operators))
 
     def among(self, types: Set[str], limit: int) -> Set[str]:
-        """Return the types that occur in the model, a subset of `types`; stop the search at `limit` types."""
+        """Return the elements of `types` that occur in the model; stop the search after `limit` of them."""
         while len(types & self._found) < limit and (more := next(self._others, None)) is not None:
             self._found |= more
         return types & self._found
 
 
 def _element_types_in(scopes: Sequence[Scope], operators: frozenset[tuple[str, str]]) -> Iterator[Set[str]]:
-    """Yield the element types that declarations, operators and nodes introduce, in this order."""
+    """Yield the element types from declarations and operator definitions, and then from nodes."""
     types_at: dict[int, tuple[frozenset[str], Mapping[tuple[str, str], OperatorVersion]]] = {}
-    """Types of the operators, by `id` of the opset imports: most functions share the mapping of the model."""
+    """Result of `_types_of_operators` by `id` of the opset imports, which many functions and graphs share."""
     for scope in scopes:
         if id(scope.opsets) not in types_at:
             imports = frozenset(scope.opsets.items())
             types_at[id(scope.opsets)] = _types_of_operators(scope.registry, imports, operators)
         yield types_at[id(scope.opsets)][0].union(_declared_types(scope.container))
     types_by_node: dict[tuple[object, ...], frozenset[str]] = {}
-    """Element types of similar nodes: a model has many Constant and Cast nodes of few types."""
+    """Element types by operator version and attributes: many Constant and Cast nodes have few types."""
     for scope in scopes:
         _, node_dependent = types_at[id(scope.opsets)]
         for identity, proto in _nodes_of(scope, node_dependent) if node_dependent else ():
@@ -61,9 +61,9 @@ def _element_types_in(scopes: Sequence[Scope], operators: frozenset[tuple[str, s
 def _types_of_operators(
     registry: Registry, opsets: frozenset[tuple[str, int]], operators: frozenset[tuple[str, str]]
 ) -> tuple[frozenset[str], Mapping[tuple[str, str], OperatorVersion]]:
-    """Return the element types that every node of the operators introduces, and the remaining operators.
+    """Return the types that outputs can have independently of inputs, and the remaining operators.
 
-    The nodes of the remaining operators have attributes or subgraphs that declare element types.
+    The output types of the remaining operators depend on attributes or subgraphs of the nodes.
     """
     imports, types = dict(opsets), set[str]()
     node_dependent: dict[tuple[str, str], OperatorVersion] = {}
@@ -79,7 +79,7 @@ def _types_of_operators(
 def _nodes_of(
     scope: Scope, operators: Collection[tuple[str, str]]
 ) -> Iterator[tuple[tuple[str, str], NodeProto]]:
-    """Yield the nodes of some operators, each after its domain and op_type."""
+    """Yield `((domain, op_type), node)` for each node of the given operators."""
     nodes, op_types = scope.nodes, {op_type for _, op_type in operators}
     for position, op_type in enumerate(map(attrgetter("op_type"), nodes)):
         if op_type in op_types:
@@ -90,7 +90,7 @@ def _nodes_of(
 
 
 def _declared_type(attribute: AttributeProto) -> tuple[str, int, float] | None:
-    """Return the name, type, and number or element type of an attribute; `None` if it has other content."""
+    """Return the name, type, and number or element type of an attribute; `None` for lists and strings."""
     kind = attribute.type
     number = attribute.t.data_type if kind == TENSOR else attribute.f if kind == FLOAT else attribute.i
     # `number` is 0 for lists and strings, too.
@@ -99,7 +99,7 @@ def _declared_type(attribute: AttributeProto) -> tuple[str, int, float] | None:
 
 
 def _types_of_operator(operator: OperatorVersion) -> frozenset[str] | None:
-    """Return the types that all nodes of an operator introduce; `None` if attributes or subgraphs matter."""
+    """Return the types that outputs can have independently of inputs; `None` if they depend on the node."""
     if operator.holds_graphs or not all(_is_plain(output, operator) for output in operator.outputs):
         return None
     return _types_of_node(Node(operator.name, (), (), {}, operator.domain), operator)

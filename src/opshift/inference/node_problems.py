@@ -1,4 +1,4 @@
-"""Violations of a definition that depend on several attributes, or on the rank of an input."""
+"""Checks of nodes against operator definitions that need several attributes, or the rank of an input."""
 
 from collections.abc import Callable, Collection, Iterator
 
@@ -8,7 +8,7 @@ from opshift.registry.models import OperatorVersion
 
 
 def choice_problem(operator: OperatorVersion, names: Collection[str]) -> str | None:
-    """Return the problem if a node does not have exactly one attribute of a `one_of` group, else `None`."""
+    """Return a message if the number of `names` in a `one_of` group of attributes is not 1; else `None`."""
     for group in operator.one_of:
         declared = [name for name in group if name in operator.attributes]
         present = [name for name in declared if name in names]
@@ -21,7 +21,7 @@ def choice_problem(operator: OperatorVersion, names: Collection[str]) -> str | N
 def axis_problem(
     node: Node, operator: OperatorVersion, facts: Facts, rank_of: Callable[[str], int | None]
 ) -> str | None:
-    """Return the problem if an axis of a node is out of range, else `None`; default axes are not checked."""
+    """Return a message if an axis of a node is out of range, else `None`; default axes are not checked."""
     axes = list(_declared_axes(node, operator, facts)) if operator.axes else ()
     rank = rank_of(node.inputs[0]) if axes and node.input(0) else None
     if rank is None:

@@ -1,4 +1,4 @@
-"""Partial knowledge about elements: none of them is negative, or all of them are equal."""
+"""Partial knowledge about the elements of a value: no element is negative, or all elements are equal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.tensors import read_tensor
 
 MAX_VALUES = 64
-"""Maximum number of values that one question examines."""
+"""Maximum number of values that one call of `is_nonnegative` or `uniform_element` examines."""
 
 DEFAULT_NUMBER = Tensor("float", (1,), (0.0,))
 """Default `value` of ConstantOfShape."""
@@ -24,17 +24,17 @@ COPIES = frozenset((
     "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape", "Slice", "Split",
     "Squeeze", "Tile", "Transpose", "Unsqueeze",
 ))  # fmt: skip
-"""Operators that return elements of their first input only."""
+"""Operators whose outputs contain only elements of the first input."""
 
 COMBINATIONS = {"Concat": 0, "Div": 0, "Min": 0, "Where": 1}
-"""Operators that return no negative element if all inputs from a position on have none."""
+"""By operator: if no input from this position on has a negative element, the output has none."""
 
 WRAPPING_CASTS = frozenset(("uint32", "uint64"))
 """Types whose largest numbers become negative in a Cast to the signed type of the same size."""
 
 
 def is_nonnegative(scope: InferenceScope, name: str) -> bool:
-    """Return whether an integer tensor has no negative element in any run."""
+    """Return True if an integer tensor has no negative element in any run, False if this is unknown."""
     pending = [(scope, name)]
     seen = {name}
     while pending:
@@ -54,7 +54,7 @@ def is_nonnegative(scope: InferenceScope, name: str) -> bool:
 
 
 def uniform_element(scope: InferenceScope, name: str) -> Tensor | None:
-    """Return, as a scalar, the number that all elements of a tensor have in every run, else `None`."""
+    """Return the number that all elements of a tensor equal in every run, as a scalar; else `None`."""
     for _ in range(MAX_VALUES):
         owner = defining_scope(scope, name)
         if owner is None:
@@ -69,14 +69,14 @@ def uniform_element(scope: InferenceScope, name: str) -> Tensor | None:
 
 
 def _number_of_shape(node: Node) -> Tensor | None:
-    """Return the element of a ConstantOfShape."""
+    """Return the number that a ConstantOfShape repeats, as a scalar; `None` if it cannot be read."""
     given = node.attribute("value", DEFAULT_NUMBER)
     found = given if isinstance(given, Tensor) else read_tensor(given)
     return None if found is None or len(found.values) != 1 else Tensor(found.element_type, (), found.values)
 
 
 def _only_element(scope: InferenceScope, name: str) -> Tensor | None:
-    """Return the common element of a constant that has at most one dimension other than 1."""
+    """Return the common element of a constant with at most one dimension other than 1, as a scalar."""
     dims = scope.shape(name)
     if dims is None or None in dims or len([each for each in dims if each != 1]) > 1:
         return None
@@ -99,7 +99,7 @@ def _has_known_elements(scope: InferenceScope, name: str) -> bool:
 
 
 def _sources(producer: Producer, scope: InferenceScope) -> list[str] | None:
-    """Return the values that must have no negative element for the output to have none, or `None`."""
+    """Return the values that imply a nonnegative output if they are nonnegative; `None` if unknown."""
     node = producer.node
     if not _is_standard(producer):
         return None
@@ -115,7 +115,7 @@ def _sources(producer: Producer, scope: InferenceScope) -> list[str] | None:
 
 
 def _start_of_range(producer: Producer, scope: InferenceScope) -> list[str] | None:
-    """Return the start of a Range that counts upward."""
+    """Return the start of a Range with a constant positive integer step, in a list; otherwise `None`."""
     start, _, delta = producer.node.inputs
     step = scope.constant(delta)
     if step is None or step.element_type not in INTEGER_RANGES or len(step.values) != 1:
@@ -124,7 +124,7 @@ def _start_of_range(producer: Producer, scope: InferenceScope) -> list[str] | No
 
 
 def _source_of_cast(producer: Producer, scope: InferenceScope) -> list[str] | None:
-    """Return the input of a Cast from an integer type to int64, which represents the same numbers."""
+    """Return the input of a Cast to int64 from an integer type not in `WRAPPING_CASTS`; else `None`."""
     source = scope.element_type(producer.node.input(0))
     target = BY_NUMBER.get(producer.node.attribute("to", 0))
     is_exact = target is not None and target.name == "int64" and source in INTEGER_RANGES

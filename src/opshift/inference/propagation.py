@@ -1,4 +1,4 @@
-"""Propagation of facts (element types, shapes or ranks) from the values that a question depends on."""
+"""Propagation of facts (element types, shapes or ranks) to a value from the values it is computed from."""
 
 from collections.abc import Container, Generator, Iterable, Iterator, Sequence
 from functools import partial
@@ -15,11 +15,11 @@ from opshift.registry.models import OperatorVersion
 _MISSING: Any = object()
 
 _Dependency = tuple[int, NodeRecord | None, OperatorInfo | None, str, Sequence[str]]
-"""Node to infer, or chain of links; a plain tuple, because one is created for each visited node.
+"""Node to infer, or chain of links: nodes whose output has the fact of an input (see `Link`).
 
 For a node: position, record, operator, name of an output, and inputs that determine the fact. For a chain:
-position of its first node, `None` twice, value at its start, and linked values, the last one first. The
-linked values share the fact about the start.
+position of the first node, `None` twice, value at the start, and linked values, the last one first. It is a
+plain tuple, because one is created for each visited node.
 """
 
 _position = itemgetter(0)
@@ -28,9 +28,9 @@ _position = itemgetter(0)
 class Propagation(Generic[FactT]):
     """Facts of one kind about the values of one scope: declared facts, and facts inferred from them.
 
-    Declarations of inputs and initializers are facts. Declarations of the outputs of nodes are claims, which
-    editors of models forget to update: claims complete inferred shapes and ranks, and never replace them.
-    Claimed element types are trusted. Each query passes the scope: a stored scope would form a cycle.
+    Declarations of inputs and initializers are trusted. Declarations of the outputs of nodes are claims,
+    which may be outdated: claimed shapes and ranks complete inferred ones, and never replace them. Claimed
+    element types are trusted. The scope is an argument, because storing it would form a reference cycle.
     """
 
     def __init__(self, kind: FactKind[FactT], cache: InferenceCache) -> None:
@@ -42,7 +42,7 @@ class Propagation(Generic[FactT]):
         """Return the fact about a value; `None` if it is unknown.
 
         Raises:
-            Unanswered: a rule asks, and the question has to be answered first.
+            Unanswered: a rule needs this fact, which is not known yet; the rule is applied again afterwards.
         """
         found = self._known.get(name, _MISSING)
         if found is _MISSING:
@@ -53,7 +53,7 @@ class Propagation(Generic[FactT]):
         return found
 
     def is_known(self, name: str) -> bool:
-        """Return whether the question about a value is answered."""
+        """Return whether the fact about a value was determined, perhaps as unknown (`None`)."""
         return name in self._known
 
     def set_fact(self, name: str, fact: FactT | None) -> None:
@@ -61,7 +61,7 @@ class Propagation(Generic[FactT]):
         self._known[name] = fact
 
     def visit(self, name: str, scope: InferenceScope) -> Iterator[FactQuestion]:
-        """Find the fact about a value; yield each question about another kind or scope to answer first."""
+        """Find the fact about a value; yield each question on another kind or scope that must come first."""
         dependencies = yield from self._dependencies(name, scope)
         dependencies.sort(key=_position)
         for _, record, info, start, names in dependencies:
@@ -81,7 +81,7 @@ class Propagation(Generic[FactT]):
     def _dependencies(
         self, name: str, scope: InferenceScope
     ) -> Generator[FactQuestion, None, list[_Dependency]]:
-        """Return the nodes and chains of links that a fact depends on, and find the facts at their start."""
+        """Return the nodes and chains of links to process for a fact; record the facts they start from."""
         known, producers = self._known, scope.producing_records
         links, operators = self._cache.links, self._cache.operators
         claimed = self._trusted_claims(scope)
@@ -118,13 +118,13 @@ class Propagation(Generic[FactT]):
         return found
 
     def _trusted_claims(self, scope: InferenceScope) -> Container[str]:
-        """Return the names of the values with claims that make inference unnecessary."""
+        """Return the names of the values whose claims make inference unnecessary."""
         return scope.declared_positions if self._kind.trusts_claims else ()
 
     def _unfinished_chain(
         self, linked: Sequence[str], start: str, scope: InferenceScope
     ) -> Iterable[_Dependency]:
-        """Record the fact about linked values if the start has a known one; otherwise return the chain."""
+        """Record a known fact about the start for all linked values; otherwise return the chain."""
         if self._known.get(start) is None:
             return [(scope.producing_records[linked[-1]][0], None, None, start, linked)]
         self._record_linked(linked, start, scope)
@@ -133,17 +133,17 @@ class Propagation(Generic[FactT]):
     def _take_shortcut(
         self, shortcut: Shortcut[FactT], name: str, scope: InferenceScope
     ) -> Generator[FactQuestion, None, bool]:
-        """Return whether a shortcut finds the fact about a value; if so, record it."""
+        """Return whether a shortcut finds the fact about a value; if so, record the fact."""
         fact = yield from answered(partial(shortcut, scope, name), scope, (), ())
         if fact is not None:
             self._known[name] = fact
         return fact is not None
 
     def _record_linked(self, linked: Sequence[str], start: str, scope: InferenceScope) -> None:
-        """Record the fact about the value at the start of a chain for its linked values."""
+        """Record the fact about the start of a chain for all linked values; if unknown, infer each value."""
         known, kind = self._known, self._kind
         fact = known.get(start)
-        # Where claims are trusted, a value with a claim is never linked.
+        # If claims are trusted, no value with a claim is in a chain.
         if fact is not None and (kind.trusts_claims or not kind.needs_claim(fact)):
             for name in linked:
                 known[name] = fact
@@ -161,7 +161,7 @@ class Propagation(Generic[FactT]):
     def _infer_record(
         self, record: NodeRecord, info: OperatorInfo, asked: Sequence[str], scope: InferenceScope
     ) -> None:
-        """Infer the facts about the outputs of a node, whose facts depend on the values `asked`."""
+        """Infer and record the facts about the outputs of a node, which depend on the inputs `asked`."""
         if info.takes_maximum:
             facts: list[Any] = list(map(self._known.get, filter(None, asked)))
             if facts and None not in facts:
@@ -177,9 +177,9 @@ class Propagation(Generic[FactT]):
             self._infer_node(scope.node_of(record), operator, scope)
 
     def _find_source(self, name: str, scope: InferenceScope) -> Iterable[FactQuestion]:
-        """Find the fact about a value that no node of the scope's graph produces.
+        """Record the fact about a value that no original node of the scope produces.
 
-        If other questions have to be answered first, return them instead.
+        Return the questions that have to be answered first.
         """
         rule = partial(self._record_source, name, scope)
         # Few rules query other facts: try without a generator first, because creating one takes time.
@@ -226,7 +226,7 @@ class Propagation(Generic[FactT]):
         return found
 
     def _are_claimed(self, outputs: Sequence[str], scope: InferenceScope) -> bool:
-        """Return whether the model claims the fact for all outputs; if so, record the claims."""
+        """Return whether the model claims the facts about all outputs; if so, record the claims."""
         if not any(name in scope.declared_positions for name in outputs):
             return False
         claims = {name: self._kind.claimed(scope, name) for name in filter(None, outputs)}

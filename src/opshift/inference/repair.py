@@ -43,8 +43,8 @@ MAX_LABELS = 5
 def sort_nodes(model: ModelProto) -> tuple[str, ...]:
     """Sort the nodes of every graph and function in place, and return a sentence per repair.
 
-    Nodes that are in order keep their positions. Nodes that read an undefined value are removed if no output
-    depends on them.
+    Nodes that are already sorted keep their order. Nodes that depend on an undefined value are removed if no
+    output depends on them.
 
     Raises:
         InvalidModel: nodes form a cycle, or graphs are nested too deeply.
@@ -62,7 +62,7 @@ def sort_nodes(model: ModelProto) -> tuple[str, ...]:
 
 
 class _Values:
-    """Values that a graph or function defines: `producers` has the positions of their nodes."""
+    """Values that a graph or function defines; `producers` maps outputs of nodes to node positions."""
 
     def __init__(self, container: ContainerProto) -> None:
         self.outputs = set(Container(container).outputs)
@@ -82,10 +82,10 @@ class _Sorter:
     def sort(
         self, container: ContainerProto, path: str, visible: Set[str], needed: Set[str], depth: int = 0
     ) -> set[str]:
-        """Sort a container and its subgraphs, and return the names that they read from enclosing graphs.
+        """Sort a graph or function and its subgraphs, and return the names that they read from outside.
 
         `visible` are the names in enclosing graphs, and `needed` the names that training graphs or bindings
-        read.
+        of `training_info` read.
         """
         if depth > MAX_SUBGRAPH_DEPTH:
             raise too_deep_error(path)
@@ -129,14 +129,14 @@ def _dependencies(values: _Values, reads: list[set[str]], visible: Set[str]) -> 
         dependencies.add_node(position)
         for name in names & values.producers.keys():
             producer = values.producers[name]
-            # if an enclosing graph defines the name, too, earlier nodes read the value of that graph
+            # nodes before the producer read a value with the same name in an enclosing graph, if there is one
             if producer < position or name not in visible:
                 dependencies.add_edge(position, producer)
     return dependencies
 
 
 def _sort(dependencies: nx.DiGraph[int], nodes: list[NodeProto], path: str) -> list[int]:
-    """Return the positions in topological order, the smallest possible position first."""
+    """Return node positions in topological order; the smallest of the possible next positions comes first."""
     import networkx as nx
 
     order: list[int] = []
@@ -164,13 +164,14 @@ def _label(node: NodeProto) -> str:
 def repaired_copy(
     model: ModelProto, error: InvalidModel, registry: Registry
 ) -> tuple[ModelProto, tuple[str, ...]]:
-    """Return a copy of a model without undefined values, and a sentence per repair.
+    """Return a repaired copy of a model that reads undefined values, and a sentence per repair.
 
-    Nodes are sorted, and dead nodes removed; a branch that never runs is replaced.
+    Nodes are sorted. If they read undefined values, unused nodes are removed, and branches of If that never
+    run are replaced by the other branch.
 
     Args:
         model: the model, which remains unchanged.
-        error: the reason why the model is invalid, raised if no repair helps.
+        error: the reason why the model is invalid; raised if nothing was repaired.
         registry: operator definitions.
     """
     if not error.concerns_order:
@@ -203,7 +204,7 @@ def _replace_in(scope: Scope, path: str) -> Iterator[str]:
 
 
 def _replace_branch(node: NodeProto, scope: Scope) -> Iterator[str]:
-    """Replace a branch that reads undefined values and never runs by a copy of the other branch."""
+    """Replace the branch of an If that never runs, if it reads undefined values, by the other branch."""
     is_if = node.op_type == "If" and canonical_domain(node.domain) == DEFAULT_DOMAIN
     condition = scope.constant(node.input[0]) if is_if and node.input else None
     branches = {each.name: each.g for each in node.attribute}

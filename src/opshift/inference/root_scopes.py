@@ -1,4 +1,4 @@
-"""Scopes of the graphs and functions of a model, each with the same graph or function of a copy."""
+"""Scopes of the graphs and functions of a model, paired with the same messages of a copy."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from opshift.registry.registry import Registry
 def root_scopes(
     model: ModelProto, copy: ModelProto, registry: Registry
 ) -> Iterator[tuple[CallScope, ContainerProto, str]]:
-    """Yield the scope of each root graph and function, its message in `copy`, and its path for messages."""
+    """Yield for each graph (main or training) and function: scope, message in `copy`, path for messages."""
     opsets = opset_imports(model.opset_import, model.ir_version)
     functions = FunctionTable(model, registry)
     main = functions.scope(model.graph, opsets, registry, {})
@@ -34,7 +34,7 @@ def graph_scopes(model: ModelProto, registry: Registry) -> Iterator[tuple[Scope,
 def nested_scopes(root: Scope, path: str, *, names_attributes: bool = False) -> Iterator[tuple[Scope, str]]:
     """Yield a scope and the scopes of its subgraphs, outer ones first, each with its path.
 
-    With `names_attributes`, the paths of a node's subgraphs differ: they end in the attribute name.
+    With `names_attributes`, the path of a subgraph ends in the name of the attribute that contains it.
     """
     pending = [(root, path)]
     for scope, place in pending:  # the loop appends subgraphs to this list

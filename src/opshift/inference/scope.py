@@ -1,4 +1,4 @@
-"""Scope of one graph or function: types, ranks, shapes and constant values of its values."""
+"""Scope of one graph or function: element types, shapes and constants of the values in it."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ LOOP_COUNTER_TYPES = ("int64", "bool")
 
 
 def subgraph_input_type(body: InferenceScope, name: str) -> str | None:
-    """Return the element type of a body input."""
+    """Return the element type of a subgraph input, from the value that the node passes to it."""
     holder, position = body.owner, _position(body, name)
     if holder is None or position is None or body.parent is None:
         return None
@@ -58,7 +58,7 @@ def subgraph_input_type(body: InferenceScope, name: str) -> str | None:
 
 
 def subgraph_input_shape(body: InferenceScope, name: str) -> Shape | None:
-    """Return the shape of a body input; unknown for loop-carried values of a Loop, which may change shape."""
+    """Return the shape of a subgraph input; unknown for loop-carried values, which may change their shape."""
     holder, position = body.owner, _position(body, name)
     if holder is None or position is None or body.parent is None:
         return None
@@ -78,13 +78,13 @@ def _position(body: InferenceScope, name: str) -> int | None:
 
 
 def _outer_value(body: InferenceScope, holder: NodeProto, position: int) -> str:
-    """Return the value of the enclosing graph that is passed to a body input."""
+    """Return the name of the value that the node passes to a subgraph input; empty if there is none."""
     index = position + (holder.op_type == "Scan" and body.opset_of("") == BATCHED_SCAN_OPSET)
     return str(holder.input[index]) if index < len(holder.input) else ""
 
 
 def _iteration_shape(body: InferenceScope, scan: Node, position: int, shape: Shape) -> Shape | None:
-    """Return the shape that one Scan iteration receives.
+    """Return the shape of a body input in one iteration of a Scan.
 
     State variables keep their shape, scan inputs lose the scan axis, and both lose the batch dimension of
     opset 8.
@@ -108,7 +108,8 @@ def _iteration_shape(body: InferenceScope, scan: Node, position: int, shape: Sha
 def _named_sizes(shape: Shape | None, value: str, scope: InferenceScope) -> Shape | None:
     """Return a shape with a symbol for each unknown size.
 
-    Sizes in subgraphs and functions stay unknown, because these may run several times: a symbol is one size.
+    Sizes in subgraphs and functions stay unknown: these may run several times with different sizes, but a
+    symbol denotes one size.
     """
     if shape is None or None not in shape or scope.parent is not None or not is_graph(scope.container):
         return shape
@@ -182,11 +183,11 @@ class Scope(InferenceScope):
 
     @property
     def has_node_records(self) -> bool:
-        """Whether the node records exist: the survey stored them, or a query needed them."""
+        """Whether `node_records` was filled, by the survey or by a query."""
         return "node_records" in vars(self)
 
     def used_names(self) -> Iterator[Iterable[str]]:
-        """Yield the names in this graph and its subgraphs in groups, and the names from `mentioned_names`."""
+        """Yield groups of names: defined in this graph or its subgraphs, and from `mentioned_names`."""
         # In groups, because a set adds a whole set much faster than single names.
         yield self.defined_names
         yield mentioned_names(self.container)
@@ -194,20 +195,20 @@ class Scope(InferenceScope):
             yield from each.used_names()
 
     def declare(self, value: Value) -> None:
-        """Make the declared type and shape of a value of an emitted graph available to inference."""
+        """Set the facts about a value of an emitted graph from its type and shape."""
         self._types.set_fact(value.name, value.type)
         self._shapes.set_fact(value.name, value.dims)
         self._ranks.set_fact(value.name, None if value.dims is None else len(value.dims))
 
     def is_used(self, name: str) -> bool:
-        """Return whether a node of this graph or of a nested one reads the value, or it is an output.
+        """Return whether a node in this graph or its subgraphs reads the value, or the value is an output.
 
-        Values that steps add always count as used: a step adds them for other nodes that it emits.
+        Values that a conversion step adds always count as used: the step adds them for nodes that it emits.
         """
         return name in self._used or name in self.emitted_producers
 
     def readers(self, name: str) -> Sequence[NodeRecord]:
-        """Return the nodes of this graph that read the value; a node that reads it twice occurs twice."""
+        """Return the records of the nodes of this graph that read the value, one for each reading input."""
         return self._readers.get(name, ())
 
     def is_captured(self, name: str) -> bool:
@@ -219,28 +220,28 @@ class Scope(InferenceScope):
         return self._types.fact_of(name, self)
 
     def shape(self, name: str) -> Shape | None:
-        """Return the dimensions of a value, `None` for unknown ones; `None` if the rank is unknown."""
+        """Return the shape of a value, with `None` for unknown dimensions; `None` if the rank is unknown."""
         return without_symbols(self.symbolic_shape(name))
 
     def comparable_shapes(self, names: Sequence[str]) -> tuple[Shape | None, ...]:
-        """Return the dimensions of values like `shape`, with equal negative numbers for equal symbols."""
+        """Return the shapes of values, with negative numbers for symbols; equal symbols get equal numbers."""
         return numbered_symbols([self.symbolic_shape(name) if name else None for name in names])
 
     def listed_sizes(self, names: Sequence[str]) -> tuple[ListedSize, ...] | None:
-        """Return the sizes in the list `names[1]`; a size known only at run time as axes of `names[0]`."""
+        """Return the sizes in the 1-D value `names[1]`, see `Facts.listed_sizes`."""
         data, sizes = names
         return listed_sizes(self, data, sizes)
 
     def is_nonnegative(self, name: str) -> bool:
-        """Return whether an integer tensor has no negative element in any run."""
+        """Return True if an integer tensor has no negative element in any run, False if this is unknown."""
         return is_nonnegative(self, name)
 
     def uniform_element(self, name: str) -> Tensor | None:
-        """Return, as a scalar, the number that all elements of a tensor have in every run, else `None`."""
+        """Return the number that all elements of a tensor equal in every run, as a scalar; else `None`."""
         return uniform_element(self, name)
 
     def symbolic_shape(self, name: str) -> Shape | None:
-        """Return the dimensions of a value like `shape`, with symbols for sizes known only at run time."""
+        """Return the shape of a value like `shape`, but with symbols for sizes known only at run time."""
         return self._shapes.fact_of(name, self)
 
     def rank(self, name: str) -> int | None:
@@ -248,7 +249,7 @@ class Scope(InferenceScope):
         return self._ranks.fact_of(name, self)
 
     def rank_so_far(self, name: str) -> int | None:
-        """Return the rank of a value if it was inferred before, or needs no inference."""
+        """Return the rank of a value if it is declared or was inferred before; otherwise `None`."""
         if self._ranks.is_known(name) or self._shapes.is_known(name):
             return self.rank(name)
         if self.parent is not None and not self.is_local(name):
@@ -256,7 +257,7 @@ class Scope(InferenceScope):
         return self.declared_rank(name)
 
     def nested_shape(self, graph: GraphProto, name: str) -> Shape | None:
-        """Return the dimensions of a value of a subgraph of a node."""
+        """Return the shape of a value of the subgraph `graph` of a node."""
         return self.child(graph).shape(name)
 
     def constant(self, name: str) -> Tensor | None:
@@ -273,14 +274,15 @@ class Scope(InferenceScope):
         return None if scope is None else scope.element_facts.elements(name, scope)
 
     def elements_or_id(self, name: str) -> Elements | int | None:
-        """Return the elements of a value like `elements`, but the `id` of a tensor with many elements."""
+        """Return the result of `elements`, or the `id` of the tensor if it has many elements."""
         scope = defining_scope(self, name)
         return None if scope is None else scope.element_facts.elements_or_id(name, scope)
 
     def premises(self, names: Sequence[str]) -> tuple[object, ...]:
-        """Return the shapes and elements of values as a key, with equal labels (`N0`) for equal symbols.
+        """Return the shapes and elements of values as a cache key, with labels such as `N0` for symbols.
 
-        All values with the same key allow the same conclusions, if the symbols are named sizes.
+        Inference from values with equal keys gives equal results, up to the names of the symbols. Symbols
+        that are computed from others must be compared, too: see `has_computed_sizes`.
         """
         numbers: dict[int, str] = {}
 
@@ -301,7 +303,7 @@ class Scope(InferenceScope):
         return tuple(found)
 
     def has_computed_sizes(self, name: str) -> bool:
-        """Return whether a size or an element of a value is a symbol that is computed from named sizes."""
+        """Return whether a dimension or element of a value is a symbol computed from other symbols."""
         elements = self.elements_or_id(name)
         values = elements.values if isinstance(elements, Tensor) else ()
         sizes = (*(self.symbolic_shape(name) or ()), *values)
@@ -310,7 +312,7 @@ class Scope(InferenceScope):
     def declared_type(self, name: str) -> str | None:
         """Return the element type of a value without inference over nodes.
 
-        Sources: the model's declarations, new constants, and the values passed to a subgraph.
+        The sources are the model's declarations, added constants, and the values passed to a subgraph.
         """
         if name in self.added_constants:
             return self.added_constants[name].element_type
@@ -318,7 +320,7 @@ class Scope(InferenceScope):
         return subgraph_input_type(self, name) if result is None and self._is_subgraph_input(name) else result
 
     def declared_shape(self, name: str) -> Shape | None:
-        """Return the shape of an input or initializer; sources as for `declared_type`."""
+        """Return the shape of an input or initializer, from the same sources as `declared_type`."""
         if name in self.added_constants:
             return self.added_constants[name].dims
         stored = self.initializer(name) or self.sparse_initializer(name)
@@ -329,7 +331,7 @@ class Scope(InferenceScope):
         return self._declared_shape(name, name)
 
     def declared_rank(self, name: str) -> int | None:
-        """Return the rank of an input or initializer; sources as for `declared_type`."""
+        """Return the rank of an input or initializer, from the same sources as `declared_type`."""
         tensor = self.initializer(name)
         if tensor is not None:
             return len(tensor.dims)
@@ -340,14 +342,14 @@ class Scope(InferenceScope):
         return self.claimed_rank(name) if sparse is None else len(sparse.dims)
 
     def claimed_rank(self, name: str) -> int | None:
-        """Return the rank that the model claims for a value, without its dimensions, for speed."""
+        """Return the rank that the model declares for a value; this is faster than reading its dimensions."""
         if not self._trusts_claim(name):
             return None
         declared = self._shape_proto(name)
         return None if declared is None else len(declared.dim)
 
     def claimed_shape(self, name: str) -> Shape | None:
-        """Return the shape that the model claims for a value that a node produces."""
+        """Return the shape that the model declares for the output of a node; it may be wrong."""
         return self._declared_shape(name, None) if self._trusts_claim(name) else None
 
     def _trusts_claim(self, name: str) -> bool:
@@ -359,7 +361,7 @@ class Scope(InferenceScope):
         return None if declared is None else symbolic_dims(declared, owner)
 
     def _shape_proto(self, name: str) -> TensorShapeProto | None:
-        """Return the shape that the model declares for a value, unless no tensor can have this rank."""
+        """Return the shape that the model declares for a value; `None` if its rank exceeds `MAX_RANK`."""
         declared = self.declared_type_proto(name)
         if declared is None or not has_shape(declared):
             return None
@@ -391,7 +393,7 @@ class Scope(InferenceScope):
             for record in scope.node_records:
                 _, domain, op_type, inputs, _ = record
                 result.update(inputs)
-                # Most nodes have no subgraphs; their attributes are not read.
+                # Most nodes have no subgraphs: do not read their attributes.
                 if domain or self.operator_statuses.get(op_type) is not UNAFFECTED:
                     pending += map(scope.child, graphs_of(scope.proto_of(record)))
             result.update(scope.outputs)

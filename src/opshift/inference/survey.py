@@ -1,4 +1,4 @@
-"""Survey: one pass over all nodes that checks names and order, and finds affected nodes and subgraphs."""
+"""Survey: one pass over all nodes that checks names and order, and finds nodes that may need conversion."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from opshift.model.messages import NodeProto
 
 @dataclass
 class ContainerSurvey:
-    """Survey of one graph or function."""
+    """Result of the survey of one graph or function."""
 
     path: str
     scope: Scope
     candidates: list[NodeRecord] = field(default_factory=list)
     """Records of the nodes that may need conversion, in order."""
     subgraphs: list[tuple[int, str, int, ContainerSurvey]] = field(default_factory=list)
-    """Position of a node, name of its attribute, position in the attribute, and survey of that subgraph."""
+    """For each subgraph: position of the node, attribute name, index in the attribute, and survey."""
     captured: set[str] = field(default_factory=set)
     """Names of values of enclosing graphs that this graph or a nested one reads."""
 
@@ -34,7 +34,7 @@ class ContainerSurvey:
             yield from inner.walk()
 
     def add_candidates(self, operators: Set[tuple[str, str]]) -> None:
-        """Add all nodes of some operators, by domain and op_type, to the nodes that may need conversion."""
+        """Add all nodes of `operators`, pairs of domain and op_type, to `candidates`, also in subgraphs."""
         found = {line[0]: line for line in self.candidates}
         op_types = {op_type for _, op_type in operators}  # few nodes have one of them
         for line in self.scope.node_records:
@@ -46,7 +46,7 @@ class ContainerSurvey:
 
 
 _read_fields = attrgetter("op_type", "domain", "input", "output")
-"""Reader of the fields of a NodeRecord: it takes less time than four expressions."""
+"""Function that reads the fields for a NodeRecord from a NodeProto, faster than four expressions."""
 
 Classify = Callable[[NodeProto, Scope], OperatorStatus]
 """Function that classifies a node; its result is cached for operators of the default domain."""
@@ -57,12 +57,14 @@ def survey(
 ) -> ContainerSurvey:
     """Survey a graph or function and all nested subgraphs.
 
-    `path` is its label for messages, and `depth` the number of enclosing graphs. With `keeps_lines`, keep all
-    node records for later inference; without inference, this would only waste memory.
+    `path` is the label of the graph for messages, `look` classifies nodes, and `depth` is the number of
+    enclosing graphs. With `keeps_lines`, keep all node records in the scope for later inference; without
+    inference, this would only waste memory.
 
     Raises:
-        InvalidModel: a value is read before it is produced, or produced twice, or graphs are nested too
-            deeply.
+        InvalidModel: a value is produced twice, read before it is produced, or redefined in a subgraph after
+            the subgraph read it; or subgraphs of a node are too many, too deeply nested, or in two attributes
+            with the same name.
     """
     found = ContainerSurvey(path, scope)
     known, nodes = scope.defined_names, scope.nodes
@@ -73,7 +75,7 @@ def survey(
     lines: list[NodeRecord] = []
     producers: dict[str, NodeRecord] = {}
     interned: dict[str, str] = {}
-    """Interned op_types: each access returns a new string, and a model repeats few of them many times."""
+    """Interned op_types: each access to the field returns a new string, and most models use few op_types."""
     # Inlines `read_node_records`: this loop takes half the time of a conversion with few changes.
     for index, (op_type, domain, inputs, outputs) in enumerate(map(_read_fields, nodes)):
         inputs, outputs = inputs[:], outputs[:]
@@ -103,7 +105,7 @@ def survey(
 
 
 MAX_SUBGRAPHS = 100
-"""Maximum number of graphs in an attribute; no operator has more than one."""
+"""Maximum number of graphs in an attribute; no ONNX operator has more than one."""
 
 
 def _subgraphs(

@@ -1,4 +1,4 @@
-"""Symbolic sizes: dimensions that are the same in the whole model but known only at run time."""
+"""Symbols: sizes known only at run time. A symbol denotes the same size everywhere in a model."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
@@ -7,7 +7,7 @@ from opshift.model.messages import TensorShapeProto
 from opshift.model.types import SMALLEST_SYMBOL, Shape, Symbol, dims_of, shapes_conflict
 
 LARGEST_SYMBOL = 1 << 320
-"""Upper limit of symbols: bounds the numbers that long chains of products compute."""
+"""Exclusive upper limit of symbols; it bounds the numbers that long chains of products compute."""
 
 _CHECK_BITS = 32
 """Number of low bits of a named symbol that are a checksum of its high bits."""
@@ -18,20 +18,20 @@ SymbolicShape: TypeAlias = Shape
 
 
 def symbol_from_number(number: int) -> Symbol | None:
-    """Return the symbol with a computed number; `None` if it is outside the range of symbols."""
+    """Return the symbol for a computed number, such as a product; `None` if the number is out of range."""
     return Symbol(number) if SMALLEST_SYMBOL <= number < LARGEST_SYMBOL else None
 
 
 def symbol_named(name: str) -> Symbol:
-    """Return the symbol with this name: the same one in every model of a process."""
+    """Return the symbol for a name; in a process, equal names give equal symbols, also in other models."""
     number = SMALLEST_SYMBOL + hash(name) % SMALLEST_SYMBOL
     return Symbol(number << _CHECK_BITS | _check_bits(number))
 
 
 def exact_symbol_quotient(size: int, by: int) -> Symbol | None:
-    """Return the quotient if it is a named symbol: `size` then is the product of this symbol and `by`.
+    """Return `size / by` if this is a symbol from `symbol_named`, or `None`.
 
-    Other numbers may be divisible by coincidence, such as the sum of two symbols.
+    Other quotients may be integers by coincidence, for example if `size` is the sum of two symbols.
     """
     quotient, rest = divmod(size, by)
     number, low = divmod(quotient, 1 << _CHECK_BITS)
@@ -51,22 +51,23 @@ def _check_bits(number: int) -> int:
 
 
 def is_symbol(element: object) -> bool:
-    """Return whether an element or a dimension is a size known only at run time."""
+    """Return whether an element or a dimension is a symbol, a size known only at run time."""
     return type(element) is Symbol
 
 
 def symbol_of(value: str, axis: int) -> Symbol:
-    """Return the symbol of an unnamed dimension: the name of its value, and its axis, identify it."""
-    # No exporter uses the separator in names of dimensions, so the result differs from all named symbols.
+    """Return the symbol of a dimension without a name, identified by the name of the value and the axis."""
+    # No exporter uses the separator in names of dimensions, so the symbol differs from theirs.
     return symbol_named(f"{value}\0{axis}")
 
 
 def symbolic_dims(proto: TensorShapeProto, value: str | None) -> SymbolicShape:
-    """Return the dimensions of a TensorShapeProto, with symbols for named ones.
+    """Return the dimensions of a TensorShapeProto, with symbols for named dimensions.
 
     Args:
         proto: the declared shape.
-        value: name of the value, for symbols of dimensions without size and name; `None` leaves them unknown.
+        value: name of the value, for the symbols of dimensions without size and name; if `None`, these
+            dimensions are unknown.
     """
     sizes = dims_of(proto)
     if None not in sizes:
@@ -94,7 +95,7 @@ def without_symbols(shape: Shape | None) -> Shape | None:
 
 
 def numbered_symbols(shapes: Sequence[Shape | None]) -> tuple[Shape | None, ...]:
-    """Return shapes with -1, -2 and so on in place of symbols, so that names do not affect the result."""
+    """Return shapes with -1, -2 and so on in place of symbols, numbered by first occurrence."""
     numbers: dict[int, int] = {}
     return tuple(
         shape
@@ -107,7 +108,7 @@ def numbered_symbols(shapes: Sequence[Shape | None]) -> tuple[Shape | None, ...]
 
 
 class InferredShape(NamedTuple):
-    """Shape with symbols; `is_shared`: nodes with equal inputs have the same shape, whatever their names."""
+    """Shape with symbols; `is_shared` is whether the shape does not depend on the names of values."""
 
     shape: SymbolicShape | None
     is_shared: bool
@@ -119,9 +120,9 @@ def with_symbols(
     """Return a shape with symbols for the dimensions that depend on symbols.
 
     Args:
-        known: the shape that the rule infers if all symbols are replaced by `None`.
-        computed: the shape that it computes from the numbers of the symbols.
-        value: name of the value.
+        known: the shape that the shape rule infers if all symbols are replaced by `None`.
+        computed: the shape that the shape rule infers if symbols are used as ordinary numbers.
+        value: name of the value, for new symbols.
         is_exact: whether a small computed number is a size, such as the quotient of products of symbols.
     """
     if known is None or computed is None or len(computed) != len(known):
@@ -130,7 +131,7 @@ def with_symbols(
     sizes = list(known)
     for axis, number in enumerate(computed):
         if sizes[axis] is None and number is not None:
-            # Numbers below SMALLEST_SYMBOL are computed from symbols, as in `min(N, 5)`: they may be smaller.
+            # A number below SMALLEST_SYMBOL may come from `min(N, 5)`, and the size may be smaller.
             is_regular = SMALLEST_SYMBOL <= number < LARGEST_SYMBOL
             if is_exact and 0 < number < SMALLEST_SYMBOL:
                 sizes[axis] = number
@@ -141,9 +142,9 @@ def with_symbols(
 
 
 def merge_claim(inferred: Shape | None, claimed: Shape | None) -> Shape | None:
-    """Return an inferred shape, with claimed sizes for the dimensions that inference does not know.
+    """Return an inferred shape, with sizes from the declared shape `claimed` for unknown dimensions.
 
-    A claim that contradicts an inferred size is outdated or wrong: all of its sizes are ignored.
+    If `claimed` contradicts an inferred size, it is outdated or wrong, and all of its sizes are ignored.
     """
     if inferred is None or claimed is None or None not in inferred:
         return claimed if inferred is None else inferred

@@ -1,4 +1,4 @@
-"""Unknown facts about values, and the unknown facts that cause them."""
+"""Unknown facts (ranks, shapes and elements) about values, and the unknown facts that cause them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from opshift.model.errors import UnknownFactKind, UnknownShape
 from opshift.registry.shapes.all_rules import SHAPE_RULES
 
 BRANCHES = ("then_branch", "else_branch")
-"""Subgraphs of If, whose outputs correspond to those of the node."""
+"""Attributes of If with subgraphs; the outputs of the subgraphs correspond to the outputs of the node."""
 
 SIZE_TYPES = ("int32", "int64")
-"""Element types of computed sizes and shapes."""
+"""Element types of values that contain computed sizes or shapes."""
 
 
 class UnknownFact(NamedTuple):
-    """Value with an unknown fact, and the scope that defines it."""
+    """Value with an unknown fact, the kind of the fact, and the scope that defines the value."""
 
     scope: InferenceScope
     name: str
@@ -26,13 +26,13 @@ class UnknownFact(NamedTuple):
 
 
 def unknown_facts_of(error: UnknownShape, scope: InferenceScope) -> list[UnknownFact]:
-    """Return the unknown facts about the values that an error names."""
+    """Return the unknown ranks of the values that an error names or, if all ranks are known, shapes."""
     has_ranks = None not in map(scope.rank, filter(None, error.values))
     return list(unknown_facts(scope, error.values, "shape" if has_ranks else "rank"))
 
 
 def owner_of(name: str, scope: InferenceScope) -> InferenceScope:
-    """Return the scope that defines a value: this one or an enclosing one."""
+    """Return the scope that defines a value: `scope` or an enclosing scope."""
     while scope.parent is not None and not scope.is_local(name):
         scope = scope.parent
     return scope
@@ -41,11 +41,11 @@ def owner_of(name: str, scope: InferenceScope) -> InferenceScope:
 def unknown_facts(
     scope: InferenceScope, names: Iterable[str], fact: UnknownFactKind
 ) -> Iterator[UnknownFact]:
-    """Yield the named values of which the fact is unknown, each with the scope that defines the value."""
+    """Yield the values in `names` whose fact of the kind `fact` is unknown."""
     for name in filter(None, names):
         owner = owner_of(name, scope)
         if fact == "elements":
-            # Constants are not read: they may be large.
+            # Elements are not read, because constants may be large: every such output of a node counts.
             is_unknown = owner.producer(name) is not None and owner.element_type(name) in SIZE_TYPES
         else:
             sizes = (owner.rank(name),) if fact == "rank" else owner.shape(name)
@@ -55,7 +55,7 @@ def unknown_facts(
 
 
 def dependencies_of(value: UnknownFact) -> Iterator[UnknownFact]:
-    """Yield the unknown facts that determine an unknown fact."""
+    """Yield the unknown facts about other values that directly cause an unknown fact."""
     scope, name, fact = value
     producer, record = scope.producer(name), scope.producing_records.get(name)
     if record is not None and producer is None:  # a call of a function
@@ -79,7 +79,7 @@ def dependencies_of(value: UnknownFact) -> Iterator[UnknownFact]:
 
 
 def is_unregistered(producer: Producer) -> bool:
-    """Return whether the shape rule of a node's operator is not registered: its inputs do not matter then."""
+    """Return whether an operator names a shape rule that is not registered, so that inputs do not matter."""
     operator = producer.operator
     return operator is not None and bool(operator.shape) and operator.shape not in SHAPE_RULES
 
@@ -87,7 +87,7 @@ def is_unregistered(producer: Producer) -> bool:
 def causes_among(
     error: UnknownShape, scope: InferenceScope, inputs: Iterable[str]
 ) -> tuple[tuple[str, UnknownFactKind], ...]:
-    """Return the unknown facts about a node's inputs that cause the unknown facts in an error of a step."""
+    """Return the unknown facts about the values `inputs` that cause an error, as pairs of name and kind."""
     found: dict[tuple[str, UnknownFactKind], None] = {}
     waiting, given = unknown_facts_of(error, scope)[::-1], set(inputs)
     seen = set(waiting)

@@ -1,1 +1,1 @@
-"""ONNX messages and how to read them: nodes, graphs, tensors, types, the wire format and model files."""
+"""ONNX messages (nodes, graphs, tensors, types), their wire format, model files, and errors."""

@@ -1,4 +1,4 @@
-"""Files that are written under temporary names and moved into place together: all or none."""
+"""Groups of files, written under temporary names and then moved to their paths: all of them, or none."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class AtomicFiles:
     def new(
         self, place: Path, *, source: Path | None = None, is_safe: bool = False, is_new: bool = False
     ) -> Iterator[tuple[int, Path]]:
-        """Create a temporary file for the path `place`, and yield its descriptor and path.
+        """Yield the descriptor and path of a new temporary file, which will be moved to `place`.
 
-        The file gets the permissions of the file at `place`, or else of `source`. With `is_safe`, wait until
-        the data is on the disk: otherwise a system crash may lose both the old and the new file. With
-        `is_new`, refuse to replace a file that has other content.
+        The file gets the permissions of the file at `place` or, if there is none, of `source`. With
+        `is_safe`, wait until the data is on the disk: otherwise a system crash may lose both the old and the
+        new file. With `is_new`, refuse to replace a file that has other content.
 
         Raises:
             OSError: the file cannot be created.
@@ -62,7 +62,7 @@ class AtomicFiles:
             os.close(file)
 
     def link(self, existing: Path, place: Path, *, is_new: bool = False) -> None:
-        """Create a hard link to a file.
+        """Create a hard link to the file `existing`, which is moved to `place` like a new file.
 
         Raises:
             OSError: the link cannot be created, for example because the file is on another file system.
@@ -87,7 +87,7 @@ class AtomicFiles:
                 if os.path.lexists(file.place) and _identity(file.place) in written:
                     reason = "would be written twice: two output names refer to the same file"
                     raise CannotWrite(reason, place=str(file.place), remedy="rename one of the files")
-                has_undo = len(self._waiting) > 1  # a failure of a later file has to undo this one
+                has_undo = len(self._waiting) > 1  # an error for a later file must undo this one
                 if has_undo:
                     self._prepare_undo(file.place)
                 if _move(file):
@@ -130,7 +130,7 @@ class AtomicFiles:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    """Return the device and inode of a file: a file system may ignore the case of names."""
+    """Return the device and inode of a file, which identify a file even if the case of names is ignored."""
     found = path.lstat()
     return found.st_dev, found.st_ino
 
@@ -145,7 +145,7 @@ def _restore(backup: Path, path: Path) -> None:
 
 
 class _NewFile(NamedTuple):
-    """Temporary file, the path that it will get, and whether a file at that path is an error."""
+    """Temporary file, its final path, and whether a different file at this path is an error."""
 
     temporary: Path
     place: Path
@@ -161,17 +161,17 @@ MACHINE = os.uname().nodename if hasattr(os, "uname") else ""
 
 
 def temporary_files(process: int | str) -> str:
-    """Return the glob pattern for the names of a process's temporary files."""
+    """Return the glob pattern for names of temporary files; `process` is a process id, or `*` for all."""
     return f".opshift-{process}-{MACHINE}-*.tmp"
 
 
 def _temporary_path(place: Path) -> Path:
-    # with the process id and the machine, another process can remove the file after a crash
+    # the name has the process id and machine, so that another process can remove the file after a crash
     return place.parent / temporary_files(os.getpid()).replace("*", os.urandom(8).hex())
 
 
 def remove_abandoned_files(folder: Path) -> None:
-    """Remove the temporary files in a folder that killed processes of this machine left behind."""
+    """Remove the temporary files below a folder that belong to ended processes of this machine."""
     for path in folder.rglob(temporary_files("*")):
         process = path.name.split("-")[1]
         if process.isdecimal() and not _is_running(int(process)):
@@ -192,7 +192,7 @@ def _is_running(process: int) -> bool:
 
 
 def _move(file: _NewFile) -> bool:
-    """Move a file to its path; return False for a file with `is_new` if the same content exists there."""
+    """Move a file to its path; return False if `is_new` is set and an equal file already exists there."""
     if not file.is_new:
         file.temporary.replace(file.place)
         return True
@@ -230,7 +230,7 @@ def _copy_permissions(place: Path, temporary: Path) -> None:
 
 
 def write_files(contents: Mapping[Path, str | bytes], new: Container[Path] = ()) -> None:
-    """Write all files, or leave all of them unchanged; refuse to replace other content of a file in `new`.
+    """Write all files, or leave all of them unchanged; files in `new` must not replace different content.
 
     Raises:
         CannotWrite: a file cannot be written.
@@ -257,7 +257,7 @@ def write_destination(path: str | os.PathLike[str]) -> Path:
     """Return the file that a write to a path affects: for a symbolic link, its target.
 
     Raises:
-        UsageError: the path is not a regular file, its folder does not exist, or it is a circular link.
+        UsageError: the path is a folder or similar, its folder does not exist, or it is a circular link.
         CannotWrite: the path cannot be resolved, for example because the name is too long.
     """
     with raising_cannot_write(path):

@@ -57,7 +57,7 @@ FLOAT, INT, INTS, STRING, TENSOR, GRAPH, GRAPHS = (
 
 
 def type_name(number: int) -> str:
-    """Return the name of an attribute type, or the number of an unknown one."""
+    """Return the name of an attribute type, or the number as text if the type is unknown."""
     kind = TYPE_BY_NUMBER.get(number)
     return kind.name if kind else str(number)
 
@@ -78,7 +78,7 @@ def read_attribute(attribute: AttributeProto) -> Any:
     if kind is None:
         return attribute.i
     value = getattr(attribute, kind.field)
-    return tuple(value[:]) if kind.is_repeated else value  # a list is read several times faster than a field
+    return tuple(value[:]) if kind.is_repeated else value  # reading a slice is several times faster
 
 
 def _number_of_set_field(attribute: AttributeProto) -> int:

@@ -16,7 +16,7 @@ class ReadableFile(Protocol):
     """File object that is open for reading in binary mode."""
 
     def read(self, size: int, /) -> bytes:
-        """Return up to `size` bytes, and no bytes at the end."""
+        """Return up to `size` bytes; the result is empty at the end of the file."""
         ...
 
 
@@ -32,7 +32,7 @@ READ_SIZE = 1 << 20
 
 
 def is_readable(value: object) -> TypeGuard[ReadableFile]:
-    """Return whether a value is a file object to read."""
+    """Return whether a value has a `read` method, as file objects have."""
     return hasattr(value, "read")
 
 
@@ -66,7 +66,7 @@ def read_blocks(file: ReadableFile) -> Iterator[bytes]:
 def regular_descriptor(file: ReadableFile) -> int | None:
     """Return the descriptor of a regular file at position 0, which can be read at any position; else `None`.
 
-    Other classes of file objects may transform the bytes, as `GzipFile` does: they have to be copied.
+    Other classes of file objects may transform the bytes, as `GzipFile` does, so their bytes are copied.
     """
     raw = getattr(file, "raw", file)
     if not isinstance(raw, io.FileIO) or raw.closed or not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
@@ -75,7 +75,7 @@ def regular_descriptor(file: ReadableFile) -> int | None:
 
 
 def temporary_copy(blocks: Iterable[bytes]) -> int:
-    """Return the descriptor of a temporary file without a name that contains the bytes."""
+    """Write the bytes to a temporary file without a name, and return a descriptor of the file."""
     import tempfile  # slow to import
 
     with tempfile.TemporaryFile() as copy:

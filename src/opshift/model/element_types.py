@@ -34,7 +34,7 @@ def byte_size(kind: ElementType, count: int) -> int:
 
 
 class ElementType(NamedTuple):
-    """One `TensorProto.DataType`."""
+    """One element type: a value of `TensorProto.DataType`."""
 
     number: int
     name: str

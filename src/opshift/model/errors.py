@@ -48,7 +48,7 @@ class OpshiftError(Exception):
         return without_secrets(f"{where}{self.reason}{advice}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle the fields: unpickling must not call a constructor whose arguments a subclass changed."""
+        """Pickle the fields; unpickling does not call `__init__`, because its parameters vary by class."""
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
     def as_dict(self) -> dict[str, str]:
@@ -75,7 +75,7 @@ def not_utf8_error(place: Place | str = "") -> InvalidModel:
 
 @contextmanager
 def reading_text() -> Iterator[None]:
-    """Turn UnicodeDecodeError into InvalidModel: a string that the block reads from a model is not UTF-8."""
+    """Turn UnicodeDecodeError, raised if a string of a model is not UTF-8, into InvalidModel."""
     try:
         yield
     except UnicodeDecodeError as error:
@@ -87,7 +87,7 @@ class UsageError(OpshiftError):
 
 
 class CannotWrite(OpshiftError):
-    """The output cannot be written, for example to a full disk; the file remains unchanged."""
+    """The output cannot be written, for example to a full disk; an existing file remains unchanged."""
 
 
 class NodeError(OpshiftError):
@@ -128,7 +128,7 @@ class UnknownElementType(CannotConvert):
     """A node cannot be converted because the element type of a value is unknown.
 
     Args:
-        name: the value.
+        name: name of the value.
         reason: a more specific problem; by default, that the element type is unknown.
     """
 
@@ -147,7 +147,7 @@ class UnknownShape(CannotConvert):
     """A node cannot be converted because the rank or a size of some values is unknown.
 
     Attributes:
-        values: names of the values in the step that raises the error.
+        values: names of the values with an unknown rank or size, in the step that raises the error.
         otherwise: an alternative to declaring the shapes of these values; may be empty.
         causes: unknown facts about inputs of the node that cause the error; `None` until they are determined.
     """

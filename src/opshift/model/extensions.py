@@ -1,4 +1,4 @@
-"""Code outside of this package, such as private adapters and shape rules: execution and error reports."""
+"""Execution of code outside of this package, such as private adapters, and reports of its errors."""
 
 import importlib.util
 import inspect
@@ -13,7 +13,7 @@ from opshift.model.errors import OpshiftError, Place
 PACKAGE = "opshift."
 
 FAILURES = (Exception, SystemExit)
-"""Exceptions of private code to catch: even `sys.exit` must not end a conversion without a message."""
+"""Exceptions to catch from private code: even `sys.exit` must not end a conversion without a message."""
 
 
 class ExtensionFailed(OpshiftError):
@@ -58,7 +58,7 @@ def extension_failed(
 
 
 def module_name(file: Path) -> str:
-    """Return a module name from the whole path: files in different folders may have the same file name."""
+    """Return a module name derived from the whole path: files in different folders may have equal names."""
     # Imported here: it takes 4 ms, and a conversion without private code does not need it.
     import hashlib
 
@@ -88,7 +88,7 @@ def run_file(file: Path) -> None:
 
 
 def error_line(error: BaseException, path: Path | str) -> int:
-    """Return the line of the innermost frame in a file, or of a syntax error in the file; else 0."""
+    """Return the line of the innermost frame in a file, or of a syntax error in the file; 0 if none."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return error.lineno or 1
     frames = walk_tb(error.__traceback__)

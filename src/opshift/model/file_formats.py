@@ -1,4 +1,4 @@
-"""Formats of files that are mistaken for ONNX models, recognized by their first and last bytes."""
+"""Formats of files that users mistake for ONNX models, recognized by their first and last bytes."""
 
 import os
 import re
@@ -16,7 +16,7 @@ MAX_QUOTED_TEXT = 60
 
 
 class FileFormat(NamedTuple):
-    """Format of a file: `start` matches the first bytes, and `content` occurs in the first or last bytes."""
+    """Format of a file: pattern `start` matches the first bytes, `content` is in the first or last bytes."""
 
     name: str
     remedy: str
@@ -144,11 +144,11 @@ FOLDERS = (
     ("Manifest.json", ": a Core ML package", EXPORT_ORIGINAL),
     ("*.safetensors", " with weights and no ONNX model", EXPORT),
 )
-"""Patterns of files in a folder that is named instead of a model, with a description and a remedy."""
+"""Pattern of a file, description and remedy for each folder that users pass instead of a model file."""
 
 
 def format_of(read: ReadBytes, size: int) -> FileFormat | None:
-    """Return the format of an input, or `None` if it is unknown."""
+    """Return the format of an input; unknown text is quoted in the name, other unknown data gives `None`."""
     head = read(0, min(size, HEAD_SIZE))
     content = head + read(max(len(head), size - TAIL_SIZE), size)
     for each in FORMATS:
@@ -168,7 +168,7 @@ def named_format(read: ReadBytes, size: int, place: str) -> InvalidModel | None:
 
 
 def folder_problem(folder: Path) -> tuple[str, str]:
-    """Return the reason and the remedy of an error about a folder that is named instead of a model."""
+    """Return the reason and the remedy of the error for a folder that is passed instead of a model."""
     for pattern, what, remedy in FOLDERS:
         found = min(filter(Path.is_file, folder.glob(pattern)), default=None)
         if found is not None:
@@ -192,5 +192,5 @@ def unreadable(place: str, error: OSError | ValueError) -> InvalidModel:
 
 
 def changed_file(reason: str, place: str) -> InvalidModel:
-    """Return the error for a file that another process changes while it is read."""
+    """Return the error for a file that another process changed while the file was read."""
     return InvalidModel(reason, place=place, remedy="convert it again when no other process writes to it")

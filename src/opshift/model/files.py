@@ -62,16 +62,17 @@ class OnnxProgram(Protocol):
 
 
 def is_onnx_ir(model: object) -> TypeGuard[OnnxIrModel | OnnxProgram]:
-    """Return whether an object is an `onnx_ir.Model`, or an ONNXProgram that holds one."""
+    """Return whether an object is an `onnx_ir.Model`, or an ONNXProgram with such a model."""
     package = sys.modules.get("onnx_ir")
     held = getattr(model, "model", None) if hasattr(model, "exported_program") else model
     return package is not None and isinstance(held, package.Model)
 
 
 def reading_onnx_ir(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Decorate a function that reads models: convert onnx_ir arguments to messages with placeholders.
+    """Decorate a function that reads models: convert each onnx_ir argument to a ModelProto.
 
-    If a string of a model is not UTF-8, the function raises InvalidModel.
+    Placeholders replace the large tensors while the function runs. If a string of a model is not UTF-8, the
+    function raises InvalidModel.
     """
 
     @wraps(function)
@@ -123,7 +124,7 @@ ModelLike = ModelObject | BytesLike | FileLike
 
 
 def is_message(model: object) -> bool:
-    """Return whether a model is a message with the fields of a ModelProto, of any class."""
+    """Return whether an object has the fields `graph` and `opset_import`, as any ModelProto class has."""
     return hasattr(model, "opset_import") and hasattr(model, "graph")
 
 
@@ -201,7 +202,7 @@ def _named_format(read: ReadBytes, size: int, place: str) -> InvalidModel | None
 
 
 def _unreadable_model(read: ReadBytes, size: int, place: str) -> InvalidModel:
-    """Return the error for a message that protobuf refuses, with the position of the error if it is found."""
+    """Return the error for bytes that protobuf cannot parse, with the position of the error if found."""
     try:
         for _ in fields(read, 0, size):
             pass
@@ -220,6 +221,7 @@ def read_model(path: FileLike) -> ModelProto:
 
     Raises:
         InvalidModel: the file cannot be read, or is not a model.
+        UsageError: the URL is invalid, or no installed package supports its scheme.
     """
     if is_url(path):
         from opshift.model.remote import open_url  # few models have a URL

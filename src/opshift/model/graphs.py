@@ -76,7 +76,7 @@ def too_deep_error(path: str) -> InvalidModel:
 
 
 MAX_TRAINING_GRAPHS = 100
-"""Maximum number of `training_info` entries: an entry can have two bytes, and is two graphs to convert."""
+"""Maximum number of `training_info` entries: an entry of two bytes already means two graphs to convert."""
 
 MAX_OPSET_IMPORTS = 1_000
 """Maximum number of opset imports."""
@@ -92,7 +92,7 @@ def require_limited_lists(model: ModelProto, place: str = "") -> None:
 
 
 def require_graph(model: ModelProto, place: str = "") -> None:
-    """Raise InvalidModel if lists are too long, or the graph is missing, as in a file of another format."""
+    """Raise InvalidModel if `require_limited_lists` does, or if the graph is missing."""
     require_limited_lists(model, place)
     if not model.HasField("graph"):
         remedy = "check that it is the right file"
@@ -107,12 +107,12 @@ class Container:
         self.is_function = not hasattr(container, "initializer")
         # The message has one of these two types: `is_function` determines which.
         self._graph, self._function = cast("GraphProto", container), cast("FunctionProto", container)
-        # Kept: reading a field of protobuf takes longer than reading an attribute of Python.
+        # Cached: reading a field of protobuf takes longer than reading an attribute of Python.
         self.nodes = container.node
         self._initializer_protos = () if self.is_function else self._graph.initializer
         self._initializer_names = [*map(_get_name, self._initializer_protos)]
         self.constant_inputs: frozenset[str] = frozenset()
-        """Inputs that callers cannot override, because the conversion makes them plain initializers."""
+        """Graph inputs that the conversion turns into plain initializers, which callers cannot override."""
         self.variables: frozenset[str] = frozenset()
         """Initializers that training updates: their value is not constant."""
 
@@ -133,7 +133,7 @@ class Container:
         return self._sparse.get(name)
 
     def is_overridable(self, name: str) -> bool:
-        """Return whether a caller or training may replace the value, such as the value of an input."""
+        """Return whether a value is an input that callers can pass, or is updated by training."""
         return (name in self._inputs and name not in self.constant_inputs) or name in self.variables
 
     def own_declared_type(self, name: str) -> str | None:
@@ -157,7 +157,7 @@ class Container:
         raise AssertionError("the position of a declared value is out of range")
 
     def _declaring_fields(self) -> tuple[Sequence[ValueInfoProto], ...]:
-        """Return the fields that declare types; where several declare one value, the last one wins."""
+        """Return the fields that declare types; if several fields declare a value, the last field counts."""
         if self.is_function:
             return (getattr(self.container, "value_info", ()),)
         return self._graph.value_info, self._graph.output, self._graph.input
@@ -187,7 +187,7 @@ class Container:
 
     @cached_property
     def op_types(self) -> frozenset[str]:
-        """Operator types of the nodes, of all domains."""
+        """Names (op_type) of the operators of the nodes, without their domains."""
         return frozenset(record[2] for record in self.node_records)
 
     @cached_property
@@ -236,7 +236,7 @@ def mentioned_names(container: ContainerProto) -> Iterator[str]:
 
 
 def names_outside_nodes(container: ContainerProto) -> Iterator[str]:
-    """Yield the names of inputs, outputs and quantization annotations."""
+    """Yield the names of inputs and outputs, and all value names in quantization annotations."""
     for value in (*container.input, *container.output):
         yield value if isinstance(value, str) else value.name
     for annotation in getattr(container, "quantization_annotation", ()):
@@ -332,7 +332,8 @@ def count_model_nodes(model: ModelProto) -> int:
 MAX_NODES, MAX_GROWTH = 1 << 16, 8
 """Maximum number of nodes that a conversion adds, and maximum growth factor; the larger limit applies.
 
-One node may become more than a thousand, and functions that call the next one twice grow exponentially.
+One node may become more than a thousand, and inlining functions that call the next one twice grows a model
+exponentially.
 """
 
 
@@ -358,9 +359,9 @@ def root_graphs(model: ModelProto) -> Iterator[GraphProto]:
 NodeRecord = tuple[int, str, str, tuple[str, ...], tuple[str, ...]]
 """Record of a node: its position, domain, op_type, and the names of its inputs and outputs.
 
-It does not hold the message: protobuf keeps a table of all messages that Python code references, and slows
-down when it grows large. It is a plain tuple, because a NamedTuple takes four times as long to create, in a
-loop that takes half the time of a conversion with few changes.
+A record does not hold the message: protobuf keeps a table of all messages that Python code references, and
+a large table is slow. A record is a plain tuple, because a NamedTuple takes four times as long to create, in
+a loop that takes half the time of a conversion with few changes.
 """
 
 
@@ -372,7 +373,7 @@ def read_node_record(position: int, node: NodeProto) -> NodeRecord:
 def read_node_records(container: ContainerProto) -> Iterator[NodeRecord]:
     """Yield a record for each node of a GraphProto or FunctionProto, in order."""
     interned: dict[str, str] = {}
-    """Interned op_types: each access returns a new string, and a model repeats few of them many times."""
+    """Interned op_types: each access to the field returns a new string, and most models use few op_types."""
     # Reading a slice of a repeated field takes half the time of iterating over the field.
     for position, node in enumerate(container.node):
         op_type = node.op_type
@@ -386,13 +387,13 @@ Item = TypeVar("Item", bound="Message")
 def sort_by_keys(field: Repeated[Item], keys: Iterable[int]) -> None:
     """Sort a repeated field by one key per message; messages with equal keys keep their order."""
     # A repeated field can neither insert nor take a list of keys. upb calls the key function once per
-    # message, in the order of the field, so an iterator delivers the keys. The message becomes the unused
-    # default of `next`: this takes less time than a function that ignores it.
+    # message, in the order of the field, so an iterator delivers the keys. `next` gets the message as its
+    # default, which is not used: this takes less time than a function that ignores its argument.
     field.sort(key=partial(next, iter(keys)))
 
 
 MAX_RUNS = 8
-"""Maximum number of runs of neighbouring messages that are deleted one by one, which is quadratic."""
+"""Maximum number of runs of adjacent messages that are deleted run by run, which takes quadratic time."""
 
 
 def remove_messages(field: Repeated[Item], is_removed: Iterable[bool]) -> None:
@@ -414,9 +415,10 @@ def remove_messages(field: Repeated[Item], is_removed: Iterable[bool]) -> None:
 
 
 def add_values(graph: GraphProto, known: Mapping[str, InputFacts], taken: Iterable[str]) -> None:
-    """Add the values that the only node reads as inputs or initializers, and its outputs as graph outputs.
+    """Add inputs, initializers and outputs to a graph with one node, for the values of the node.
 
-    Names in `taken` become graph inputs, too: new values must not get these names.
+    `known` has facts by input name; a tensor becomes an initializer. Names in `taken` become graph inputs,
+    too, so that new values do not get these names.
     """
     node = graph.node[0]
     captured = (name for graph in graphs_of(node) for name in captured_names(graph))

@@ -1,6 +1,6 @@
 """Locations of models: paths of local files, and URLs of objects in stores.
 
-Credentials in URLs are removed from texts that people or files get: messages, reports, ledgers and JSON.
+Credentials in URLs are removed from all texts that are shown or written: messages, reports, ledgers, JSON.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _PUBLIC: Final = frozenset(("versionid", "generation"))
 """Names of query parameters that identify a version of an object."""
 
 MAX_PUBLIC_VALUE: Final = 8
-"""Maximum number of characters of a query value that is shown: signatures and tokens are longer."""
+"""Maximum number of characters of a query value that stays visible; signatures and tokens are longer."""
 
 
 def without_secrets(text: str) -> str:
-    """Return a text with user names, passwords, signatures and tokens of its URLs replaced by `***`.
+    """Return a text with the user names, passwords, signatures and tokens in URLs replaced by `***`.
 
     Locations keep their credentials until they are shown, because connections need them.
     """
@@ -65,14 +65,14 @@ def _redacted(match: re.Match[str]) -> str:
 
 
 def _split_user_info(rest: str) -> tuple[str | None, str]:
-    """Return `user:password` of a URL without its scheme, or `None`, and the text after the `@`."""
+    """Split a URL without its scheme into `user:password` (or `None`) and the rest after the `@`."""
     address = rest.partition("?")[0]
     authority = address.partition("/")[0]
     place = authority
     if "@" not in authority:
         if "@" not in rest or not _has_password(authority):
             return None, rest
-        # a slash or a question mark in a password that should be percent-encoded
+        # the password contains a slash or a question mark that should be percent-encoded
         place = address if "@" in address else rest
     user_info = place.rpartition("@")[0]
     return user_info, rest[len(user_info) + 1 :]
@@ -99,17 +99,17 @@ def _redacted_parameter(parameter: str) -> str:
 
 
 MIN_INNER_SECRET: Final = 4
-"""Minimum length of a secret that is replaced inside of words: shorter secrets occur in many words."""
+"""Minimum length of a secret that is also replaced inside words: shorter texts occur in many words."""
 
 
 MAX_LOCATION: Final = 4096
-"""Maximum length of a URL whose credentials are searched in messages: names in models may look like URLs."""
+"""Maximum length of a location whose credentials are searched; names in models may look like long URLs."""
 
 
 def without_secrets_of(location: str, text: str) -> str:
-    """Return a message of a library about a location, with all credentials of the location as `***`.
+    """Return a message of a library about a location, with the credentials of the location as `***`.
 
-    Libraries quote parts of a URL, decode them, or take a password for the name of a bucket or a port.
+    Libraries quote parts of a URL, decode the parts, or mistake a password for a bucket name or a port.
 
     Args:
         location: a text with the URL that was used, or an address without a scheme.
@@ -134,7 +134,7 @@ def _secrets_pattern(location: str) -> re.Pattern[str] | None:
     from base64 import b64encode  # few locations have credentials
     from urllib.parse import quote, unquote, unquote_plus
 
-    # the quoted forms of a secret, and its parts: URL parsers split a password at reserved characters
+    # the percent-encoded forms of secrets, and their parts: parsers split a password at reserved characters
     decoded = secrets | {unquote(each) for each in secrets} | {unquote_plus(each) for each in secrets}
     coded = {quote(each, safe, errors="replace") for each in decoded for safe in ("/", "")}
     coded |= decoded | {repr(each)[1:-1] for each in decoded}

@@ -21,7 +21,7 @@ def _spellings(names: tuple[str, ...]) -> dict[str, list[str]]:
 
 
 def _keys(name: str) -> set[str]:
-    """Return the first two, the last two and the sorted letters of a name: sorting undoes transpositions."""
+    """Return the keys of a name in the index: first two letters, last two letters, and all letters sorted."""
     return {name[:2], name[-2:], "".join(sorted(name))}
 
 
@@ -42,10 +42,10 @@ def hint_at_similar(wanted: str, names: Iterable[str]) -> str:
 
 
 def similar_names(name: str, names: Iterable[str]) -> list[str]:
-    """Return the names that resemble an unknown one, most similar first."""
+    """Return the known names `names` that resemble an unknown name, most similar first."""
     known, wanted = tuple(names), str(name)[:MAX_NAME].lower()
     # A comparison takes microseconds, and a file of 1 MB can name 30,000 unknown operators: compare only
-    # names with the same start or end, or with the same letters.
+    # names with the same start or end, or with the same letters in another order.
     table = _spellings(known)
     candidates = dict.fromkeys(each for key in sorted(_keys(wanted)) for each in table.get(key, ()))
     similar = difflib.get_close_matches(wanted, candidates)
@@ -58,8 +58,8 @@ def count_text(count: int, noun: str) -> str:
 
 
 def counted_labels(counts: Sequence[tuple[str, int]], most: int | None) -> str:
-    """Join labels with their counts, and sum up all after `most`: `2 Mul:14, Add:14, 3 others (9 nodes)`."""
-    # "1 other" would be as long as its label
+    """Join counted labels; summarize those after the first `most`: `2 Mul:14, Add:14, 3 others (9 nodes)`."""
+    # a single further label is shown: "1 other" would be as long
     shown = counts[:most] if most is not None and len(counts) > most + 1 else counts
     parts = [
         short_label(label) if count == 1 else f"{count:,} {short_label(label)}" for label, count in shown

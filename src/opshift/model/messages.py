@@ -60,7 +60,7 @@ def read_text_into(message: Message, text: str) -> None:
     """Fill an empty message from JSON, or from protobuf's text format.
 
     Raises:
-        InvalidModel: the text is neither.
+        InvalidModel: the text is in neither of these formats.
     """
     from google.protobuf import json_format, text_format  # few models need them
 

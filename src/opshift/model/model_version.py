@@ -30,7 +30,7 @@ _EXAMPLE = "write it as 1.2.345, with up to 65535.65535.4294967295, or as a simp
 
 
 class VersionBump(IntEnum):
-    """Part of the version that increases, from none to MAJOR."""
+    """Most significant part of a version that increases; `NONE` for equal versions."""
 
     NONE = 0
     PATCH = 1
@@ -90,7 +90,7 @@ def _read_version(packed: int) -> SemVer | int:
 
 
 def version_bump_between(old: int, new: int) -> VersionBump | None:
-    """Return the part that increases between two packed versions; `None` if the new one is lower.
+    """Return the most significant part that increases; `None` if the new packed version is lower.
 
     A step from a simple number, or to one, counts as a MAJOR increase.
     """

@@ -108,11 +108,11 @@ class Node:
         return round_to_float32(found) if isinstance(found, float) else found
 
     def unread_attribute(self, name: str) -> Any:
-        """Return an attribute as an AttributeProto or Python value; `None` if the node does not have it."""
+        """Return an attribute as stored: an AttributeProto or a Python value; `None` if the node lacks it."""
         return self.attributes.get(name)
 
     def without(self, *names: str) -> dict[str, Any]:
-        """Return the attributes except those named."""
+        """Return the attributes, as stored, except those in `names`."""
         return {name: value for name, value in self.attributes.items() if name not in names}
 
     def input(self, position: int) -> str:
@@ -146,14 +146,14 @@ class Value(NamedTuple):
 
 
 class Graph(FrozenRecord):
-    """A subgraph emitted as an attribute. Each of its nodes is converted further from its own opset."""
+    """A subgraph emitted as an attribute. Each node is converted further, from the opset of the node."""
 
     name: str
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     nodes: tuple[Emitted, ...]
     embedded: AttributeProto | None = None
-    """Subgraph of the model, placed between `nodes`, which produce its inputs, and `nodes_after`."""
+    """Attribute with a subgraph of the model: `nodes` produce its inputs, and `nodes_after` follow it."""
     nodes_after: tuple[Emitted, ...] = ()
     embedded_names: tuple[tuple[str, str], ...] = ()
     """Inputs of the embedded subgraph to rename: the name in the subgraph, and the name in this graph."""
@@ -187,7 +187,7 @@ def serialized_attributes(proto: NodeProto) -> Sequence[bytes]:
 
 
 class Move(NamedTuple):
-    """Attribute that a step moved to a constant: the names of both, and the rank of a single number."""
+    """Attribute that a step moved to a constant: both names, and the `rank` passed to `Rewriter.constant`."""
 
     attribute: str
     constant: str
@@ -195,7 +195,7 @@ class Move(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Comparison of an attribute with a value by a step, and the result."""
+    """Comparison that a step made of an attribute with a value, and whether both were the same."""
 
     attribute: str
     value: object
@@ -203,10 +203,10 @@ class Comparison(NamedTuple):
 
 
 class AttributeTrace:
-    """Record of the attribute values that the steps of a node read, moved and compared.
+    """Record of the attributes that the conversion steps of a node read, moved to constants, or compared.
 
     An attribute that a step drops, moves or compares does not count as read: nodes with another value share
-    the rewrite if all comparisons have the same results.
+    the cached rewrite if all comparisons have the same results.
     """
 
     def __init__(self) -> None:
@@ -233,7 +233,7 @@ class TracedNode(Node):
         return TracedNode(super().with_(**changes), raw, self.trace)
 
     def without(self, *names: str) -> dict[str, Any]:
-        """Return the attributes except those named, without recording reads."""
+        """Return the attributes except those in `names`, without recording reads."""
         return {name: value for name, value in self._raw.items() if name not in names}
 
     def unread_attribute(self, name: str) -> Any:

@@ -20,7 +20,7 @@ NodeKey = tuple[OperatorKey, int, int, tuple[int, ...]]
 """Key of a node: its operator key, number of inputs, number of outputs, and pattern of names.
 
 The pattern has a number for each input and output: 0 for an omitted value, and otherwise the same number for
-the same name. It is empty if all values are present and differ.
+the same name. The pattern is empty if all values are present and differ.
 """
 
 MAX_KEYS, MAX_KEY_BYTES = 1024, 1024
@@ -45,7 +45,7 @@ def is_known(remainder: bytes | None) -> bool:
 
 
 def node_key_of(record: NodeRecord, proto: NodeProto) -> NodeKey:
-    """Return the key of a node: nodes with equal keys differ only in names.
+    """Return the key of a node: nodes with equal keys have equal operators, attributes and arity.
 
     Raises:
         InvalidModel: a name is not UTF-8 text.
@@ -71,7 +71,7 @@ def arity_of(inputs: tuple[str, ...], outputs: tuple[str, ...]) -> tuple[int, in
 
 
 def has_small_tensors(proto: NodeProto) -> bool:
-    """Return whether a node has attributes, and each is a tensor with few elements that are not strings."""
+    """Return whether a node has attributes, and each is a tensor with few elements and no strings."""
     tensors = [each.t for each in proto.attribute[:] if each.type == TENSOR]
     return 0 < len(tensors) == len(proto.attribute) and all(map(_is_small, tensors))
 
@@ -88,7 +88,7 @@ def is_small_key(key: NodeKey) -> bool:
 def _read_key(record: NodeRecord, proto: NodeProto, remainder: bytes | None) -> OperatorKey:
     _, domain, op_type, _, _ = record
     result: OperatorKey = (op_type, domain, *serialized_attributes(proto))
-    # A doc string or metadata are probably unique and not worth caching.
+    # A doc string or metadata is part of `remainder` and probably unique, so caching would not help.
     has_text = bool(proto.doc_string or getattr(proto, "metadata_props", ()))
     is_cacheable = remainder and len(remainder) <= MAX_KEY_BYTES and not has_text
     if remainder and is_cacheable and _is_complete(remainder, proto, result):
@@ -101,7 +101,7 @@ def _read_key(record: NodeRecord, proto: NodeProto, remainder: bytes | None) -> 
 def serialize_without_names(proto: NodeProto, names: tuple[str, ...]) -> bytes | None:
     """Serialize a NodeProto without its own name and the names of its inputs and outputs.
 
-    Return `None` if the end of the names cannot be computed cheaply: they are long or not ASCII.
+    Return `None` if the end of the names cannot be computed cheaply: names are long or not ASCII.
 
     Raises:
         InvalidModel: a name is not UTF-8 text.

@@ -1,8 +1,8 @@
 """Tensors with elements outside the message: in a separate file, or replaced by a placeholder.
 
 While a model is converted from file to file, `raw_data` of a large tensor holds a short placeholder instead
-of the payload. Code that reads elements, or serializes messages that may contain tensors, must use this
-module. Source for separate files: ONNX's IR specification, "External Tensor Data".
+of the payload, the serialized elements. Code that reads elements, or serializes messages that may contain
+tensors, must use this module. Source for separate files: ONNX's IR specification, "External Tensor Data".
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PLACEHOLDER_KEY_SIZE = 16
 
 
 class TensorStore(Protocol):
-    """A source of the payloads that placeholders refer to."""
+    """Provider of the payloads that placeholders refer to."""
 
     def whole(self, message: bytes, name: str) -> bytes:
         """Return a serialized message of the type `name` with payloads instead of placeholders."""
@@ -99,7 +99,7 @@ EXTERNAL = 1
 """`TensorProto.data_location` of a tensor with elements in a separate file."""
 
 MAX_DIGITS = 18
-"""Maximum number of digits: longer numbers may exceed 64 bits, and Python refuses to parse very long ones."""
+"""Maximum number of digits of an offset or length, so that the number fits 64 bits and parses quickly."""
 
 
 class ExternalData(NamedTuple):
@@ -158,9 +158,9 @@ class Payload(NamedTuple):
 class PlaceholderStore:
     """Payloads of one model's tensors.
 
-    In the message, a placeholder in `raw_data` replaces a payload: a random key, which does not occur in any
-    model, and the index of the payload. Within a `with` block, the functions of this module find the store
-    of a placeholder, and read payloads with `read`.
+    In the message, a placeholder in `raw_data` replaces each payload. A placeholder is a random key, which
+    occurs in no model, followed by the index of the payload. Within a `with` block, the functions of this
+    module find the store of a placeholder, and read payloads with `read`.
     """
 
     def __init__(self, read: ReadBytes) -> None:
@@ -181,11 +181,11 @@ class PlaceholderStore:
         return self._key + PAYLOAD_INDEX.pack(len(self._payloads) - 1)
 
     def holds(self, raw_data: bytes) -> bool:
-        """Return whether a tensor's elements are in this store."""
+        """Return whether `raw_data` of a tensor is a placeholder of this store."""
         return raw_data.startswith(self._key)
 
     def payload_at(self, message: bytes, mark: int) -> Payload:
-        """Return the payload of the placeholder at a position."""
+        """Return the payload of the placeholder that starts at the position `mark` of a message."""
         index: int
         (index,) = PAYLOAD_INDEX.unpack_from(message, mark + PLACEHOLDER_KEY_SIZE)
         return self._payloads[index]
@@ -210,12 +210,13 @@ class PlaceholderStore:
         return self._read(*piece) if isinstance(piece, Range) else piece
 
     def convert(self, placeholder: bytes, conversion: ElementConversion) -> bytes | None:
-        """Return the placeholder of a tensor with converted elements, in `raw_data`.
+        """Add a payload with the converted elements of another payload.
 
         Elements are checked here, and converted when they are written. Errors of `conversion` pass through.
 
         Returns:
-            `None` if the elements have varying lengths, as in `int32_data`, or are already converted.
+            The placeholder of the new payload, for `raw_data`; `None` if the elements have varying lengths,
+            as in `int32_data`, or are already converted.
         """
         number, elements = self.payload_at(placeholder, 0)
         if not PAYLOAD_WIDTHS[number] or not isinstance(elements, Range):
@@ -234,7 +235,7 @@ class PlaceholderStore:
         return total_size([elements]) if number == RAW_DATA else None
 
     def _restored_tensor(self, message: bytes, mark: int, start: int, end: int) -> list[OutputPiece]:
-        """Return the pieces of a tensor with its payload, in protobuf's order of fields."""
+        """Return the pieces of a tensor with its payload; the fields keep their order by number."""
         number, elements = self.payload_at(message, mark)
         head = field_head(number, total_size([elements]))
         before, after = message[start : mark - PLACEHOLDER_HEAD_SIZE], message[mark + PLACEHOLDER_SIZE : end]
@@ -245,7 +246,7 @@ class PlaceholderStore:
 
 
 def _split_fields(message: bytes, number: int) -> tuple[bytes, bytes]:
-    """Return the fields of a message with numbers up to `number`, and the remaining fields."""
+    """Split a serialized message before the first field whose number is greater than `number`."""
     found = fields(lambda start, end: message[start:end], 0, len(message))
     at = next((each.start for each in found if each.number > number), len(message))
     return message[:at], message[at:]

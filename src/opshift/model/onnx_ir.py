@@ -45,7 +45,7 @@ def mapped_content(
     tensor: Callable[[onnx_ir.TensorProtocol], object],
     graph: Callable[[onnx_ir.Graph], object],
 ) -> object:
-    """Apply a function to each tensor or graph of an attribute, and return the results, or `None`."""
+    """Apply a function to each tensor or graph of an attribute; return `None` for other attributes."""
     kind, value = attribute.type.name, attribute.value
     if value is not None:
         if kind == "TENSOR":
@@ -65,12 +65,12 @@ def initializers_of(container: Container) -> Mapping[str, onnx_ir.Value]:
 
 
 def attributes_of(container: Container) -> MutableMapping[str, onnx_ir.Attr]:
-    """Return the attributes by name; a graph has none."""
+    """Return the attributes of a function by name; a graph has none."""
     return getattr(container, "attributes", {})
 
 
 def carry_over_meta(new: onnx_ir.Model, old: onnx_ir.Model) -> None:
-    """Copy `meta`, which onnx_ir does not serialize, from the old objects to the same new objects."""
+    """Copy `meta`, which onnx_ir does not serialize, from old objects to the corresponding new objects."""
     _add_meta(new, old)
     _carry_over(new.graph, old.graph)
     for key, function in new.functions.items():
@@ -129,7 +129,7 @@ class OnnxIrMessage(PlaceholderStore):
         self._given = given
         self._model = cast("onnx_ir.Model", getattr(given, "model", given))
         self._tensors: dict[int, onnx_ir.TensorProtocol] = {}
-        """Large tensors by the start of their ranges."""
+        """Large tensors by the start of their `Range` in the placeholder store."""
         self._small_tensors: dict[tuple[str | None, bytes], onnx_ir.TensorProtocol] = {}
         """Small tensors by name and elements."""
         self._end = 0
@@ -172,7 +172,7 @@ class OnnxIrMessage(PlaceholderStore):
         return node if views is node.attributes else View(node, attributes=views)
 
     def _attribute_views(self, attributes: Mapping[str, onnx_ir.Attr]) -> Mapping[str, object]:
-        """Return the attributes, with views of those that contain tensors."""
+        """Return the attributes, with a view of each attribute that contains tensors or graphs."""
         views: dict[str, object] = {}
         for name, attribute in attributes.items():
             value = mapped_content(attribute, self._tensor_view, self._container_view)
@@ -247,7 +247,7 @@ class OnnxIrMessage(PlaceholderStore):
         return self._given
 
     def _put_tensors_back(self, container: Container) -> None:
-        """Replace all tensors, also in subgraphs, by the results of `_original`."""
+        """Replace all tensors of a graph or function, also in subgraphs, by the results of `_original`."""
         for value in initializers_of(container).values():
             value.const_value = self._original(value.const_value)
         for attributes in (attributes_of(container), *(node.attributes for node in container)):
@@ -258,7 +258,7 @@ class OnnxIrMessage(PlaceholderStore):
                     attributes[name] = changed
 
     def _original(self, tensor: onnx_ir.TensorProtocol | None) -> onnx_ir.TensorProtocol | None:
-        """Return the original of an unchanged tensor; otherwise the tensor itself, without a placeholder."""
+        """Return the original of an unchanged tensor, or else the tensor with its elements."""
         from onnx_ir.serde import TensorProtoTensor
 
         if not isinstance(tensor, TensorProtoTensor):

@@ -1,4 +1,4 @@
-"""Identity of an operator: its domain, its name and the opset version that introduced it."""
+"""Identities of operators and functions, names of domains, and opset imports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-"""C identifier, the form of names that ONNX's IR specification requires."""
+"""Pattern of a C identifier, which ONNX's IR specification requires for names."""
 
 
 class NodeLike(Protocol):
@@ -43,24 +43,24 @@ class LocalFunction(NamedTuple):
 
 
 def function_id(function: FunctionProto) -> LocalFunction:
-    """Return the identity of a function."""
+    """Return the domain, name and overload of a function."""
     return LocalFunction(canonical_domain(function.domain), function.name, overload_of(function))
 
 
 def called_function(node: Node | NodeProto) -> LocalFunction:
-    """Return the identity of the function that a node calls if the model defines it."""
+    """Return the identity of the function that a node calls if the model defines this function."""
     return LocalFunction(canonical_domain(node.domain), node.op_type, overload_of(node))
 
 
 def overload_of(owner: object) -> str:
-    """Return the overload of a function or call; empty if its class has no such field."""
+    """Return the overload of a function or node; empty if the message class has no such field."""
     # Messages of older `onnx` releases, and emitted nodes, have no overload.
     overload: str = getattr(owner, "overload", "")
     return overload
 
 
 def function_label(function: FunctionProto) -> str:
-    """Return the label of a function for messages."""
+    """Return the label of a function for messages: `com.example.Scale`, or `com.example.Scale:overload`."""
     return str(function_id(function))
 
 
@@ -79,17 +79,17 @@ def model_domain(domain: str) -> str:
 
 
 def short_label(label: str) -> str:
-    """Return the label of an operator for messages, without the default domain: `Clip:6`."""
+    """Return the label of an operator without the default domain: `Clip:6` for `ai.onnx.Clip:6`."""
     name = label.removeprefix(f"{DEFAULT_DOMAIN}.")
     # The names of other domains, such as ai.onnx.ml, start with the default domain, too.
     return label if "." in name else name
 
 
 PATH_NAME = re.compile(r"\w[\w+-]*(?:\.[\w+-]+)*")
-"""Names of domains and operators in a registry: no separators of paths, no `..` and no control characters."""
+"""Pattern of domain and operator names: no path separators, no `..` and no control characters."""
 
 MAX_PATH_NAME = 200
-"""Maximum size of such a name in bytes; file systems limit a file name, with its suffix, to 255."""
+"""Maximum size of a domain or operator name in bytes; file systems limit file names to 255 bytes."""
 
 
 def is_path_name(text: str) -> bool:
@@ -104,9 +104,9 @@ def is_path_name(text: str) -> bool:
 
 
 REVERSED_DNS_NAME = re.compile(r"[A-Za-z][\w-]*(?:\.[\w-]+)*", re.ASCII)
-"""Names such as `com.example`: DNS names have one owner, so two parties never choose the same one.
+"""Pattern of domains such as `com.example`: DNS names have one owner, so two parties never choose the same.
 
-Names without a dot are accepted: many models use them for their own functions.
+Domains without a dot match, too: many models use them for local functions.
 """
 
 
@@ -151,7 +151,7 @@ def without_version(operator: str) -> str:
 
 
 def declared_opsets(imports: Iterable[OperatorSetIdProto], ir_version: int = 3) -> dict[str, int]:
-    """Return the version of each canonical domain; the first import of a domain counts.
+    """Return the imported version by canonical domain; the first import of a domain counts.
 
     In a model with an IR version below 3, missing imports mean opset 1.
     """
@@ -182,7 +182,7 @@ def opset_imports(imports: Iterable[OperatorSetIdProto], ir_version: int = 3) ->
 
 
 def functions_with_opsets(model: ModelProto) -> Iterator[tuple[FunctionProto, Mapping[str, int]]]:
-    """Yield each local function with its opset imports; functions without any share the model's mapping.
+    """Yield each local function with its opset imports; a function without imports gets the model's.
 
     Raises:
         InvalidModel: see `opset_imports`.

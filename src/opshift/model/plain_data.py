@@ -13,7 +13,7 @@ from typing import NoReturn, TypeAlias
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
 MAX_FILE_BYTES = 1 << 26
-"""Maximum size of a file."""
+"""Maximum size of a file in bytes."""
 
 MAX_DEPTH = 64
 """Maximum nesting of lists and mappings."""
@@ -26,7 +26,7 @@ MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1
 
 
 class PlainDataError(ValueError):
-    """A text is not JSON, or exceeds a limit."""
+    """A text is not valid JSON, or data exceeds a limit of this module."""
 
 
 def parse_json(content: bytes) -> Json:
@@ -55,8 +55,8 @@ def parse_json(content: bytes) -> Json:
 
 
 def parse_integer(text: str) -> int:
-    """Return the number in a text; raise PlainDataError if it is out of range."""
-    # the length first: conversion of a long text is slow
+    """Return the integer in a text; raise PlainDataError if it is out of the range of int64 and uint64."""
+    # check the length first: the conversion of a long text is slow
     number = int(text) if len(text) <= len(str(MIN_INTEGER)) else MAX_INTEGER + 1
     if not MIN_INTEGER <= number <= MAX_INTEGER:
         raise PlainDataError(f"contains the integer {text[:30]}, which is out of the range of 64 bits")
@@ -124,7 +124,7 @@ INFINITY_OR_TEXT = re.compile(r'"(?:[^"\\]|\\.)*+"|Infinity|NaN')
 
 
 def json_text(data: Json, indent: int | None = None) -> str:
-    """Return plain data as strict JSON in ASCII, with 1e999 for infinity; compact if there is no indent.
+    """Return plain data as strict JSON in ASCII, with 1e999 for infinity; without `indent`, it is compact.
 
     Raises:
         ValueError: the data contains NaN, which JSON cannot express.

@@ -17,7 +17,7 @@ from typing import Final
 SIGNALS = tuple(signal.valid_signals())
 
 RETRY_SECONDS = 0.01
-"""Delay before an exit is tried again: by then, the destructor or the creation of a class has ended."""
+"""Delay in seconds before an exit is tried again, to let a running destructor or class creation end."""
 
 
 DEFAULT_HANDLERS = {
@@ -30,7 +30,7 @@ DEFAULT_HANDLERS = {
 
 @contextmanager
 def signals_deferred() -> Iterator[None]:
-    """Run a block to its end before the handlers of signals that arrive in the meantime.
+    """Run a block to its end, and then the handlers of the signals that arrived in the meantime.
 
     A handler may raise, as the default handler of SIGINT does, and leave an object half modified. Python runs
     handlers in the main thread only, so a block in another thread needs no protection.
@@ -68,9 +68,9 @@ def _restore(handlers: dict[int, signal._HANDLER]) -> None:
 
 
 def exit_on_signals() -> None:
-    """Raise SystemExit after SIGTERM and SIGHUP, so that temporary files are removed and workers end.
+    """Install handlers by which SIGTERM and SIGHUP raise SystemExit, so that `finally` blocks clean up.
 
-    SystemExit, and KeyboardInterrupt after Ctrl+C, are raised again if Python drops or replaces them.
+    If Python drops or replaces SystemExit, or KeyboardInterrupt after Ctrl+C, the handler raises it again.
     """
     for name, default in DEFAULT_HANDLERS.items():
         number = getattr(signal, name, None)  # Windows has no SIGHUP
@@ -90,7 +90,7 @@ def _exit(number: int, frame: FrameType | None) -> None:
 
 
 def _creates_class(frame: FrameType | None) -> bool:
-    """Return whether a `__set_name__` method runs: Python 3.11 replaces its exceptions by RuntimeError."""
+    """Return whether a `__set_name__` method runs, whose exceptions Python 3.11 replaces by RuntimeError."""
     while frame is not None:
         if frame.f_code.co_name == "__set_name__":
             return True
@@ -101,7 +101,7 @@ def _creates_class(frame: FrameType | None) -> bool:
 def _exit_after_destructor(
     number: int, report: Callable[[sys.UnraisableHookArgs], object], dropped: sys.UnraisableHookArgs
 ) -> None:
-    """Exit again if Python dropped the exception, as it does if the signal arrives in a destructor."""
+    """Exit again if Python dropped the exception because the signal arrived in a destructor."""
     if dropped.exc_type not in (SystemExit, KeyboardInterrupt):
         report(dropped)
         return

@@ -1,13 +1,13 @@
-"""Progress of a task, which another thread may display."""
+"""Progress of a task: the task updates it, and another thread may display it."""
 
 from dataclasses import dataclass
 
 
 @dataclass
 class Progress:
-    """Amount of work that is done, updated by the task itself.
+    """Amount of work that a task has done; the task updates the fields.
 
-    `total` is 0 while it is unknown. `note` is what the task does at the moment, or what happened so far.
+    `total` is 0 while it is unknown. `note` describes the current work or the results so far.
     """
 
     done: int = 0

@@ -27,7 +27,7 @@ IDENTITY = (
     "last_modified",
     "Last-Modified",
 )
-"""Keys in the description of an object whose values change with its content; the first one found counts."""
+"""Keys in an object's description whose values change with the content; the first key found counts."""
 
 
 class Store(Protocol):
@@ -70,7 +70,7 @@ class Store(Protocol):
 
 
 class StoreObject:
-    """Object, or folder, in a store; `location` is its URL, and names it in messages."""
+    """Object or folder in a store; `location` is its URL, which messages show."""
 
     def __init__(self, location: str, store: Store, path: str) -> None:
         self.location, self.store, self.path = location, store, path
@@ -151,8 +151,8 @@ INSTALL_SCHEME = {
 def raising_invalid_model(location: str) -> Iterator[None]:
     """Turn errors of a store into InvalidModel; FileNotFoundError passes through.
 
-    The client libraries of stores raise classes of errors that only they define. For web servers, fsspec
-    raises FileNotFoundError for every error.
+    The client libraries of stores raise exceptions of many classes of their own. For web servers, fsspec
+    raises FileNotFoundError for every error, so only status 404 passes through.
     """
     try:
         yield
@@ -183,7 +183,7 @@ def error_text(error: Exception) -> str:
 
 
 def identity_of(info: Mapping[str, object]) -> str:
-    """Return a text that changes with the content: digest, version or time of an object, and its size."""
+    """Return a text that changes with the content of an object: digest, version or time, and size."""
     version = next((info[key] for key in IDENTITY if info.get(key)), "")
     return f"{str(version).strip(chr(34))}-{info['size']}"
 
@@ -192,7 +192,7 @@ MIN_READ, MAX_READ = 1 << 13, 1 << 20
 """Size of a read in bytes after a jump over a tensor, and the size up to which sequential reads grow."""
 
 NEAR = 1 << 16
-"""Longest jump, in bytes, between sequential reads: to receive so many bytes is faster than a new request."""
+"""Longest gap, in bytes, between sequential reads: receiving so few bytes is faster than a new request."""
 
 FIRST_READ = 1 << 18
 """Size in bytes of the first read of an S3 object, which replaces a request for the size of the object."""
@@ -287,7 +287,7 @@ class RemoteFile:
 
 
 def open_url(location: str) -> RemoteFile | io.FileIO:
-    """Open the object with a URL; raise errors like `open_object` and `StoreObject.at`."""
+    """Open the object at a URL; raise the errors of `open_object` and `StoreObject.at`."""
     return open_object(StoreObject.at(location))
 
 
@@ -329,7 +329,7 @@ def _folder_error(source: StoreObject) -> InvalidModel:
 
 
 def _require_key(source: StoreObject) -> None:
-    """Raise an error for the URL of a bucket: the error of s3fs says only that the path is not key-like."""
+    """Raise an error for the URL of a bucket; s3fs would only report that the path is not key-like."""
     if not cast("_S3", source.store).split_path(source.path)[1]:
         source.store.info(source.path)  # raises FileNotFoundError if the bucket is missing
         raise _folder_error(source)
@@ -392,5 +392,5 @@ def _compressed_size(stream: BinaryIO) -> int | None:
     encoding, length = headers.get("Content-Encoding", "identity"), headers.get("Content-Length", "")
     if encoding in ("", "identity"):
         return None
-    # an unknown size counts as 0, so that only `FREE_BYTES` are accepted
+    # an unknown size counts as 0, so that only `FREE_BYTES` of content are accepted
     return int(length) if length.isdecimal() else 0

@@ -19,7 +19,7 @@ class DuplicateRule(OpshiftError):
 
 
 class RuleTable(Generic[AnyRule]):
-    """Rules by name."""
+    """Table of rules by name; the modules of a package add the rules."""
 
     def __init__(self, package: str) -> None:
         self._package = package

@@ -22,7 +22,7 @@ from typing import (
 class FrozenRecord:
     """Base of frozen dataclasses; a subclass needs no decorator.
 
-    Subclasses inherit the methods, because generating them for each class would take half of the time of
+    Subclasses inherit the methods, because generating methods for each class would take half of the time of
     `import opshift.converter.convert`.
     """
 
@@ -62,7 +62,7 @@ class FrozenRecord:
 
     @classmethod
     def from_valid(cls, values: Mapping[str, object]) -> Self:
-        """Return an instance with the stored fields of a valid instance, without checking them."""
+        """Return an instance with these fields, unchecked; `values` are the fields of a valid instance."""
         record = cls.__new__(cls)
         record._set_defaults()
         record.__dict__.update(values)
@@ -74,7 +74,7 @@ class FrozenRecord:
             self.__dict__[name] = new()
 
     def __post_init__(self) -> None:
-        """Check the fields of a new instance; called after they are set."""
+        """Check the fields of a new instance after they are set; by default, do nothing."""
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise FrozenInstanceError(f"cannot assign to field {name!r}")

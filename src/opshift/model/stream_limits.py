@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 LIMIT_VARIABLE = "OPSHIFT_MAX_STREAM"
-"""Environment variable with the limit in bytes, which workers inherit."""
+"""Environment variable with the maximum size of a stream in bytes; worker processes inherit it."""
 
 DEFAULT_LIMIT = 16 << 30
 
@@ -54,13 +54,13 @@ def max_stream() -> int:
 def limited(blocks: Iterable[bytes], place: str, compressed: int | None = None) -> Iterator[bytes]:
     """Yield the blocks of a stream as long as they can be a model within the limits.
 
-    Fields start with their sizes, so a stream with sizes above the limit is refused at its start. Only a part
-    of a stream that is not a model is yielded: parsing this part as a model raises the error.
+    A protobuf field starts with its size, so a field that exceeds the limit is refused at once. Of a stream
+    that is not a model, only a part is yielded: parsing this part as a model raises the error.
 
     Args:
         blocks: the stream.
-        place: its name for messages.
-        compressed: the number of transferred bytes of compressed content; `None` if not compressed.
+        place: name of the stream for messages.
+        compressed: number of transferred bytes if the content is compressed; otherwise `None`.
 
     Raises:
         InvalidModel: the stream exceeds the limits.
@@ -91,11 +91,11 @@ def limited(blocks: Iterable[bytes], place: str, compressed: int | None = None) 
 
 
 HOSTS_VARIABLE = "OPSHIFT_REDIRECT_HOSTS"
-"""Environment variable with the allowed hosts, separated by commas; `*` allows all."""
+"""Environment variable with the hosts to which redirects may lead, separated by commas; `*` allows all."""
 
 
 async def client_of_one_host(**options: object) -> aiohttp.ClientSession:
-    """Return a session for `HTTPFileSystem` that refuses redirects to other hosts."""
+    """Return a session for `HTTPFileSystem` that refuses redirects to hosts that are not allowed."""
     import aiohttp
 
     trace = aiohttp.TraceConfig()

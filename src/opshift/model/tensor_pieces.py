@@ -31,7 +31,7 @@ no tensor."""
 
 
 class Part(NamedTuple):
-    """Field with messages of the type `message`, which are tensors or may contain tensors."""
+    """Field of a message type: the type of the messages in the field, and whether the field is repeated."""
 
     message: str
     is_repeated: bool
@@ -43,7 +43,7 @@ def tensor_fields() -> Mapping[str, Mapping[int, Part]]:
     messages = _reachable(ModelProto.DESCRIPTOR)
     with_tensors: set[str] = set()
     found = {TENSOR}
-    # messages refer to each other (a graph has nodes, an attribute has graphs): repeat until no name is new
+    # message types refer to each other (an attribute has graphs): repeat until no type is new
     while found - with_tensors:
         with_tensors |= found
         found = {
@@ -58,7 +58,7 @@ def tensor_fields() -> Mapping[str, Mapping[int, Part]]:
 
 @cache
 def mergeable_messages() -> frozenset[str]:
-    """Return the messages with a non-repeated field that may contain tensors: protobuf merges repetitions."""
+    """Return the message types with a singular field that may hold tensors; protobuf merges repeats of it."""
     return frozenset(
         name
         for name, parts in tensor_fields().items()
@@ -67,7 +67,7 @@ def mergeable_messages() -> frozenset[str]:
 
 
 def _reachable(descriptor: Any) -> dict[str, dict[int, Part]]:
-    """Return the message fields of each message that is reachable from a descriptor, by name and number."""
+    """Return the fields with messages, by type name and number, of all types reachable from a descriptor."""
     found: dict[str, dict[int, Part]] = {}
     waiting = [descriptor]
     while waiting:
@@ -143,7 +143,7 @@ marked position in the tensor, and the start and end of the tensor."""
 
 
 def unconverted(pieces: Sequence[OutputPiece]) -> list[Piece] | None:
-    """Return pieces that need no conversion of elements; `None` if some do."""
+    """Return the pieces as a list if none is a `ConvertedRange`; otherwise `None`."""
     found = [each for each in pieces if not isinstance(each, ConvertedRange)]
     return found if len(found) == len(pieces) else None
 
@@ -154,7 +154,7 @@ def total_size(pieces: Sequence[OutputPiece]) -> int:
 
 
 def rewrite_tensors(data: bytes, name: str, marks: Iterable[int], change: ReplaceTensor) -> list[OutputPiece]:
-    """Replace the tensors in a serialized message that contain marked positions, and update all lengths.
+    """Replace the tensors at marked positions of a serialized message, and update the lengths around them.
 
     `name` is the message type, such as `ModelProto`; `marks` are the positions, in ascending order.
     """
@@ -170,7 +170,7 @@ class _Rewriter:
         self._change = change
 
     def rewritten(self, start: int, end: int, name: str) -> Sequence[OutputPiece] | None:
-        """Return the pieces of a message or of a nested message, or `None` if it stays unchanged."""
+        """Return the pieces of the (nested) message from `start` to `end`; `None` if it stays unchanged."""
         marks = self._marks
         if marks[-1] >= end:
             return None

@@ -25,7 +25,7 @@ SIZES = {kind.code: struct.calcsize(f"<{kind.code}") for kind in BY_NAME.values(
 """Sizes of elements in bytes, by their `struct` format."""
 
 MAX_COUNT = 1 << 127
-"""Upper limit of computed element counts.
+"""Upper limit of the element counts that `count_elements` computes.
 
 The product of thousands of huge dimensions takes long, and has more digits than Python prints.
 """
@@ -223,7 +223,7 @@ def pack_integers(values: Sequence[int], element_type: str) -> bytes:
     return bytes(payload)
 
 
-# Tables, because `bytes.translate` unpacks gigabytes in seconds.
+# Tables for `bytes.translate`, which unpacks gigabytes in seconds.
 @cache
 def _byte_tables(element_type: str) -> tuple[bytes, ...]:
     """Return one table per integer in a packed byte; each maps the packed byte to that integer as a byte."""
@@ -254,7 +254,7 @@ MAX_DENSE_ELEMENTS = 4096
 
 
 def read_sparse_tensor(proto: SparseTensorProto, max_elements: int = MAX_DENSE_ELEMENTS) -> Tensor | None:
-    """Return the value of a SparseTensorProto; `None` if it is large, stored externally, or invalid."""
+    """Return the value as a dense tensor; `None` if it is too large, stored externally, or invalid."""
     dims = tuple(proto.dims)
     size = count_elements(dims)
     values, indices = read_tensor(proto.values), read_tensor(proto.indices)

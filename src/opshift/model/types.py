@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 Shape = tuple[int | None, ...]
 
 Dim = int | str | None
-"""Size or name of a dimension; `None` if it has neither."""
+"""Dimension of a shape: its size, its name (`dim_param`), or `None` if it has neither."""
 
 
 class SerializableMessage(Protocol):
-    """Message of any class: opshift's or onnx's."""
+    """Protobuf message of opshift's own classes or of the onnx package."""
 
     def SerializeToString(self) -> bytes:  # noqa: N802  # protobuf's name
         """Return the serialized message."""
@@ -25,25 +25,26 @@ class SerializableMessage(Protocol):
 
 
 InputFacts = str | tuple[str, Sequence[Dim] | None] | SerializableMessage
-"""Facts about an input: type as text, type with dimensions, TypeProto or TensorProto."""
+"""Description of a node input: its element type or type string, a pair of type and dimensions, a TypeProto,
+or the value of a constant as a TensorProto."""
 
 MAX_RANK = 64
-"""Maximum rank of an inferred shape, as in NumPy: a file of 100 bytes can declare a rank of 10 ** 9."""
+"""Maximum rank of an inferred shape, as in NumPy; it bounds memory, because a model can request any rank."""
 
 SMALLEST_SYMBOL = 1 << 62
-"""Smallest number that denotes a symbol in inference; no tensor has so large a dimension."""
+"""Smallest value of a `Symbol`. Sizes of real tensors are below this number."""
 
 
 class Symbol(int):
     """Size known only at run time, represented by a large pseudo-random number.
 
-    Shape rules compute with this number as with any size. Equal results are the same function of the same
-    symbols: so many random bits practically exclude a coincidence.
+    Shape rules compute with the number as with any size. If two results are equal, they are the same function
+    of the same symbols: the numbers have so many random bits that a chance match is practically impossible.
     """
 
 
 def element_type_of(proto: TypeProto) -> str | None:
-    """Return the element type of a tensor, such as `float16`, or the type string; `None` if incomplete."""
+    """Return the element type of a tensor (`float16`), or another type as a string; `None` if incomplete."""
     kind = proto.WhichOneof("value")
     if kind in ("tensor_type", "sparse_tensor_type"):
         return NAME_BY_NUMBER.get(getattr(proto, kind).elem_type)
@@ -51,7 +52,7 @@ def element_type_of(proto: TypeProto) -> str | None:
 
 
 def short_type(text: str) -> str:
-    """Return the element type of a tensor type such as `tensor(float)`; other types remain unchanged."""
+    """Return the element type in a type string such as `tensor(float)`; return other types unchanged."""
     return text.removeprefix("tensor(").removesuffix(")") if text.startswith("tensor(") else text
 
 
@@ -72,12 +73,12 @@ def type_to_string(proto: TypeProto) -> str | None:
 
 
 def shape_of(proto: TypeProto) -> Shape | None:
-    """Return the dimensions of a tensor type, `None` for symbolic ones; `None` if the shape is missing."""
+    """Return the shape of a tensor type, with `None` for each unknown size; `None` if it has no shape."""
     return dims_of(proto.tensor_type.shape) if has_shape(proto) else None
 
 
 def shapes_conflict(first: Shape | None, second: Shape | None) -> bool:
-    """Return whether a value cannot have both shapes."""
+    """Return whether two shapes contradict each other: in the rank, or in a size that both know."""
     if first is None or second is None or first == second:
         return False
     return len(first) != len(second) or any(
@@ -96,7 +97,7 @@ def has_shape(proto: TypeProto) -> bool:
 
 
 def declared_dims(proto: TypeProto) -> tuple[Dim, ...] | None:
-    """Return the dimensions of a dense or sparse tensor type; `None` if the shape is missing."""
+    """Return the dimensions of a dense or sparse tensor type; `None` if the type has no shape."""
     kind = proto.WhichOneof("value")
     if kind not in ("tensor_type", "sparse_tensor_type") or not getattr(proto, kind).HasField("shape"):
         return None
@@ -112,8 +113,8 @@ def dims_text(dims: tuple[Dim, ...]) -> str:
 def fill_type(proto: TypeProto, text: str, shape: Shape | None) -> None:
     """Fill an empty TypeProto from an element type such as `float16`, or a type string.
 
-    Type strings are `tensor(...)`, `seq(...)` and `optional(...)`. The shape is that of the innermost tensor,
-    or `None` if it is unknown.
+    Type strings are `tensor(...)`, `seq(...)` and `optional(...)`. `shape` is the shape of the innermost
+    tensor, or `None` if it is unknown.
     """
     constructor, _, inner = text.removesuffix(")").partition("(")
     if constructor in ("seq", "optional"):
@@ -135,5 +136,5 @@ def dims_of(shape: TensorShapeProto) -> tuple[int | None, ...]:
 
 
 def _has_size(dim: TensorShapeProto.Dimension) -> bool:
-    # Some exporters write -1 for an unknown dimension. No tensor has the sizes that symbols use.
+    # Some exporters write -1 for an unknown dimension. Numbers from SMALLEST_SYMBOL denote symbols.
     return dim.HasField("dim_value") and 0 <= dim.dim_value < SMALLEST_SYMBOL

@@ -1,6 +1,6 @@
-"""Reader of protobuf's wire format, limited to finding fields: tags and lengths are read, values are skipped.
+"""Find the fields of messages in protobuf's wire format without decoding values, and encode bytes fields.
 
-Source: protobuf's encoding guide. Positions are offsets into the data that is read.
+Source: protobuf's encoding guide. A position is a byte offset in the file or buffer with the message.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -10,14 +10,14 @@ from typing import NamedTuple
 from opshift.model.errors import InvalidModel
 
 ReadBytes = Callable[[int, int], bytes]
-"""Function that returns the bytes between two positions."""
+"""Function that returns the bytes from the first position up to, but not including, the second."""
 
 VARINT, FIXED64, LENGTH, GROUP, END_GROUP, FIXED32 = range(6)
 
 MAX_VARINT_SIZE = 10
 
 MAX_HEAD_SIZE = 2 * MAX_VARINT_SIZE
-"""Size limit of a tag and a length, in bytes."""
+"""Maximum size in bytes of a tag and the length that follows it."""
 
 FIXED_WIDTHS = {FIXED32: 4, FIXED64: 8}
 """Size of fixed values in bytes, by wire type."""
@@ -28,11 +28,11 @@ FIRST_READ, READ_AFTER_JUMP, MAX_READ_SIZE = 1 << 10, 1 << 12, 1 << 18
 IS_LENGTH, IS_VARINT = (
     bytes(8 <= tag < 0x80 and tag & 7 == kind for tag in range(256)) for kind in (LENGTH, VARINT)
 )
-"""For each byte, whether it is the complete tag of a field of this wire type."""
+"""Tables by byte: 1 if the byte alone is a valid tag with the wire type LENGTH or VARINT, else 0."""
 
 
 class Field(NamedTuple):
-    """Number and wire type of a field, the positions of its tag and its value, and the position after it."""
+    """Field: number, wire type (`kind`), positions of its tag and of its value, and the position after it."""
 
     number: int
     kind: int
@@ -50,9 +50,9 @@ def fields(
         read: returns bytes of the message.
         start: position of the first byte.
         end: position after the last byte.
-        least: values that are shorter, in bytes, are skipped.
-        marks: fields that do not extend beyond the position `marks[-1]` are skipped. The sequence may change
-            during the iteration.
+        least: minimum size in bytes of a value; fields with shorter values are not yielded.
+        marks: only fields that end after the position `marks[-1]` are yielded. The caller may change the
+            sequence during the iteration.
 
     Raises:
         InvalidModel: the message is truncated or malformed.
@@ -63,10 +63,10 @@ def fields(
         window_end = min(position + size, end)
         window = read(position, window_end)
         if window_end == end:
-            # with padding, heads are parsed without bounds checks, and truncated fields end after `end`
+            # zero padding makes bounds checks of tags and lengths needless; truncated fields end after `end`
             window += bytes(MAX_HEAD_SIZE)
         consumed = yield from _in_window(window, position, end, least, marks, groups)
-        # read more at once after short fields, and little after a jump over a long value
+        # double the read size while fields are short; after a jump over a long value, read little
         size = min(2 * size, MAX_READ_SIZE) if consumed <= 2 * size else READ_AFTER_JUMP
         position += consumed
     if position > end or groups:
@@ -76,9 +76,9 @@ def fields(
 def _in_window(
     window: bytes, position: int, end: int, least: int, marks: Sequence[int], groups: list[int]
 ) -> Generator[Field, None, int]:
-    """Yield the fields with heads in a window that starts at `position`; return the offset after the last.
+    """Yield the fields whose tag and length are in a window; return the offset after the last field.
 
-    `groups` holds the numbers of the open groups. Fields in a group are not fields of the message.
+    `window` starts at `position`. `groups` has the numbers of the open groups; fields in groups are skipped.
     """
     at, safe = 0, len(window) - MAX_HEAD_SIZE
     while at < safe:
@@ -104,7 +104,7 @@ def _in_window(
 
 
 def read_head(window: bytes, at: int, position: int, groups: list[int]) -> tuple[int, int, int]:
-    """Return the tag of the field at an offset, and the start and end of its value; update open `groups`."""
+    """Return the tag of the field at offset `at`, and the start and end of its value; update `groups`."""
     tag, value = _varint_at(window, at, position)
     number, kind = tag >> 3, tag & 7
     end = value + FIXED_WIDTHS.get(kind, 0)
@@ -123,7 +123,7 @@ def read_head(window: bytes, at: int, position: int, groups: list[int]) -> tuple
 
 
 def _varint_at(window: bytes, at: int, position: int) -> tuple[int, int]:
-    """Return the number at an offset, and the offset after it."""
+    """Return the varint at an offset as a number, and the offset after it."""
     found = shift = 0
     for index in range(at, at + MAX_VARINT_SIZE):
         byte = window[index]
@@ -141,10 +141,10 @@ def _malformed(position: int, element: str) -> InvalidModel:
     )
 
 
-# cached, since most fields share few numbers and lengths
+# cached: the fields of a model share few combinations of number and length
 @lru_cache(maxsize=1024)
 def field_head(number: int, length: int) -> bytes:
-    """Return the tag of a length-delimited field, and its length."""
+    """Return the encoded tag and length of a length-delimited field, without its content."""
     return _varint_bytes(number << 3 | LENGTH) + _varint_bytes(length)
 
 
@@ -163,7 +163,7 @@ def bytes_field(number: int, content: bytes) -> bytes:
 
 
 def find_bytes(message: bytes, number: int) -> bytes | None:
-    """Return the last length-delimited field with this number in a valid message, or `None`."""
+    """Return the value of the last length-delimited field with this number in a valid message, or `None`."""
     found = None
     for field in fields(lambda start, end: message[start:end], 0, len(message)):
         if field.number == number and field.kind == LENGTH:

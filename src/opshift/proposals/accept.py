@@ -1,4 +1,4 @@
-"""Accept a proposal into a tree of definitions once every check passes, and release the opsets of a tree."""
+"""Accept a proposal into a tree (folder) of operator definitions, and mark a release of a tree as final."""
 
 import ast
 import os
@@ -83,7 +83,7 @@ def recorded_files(draft: Evaluated, folder: Path) -> Iterator[tuple[Path, bytes
 
 
 def _tensor_files(folder: Path, side: str, arrays: Arrays) -> Iterator[tuple[Path, bytes]]:
-    """Yield a file for each array; the tensor in it has the name of the input or output in the model."""
+    """Yield path and serialized TensorProto of each array; the tensor has the value's name in the model."""
     present = ((position, each) for position, each in enumerate(arrays) if each is not None)
     for number, (position, array) in enumerate(present):
         tensor = TensorProto()
@@ -102,7 +102,7 @@ class Accepted:
     opset: int
     files: tuple[Path, ...]
     cases: Path
-    """Folder of the recorded examples, which contains some of the files."""
+    """Folder of the recorded examples; it has a subfolder with a model and its data for each example."""
 
 
 def accept(
@@ -147,21 +147,21 @@ def accept(
             raise UsageError(reason, place=str(path), remedy=remedy)
     write_files(texts)
     for test in recorded.glob("test_*"):
-        # An earlier form of the proposal had this example.
+        # Remove examples that were recorded for an earlier form of the proposal.
         if test / "model.onnx" not in texts:
             shutil.rmtree(test)
     return Accepted(draft.version.id, draft.opset, tuple(texts), recorded)
 
 
 def _reference_text(text: str, operator: OperatorId) -> str:
-    """Return the text of a reference with a line that names its operator version, for `--verify-with`."""
+    """Return the text of `reference.py` with a line for `--verify-with` that names the operator version."""
     line = f'{OPERATOR_NAME} = "{operator}"'
     changed, count = re.subn(rf"(?m)^{OPERATOR_NAME} = .*$", line, text)
     return changed if count else f"{text.rstrip()}\n\n\n{line}\n"
 
 
 def _has_code(code: Path) -> bool:
-    """Return whether a file has statements other than imports and expressions, such as docstrings."""
+    """Return whether a Python file has statements other than imports, docstrings and other expressions."""
     statements = ast.parse(code.read_bytes()).body
     return not all(isinstance(each, ast.Import | ast.ImportFrom | ast.Expr) for each in statements)
 
@@ -169,7 +169,7 @@ def _has_code(code: Path) -> bool:
 def _file_contents(
     draft: Evaluated, tree: Path, adapters: Path | None, shapes: Path | None, recorded: Path
 ) -> Iterator[tuple[Path, str | bytes]]:
-    """Yield each file to write, with its content."""
+    """Yield path and content of each file to write."""
     operator = draft.operator
     definition = destination_below(tree, operator.domain, f"{operator.name}.yaml")
     yield definition, _definition_text(draft, tree)
@@ -207,7 +207,7 @@ def _file_contents(
 
 
 def _require_own(path: Path, draft: DefinedDraft) -> None:
-    """Raise UsageError if a file exists and the tree lacks the version: the file may belong to another."""
+    """Raise UsageError if a path exists although the tree lacks the version: another operator may own it."""
     is_accepted = draft.published is not None and len(draft.published.versions) > draft.position
     if os.path.lexists(path) and not is_accepted:
         reason, remedy = "already exists, and may belong to another operator", "move the file to another name"
@@ -215,7 +215,7 @@ def _require_own(path: Path, draft: DefinedDraft) -> None:
 
 
 def _definition_text(draft: DefinedDraft, tree: Path) -> str:
-    """Return the tree's definition file with the new version; the existing text is kept verbatim."""
+    """Return the text of the tree's definition with the proposed version; earlier versions stay verbatim."""
     operator, name, source = draft.operator, draft.operator.name, draft.folder.file(OPERATOR)
     target = tree / operator.domain / f"{name}.yaml"
     if draft.published is None or (draft.edits_version and draft.previous is None):
@@ -232,7 +232,7 @@ def _definition_text(draft: DefinedDraft, tree: Path) -> str:
         path.write_text(text, "utf-8")
         try:
             written = load_operator(path, draft.registry.types, domain=operator.domain, name=name)
-        except DefinitionError as error:  # texts that the proposal's version inherits, but the tree lacks
+        except DefinitionError as error:  # the version inherits texts that the tree's definition lacks
             raise _not_appendable(draft, f": {error.reason}") from error
     if written != operator:
         raise _not_appendable(draft, " differs from the proposal's definition")
@@ -248,7 +248,7 @@ def _not_appendable(draft: DefinedDraft, problem: str) -> DefinitionError:
 
 
 def lock_with_operator(draft: DefinedDraft, tree: Path) -> str:
-    """Return the text of `fingerprints.yaml` with the changed operators added.
+    """Return the text of `fingerprints.yaml` with new fingerprints of the changed operators.
 
     If the tree has no such file yet, the fingerprints of all its operators are included.
     """
@@ -261,7 +261,7 @@ def lock_with_operator(draft: DefinedDraft, tree: Path) -> str:
 
 
 def operators_of_tree(registry: Registry, tree: Path) -> list[Operator]:
-    """Return the operators with a definition file in the tree; the registry may also have opshift's own."""
+    """Return the operators of a registry that have a definition file in the tree."""
     return [each for each in registry.operators() if (tree / each.domain / f"{each.name}.yaml").exists()]
 
 
@@ -295,8 +295,8 @@ def _changelog_entry(draft: DefinedDraft) -> str:
 def releases_with_opset(path: Path, registry: Registry, domain: str, opset: int) -> str | None:
     """Return the text of `releases.yaml` with the opset in an unreleased release.
 
-    Return `None` if the file stays unchanged: it does not exist, a release already includes the opset, or no
-    release lists the domain, as for custom domains.
+    Return `None` if the file stays unchanged: it does not exist, its last release already includes the opset,
+    or no release lists the domain, as is the case for custom domains.
     """
     releases = registry.releases.onnx
     if not path.is_file() or not any(domain in each.opsets for each in releases.values()):
@@ -321,7 +321,7 @@ def _next_release(name: str) -> str:
 
 
 def _superseded_operator(draft: DefinedDraft) -> Operator:
-    """Return the experimental operator, deprecated in favour of the stable one.
+    """Return the promoted experimental operator with a deprecation that names the stable operator.
 
     The rule `promotion.source` ensures that the operator exists.
     """
@@ -333,7 +333,7 @@ def _superseded_operator(draft: DefinedDraft) -> Operator:
 
 
 def superseded_definition(draft: DefinedDraft, tree: Path) -> tuple[Path, str]:
-    """Return the definition file of the experimental operator and its content with the deprecation."""
+    """Return the path of the experimental operator's definition, and its text with the deprecation."""
     operator_id, deprecation = OperatorId.parse(draft.proposal.promotes), _deprecation(draft)
     path = tree / operator_id.domain / f"{operator_id.op_type}.yaml"
     mapping = quote_yaml(deprecation.mapping)
@@ -356,9 +356,9 @@ class Released:
 
 
 def release(tree: Path, day: date | None = None) -> Released:
-    """Mark the oldest unreleased release of a tree as released, and record all fingerprints.
+    """Mark the oldest unreleased release of a tree as released, and record fingerprints of all operators.
 
-    The operator versions of the release become final: every later change of them is an error.
+    The operator versions of the release become final: any later change of their definitions is an error.
 
     Raises:
         UsageError: the tree has no unreleased release, or a definition differs from its fingerprint.

@@ -14,14 +14,14 @@ from opshift.registry.errors import DefinitionError
 from opshift.registry.registry import Registry, default_registry
 
 LEVELS = tuple(Level)
-"""Levels, the most severe first."""
+"""Levels of findings, the most severe first."""
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """Result of a check: findings, the most severe first, and the parts of the proposal that could be read.
+    """Result of a check: findings, the most severe first, and the valid parts of the proposal.
 
-    `draft` is `None` if `proposal.yaml` is invalid, and an `Evaluated` draft if the examples were run.
+    `draft` is `None` if `proposal.yaml` is invalid, and an `Evaluated` object if the examples were run.
     """
 
     folder: ProposalFolder
@@ -42,18 +42,19 @@ def check_proposal(
     run: bool = True,
     trusted: Path | None = None,
 ) -> CheckResult:
-    """Check a proposal to extend `registry` against every rule that applies at `gate`.
+    """Check a proposal, which extends `registry`, against every rule that applies at `gate`.
 
-    The proposal's code is executed if `run` is true; otherwise the rules that need evidence are skipped.
+    If `run` is true, the proposal's code is executed; otherwise the rules that need its results are skipped.
     `trusted` is the folder with `reviewers.yaml`, by default the last folder of the registry.
 
     Raises:
         InvalidProposal: the folder does not contain a proposal.
+        UsageError: the folder does not exist, or numpy is not installed.
     """
     folder = ProposalFolder(Path(path))
     findings: list[ProposalFinding] = []
     draft = None
-    # Closed, so that an exception does not leave the adapters of the proposal registered.
+    # An exception must not leave the adapters of the proposal registered, so the generator is closed.
     with closing(_stages(folder, registry or default_registry(), run, trusted)) as stages:
         for subject in stages:
             for rule in rule_table().values():
@@ -70,7 +71,7 @@ def check_proposal(
 def _stages(
     folder: ProposalFolder, registry: Registry, run: bool, trusted: Path | None
 ) -> Generator[Draft | InvalidFile, None, None]:
-    """Yield `Draft`, `DefinedDraft` and, with `run`, `Evaluated`; stop at the first `InvalidFile`."""
+    """Yield a `Draft`, a `DefinedDraft` and, if `run`, an `Evaluated`; end with `InvalidFile` at an error."""
     try:
         draft = Draft(folder, folder.proposal, registry, trusted=trusted)
     except DefinitionError as error:

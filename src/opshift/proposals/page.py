@@ -31,7 +31,7 @@ from opshift.registry.registry import Registry
 from opshift.registry.steps import Refuse, StepAction
 
 MAX_SHOWN_VALUES = 40
-"""Larger tensors are shown by their element count only, which keeps table rows readable."""
+"""Maximum number of shown elements; of larger tensors, the page shows only the number of elements."""
 
 
 def review_page(path: Path, registry: Registry) -> Document:
@@ -144,7 +144,7 @@ def _signature(version: OperatorVersion) -> str:
 
 
 def _range(attribute: Attribute) -> str:
-    """Return the allowed values of an attribute."""
+    """Return the allowed values of an attribute as text, such as `0 to 1`; empty if any is allowed."""
     if attribute.values is not None:
         return ", ".join(map(code_span, attribute.values))
     low, high = attribute.minimum, attribute.maximum
@@ -154,7 +154,7 @@ def _range(attribute: Attribute) -> str:
 
 
 def _changes(draft: DefinedDraft) -> str:
-    """Return the changes since the previous version and the way models are converted."""
+    """Return the changes since the previous version, and the conversions in both directions."""
     version, step, retirement = draft.version, draft.version.step, draft.retirement
     conversions: list[str] = []
     if step is not None:

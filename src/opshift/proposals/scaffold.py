@@ -65,7 +65,7 @@ def scaffold(path: Path, request: ProposalRequest, registry: Registry) -> tuple[
 
 def _file_contents(request: ProposalRequest, registry: Registry) -> dict[str, str]:
     opset = next_opset(registry, request.domain)
-    # The operator to promote has this name in a preview domain or a private one.
+    # The operator to promote has the same name in another domain, which is a preview or private domain.
     homes = (each for each in registry.domains() if request.kind == "promotion" and each != request.domain)
     promoted = next(filter(None, (registry.operator(request.name, each) for each in homes)), None)
     quoted = {"author": quote_yaml(request.author), "email": quote_yaml(request.email)}
@@ -111,13 +111,13 @@ def _accepted_file(registry: Registry, folder: str, version: OperatorVersion) ->
     """Return the text of the file that an accepted proposal wrote for a version; empty if there is none."""
     name = module_name(*version.id)
     paths = [tree / folder / name for tree in registry.folders]
-    if folder == "adapters":  # adapters of opshift's own operators are not in its tree
+    if folder == "adapters":  # opshift's own adapters are outside of its tree `opsets`
         paths += (OPSETS.parent / "adapters" / "ops").rglob(name)
     return next((path.read_text("utf-8") for path in paths if path.is_file()), "")
 
 
 def _adapters_text(request: ProposalRequest, opset: int, steps: Iterable[tuple[str, int, int]]) -> str:
-    """Return the text of `adapters.py` with a comment for each step: its direction, source and target."""
+    """Return the text of `adapters.py`; each step, a direction and two opsets, becomes a comment."""
     comments = (
         _fill(
             "adapter.py",
@@ -188,7 +188,7 @@ def _new_definition(
 
 
 def _changed_definition(request: ProposalRequest, operator: Operator, registry: Registry, opset: int) -> str:
-    """Return the published definition with a removal, or with a copy of its last version if released."""
+    """Return the published definition plus a removal, or plus a copy of the last version if released."""
     path = registry.file_of(request.name, request.domain)
     text = path.read_text("utf-8").removeprefix(HEADER).rstrip("\n") + "\n"
     if request.kind == "removal":

@@ -1,4 +1,4 @@
-"""Status of a proposal."""
+"""Status of a proposal: state, sign-offs and open problems, for `opshift proposal status`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ class Status:
     fingerprint: str
     valid: tuple[SignOff, ...]
     open: tuple[ProposalFinding, ...]
-    """Errors of the rules that need no evidence, which block acceptance, and findings of `sign-off.trust`."""
+    """Errors that block acceptance, from the rules that run no code, and findings of `sign-off.trust`."""
 
     @property
     def title(self) -> str:
@@ -37,7 +37,7 @@ class Status:
         return "signed-off" if is_signed else state
 
     def facts(self) -> dict[str, str]:
-        """Return the fields for text output."""
+        """Return kind, state, author, sign-offs and fingerprint for text output."""
         invalid = len(self.proposal.sign_offs) - len(self.valid)
         names = ", ".join(each.name for each in self.valid) or "none"
         count = f"{len(self.valid)} of {REQUIRED_SIGN_OFFS}: {names}"
@@ -50,7 +50,7 @@ class Status:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields for JSON output."""
+        """Return `facts`, with the sign-offs as lists, and the open findings, for JSON output."""
         return {
             **self.facts(),
             "sign-offs": [each.model_dump() for each in self.valid],
@@ -64,6 +64,7 @@ def status_of(path: Path, registry: Registry, trusted: Path | None = None) -> St
     Raises:
         InvalidProposal: the folder does not contain a proposal.
         DefinitionError: `proposal.yaml` is invalid.
+        UsageError: the folder does not exist, or numpy is not installed.
     """
     folder = ProposalFolder(path)
     draft = Draft(folder, folder.proposal, registry, trusted=trusted)

@@ -1,4 +1,4 @@
-"""Inexact conversions that a caller allows."""
+"""Deviations from an exact conversion that a caller allows, such as `approximate`."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from opshift.registry.steps import Allow
 
 
 class Allowances:
-    """Inexact conversions that the caller allows, and each use in one conversion with its reason."""
+    """Deviations that the caller allows, see `Allow`, and their uses in one conversion, with reasons."""
 
     def __init__(self, allowed: Collection[Allow] = ()) -> None:
         self.allowed = frozenset(allowed)
         self.used: list[tuple[Allow, str]] = []
 
     def is_allowed(self, kind: Allow | None) -> bool:
-        """Return whether a kind is allowed."""
+        """Return whether the caller allows a kind of deviation; false for `None`."""
         return kind in self.allowed
 
     def allow(self, kind: Allow, reason: str) -> bool:
-        """Return whether a kind is allowed; if so, record its use with the reason."""
+        """Return whether the caller allows a kind of deviation; if so, record its use with the reason."""
         if kind not in self.allowed:
             return False
         self.used.append((kind, reason))

@@ -1,4 +1,4 @@
-"""Cached rewrites for nodes that differ in attribute values: steps move the values without reading them."""
+"""Cached rewrites shared by nodes with different attribute values, which the steps only move to constants."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from opshift.rewriting.cached_rewrite import CachedRewrite
 from opshift.rewriting.workspace import ConstantKey, constant_key
 
 AXES = ("axis", "axes")
-"""Attributes whose values are checked against the rank of the data."""
+"""Attributes whose values validation checks against the rank of the first input."""
 
 MAX_MOVED_ELEMENTS = 1024
-"""Maximum number of elements of a moved value: `rewrite_node` checks longer ones against its limits."""
+"""Maximum length of a list moved by a cached rewrite; `rewrite_node` checks longer lists for its limits."""
 
 
 class OpenConstant(NamedTuple):
-    """Constant with the value of an attribute, which differs between nodes."""
+    """Constant of a cached rewrite that takes its value from an attribute of the node."""
 
     place: int
     """Position among the constants of the rewrite."""
     position: int
-    """Position of the attribute."""
+    """Position of the attribute in the node."""
     element_type: str
     rank: int | None
     """Argument `rank` of `constant_tensor`."""
 
 
 class OpenComparison(NamedTuple):
-    """Comparison of an attribute with a value, which has to have the same result for other nodes."""
+    """Comparison of an attribute with a value; the rewrite holds only for nodes with the same result."""
 
     position: int
     value: object
@@ -43,14 +43,14 @@ class OpenComparison(NamedTuple):
 
 
 class MovedValues(NamedTuple):
-    """Cached rewrite in which some constants have the values of attributes, which differ between nodes."""
+    """Cached rewrite for nodes that differ in some attribute values, which become constants."""
 
     rewrite: CachedRewrite
     open_constants: Sequence[OpenConstant]
     comparisons: Sequence[OpenComparison]
 
     def constants(self, attributes: Sequence[AttributeProto]) -> list[tuple[ConstantKey, Tensor]] | None:
-        """Return the constants of a node with these attributes; `None` if the rewrite does not apply.
+        """Return the constants for a node with these attributes; `None` if the rewrite does not apply.
 
         Raises:
             CannotConvert: an element type cannot represent a value.
@@ -70,14 +70,14 @@ class MovedValues(NamedTuple):
 
 
 def signature(line: NodeRecord, source: int, attributes: Iterable[AttributeProto]) -> tuple[object, ...]:
-    """Return the operator, the arity, and the names and types of the attributes of a node."""
+    """Return a key of a node: opset, operator, arity, and names and types of the attributes."""
     _, domain, op_type, inputs, outputs = line
     kinds = [(each.name, each.type) for each in attributes]
     return (source, domain, op_type, arity_of(inputs, outputs), *kinds)
 
 
 class Constants(Protocol):
-    """Constants that the steps of a node add, see `_FactRecorder`."""
+    """Constants that the steps of a node added, as `_FactRecorder` records them."""
 
     constants: dict[str, Tensor]
     additions: Counter[str]
@@ -87,13 +87,13 @@ class Constants(Protocol):
 def with_moved_values(
     rewrite: CachedRewrite, node: Node, trace: AttributeTrace, added: Constants
 ) -> tuple[MovedValues, frozenset[str]]:
-    """Return a rewrite with open attribute values, and the names of the attributes that may differ.
+    """Return a rewrite for nodes that differ in some attribute values, and the names of these attributes.
 
-    These are the attributes that neither the steps of the node nor its validation read.
+    They are the attributes whose values neither the steps nor the validation of the node read.
     """
     read = set(trace.reads)
     for move in trace.moves:
-        # two sources share a constant only because their values are equal
+        # two sources share the constant because their values are equal; other values may differ
         if added.additions[move.constant] > 1 or move.constant in added.inspected:
             read.add(move.attribute)
     for name, declared in rewrite.operator.attributes.items():
@@ -117,23 +117,23 @@ def with_moved_values(
 
 
 class MovedValuesTable:
-    """Rewrites with open attribute values, for nodes with the same operator and attribute names."""
+    """Rewrites for nodes that differ in some attribute values but have the same `signature`."""
 
     MAX_GROUPS, MAX_REWRITES = 4, 512
 
     def __init__(self) -> None:
-        # A list that is replaced, not changed: other threads iterate over it.
+        # add() replaces this list and does not change it, because other threads iterate over it.
         self._groups: list[tuple[tuple[int, ...], dict[tuple[bytes, ...], list[MovedValues]]]] = []
         self._count = 0
 
     def find(self, attributes: Sequence[AttributeProto]) -> Iterable[MovedValues]:
-        """Yield the rewrites of nodes with the same fixed attributes."""
+        """Yield the rewrites whose fixed attributes equal these attributes; other attributes may differ."""
         for fixed, rewrites in self._groups:
             key = tuple([attributes[position].SerializeToString() for position in fixed])
             yield from rewrites.get(key, ())
 
     def add(self, attributes: Sequence[AttributeProto], names: frozenset[str], rewrite: MovedValues) -> None:
-        """Add the rewrite of a node with these attributes, in which the named ones are open."""
+        """Add the rewrite of a node, unless the table is full; attributes in `names` may differ."""
         fixed = tuple(position for position, each in enumerate(attributes) if each.name not in names)
         groups = dict(self._groups)
         if (fixed not in groups and len(groups) >= self.MAX_GROUPS) or self._count >= self.MAX_REWRITES:

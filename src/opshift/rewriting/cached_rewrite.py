@@ -1,4 +1,4 @@
-"""Cached rewrite or refusal of a node, with the names of its values left open."""
+"""Cached rewrites and refusals of nodes, reusable for nodes that differ only in value names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NameSelector = Callable[[ValueNames], ValueNames]
 """Function that selects the names of a node from all names of the rewrite."""
 
 EMPTY_NODE: Final = Node("", (), (), {})
-"""Node without content, to which an added node is compared."""
+"""Empty node: the template of an added node stores the differences from it."""
 
 
 # Slots are read faster than the fields of a named tuple, and a dataclass would take longer to import.
@@ -59,7 +59,7 @@ class _NodeTemplate:
 
     @classmethod
     def of(cls, written: Emission, original: Node, is_main: bool, places: Mapping[str, int]) -> _NodeTemplate:
-        """Return the template of an emitted node: the main node overwrites the original, others are added.
+        """Return the template of an emitted node; with `is_main`, it overwrites the original NodeProto.
 
         `places` maps all names of the rewrite to their positions.
         """
@@ -116,7 +116,7 @@ class _NodeTemplate:
 
 
 def _selector(chosen: ValueNames, places: Mapping[str, int]) -> NameSelector | None:
-    """Return a selector of these names from all names; `None` if the list is empty."""
+    """Return a function that selects `chosen` from all names of a rewrite; `None` if `chosen` is empty."""
     positions = [places[name] for name in chosen]
     if len(positions) == 1:  # itemgetter of a single index would return a string, not a tuple
         return itemgetter(slice(positions[0], positions[0] + 1))
@@ -128,10 +128,10 @@ MAX_SHARED_ELEMENTS = 1024
 
 
 class Question(NamedTuple):
-    """Query of a step about inputs or outputs of its node.
+    """Query of a step for a fact about inputs or outputs of its node.
 
-    `question` is the name of a method of `Facts`. The method gets the value at position `start` of the inputs
-    and outputs, or with `stop`, the values from `start` up to `stop`.
+    `question` is the name of a method of `Facts`. Its argument is the name at position `start` in the list of
+    inputs and outputs or, with `stop`, the names from `start` up to, but not including, `stop`.
     """
 
     question: str
@@ -140,24 +140,24 @@ class Question(NamedTuple):
 
 
 Answers = tuple[object, ...]
-"""Answers to questions, as keys from `answer_key`."""
+"""Answers to the questions of a step, in the hashable form of `answer_key`."""
 
 
 def answer_to(question: Question, names: ValueNames, facts: Facts) -> object:
-    """Return the answer for a node with these names, as a key."""
+    """Return the answer to a question about a node with these value names, as from `answer_key`."""
     method, start, stop = question
     return answer_key(getattr(facts, method)(names[start] if stop is None else names[start:stop]))
 
 
 def answer_key(answer: object) -> object:
-    """Return an answer as a key; floats become text, because 0.0 equals -0.0 and NaN differs from itself."""
+    """Return an answer for comparison. Floats in tensors become text: 0.0 equals -0.0, and NaN != NaN."""
     if type(answer) is Tensor and float in map(type, answer.values):
         return answer.element_type, answer.dims, repr(answer.values)
     return answer
 
 
 def questions_and_answers(asked: Mapping[Question, object]) -> tuple[tuple[Question, ...], Answers]:
-    """Return recorded questions, and their answers as a key."""
+    """Return the recorded questions, and their answers in the form of `answer_key`, in the same order."""
     return tuple(asked), tuple(map(answer_key, asked.values()))
 
 
@@ -165,17 +165,17 @@ Content = TypeVar("Content")
 
 
 class _Branch(NamedTuple):
-    """Question of a step; `outcomes` maps each answer to the next branch or to the outcome."""
+    """Inner node of a decision tree; `outcomes` maps each answer to the next branch or to an outcome."""
 
     question: Question
     outcomes: dict[object, Any]
 
 
 class Candidates(Generic[Content]):
-    """Decision tree of the outcomes for nodes with one key; each branch is a question of their steps.
+    """Decision tree that finds the outcome (rewrite or refusal) among those stored for one node key.
 
-    The key and the answers so far determine the next query of the steps. A search therefore makes only the
-    queries of the steps: other queries may need more inference than the rest of the conversion.
+    The node key and the earlier answers determine the next question of the steps. A search therefore asks
+    only questions that the steps ask: others may need more inference than the rest of the conversion.
     """
 
     __slots__ = ("_count", "_outcomes")
@@ -183,13 +183,13 @@ class Candidates(Generic[Content]):
     def __init__(self) -> None:
         self._count = 0
         self._outcomes: dict[object, Any] = {}
-        """The first branch, or the only outcome."""
+        """The first branch or the only outcome, under the key `None`."""
 
     def __len__(self) -> int:
         return self._count
 
     def add(self, questions: tuple[Question, ...], answers: Answers, content: Content) -> None:
-        """Add an outcome, unless a private adapter asked a different question after the same answers."""
+        """Add an outcome; drop it if a private adapter asked different questions after the same answers."""
         outcomes, answer = self._outcomes, None
         for question, next_answer in zip(questions, answers, strict=True):
             branch = outcomes.setdefault(answer, _Branch(question, {}))
@@ -200,10 +200,10 @@ class Candidates(Generic[Content]):
             self._count += 1
 
     def find(self, names: ValueNames, facts: Facts) -> Content | None:
-        """Return the outcome for a node with these names; `None` if no outcome has the answers."""
+        """Return the outcome for a node with these value names; `None` if none is stored for its answers."""
         found = self._outcomes.get(None)
         while type(found) is _Branch:
-            # Inlines `answer_to`: the calls would take longer than the rest of most searches.
+            # Inlined `answer_to`: calls would take longer than the rest of most searches.
             (method, start, stop), outcomes = found
             answer = getattr(facts, method)(names[start] if stop is None else names[start:stop])
             found = outcomes.get(answer_key(answer) if type(answer) is Tensor else answer)
@@ -211,7 +211,7 @@ class Candidates(Generic[Content]):
 
 
 class CachedRewrite:
-    """Rewrite of a node, with value names left open; it does not keep a model alive."""
+    """Rewrite of a node, with value names left open. Without emitted graphs, it keeps no model alive."""
 
     def __init__(
         self,
@@ -225,7 +225,7 @@ class CachedRewrite:
     ) -> None:
         node = result.original
         self.with_graphs = result if result.has_graphs else None
-        """The rewrite if it emits graphs: it has no templates, and `rename` copies it."""
+        """The rewrite if it emits graphs, else `None`; it has no templates, so `rename` copies it."""
         self.questions, self.answers = questions_and_answers(asked)
         self._answered_tensors = [each for each in asked.values() if isinstance(each, Tensor)]
         self.name_hints = tuple(fresh.values())
@@ -250,13 +250,13 @@ class CachedRewrite:
         )
 
     def rename(self, node: Node, names: ValueNames) -> ComputedRewrite:
-        """Return this rewrite, which emits graphs, for another node; `names` as for a `CacheHit`."""
+        """Return a copy of this rewrite, which emits graphs, for another node; see `CacheHit` for `names`."""
         assert self.with_graphs is not None
         return self.with_graphs.with_names(node, dict(zip(self._names, names, strict=True)))
 
     @property
     def is_small(self) -> bool:
-        """Whether it is small enough to be shared between models."""
+        """Whether the rewrite is small enough to be shared between models."""
         tensors = (
             *(tensor for _, tensor in self.constants),
             *self._answered_tensors,
@@ -264,7 +264,7 @@ class CachedRewrite:
         return sum(len(each.values) for each in tensors) <= MAX_SHARED_ELEMENTS
 
     def matches(self, names: ValueNames, facts: Facts) -> bool:
-        """Return whether all queries have the same answers for a node with other names."""
+        """Return whether all questions have the recorded answers for a node with these value names."""
         for question, answer in zip(self.questions, self.answers, strict=True):
             if answer_to(question, names, facts) != answer:
                 return False
@@ -272,12 +272,12 @@ class CachedRewrite:
 
 
 class CacheHit:
-    """Rewrite of a node that matches a cached rewrite; it is written from templates."""
+    """Cached rewrite applied to a node with other value names; its nodes are written from templates."""
 
     __slots__ = ("_cached", "_names", "is_unchanged", "operators")
 
     def __init__(self, cached: CachedRewrite, names: ValueNames) -> None:
-        """`names`: names of the node, fresh names, names of constants, and the empty name, in this order."""
+        """`names` lists value names: of the node, fresh names, names of constants, and the empty name."""
         self._cached = cached
         self._names = names
         self.operators = cached.operators
@@ -285,12 +285,12 @@ class CacheHit:
 
     @property
     def operator(self) -> OperatorVersion:
-        """Operator version of the original."""
+        """Operator version of the original node."""
         return self._cached.operator
 
     @property
     def steps(self) -> tuple[VersionStep, ...]:
-        """Steps that the rewrite took."""
+        """Steps that the rewrite applied."""
         return self._cached.steps
 
     @property
@@ -319,7 +319,7 @@ NodeRewrite = ComputedRewrite | CacheHit
 
 
 def mentions_any(text: str, names: Iterable[str]) -> bool:
-    """Return whether a text contains a name as a word of its own, which may also be an ordinary word."""
+    """Return whether a text contains one of the names as a whole word, whatever the word means there."""
     words = set(re.findall(r"\w+", text))
     return any(
         name in words
@@ -341,14 +341,14 @@ class CachedRefusal:
 
     @property
     def is_reusable(self) -> bool:
-        """Whether messages name values of the node in quotes only."""
+        """Whether the messages name values of the node only in quotes, where `for_names` replaces them."""
         error = self._error
         text = QUOTED.sub("", " ".join((error.reason, error.subject, error.remedy)))
-        # Names of one letter are also words of messages.
+        # Names of one letter are ignored, because messages contain such words.
         return not mentions_any(text, [name for name in self._names if len(name) > 1])
 
     def for_names(self, names: ValueNames) -> CannotConvert:
-        """Return the refusal of a node with other names."""
+        """Return the error with the value names in its messages replaced by the names of another node."""
         found = copy(self._error)
         new = {repr(old): repr(name) for old, name in zip(self._names, names, strict=True)}
         for field in ("reason", "subject", "remedy"):

@@ -1,9 +1,9 @@
-"""Constants that a conversion adds where no initializer can hold them.
+"""Write constants that a conversion adds, where initializers are not possible.
 
-Before IR version 4, an initializer of the main graph has to be a graph input, and subgraphs cannot have
-initializers; functions cannot in any version. Constant nodes hold these constants, but before opset 9 only if
-they are float16, float or double. In subgraphs and functions, a Cast from double yields integers. The
-remaining constants become initializers and inputs of the main graph, which subgraphs can read.
+Functions have no initializers. Before IR version 4, subgraphs have none either, and initializers of the main
+graph must be graph inputs, too. Constant nodes hold the constants there. Before opset 9, a Constant has the
+type float16, float or double; in subgraphs and functions, a Cast from double then produces integers. Other
+constants become initializers and inputs of the main graph, which subgraphs can read.
 """
 
 from opshift.model.attributes import INT, STRING, TENSOR
@@ -23,27 +23,27 @@ CAST_NAMES_TYPE_UNTIL = 5
 """Last opset in which the attribute `to` of Cast is the name of an element type, not its number."""
 
 LARGEST_EXACT = 1 << 53
-"""Integers up to this size are exact as double."""
+"""Integers with an absolute value up to this number are exact in double."""
 
 
 def needs_cast(tensor: Tensor, opset: int) -> bool:
-    """Return whether Constant nodes at an opset cannot hold a constant."""
+    """Return whether a Constant node at an opset cannot have the element type of a tensor."""
     return opset < ANY_CONSTANT_SINCE and tensor.element_type not in CONSTANT_TYPES
 
 
 def is_castable(tensor: Tensor) -> bool:
-    """Return whether a Cast from double produces the values of a constant exactly."""
+    """Return whether all values are integers that a Cast from double produces exactly."""
     return all(isinstance(value, int) and abs(value) <= LARGEST_EXACT for value in tensor.values)
 
 
 def add_constant_node(container: ContainerProto, name: str, tensor: Tensor) -> None:
-    """Append a Constant node."""
+    """Append a Constant node with the output `name`."""
     node = container.node.add(op_type="Constant", output=[name])
     write_tensor(node.attribute.add(name="value", type=TENSOR).t, tensor)
 
 
 def add_cast_constant(container: ContainerProto, name: str, tensor: Tensor, source: str, opset: int) -> None:
-    """Append a Constant node of type double, with the output `source`, and its Cast to another type."""
+    """Append a Constant of type double, with the output `source`, and its Cast to the tensor's type."""
     add_constant_node(container, source, Tensor("double", tensor.dims, tuple(map(float, tensor.values))))
     attribute = container.node.add(op_type="Cast", input=[source], output=[name]).attribute.add(name="to")
     if opset <= CAST_NAMES_TYPE_UNTIL:
@@ -53,7 +53,7 @@ def add_cast_constant(container: ContainerProto, name: str, tensor: Tensor, sour
 
 
 def add_input_of(graph: GraphProto, initializer: TensorProto) -> None:
-    """Declare an initializer as an input of its graph."""
+    """Add a graph input with the name, element type and shape of an initializer."""
     value = graph.input.add()
     value.name = initializer.name
     value.type.tensor_type.elem_type = initializer.data_type

@@ -1,4 +1,4 @@
-"""Router that avoids operators, domains and types: steps expand nodes, or cast to other element types."""
+"""Router that avoids given operators, domains and element types, by steps that expand nodes or cast."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class ExpandingRouter(Router):
         body = self._body_step(definition, operator, target_opset)
         if body:
             return [body]
-        # Guards without a bridge are left out: they refuse types that versions on the path lack, but only
-        # the emitted nodes have to be valid, and their own routes lead to the target.
+        # Leave out type checks (guarded steps) that cannot cast to a wider type: they refuse types that a
+        # version on the path lacks, but only the emitted nodes, which have their own routes, must be valid.
         paths = [
             [step for step in path if step.kind != "guarded" or operator.bridge]
             for path in self._expanding_paths(definition, operator, target_opset)
@@ -72,7 +72,7 @@ class ExpandingRouter(Router):
     def _expanding_paths(
         self, definition: Operator, operator: OperatorVersion, target_opset: int
     ) -> Iterator[list[VersionStep]]:
-        """Yield the steps to each version with a function body, and to each opset that lacks the operator."""
+        """Yield each path whose last step replaces the operator: by a body, a removal or `before:`."""
         for version in definition.versions:
             body = self._body_step(definition, version, target_opset)
             if body:
@@ -88,13 +88,13 @@ class ExpandingRouter(Router):
             yield [*path, VersionStep(last.source, None, last.opset, "refused", _refuse)]
 
     def _equivalent_steps(self, version: OperatorVersion, opset: int) -> Iterator[VersionStep]:
-        """Yield the step that replaces nodes of a version by an operator of a different domain, if any."""
+        """Yield the step that replaces nodes of a version by equivalents, if `without` has one for it."""
         equivalents = [each for each in self._equivalents if each.operator == version.id]
         if equivalents:
             yield VersionStep(version, version, opset, "adapter", make_equivalent_step(equivalents))
 
     def _bridge_steps(self, version: OperatorVersion, opset: int) -> Iterator[VersionStep]:
-        """Yield the step that casts around nodes of the version at the target, if it has an unwanted type."""
+        """Yield the step that inserts casts around nodes of a version, if `without` names a type of it."""
         bridges = [each for each in self.without if isinstance(each, TypeBridge)]
         own = [each for each in bridges if each.operator == version.id]
         if own:
@@ -103,7 +103,7 @@ class ExpandingRouter(Router):
     def _body_step(
         self, definition: Operator, version: OperatorVersion, target_opset: int
     ) -> VersionStep | None:
-        """Return the step that expands nodes of a version into its function body; `None` without one."""
+        """Return the step that replaces nodes of a version by its function body; `None` if it has none."""
         opset = target_opset if definition.at(target_opset) is version else version.since_version
         if version.body is not None:
             return VersionStep(version, None, opset, "declared", make_body_step(version))

@@ -1,4 +1,4 @@
-"""Function body of an operator version for one node, which its steps expand into other operators."""
+"""Build the function body of an operator version for one node: expand the node into other operators."""
 
 from collections.abc import Sequence
 
@@ -54,7 +54,7 @@ def build_function(
     names = FreshNames()
     names.sources.append(lambda: map(_names_in, nested_containers(graphs_of(call))))
     function = FunctionProto(name=version.name, domain=version.domain, doc_string=version.description)
-    # Values of subgraphs keep their names, so a parameter whose name is in use there gets a number.
+    # Values in subgraphs keep their names, so a parameter with a name that is in use there gets a number.
     function.input.extend(map(names.fresh, _formal_names(version.inputs, len(call.input))))
     function.output.extend(map(names.fresh, _formal_names(version.outputs, len(call.output))))
     call.input[:] = [new if old else "" for new, old in zip(function.input, call.input, strict=False)]
@@ -83,7 +83,7 @@ def build_function(
 
 
 def _validate(call: NodeProto, version: OperatorVersion) -> None:
-    """Raise UsageError or CannotConvert if no function body of a version can replace a node."""
+    """Raise UsageError or CannotConvert if a node cannot be replaced by a function body of the version."""
     if (canonical_domain(call.domain), call.op_type) != (version.domain, version.name):
         label = node_label(call.name, call.op_type, call.output)
         raise UsageError(f"node {label} is {call.op_type}", remedy=f"pass a node of {version.id}")

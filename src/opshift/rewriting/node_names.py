@@ -1,4 +1,4 @@
-"""Names of nodes: onnxruntime refuses a graph in which two nodes share a name."""
+"""Unique names for added nodes: onnxruntime refuses a graph in which two nodes have the same name."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ class NodeNames:
         self._names.sources.append(lambda: [{node.name for node in nodes}])
 
     def rename(self, copies: Iterable[NodeProto], kept: str = "") -> None:
-        """Give unique names to nodes that are added to the graph, unless their name is `kept`."""
+        """Give unique names to added nodes that have a name; a node with the name `kept` keeps it."""
         for node in copies:
             if node.name and node.name != kept:
                 node.name = self._names.fresh(node.name)

@@ -16,7 +16,7 @@ from opshift.rewriting.version_steps import VersionStep
 
 
 def with_inputs_renamed(graph: GraphProto, names: Mapping[str, str]) -> GraphProto:
-    """Return a copy of a graph with new names for inputs, also in nodes and annotations that use them."""
+    """Return a copy of a graph with inputs renamed, also where nodes, subgraphs and annotations use them."""
     copy = type(graph)()
     copy.CopyFrom(graph)
     waiting = [(copy, names)]
@@ -38,9 +38,9 @@ def with_inputs_renamed(graph: GraphProto, names: Mapping[str, str]) -> GraphPro
 
 
 class Emission(NamedTuple):
-    """Node of the converted model.
+    """Node of the converted model, with its operator version.
 
-    A replacement gets the name, doc string and metadata of the original node.
+    The replacement gets the name, doc string and metadata of the original node.
     """
 
     node: Node
@@ -51,7 +51,8 @@ class Emission(NamedTuple):
 class EmittedGraph(NamedTuple):
     """Graph that an adapter emitted, with its nodes converted to the target.
 
-    If the graph contains a subgraph of the model, `nodes` precede its nodes, and `after` follow them.
+    If the graph contains a subgraph of the model, `nodes` precede the nodes of that subgraph, and `after`
+    follow them.
     """
 
     graph: Graph
@@ -60,7 +61,7 @@ class EmittedGraph(NamedTuple):
 
 
 def values_read(emissions: Iterable[Emission]) -> Iterator[str]:
-    """Yield the names that emitted nodes read, including nodes and outputs of emitted graphs."""
+    """Yield the names of values that emitted nodes, and nodes and outputs of emitted graphs, read."""
     for emission in emissions:
         yield from emission.node.inputs
         for value in emission.node.attributes.values():
@@ -89,12 +90,12 @@ class ComputedRewrite(NamedTuple):
 
     @property
     def replacement_index(self) -> int:
-        """Position of the replacement among the new nodes."""
+        """Position of the replacement among the new nodes; the last position if no node is marked."""
         return next((i for i, each in enumerate(self.nodes) if each.is_replacement), len(self.nodes) - 1)
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether the node does not change."""
+        """Whether the rewrite leaves the node unchanged."""
         if len(self.nodes) != 1:
             return False
         written, node = self.nodes[0].node, self.original
@@ -113,7 +114,7 @@ class ComputedRewrite(NamedTuple):
 
     @property
     def has_graphs(self) -> bool:
-        """Whether a new node has an emitted graph."""
+        """Whether a new node has an emitted graph as an attribute."""
         return any(emitted_graphs(each.node) for each in self.nodes)
 
     def with_names(self, original: Node, names: Mapping[str, str]) -> ComputedRewrite:
@@ -129,7 +130,7 @@ class ComputedRewrite(NamedTuple):
         for written, proto in zip(self.nodes, protos, strict=True):
             if proto is not protos[main]:
                 fill_node(proto, written, protos[main])
-        # Last: the other nodes copy subgraphs from it.
+        # Last, because the other nodes copy subgraphs from the original NodeProto.
         update_node(protos[main], self.nodes[main], self.original)
 
 
@@ -199,7 +200,7 @@ def fill_node(proto: NodeProto, written: Emission, origin: NodeProto) -> None:
 
 
 def update_node(proto: NodeProto, written: Emission, original: Node) -> None:
-    """Update the NodeProto of `original`; unchanged fields and attributes are not touched."""
+    """Change the NodeProto of `original` to an emitted node; equal fields and attributes are not written."""
     node = written.node
     if proto.op_type != node.op_type:
         proto.op_type = node.op_type
@@ -214,7 +215,7 @@ def update_node(proto: NodeProto, written: Emission, original: Node) -> None:
     for name, value in node.attributes.items():
         if name not in kept:
             _add_attribute(proto, name, value, written, proto)
-    # Removed last: new attributes may copy subgraphs from the old ones.
+    # Removed last: new attributes may copy subgraphs from the old attributes.
     for index in reversed(range(before)):
         if proto.attribute[index].name not in kept:
             del proto.attribute[index]

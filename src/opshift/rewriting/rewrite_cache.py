@@ -1,8 +1,8 @@
 """Rewrite cache: nodes that differ only in value names share one rewrite.
 
-A step is a pure function of its node and of the facts that it queries. Its result therefore holds for every
-node with the same node key and the same answers, with other value names: in the same model, and in later
-models that are converted to the same opsets.
+A step is a pure function of its node and of the facts that it queries. Except for value names, its result
+therefore holds for every node with the same node key and the same answers to the queries: in the same model,
+and in later models that are converted to the same opsets.
 """
 
 from collections import Counter
@@ -53,25 +53,25 @@ MAX_REWRITES_PER_KEY = 512
 """Maximum number of cached rewrites per node key; it bounds the memory."""
 
 MIN_STORED = 64
-"""Number of rewrites of an operator that are stored, even if no later node uses one of them."""
+"""Number of rewrites per operator that are stored even if later nodes rarely reuse them."""
 
 MAX_SHARED_KEYS, MAX_SHARED_REWRITES = 512, 16
-"""Maximum number of node keys with rewrites that later models share, and of these rewrites per key."""
+"""Limits of the cache that models share: number of node keys, and number of rewrites per key."""
 
 
 class _SharedRewrites:
-    """Rewrites that models share, and whether the attributes of an operator are cheap to compare."""
+    """Rewrites shared between models, and whether attributes of an operator are cheap to compare."""
 
     def __init__(self) -> None:
         self.rewrites: dict[tuple[int, NodeKey], tuple[CachedRewrite, ...]] = {}
         self.has_plain_attributes: dict[tuple[str, str, int], bool] = {}
         self.moved_values: dict[tuple[object, ...], MovedValuesTable] = {}
-        """Rewrites with open attribute values, by operator, arity, and names and types of attributes."""
+        """Rewrites for nodes that differ in some attribute values, by `signature`."""
         self.moves_values: set[tuple[str, str, int]] = set()
-        """Operators that have such rewrites."""
+        """Operators with rewrites in `moved_values`, as domain, op_type and opset."""
 
     def add(self, key: NodeKey, source: int, cached: CachedRewrite) -> None:
-        # Bounds the memory, because this cache outlives the model; cleared rewrites are computed again.
+        # Bound the memory, because this cache outlives the model; cleared rewrites are computed again.
         if len(self.rewrites) >= MAX_SHARED_KEYS:
             self.rewrites.clear()
         known = self.rewrites.get((source, key), ())
@@ -93,12 +93,12 @@ class _SharedRewrites:
 
 @lru_cache(maxsize=64)
 def _shared_rewrites(router: Router, allowed: frozenset[Allow]) -> _SharedRewrites:
-    """Return the rewrites of all models that are converted by a router with the same allowances."""
+    """Return the cache that all conversions with this router and these allowances share."""
     return _SharedRewrites()
 
 
 class RewriteCache:
-    """Cache of the rewrites of one scope's nodes, backed by the rewrites that models share."""
+    """Cache of the rewrites of the nodes of one graph or function, and of the rewrites that models share."""
 
     def __init__(self, workspace: Workspace, router: Router) -> None:
         self._workspace = workspace
@@ -108,20 +108,20 @@ class RewriteCache:
         self._rewrites: dict[NodeKey, Candidates[CachedRewrite]] = {}
         self._constant_names: dict[CachedRewrite, ValueNames] = {}
         self._counts: dict[tuple[str, str], list[int]] = {}
-        """Numbers of nodes with a cached rewrite, and of stored rewrites, by domain and op_type."""
+        """Number of cache hits, and number of rewrites computed to be stored, by domain and op_type."""
         self._moved: dict[object, tuple[CachedRewrite, ValueNames]] = {}
         """Results of `_find_shared_rewrite`, by serialized node without names, and arity."""
         self._refusals: dict[NodeKey, Candidates[CachedRefusal]] = {}
-        """Refusals of nodes, with the answers that they depend on."""
+        """Refusals of nodes, by node key and by the answers that the refusals depend on."""
         self._has_plain_nodes = workspace.scope.has_plain_nodes
         self._node_keys = workspace.scope.node_keys
         self.unread_inputs: set[str] = set()
-        """Inputs of the nodes that their rewrites do not read."""
+        """Inputs of rewritten nodes that their rewrites do not read."""
 
     def rewrite(self, line: NodeRecord, proto: NodeProto, source: int) -> NodeRewrite:
-        """Return the cached rewrite of a node of the opset `source`, or rewrite it and cache the result.
+        """Return the cached rewrite of a node, or rewrite the node and cache the result.
 
-        Errors are those of `rewrite_node`.
+        `source` is the opset of the node's domain. Raises the same errors as `rewrite_node`.
         """
         # Outside of functions, a cached rewrite needs no Node, only the NodeProto.
         node = None if self._has_plain_nodes else self._scope.node_of(line)
@@ -146,7 +146,7 @@ class RewriteCache:
             ):
                 return moved
             key = key_of_serialized(line, proto, remainder)
-            if self._node_keys:  # inference asks for keys, and will probably ask for this one
+            if self._node_keys:  # inference uses keys of this graph, and will probably use this one
                 self._node_keys[position] = key
         rewrites = self._rewrites.get(key)
         if rewrites is None:
@@ -160,7 +160,7 @@ class RewriteCache:
         self._raise_known_refusal(key, names)
         hits, stored = counts
         if stored > MIN_STORED and hits < stored:
-            # Nodes that rarely repeat: recording and storing a rewrite take as long as the rewrite itself.
+            # Nodes of this operator rarely repeat, and storing a rewrite takes as long as computing it.
             node = node or self._scope.node_of(line)
             result = rewrite_node(node, source, self._scope, self._workspace, self._router)
             return self._with_values_kept(result)
@@ -170,7 +170,7 @@ class RewriteCache:
     def _find_with_moved_values(
         self, line: NodeRecord, proto: NodeProto, source: int, remainder: bytes | None
     ) -> NodeRewrite | None:
-        """Return the cached rewrite of a node that differs only in attribute values; `None` if there is none.
+        """Return the cached rewrite of a node that differs only in some attribute values, or `None`.
 
         The steps do not read these values, but move them to constants.
         """
@@ -190,14 +190,14 @@ class RewriteCache:
     def _find_shared_rewrite(
         self, line: NodeRecord, proto: NodeProto, source: int, names: ValueNames
     ) -> tuple[CachedRewrite, ValueNames] | None:
-        """Return a shared rewrite for a node, and the names of its constants followed by the empty name."""
+        """Return a shared rewrite for a node, and the names of its constants, followed by the empty name."""
         attributes = proto.attribute[:]
         table = self._shared.moved_values.get(signature(line, source, attributes))
         for found in table.find(attributes) if table else ():
             try:
                 constants = found.constants(attributes)
             except CannotConvert:
-                return None  # the steps raise the error for this node
+                return None  # the steps, which run next, raise the error for this node
             if constants is not None and found.rewrite.matches(names, self._scope):
                 return found.rewrite, self._add_constants(found.rewrite, constants)
         return None
@@ -205,7 +205,7 @@ class RewriteCache:
     def _hit(
         self, line: NodeRecord, cached: CachedRewrite, names: ValueNames, constants: ValueNames
     ) -> NodeRewrite:
-        """Apply a cached rewrite to a node; `names` are its value names, `constants` names of constants."""
+        """Apply a cached rewrite to a node with the value `names`; `constants` names the added constants."""
         fresh = tuple(map(self._workspace.fresh, cached.name_hints)) if cached.name_hints else ()
         for kind, reason in cached.allowed:
             self._workspace.allow(kind, reason)
@@ -275,7 +275,7 @@ class RewriteCache:
         return result
 
     def _is_cacheable(self, domain: str, op_type: str, source: int) -> bool:
-        """Whether the attributes of an operator are cheap to compare."""
+        """Return whether all attributes of an operator are numbers, strings or lists: cheap to compare."""
         found = self._router.route(domain, op_type, source).operator.has_plain_attributes
         self._shared.has_plain_attributes[domain, op_type, source] = found
         return found
@@ -298,15 +298,15 @@ class RewriteCache:
 
 
 QUESTIONS_OF_PRODUCERS = ("is_nonnegative", "uniform_element")
-"""Questions that depend on a value's producers; about emitted values, they are recorded for all inputs."""
+"""Questions about producers of a value; asked about an emitted value, they are recorded for all inputs."""
 
 
 class _FactRecorder:
-    """Facts of a scope for the steps of one node, with a record of all queries.
+    """Facts and workspace for the steps of one node, with a record of all queries and requests.
 
-    `fresh_names` maps the fresh names that the steps requested to hints. If `is_complete`, the outcome
-    depends only on recorded facts about the node's inputs and outputs, so it holds for other nodes with the
-    same answers. A rewrite can be cached if `is_reusable`, too: no part of it is specific to the node.
+    `fresh_names` maps each name that the steps requested to its hint. If `is_complete`, the outcome depends
+    only on recorded facts about the node's inputs and outputs, so it holds for other nodes with the same
+    answers. A rewrite is cached only if `is_reusable` is true, too: no part of it is specific to the node.
     """
 
     def __init__(self, workspace: Workspace, names: tuple[str, ...], input_count: int) -> None:
@@ -320,7 +320,7 @@ class _FactRecorder:
         self.constants: dict[str, Tensor] = {}
         self.ranked: list[str] = []
         self.allowed: list[tuple[Allow, str]] = []
-        """Inexact conversions that the steps used, each with its reason."""
+        """Allowed deviations that the steps used, each with its reason."""
         self.additions: Counter[str] = Counter()
         """Number of times that the steps added each constant."""
         self.inspected: set[str] = set()
@@ -330,17 +330,17 @@ class _FactRecorder:
         self.is_shared = True
         """Whether a cached rewrite holds in other models, too."""
         self._asked: set[str] = set()
-        """Questions already recorded for all inputs: facts about emitted values depend on the answers."""
+        """Questions already asked about the node's values, on which facts about emitted values depend."""
         self._reads_outputs = False
         """Whether an emitted node reads an output of the node."""
 
     def element_type(self, name: str) -> str | None:
         if name not in self.fresh_names:
             constant = self.answers.get(Question("constant", self._positions.get(name, -1)))
-            if constant is not None:  # its type is compared with the constant
+            if constant is not None:  # the recorded answer contains the type
                 return constant.element_type  # type: ignore[no-any-return]
             return self._query("element_type", name)  # type: ignore[no-any-return]
-        # Inference over the emitted nodes derives it from the element types of the node's values.
+        # Inference derives the type of an emitted value from the element types of the node's values.
         self._ask("element_type", self._positions)
         return self._scope.element_type(name)
 
@@ -375,12 +375,12 @@ class _FactRecorder:
         return self._query("is_used", name)  # type: ignore[no-any-return]
 
     def nested_shape(self, graph: GraphProto, name: str) -> Shape | None:
-        """Return the shape of a value in a subgraph; not cached, as subgraphs are specific to a node."""
+        """Return the shape of a value in a subgraph; prevent caching: subgraphs are specific to a node."""
         self.is_complete = False
         return self._scope.nested_shape(graph, name)
 
     def is_visible(self, name: str) -> bool:
-        """Return whether a value is defined; not cached, as the names in subgraphs are specific to a node."""
+        """Return whether a value is defined; prevent caching: names in subgraphs are specific to a node."""
         self.is_complete = False
         return self._scope.is_visible(name)
 
@@ -403,7 +403,7 @@ class _FactRecorder:
             self._workspace.declare_rank(name)
 
     def allow(self, kind: Allow, reason: str) -> bool:
-        """Return whether an inexact conversion is allowed; not cached if the reason names a value."""
+        """Return whether the caller allows a deviation; prevent caching if the reason names a value."""
         is_allowed = self._workspace.allow(kind, reason)
         if is_allowed:
             self.allowed.append((kind, reason))
@@ -450,7 +450,7 @@ class _FactRecorder:
             self.answers[Question(question, position)] = answer
         elif name not in self.constants:
             self._query_premises(question)
-        elif question not in ("element_type", "rank"):  # which do not depend on the values
+        elif question not in ("element_type", "rank"):  # these do not depend on the elements
             self.inspected.add(name)
         return answer
 
@@ -472,7 +472,7 @@ class _FactRecorder:
             self._ask(question, names)
 
     def _ask(self, question: str, names: Iterable[str]) -> None:
-        """Query and record a fact about values of the node, unless this was done before."""
+        """Query and record a fact about values of the node, unless it was already recorded."""
         if question not in self._asked:
             self._asked.add(question)
             for name in filter(None, names):
@@ -489,5 +489,5 @@ class _FactRecorder:
 
 
 def _starts_of(hint: str) -> Iterator[str]:
-    """Yield each prefix of a hint that ends before a character other than a letter, and the hint."""
+    """Yield each prefix of a hint that ends before a character other than a letter, and the whole hint."""
     return (hint[:end] for end in range(1, len(hint) + 1) if not hint[end : end + 1].isalpha())

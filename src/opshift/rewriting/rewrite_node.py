@@ -1,4 +1,4 @@
-"""Rewriting of one node: apply its steps, and the steps of emitted nodes, until all are at the target."""
+"""Rewrite one node: apply its steps, and the steps of emitted nodes, until all are at the target opsets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from opshift.rewriting.version_steps import VersionStep
 
 
 def run_private_adapter(step: VersionStep, node: Node, out: Rewriter, registry: Registry) -> None:
-    """Run a step that has a private adapter.
+    """Run a step whose adapter is not part of opshift, and check the nodes that it emits.
 
     Raises:
         ExtensionFailed: the adapter raises an exception, or emits invalid nodes.
@@ -89,7 +89,7 @@ def _wrong_name(node: Node, known: set[str], new: set[str]) -> str:
 
 
 def _contradiction(emitted: Emitted, registry: Registry) -> str:
-    """Return how an emitted node contradicts its definition; empty if it is valid."""
+    """Return how an emitted node, or a node in its graphs, contradicts its definition; empty if valid."""
     node = emitted.node
     try:
         operator = registry.get_schema(node.op_type, emitted.opset, node.domain)
@@ -104,7 +104,7 @@ def _contradiction(emitted: Emitted, registry: Registry) -> str:
 
 
 class _RecordedNames:
-    """Output of an adapter that records the names that it creates."""
+    """Wrapper of an `Output` that records the names that the output creates."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -139,11 +139,11 @@ INVALID_NODE_ERRORS = (
     StopIteration,
     RuntimeError,
 )
-"""Errors of a step that reads a missing or malformed part of an invalid node."""
+"""Exceptions of a step that reads a missing or malformed part of an invalid node."""
 
 
 class _RewriteOutput(Output, Protocol):
-    """Output of the steps of a node, which also accepts the values of emitted nodes."""
+    """Output for the steps of a node, which also accepts emitted nodes and graphs."""
 
     @property
     def constant_bytes(self) -> int: ...
@@ -158,7 +158,7 @@ class _RewriteOutput(Output, Protocol):
 
 
 def _count_nested(emitted: Emitted) -> int:
-    """Return the number of nodes in the graphs of an emitted node."""
+    """Return the number of nodes in the graphs of an emitted node, including nested graphs."""
     graphs = [each for each in emitted.node.attributes.values() if isinstance(each, Graph)]
     inner = [node for graph in graphs for node in (*graph.nodes, *graph.nodes_after)]
     return len(inner) + sum(map(_count_nested, inner))
@@ -174,8 +174,8 @@ def rewrite_node(
 ) -> ComputedRewrite:
     """Rewrite a node for the target opsets.
 
-    `source` is the opset of the node's domain before the rewrite; `output` receives what the steps add to the
-    graph. The steps get `view`, by default `node`; validation always uses `node`.
+    `source` is the opset of the node's domain before the rewrite; `output` receives the names and constants
+    that the steps add. The steps get `view`, by default `node`; validation always uses `node`.
 
     Raises:
         CannotConvert: the node is invalid, a step refuses it, or the result is too large.
@@ -197,7 +197,7 @@ def rewrite_node(
         require_at_most(added_bytes, MAX_CONSTANT_BYTES, "bytes of constants", output)
         require_supported_types(result, facts, output)
     except (CannotConvert, ExtensionFailed):
-        # If the node is invalid, that is the better error. Validation is slow, so it runs only when needed.
+        # If the node is invalid, report that instead. Validation is slow, so it runs only when needed.
         validate_node(node, first.operator, first.older_versions)
         validate_axes(node, first.operator, facts)
         raise
@@ -217,7 +217,7 @@ class _NodeRewriter(NamedTuple):
     """Maximum number of emitted nodes: steps never remove nodes, so a larger number is refused early."""
 
     def rewrite(self, node: Node, source: int, first: Route) -> ComputedRewrite:
-        pending: list[Emitted | None] = [Emitted(node, source, True)]  # None ends an expansion
+        pending: list[Emitted | None] = [Emitted(node, source, True)]  # None marks the end of an expansion
         expanded: list[OperatorVersion] = []
         done: list[Emission] = []
         applied_steps: list[VersionStep] = []
@@ -233,7 +233,7 @@ class _NodeRewriter(NamedTuple):
                 try:
                     emitted = self._run_step(step, current, expanded)
                 except CannotConvert as error:
-                    # Continue with the other nodes: one of them may be refused at more opsets.
+                    # Continue: another node may be refused nearer to the source, which is then reported.
                     self.refusals.append(error)
                     break
                 if step.target is None:
@@ -256,13 +256,13 @@ class _NodeRewriter(NamedTuple):
         return ComputedRewrite(first.operator, node, tuple(done), tuple(applied_steps))
 
     def _require_few(self, count: int, emitted: Iterable[Emitted]) -> None:
-        """Refuse too many nodes: `count`, plus the nodes in the graphs of `emitted`."""
+        """Raise CannotConvert if `count`, plus the nodes in the graphs of `emitted`, is too large."""
         count += sum(map(_count_nested, emitted))
         if count > self.limit:
             require_at_most(count, MAX_NODES, "nodes", self.output)
 
     def _with_converted_graphs(self, node: Node, applied_steps: list[VersionStep]) -> Node:
-        """Convert the emitted graphs of a node; subgraphs of the model are planned separately."""
+        """Return a node with its emitted graphs converted, except subgraphs of the model in them."""
         converted: dict[str, EmittedGraph] = {}
         for name, graph in node.attributes.items():
             if isinstance(graph, Graph):
@@ -291,7 +291,7 @@ class _NodeRewriter(NamedTuple):
     ) -> list[Emitted]:
         """Return the nodes that a step emits, last first; one of them is the replacement.
 
-        The expansions of the operators `expanded` emitted the node: expanding one again is a cycle.
+        `expanded` has the operators whose expansion led to the node: expanding one again would be a cycle.
         """
         if step.target is None and step.source in expanded:
             reason = f"{step.source.id} expands into operators that expand into {step.source.id} again"
@@ -324,7 +324,7 @@ class _NodeRewriter(NamedTuple):
         return emitted
 
     def _attribute_to_model(self, error: CannotConvert, step: VersionStep) -> None:
-        """Describe a refusal in terms of the node of the model: the step may be for an emitted node."""
+        """Reword a refusal for the node of the model, because the step may have refused an emitted node."""
         first, own = step.source.since_version, self.operator
         if step.source.domain == own.domain and not self.router.without:
             error.nearest = first if step.opset < first else step.opset - 1
@@ -345,7 +345,7 @@ def _require_few_steps(steps: list[VersionStep]) -> None:
 
 
 def _continues_route(emitted: Emitted, node: Node, step: VersionStep) -> bool:
-    """Whether the result of a step is the same operator, so that the next step of the route applies."""
+    """Return whether a step emitted the same operator, so that the next step of the route applies."""
     return emitted.node is node or (
         emitted.opset == step.opset
         and emitted.node.op_type == node.op_type

@@ -1,4 +1,4 @@
-"""Routers to some target opsets, which all models share."""
+"""Cache of routers, which all models share."""
 
 from functools import lru_cache
 
@@ -11,7 +11,7 @@ from opshift.rewriting.routes import LazyAdapterTable, Router
 def router_for(
     registry: Registry, targets: frozenset[tuple[str, int]], without: frozenset[Unwanted]
 ) -> Router:
-    """Return the shared router for target opsets; it emits nothing that `without` lists, see `Unwanted`."""
+    """Return the shared router to target opsets; its results contain nothing in `without`, see `Unwanted`."""
     # Routes depend on these arguments only, so all models share them.
     if without:
         from opshift.rewriting.expanding_router import ExpandingRouter  # few conversions need it

@@ -43,9 +43,9 @@ class Route(NamedTuple):
     final: OperatorVersion
     """Version in effect at the target; `operator` if the target opset lacks the operator."""
     status: OperatorStatus
-    """Status of the operator: nodes may need conversion, and may contain subgraphs."""
+    """Whether nodes of the operator may need conversion, and whether they may contain subgraphs."""
     affected_element_types: frozenset[str] | None
-    """Element types that the steps affect; `None` if they do not depend on types alone."""
+    """Element types with which nodes may change; `None` if changes do not depend on types alone."""
     older_versions: tuple[OperatorVersion, ...]
     """Versions before `operator`."""
 
@@ -61,7 +61,7 @@ class Router:
         self._targets = dict(targets)
         self.default_opset = self._targets[DEFAULT_DOMAIN]
         self.fact_querying_opsets: set[int] = set()
-        """Source opsets of the default domain at which steps have queried facts, and probably will again."""
+        """Source opsets of the default domain for which steps queried facts, and probably will again."""
         self._routes: dict[tuple[str, str, int], Route] = {}
         self.without: frozenset[Unwanted] = frozenset()
         """Operators, domains and types that a result may not contain."""
@@ -106,7 +106,8 @@ class Router:
             return removed or self.registry.get_schema(op_type, opset, domain), target
         if operator.domain == domain:
             return self.registry.get_schema(op_type, opset, domain), target
-        # A nonstandard operator: if the target has its name in the node's domain, convert by `before:`.
+        # A nonstandard operator of another domain. If the target opset of the node's domain has an operator
+        # with this name, the conversion follows `before:` of the definition.
         self.registry.require_opset(opset, domain)
         first = operator.since_version
         return operator, first - 1 if self.registry.has(op_type, target, domain) else first
@@ -140,7 +141,7 @@ class Router:
 
 
 def replaced_from(operator: Operator) -> int | None:
-    """Return the opset from which other operators replace an operator; `None` if there is none."""
+    """Return the opset from which other operators replace an operator; `None` if none replaces it."""
     last = operator.versions[-1]
     if last.removal:
         return None if isinstance(last.removal.up, Refuse) else last.removal.removed_in
@@ -148,9 +149,9 @@ def replaced_from(operator: Operator) -> int | None:
 
 
 def _replaced_version(definition: Operator, operator: OperatorVersion) -> OperatorVersion | None:
-    """Return the version before a deprecated version, if other operators replace its nodes at that opset.
+    """Return the version before a deprecated version if the step between them replaces nodes, or `None`.
 
-    Models may not contain nodes of the deprecated version; such a node is treated like the version before.
+    Models may not contain nodes of the deprecated version; such a node counts as one of the version before.
     """
     up = operator.step.up if operator.deprecation and operator.step else None
     if up is None or up == "compatible" or isinstance(up, Refuse):
@@ -163,13 +164,13 @@ def _replaced_version(definition: Operator, operator: OperatorVersion) -> Operat
 
 
 def _removed_version(operator: Operator | None, opset: int) -> OperatorVersion | None:
-    """Return the last version of an operator that is removed at an opset: nodes count as this version."""
+    """Return the last version of an operator if it is removed at an opset: nodes count as that version."""
     last = operator.versions[-1] if operator else None
     return last if last and last.removal and last.removal.removed_in <= opset else None
 
 
 def _uncompiled_path(operator: Operator, start: int, goal: int) -> tuple[int, ...]:
-    """Return the versions from `start` to `goal`, as `precompiled_path`, by building the operator's graph."""
+    """Return the same path as `precompiled_path`, by building the version graph of the operator."""
     paths = shortest_paths(build_version_graph([operator], adapter_table()))
     versions = (tuple(each.since_version for each in path) for path in paths)
     return next(each for each in versions if (each[0], each[-1]) == (start, goal))
@@ -195,7 +196,8 @@ class CompiledRoutes(TypedDict):
     adapters: dict[str, str]
 
 
-# Without the definitions in YAML: `precompiled_path` compares versions, and `_end` reads other declarations.
+# The definitions in YAML are not dependencies: `precompiled_path` compares the versions of an operator, and
+# `_end` and `find_step` read the other declarations from its definition.
 ROUTES: Final = CompiledFile(
     Path(__file__).with_name("compiled.json"),
     [Path(adapters.__file__).parent, Path(__file__).parent],
@@ -214,7 +216,7 @@ def precompiled_routes() -> CompiledRoutes:
         with _COMPILING:  # nothing that runs inside needs routes, so this cannot deadlock
             routes: CompiledRoutes = json.loads(routes_text())
     except DefinitionError:
-        # In a checkout, an operator that is being edited must not prevent conversions of the others.
+        # In a checkout, an operator that is being edited must not prevent conversions of other operators.
         routes = CompiledRoutes(operators={}, adapters={})
     return routes
 
@@ -242,9 +244,9 @@ def _versions(operator: Operator) -> list[int]:
 
 
 def precompiled_path(operator: Operator, start: int, goal: int) -> tuple[int, ...] | None:
-    """Return the versions between two versions of an operator, both included.
+    """Return the `since_version`s on the path from `start` to `goal`, both included.
 
-    `None` if the path is missing or was compiled for different versions of the operator.
+    Return `None` if the path is missing, or was compiled for different versions of the operator.
     """
     text = precompiled_routes()["operators"].get(f"{operator.domain}.{operator.name}", "[null]")
     versions, *paths = json.loads(text)

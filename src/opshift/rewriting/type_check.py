@@ -44,7 +44,7 @@ def require_supported_types(result: ComputedRewrite, facts: Facts, constants: _C
         if node.inputs == original.inputs[:count] and _supports_inputs_of(final, operator, count):
             return
     # Most rewrites support all types of the original. Only the others query the types of the inputs, because
-    # inference takes time, and each query is compared whenever the cached rewrite is used again.
+    # inference takes time, and a cached rewrite repeats each query whenever it is reused.
     declared = dict(_declared_types(original.inputs, operator.inputs, operator))
     if _find_problem(result.nodes, declared, constants) is None:
         return
@@ -58,10 +58,10 @@ def require_supported_types(result: ComputedRewrite, facts: Facts, constants: _C
         raise CannotConvert(reason, "type.unsupported", subject=types, remedy=TYPE_REMEDY)
 
 
-# Cached: most rewrites emit one node with the same inputs; `_find_problem` takes a tenth of a rewrite.
+# Cached shortcut for most rewrites: without it, `_find_problem` takes a tenth of the rewrite's time.
 @lru_cache(maxsize=4096)
 def _supports_inputs_of(operator: OperatorVersion, original: OperatorVersion, count: int) -> bool:
-    """Return whether an operator supports all types of the first inputs of another one."""
+    """Return whether an operator supports all types of the first `count` inputs of `original`."""
     if operator.holds_graphs or not (operator.inputs and original.inputs):
         return not count and not operator.holds_graphs
     return all(
@@ -72,7 +72,7 @@ def _supports_inputs_of(operator: OperatorVersion, original: OperatorVersion, co
 
 
 def _formal_at(operator: OperatorVersion, position: int) -> Parameter:
-    """Return the parameter of an input; the last one may be variadic."""
+    """Return the parameter of an input; the last parameter may be variadic."""
     return operator.inputs[min(position, len(operator.inputs) - 1)]
 
 
@@ -94,7 +94,7 @@ def _declared_types(
 
 
 def _present(names: Sequence[str], formals: Sequence[Parameter]) -> Iterator[tuple[str, Parameter]]:
-    """Yield name and parameter of the values that are not omitted; the last one may be variadic."""
+    """Yield name and parameter of each present value; the last parameter may be variadic."""
     for position, name in enumerate(names):
         if name and formals:
             yield name, formals[min(position, len(formals) - 1)]
@@ -109,14 +109,14 @@ def _find_problem(
 ) -> _UnsupportedType | None:
     """Return the first operator that does not support an input, with the types of that input.
 
-    It is `None` if all inputs are supported.
+    Return `None` if all inputs are supported.
 
     Args:
         emissions: the nodes, in order.
         outer: types of the values that the nodes read; empty for a value that may have any type.
         constants: types of constants.
-        any_suffices: whether an input is supported if one of its types is, where all values of a type
-            variable share that type; by default, all its types must be supported.
+        any_suffices: if true, one supported type per input suffices, but inputs with the same type variable
+            must share a type; by default, all types of an input must be supported.
     """
     known = dict(outer)
     for node, operator, _ in emissions:
@@ -159,7 +159,7 @@ def _choose(
 def _output_types(
     node: Node, operator: OperatorVersion, formal: Parameter, chosen: Mapping[str, Types]
 ) -> Types:
-    """Return the types that an output may have."""
+    """Return the types that an output may have; `UNKNOWN` if they are not known."""
     supported = _supported(operator, formal.type)
     if len(supported) == 1:
         return supported

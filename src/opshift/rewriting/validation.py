@@ -1,4 +1,4 @@
-"""Validation of single nodes against their operator definitions, on which steps rely."""
+"""Validate single nodes against their operator definitions, because steps rely on valid nodes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -32,8 +32,8 @@ _TYPE_CHECKS: dict[str, Callable[[Any], bool]] = {
 def validate_node(node: Node, operator: OperatorVersion, older: Sequence[OperatorVersion] = ()) -> None:
     """Validate the number of inputs and outputs of a node, and its attributes.
 
-    An attribute with a restricted set of values, such as a flag, which is 0 or 1, may also have a value of an
-    older version: runtimes still accept it, and so do the steps.
+    An attribute with a list of allowed values, such as 0 and 1, may also have a value that only an older
+    version allows: runtimes and steps accept it.
 
     Raises:
         CannotConvert: the node does not match its definition.
@@ -62,7 +62,7 @@ def validate_node(node: Node, operator: OperatorVersion, older: Sequence[Operato
 
 
 def validate_counts(node: Node, operator: OperatorVersion) -> None:
-    """Raise CannotConvert if an operator does not accept the number of inputs or outputs of a node."""
+    """Raise CannotConvert if a node has too few or too many inputs, or too many outputs."""
     _require_count("input", node.inputs, operator.min_input, operator.max_input, operator)
     _require_count("output", node.outputs, 0, operator.max_output, operator)
 
@@ -91,8 +91,8 @@ def _require_choice(
 def validate_axes(node: Node, operator: OperatorVersion, facts: Facts) -> None:
     """Raise CannotConvert if an axis of a node is out of range.
 
-    Only ranks that are already known count: a step that reads the axis has queried the rank, and inference
-    for other steps would take too much time.
+    Only axes of inputs whose rank is already known are checked: a step that reads an axis has queried the
+    rank, and inference for other steps would take too much time.
     """
     problem = axis_problem(node, operator, facts, facts.rank_so_far)
     if problem:
@@ -102,7 +102,7 @@ def validate_axes(node: Node, operator: OperatorVersion, facts: Facts) -> None:
 def _has_type(attribute: Any, kind: str, node: Node, name: str) -> bool:
     if attribute.type == ATTRIBUTE_TYPES[kind].number:
         return True
-    # References have no value. An attribute without type is accepted if it holds nothing but its name.
+    # Attribute references have no value. An attribute without type is accepted if only its name is set.
     if attribute.ref_attr_name or not (attribute.type or attribute.ByteSize() > 2 + len(name)):
         return True
     return _holds(node.attribute(name), kind)

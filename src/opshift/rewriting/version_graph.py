@@ -1,7 +1,7 @@
 """Version graph: one networkx graph of all operators of a registry, with the steps between their versions.
 
-Nodes are operator versions and expansions. An expansion such as `ai.onnx.Scale:10` represents the
-operators that express a node of Scale at opset 10, which lacks Scale; its version is an opset.
+Nodes are operator versions and expansions. An expansion such as `ai.onnx.Scale:10` represents the operators
+that replace a node of Scale at opset 10, which lacks Scale. Its number is an opset, not a version.
 
 Edges have a `kind`. The edges of a conversion also have a `step`, with its kind and the element types
 that it affects:
@@ -10,13 +10,13 @@ that it affects:
 * from the last version of a removed operator to its expansion at the opset that removes it;
 * from the first version of an operator with `before:` to its expansion at the previous opset.
 
-The other edges name the operators of an expression:
+The other edges name operators that replace a node:
 
 * `replacement`, from an expansion or a deprecated version to the operators that the definition names;
 * `body`, from the version of a function to the operators of its body.
 
-An adapter chooses its operators when it runs, so its expansion has only the replacement that the definition
-names, if any.
+An adapter chooses operators when it runs. Its expansion therefore has edges only to the replacements that the
+definition names.
 
 Building the graph checks each step against the definitions and the table of adapters. `compile_routes` builds
 it over all operators when a wheel is built, checks that every named operator exists, and stores the shortest
@@ -47,8 +47,8 @@ def build_version_graph(
 ) -> nx.DiGraph[OperatorId]:
     """Return the version graph of some operators.
 
-    Each node of a version has it as the attribute `version`. Expansions have no attributes. A named
-    operator outside `operators` is a node without attributes; its version is the opset that names it.
+    The node of an operator version has the `OperatorVersion` as its attribute `version`. Expansions have no
+    attributes. A named operator outside `operators` is a node without attributes; its number is an opset.
 
     Raises:
         DefinitionError: a step is undefined, its declaration contradicts the definitions of the versions, or
@@ -93,7 +93,7 @@ def shortest_paths(graph: nx.DiGraph[OperatorId]) -> Iterator[tuple[OperatorId, 
 
 
 def _expressions(operators: Iterable[Operator]) -> Iterator[tuple[OperatorId, ExpressionKind, OperatorId]]:
-    """Yield source node, kind and named operator of each edge that names an operator of an expression."""
+    """Yield source, kind and target of each edge to an operator that replaces a node."""
     for version in (version for operator in operators for version in operator.versions):
         domain, name, since = version.id
         body = list(_body_operators(version))
@@ -127,7 +127,7 @@ def _replacements(
     for name in names:
         domain, _, op_type = name.rpartition(".")
         is_other = domain not in ("", source.domain)
-        # Opsets of different domains are unrelated: any version of an operator of a different domain counts.
+        # Opsets of different domains are unrelated, so take the newest version in a different domain.
         named = OperatorId(domain or source.domain, op_type, UNBOUNDED if is_other else opset)
         yield source, "replacement", named
 
@@ -141,7 +141,7 @@ def _check_unused_adapters(
     operator: Operator, edges: list[VersionStep], table: Mapping[StepKey, Adapter]
 ) -> None:
     steps = {(edge.source.since_version, edge.opset) for edge in edges}
-    # The adapter of a function body, or of an expression, leads from a version to itself.
+    # Adapters that build function bodies, or replace nodes at the same opset, have equal source and target.
     functions = [each for each in operator.versions if each.has_context_dependent_function]
     steps |= {(each.since_version, each.since_version) for each in operator.versions}
     for pair in table:

@@ -47,11 +47,11 @@ class VersionStep(FrozenRecord):
     reason: str = ""
     affected_element_types: frozenset[str] | None = None
     private_adapter: Adapter | None = None
-    """The adapter if it is not part of this package: it may fail, or emit invalid nodes."""
+    """The adapter if it is not part of opshift, else `None`; it may fail, or emit invalid nodes."""
 
     @property
     def change(self) -> str:
-        """Description of the change, from the definition of the operator."""
+        """Description of the change, from the definition of the operator; empty if it has none."""
         source, target, opset = self.source, self.target, self.opset
         if target is not None and target.id == source.id:
             return ""
@@ -64,7 +64,7 @@ class VersionStep(FrozenRecord):
 
     @property
     def target_id(self) -> OperatorId:
-        """Target version, or the expansion of an operator that the target opset lacks."""
+        """Id of the target version; the operator and the opset if the target opset lacks the operator."""
         return OperatorId(self.source.domain, self.source.name, self.opset)
 
 
@@ -89,14 +89,14 @@ def find_step(operator: Operator, start: int, opset: int, table: Mapping[StepKey
 
 
 class _StepEnds(NamedTuple):
-    """Versions of a step; `target` is `None` if the operator is not in the target opset."""
+    """Source and target version of a step; `target` is `None` if `opset` lacks the operator."""
 
     source: OperatorVersion
     target: OperatorVersion | None
     opset: int
 
     def answer(self) -> StepAction | Literal["body"] | None:
-        """Return the declaration of the step."""
+        """Return the action that the definition declares for the step; `None` if it declares none."""
         source, target, opset = self
         if target is None:
             return (
@@ -129,7 +129,7 @@ def _build_step(ends: _StepEnds, table: Mapping[StepKey, Adapter]) -> VersionSte
         if adapter is None:
             reason = f"{pair}: the definition declares an adapter, but no adapter is registered"
             raise DefinitionError(reason, remedy=UNREGISTERED_REMEDY)
-        # an adapter handles all types itself, except the types that the bridge casts
+        # an adapter handles all types itself, except those that the guard casts to a wider type
         function = _guard_then(lenient_type_guard(source, target) if target else None, adapter)
         return step("adapter", function, private_adapter=adapter if is_external(adapter) else None)
     if pair in table:
@@ -166,13 +166,13 @@ def _problems(
 
 
 def _compatible_step(ends: _StepEnds, affected: frozenset[str]) -> VersionStep:
-    """Return a step that keeps nodes without the affected element types."""
+    """Return a step that keeps nodes, but casts or refuses values of the affected element types."""
     source, target, opset = ends
     step = partial(VersionStep, source, target, opset, affected_element_types=affected)
     assert target is not None, "`compatible` is impossible: the target opset lacks the operator"
     if not affected:
         return step("compatible", None)
-    find_guard = cache(partial(type_guard, source, target))  # few models have nodes that need it
+    find_guard = cache(partial(type_guard, source, target))  # found on first use: few models need it
 
     def keep(node: Node, out: Rewriter) -> None:
         guard = find_guard()

@@ -55,9 +55,9 @@ ConstantKey = tuple[str, tuple[int, ...], Payload]
 def constant_key(tensor: Tensor) -> ConstantKey:
     """Return the key of a constant: constants with equal keys share one name.
 
-    CannotConvert is raised if the element type cannot represent the values.
+    Raises CannotConvert if the element type cannot represent the values.
     """
-    # The packed bytes: as numbers, 0.0 equals -0.0 and NaN differs from itself.
+    # Bytes instead of numbers, because 0.0 equals -0.0, and NaN differs from itself.
     return tensor.element_type, tensor.dims, pack_tensor(tensor)
 
 
@@ -81,9 +81,9 @@ class Workspace:
         self.allowances = allowances
         self._names = names
         self.constant_bytes = 0
-        """Size of the constants added so far."""
+        """Size in bytes of the constants added so far."""
         self.ranked: set[str] = set()
-        """Values whose rank the converted model declares."""
+        """Names of values whose rank the converted model is to declare."""
         self.emits_graphs = False
         """Whether a step emitted a node with a new graph."""
         self._payloads: dict[str, Payload] = {}
@@ -95,11 +95,11 @@ class Workspace:
         return self._names.fresh(hint)
 
     def add_constant(self, tensor: Tensor) -> str:
-        """Add a constant and return its name, see `constant_key`."""
+        """Add a constant and return its name; equal constants share one name."""
         return self.add_keyed_constant(constant_key(tensor), tensor)
 
     def add_keyed_constant(self, key: ConstantKey, tensor: Tensor) -> str:
-        """Add a constant with a known key, like `add_constant`."""
+        """Add a constant with a known `constant_key`, and return its name like `add_constant`."""
         found = self._constant_names.get(key)
         if found is None:
             if self._is_in_function and needs_cast(tensor, self._opset) and not is_castable(tensor):
@@ -113,11 +113,11 @@ class Workspace:
         return found
 
     def keep_constants(self, names: Iterable[str]) -> None:
-        """Keep added constants that nodes of the result read; others served intermediate steps only."""
+        """Keep added constants that converted nodes read; the others served intermediate steps only."""
         self._read_constants.update(names)
 
     def kept_constants(self) -> dict[str, Tensor]:
-        """Return the added constants that nodes of the result read."""
+        """Return the added constants that converted nodes read, by name."""
         added = self.scope.added_constants
         return {name: tensor for name, tensor in added.items() if name in self._read_constants}
 
@@ -126,9 +126,9 @@ class Workspace:
         return {name: self._payloads[name] for name in constants}
 
     def cast_sources(self) -> dict[str, str]:
-        """Return the kept constants that a Cast has to produce, each with a fresh name for the value to cast.
+        """Return, by name of each kept constant that a Cast has to produce, a fresh name for its input.
 
-        They cannot be initializers: functions have none, and subgraphs have none below IR version 4.
+        These constants cannot be initializers: functions have none, nor have subgraphs below IR version 4.
         """
         if self._is_in_main_graph or self._opset >= ANY_CONSTANT_SINCE:
             return {}
@@ -141,7 +141,7 @@ class Workspace:
         self.ranked.add(name)
 
     def rank_declarations(self) -> list[Value]:
-        """Return the values in `ranked` that nodes of the graph compute and that it does not declare yet."""
+        """Return the values in `ranked` of known rank that nodes compute and the graph does not declare."""
         scope = self.scope
         if scope.is_function:
             return []
@@ -154,11 +154,11 @@ class Workspace:
         return found
 
     def allow(self, kind: Allow, reason: str) -> bool:
-        """Return whether the caller allows an inexact conversion; if so, record its use."""
+        """Return whether the caller allows a deviation; if so, record its use with the reason."""
         return self.allowances.allow(kind, reason)
 
     def is_allowed(self, kind: Allow) -> bool:
-        """Return whether the caller allows an inexact conversion, without recording its use."""
+        """Return whether the caller allows a deviation, without recording its use."""
         return self.allowances.is_allowed(kind)
 
     def constant_type(self, name: str) -> str | None:

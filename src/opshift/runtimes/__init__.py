@@ -1,1 +1,1 @@
-"""Support of a model by a runtime: whether it implements all nodes."""
+"""Check whether a runtime implements all nodes of a model."""

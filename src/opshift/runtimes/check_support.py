@@ -23,11 +23,11 @@ from opshift.runtimes.model_nodes import ModelNode, ModelNodes, NodeGroup, loses
 from opshift.runtimes.schema_problems import schema_problem
 
 IN_BODY: Final = "; in its function body, "
-"""Text between the reasons for a node and for a node in its function body."""
+"""Text between the reason for a node and the reason for a node in its function body."""
 
 
 INVALID_BODIES: Final = ("node.invalid", "type.unsupported")
-"""Codes of CannotConvert for function bodies that are invalid for a node."""
+"""Codes of CannotConvert that make a function body invalid; with any other code, it is unknown."""
 
 FIRST_CAST_TO_NUMBERS: Final = 6
 """First opset in which the attribute `to` of Cast is a number; onnxruntime writes no other form."""
@@ -50,7 +50,7 @@ class UnsupportedNode(FrozenRecord):
 
 
 class MissingKernel(FrozenRecord):
-    """Nodes that a runtime does not implement for the same reason, see `UnsupportedNode`."""
+    """Nodes that a runtime does not implement for the same reason; see `UnsupportedNode` for the fields."""
 
     places: tuple[str, ...]
     operator: str
@@ -60,7 +60,7 @@ class MissingKernel(FrozenRecord):
 
 
 class ModelSupport(FrozenRecord):
-    """Answer to whether a runtime implements a model."""
+    """Support of a model by a runtime: what the runtime does not implement, and what is uncertain."""
 
     missing: tuple[MissingKernel, ...]
     """Nodes that the runtime does not implement, and properties of the model that it does not accept."""
@@ -100,7 +100,7 @@ def check_support(
 
 
 class _Notes(FrozenRecord):
-    """Notes about a model, each once, in the order of the model."""
+    """Collected fields of a `ModelSupport`; the keys are the notes, each once, in the order of the model."""
 
     warnings: dict[str, None] = field(default_factory=dict)
     wrong: dict[str, None] = field(default_factory=dict)
@@ -240,7 +240,7 @@ class RuntimeCheck:
             first = group.nodes[0]
             identity, newest = self._identity(first), self._runtime.opsets.get(first.domain)
             if newest and identity.since_version > newest < model.opsets.get(first.domain, 0):
-                continue  # the version exists only in too new opsets, which `_model_problems` reports
+                continue  # the version is in newer opsets only: `_model_problems` reports the opset
             if not first.scope.opset_of(first.domain):
                 continue  # `_model_problems` reports the missing import
             own = self._kernel(first)
@@ -259,7 +259,7 @@ class RuntimeCheck:
                 yield MissingKernel(tuple(found), str(identity), known, reason, remedy)
 
     def _kinds(self, group: NodeGroup, model: ModelNodes) -> list[list[ModelNode]]:
-        """Return the nodes of a group in lists; all nodes of a list have the same answers.
+        """Return the nodes of a group in lists; the nodes of one list have equal answers to all questions.
 
         Most runtimes ask the same questions, so `NodeGroup` caches the answers for all runtimes.
         """
@@ -273,7 +273,7 @@ class RuntimeCheck:
         return group.kinds({"schema": lambda node: node.schema_key, **questions})
 
     def _questions(self, node: ModelNode, model: ModelNodes) -> Iterator[tuple[Hashable, _Answer]]:
-        """Yield the questions on which the answer for a node depends, besides its operator and types."""
+        """Yield the questions that decide on support for a node, besides its operator and types."""
         identity, has_kernel = self._identity(node), bool(self._kernel(node))
         reads_bodies = not has_kernel and self._runtime.expands_functions
         errors = (
@@ -286,7 +286,7 @@ class RuntimeCheck:
             yield question, lambda each: self._uses_body(each) and model.body(each)
 
     def _reason(self, node: ModelNode, model: ModelNodes) -> str:
-        """Return why neither the runtime nor its fallback implements a node; empty if one of them does."""
+        """Return why neither the runtime nor its fallback implements a node; empty if either does."""
         if problem := self._schema_problem(node):
             name = f"{node.domain}.{node.node.op_type}"
             return f"{self._runtime.name} refuses the node: in its schema of {name}, {problem}"
@@ -375,7 +375,7 @@ class RuntimeCheck:
         """Return whether the runtime replaces a node by a function body that may have several nodes."""
         if self._has_kernel(node) or node.operator is None or not self._uses_body(node):
             return False
-        # A body that depends on the node counts as several nodes: the runtime may build another one.
+        # A body that depends on the node counts as several nodes: the runtime may build a different body.
         body = model.body(node) if node.operator.body else None
         return not isinstance(body, ModelNodes) or len(body.nodes) > 1
 
@@ -392,11 +392,11 @@ class RuntimeCheck:
         return self._kernels[question]
 
     def _inserts_casts(self, node: ModelNode) -> bool:
-        """Return whether the runtime computes a node in another element type than the type of its values.
+        """Return whether the runtime computes a node in an element type other than that of its values.
 
-        It casts inputs to a wider type if it has a kernel of Cast at this opset. If the node has a function
-        body, it casts the inputs of the nodes in the body instead. Types that `computes_in` maps to a
-        narrower type have this narrower type in all nodes.
+        The runtime casts inputs to a wider type if it has a kernel of Cast at the opset. If it may use the
+        function body of the node, it casts the inputs of the nodes in the body instead. In all nodes, it
+        computes types that `computes_in` maps to a narrower type in this narrower type.
         """
         runtime, opset = self._runtime, node.scope.opsets.get(DEFAULT_DOMAIN, FIRST_CAST_TO_NUMBERS)
         if not self._narrowed.isdisjoint(node.input_types | node.output_types):
@@ -445,7 +445,8 @@ class RuntimeCheck:
     def _identity(self, node: ModelNode) -> OperatorId:
         """Return the operator version of a node; for an undefined operator, the version of its kernel."""
         if node.operator is not None:
-            return node.operator.id._replace(domain=node.domain)  # nonstandard operators: different domain
+            # The definition of a nonstandard operator has a different domain than its nodes.
+            return node.operator.id._replace(domain=node.domain)
         opset = node.scope.opset_of(node.node.domain)
         kernels = self._runtime.operators.get(f"{node.domain}.{node.node.op_type}", ())
         versions = (each.versions[0] for each in kernels if each.versions[0] <= opset)

@@ -1,4 +1,4 @@
-"""Evaluate the restrictions of kernels for a node."""
+"""Evaluate the conditions in restrictions of kernels for a node."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def _single_after(condition: Condition, node: ModelNode) -> bool:
 
 
 def _is_single_after(shape: Shape | None, attribute: str, node: ModelNode) -> bool:
-    """Return whether the sizes after an axis are known, and their product is at most 1."""
+    """Return whether the product of the sizes after an axis is known to be at most 1."""
     axis = _attribute(node, attribute)
     if axis == -1:
         return True
@@ -195,7 +195,7 @@ def _patterns(condition: Condition, node: ModelNode) -> bool:
     return any(
         PatternSearch(each, node.scope, node.constants).finds(node.node, node.operator)
         for each in condition.patterns
-        if pattern_operators(each.nodes) <= op_types  # few graphs have all of them
+        if pattern_operators(each.nodes) <= op_types  # few graphs have all operators: do not search others
     )
 
 
@@ -252,7 +252,7 @@ WITHOUT_OPERATOR: Final = frozenset({"attributes", "stated", "opsets"})
 
 
 def _size(scope: InferenceScope, name: str, axis: int) -> int | None:
-    """Return the size of an axis of a value; `None` if it is unknown."""
+    """Return the size of an axis of a value: 1 if the axis does not exist, `None` if it is unknown."""
     shape = scope.shape(name)
     return None if shape is None else _size_in(shape, axis)
 
@@ -262,7 +262,7 @@ def _size_in(shape: Shape, axis: int) -> int | None:
 
 
 def _are_equal(shapes: Sequence[Shape | None], axes: Sequence[int]) -> bool | None:
-    """Return whether axes have the same size; equal negative numbers stand for equal unknown sizes."""
+    """Return whether one axis of each shape has the same size; shapes are from `comparable_shapes`."""
     pairs = zip(shapes, axes, strict=True)
     sizes = {None if shape is None else _size_in(shape, axis) for shape, axis in pairs}
     if len(sizes) == 1 and None not in sizes:
@@ -271,7 +271,7 @@ def _are_equal(shapes: Sequence[Shape | None], axes: Sequence[int]) -> bool | No
 
 
 def _differ(value: str, scope: InferenceScope) -> bool | None:
-    """Return whether the elements of a value are not all equal; `None` if this depends on the run."""
+    """Return whether the elements of a value are not all equal; `None` if this is unknown."""
     constant, shape = scope.constant(value), scope.shape(value)
     if constant is not None:
         return len(set(constant.values)) > 1

@@ -21,7 +21,7 @@ INTEGERS: Final = ("int32", "int64")
 
 
 class _Question(NamedTuple):
-    """Question whether a value, or only its sizes, are the same in all runs; see `ConstantValues.contain`."""
+    """Question whether a value, or only its shape, is the same in every run; see `ConstantValues.contain`."""
 
     scope: InferenceScope
     name: str
@@ -30,7 +30,7 @@ class _Question(NamedTuple):
 
 
 class ConstantValues:
-    """Values of a model that are the same in every run; each question is answered once."""
+    """Cache that tells which values of a model are the same in every run."""
 
     def __init__(self) -> None:
         self._answers: dict[_Question, bool] = {}
@@ -38,7 +38,7 @@ class ConstantValues:
     def contain(self, scope: InferenceScope, name: str, *, knows_sizes: bool = False) -> bool:
         """Return whether a value is the same in every run.
 
-        Such a value depends only on constants and on sizes that are known before a run. With
+        A constant value depends only on constants and on sizes that are known before a run. With
         `knows_sizes`, all sizes count as known.
         """
         asked = _Question(scope, name, is_about_sizes=False, knows_sizes=knows_sizes)
@@ -47,7 +47,7 @@ class ConstantValues:
         return self._answers[asked]
 
     def _answer(self, asked: _Question) -> None:
-        """Answer a question and the questions that it depends on; stop at the first answer of no."""
+        """Answer a question and the questions that it depends on; stop at the first negative answer."""
         answers = self._answers
         pending = [(asked, _needed(asked))]
         while pending:
@@ -65,7 +65,7 @@ class ConstantValues:
 
 
 def _needed(question: _Question) -> Iterator[_Question] | None:
-    """Return the questions that must all be answered with yes; `None` if the answer is always no."""
+    """Return the questions that must all have the answer yes for a yes; `None` if the answer is no."""
     scope, name, is_about_sizes, knows_sizes = question
     while not scope.is_local(name) and scope.parent is not None:
         scope = scope.parent
@@ -87,7 +87,7 @@ def _needed(question: _Question) -> Iterator[_Question] | None:
 
 
 def _questions_about(node: Node, question: _Question) -> Iterator[_Question]:
-    """Yield the questions about the inputs of a node that a question about its output depends on."""
+    """Yield the questions about inputs of a node on which a question about its output depends."""
     for each in filter(None, node.inputs):
         wanted = [node.op_type in ("Shape", "Size")]
         if question.is_about_sizes:

@@ -53,10 +53,10 @@ OPSET_18_BODIES: Final = frozenset(
 """Operators for which the ONNX library writes the function bodies of all versions in opset 18."""
 
 TYPE_ATTRIBUTES: Final = ("to", "dtype", "output_dtype")
-"""Attributes whose values determine output types, which the declared types must equal."""
+"""Attributes whose values determine output types; declared output types must agree with them."""
 
 MAX_NODES = 1_000_000
-"""Maximum number of nodes after inlining; functions that call each other twice grow exponentially."""
+"""Maximum number of nodes after inlining, which grow exponentially if functions make several calls."""
 
 
 class ModelNode:
@@ -100,26 +100,26 @@ class ModelNode:
 
     @cached_property
     def values(self) -> Mapping[str, str]:
-        """Value name of each input and output by parameter name; the last one of a variadic parameter."""
+        """Value names by name of the input or output parameter; for a variadic parameter, its last value."""
         return {name: value for value, name, _ in self.parameters()}
 
     def values_of(self, parameter: str) -> list[str]:
-        """Return the value names of an input or output parameter: several if it is variadic."""
+        """Return the value names of an input or output parameter; a variadic parameter may have several."""
         return [value for value, name, _ in self.parameters() if name == parameter]
 
     @cached_property
     def input_types(self) -> frozenset[str | None]:
-        """Element types of its inputs; `None` for unknown ones."""
+        """Element types of the inputs; `None` for an unknown type."""
         return frozenset(map(self.scope.element_type, filter(None, self.node.inputs)))
 
     @cached_property
     def output_types(self) -> frozenset[str | None]:
-        """Element types of its outputs; `None` for unknown ones."""
+        """Element types of the outputs; `None` for an unknown type."""
         return frozenset(map(self.scope.element_type, filter(None, self.node.outputs)))
 
     @cached_property
     def has_usable_body(self) -> bool:
-        """Whether its operator has a function body that newer releases of onnxruntime use.
+        """Whether the operator has a function body that newer releases of onnxruntime use.
 
         The opset of the model must not be older than the opset of the body, and the operators in the body
         must have the same versions at both opsets.
@@ -139,7 +139,7 @@ class ModelNode:
 
     @cached_property
     def has_fixed_body(self) -> bool:
-        """Whether its function body does not depend on the node, and is not written for a newer opset."""
+        """Whether the function body exists, is the same for all nodes, and is not for a newer opset."""
         version = self.operator
         return (
             version is not None
@@ -149,7 +149,7 @@ class ModelNode:
 
     @cached_property
     def types(self) -> tuple[tuple[str, str | None], ...]:
-        """Types such as `tensor(float)` by type variable and by parameter; `None` for unknown ones."""
+        """Types such as `tensor(float)`, by type variable and by parameter; `None` for an unknown type."""
         found: dict[str, str | None] = {}
         for value, name, variable in self.parameters():
             element = self.scope.element_type(value)
@@ -159,7 +159,7 @@ class ModelNode:
 
     @cached_property
     def key(self) -> Hashable:
-        """Key of nodes that have the same function body."""
+        """Key of the function body: nodes with equal keys have the same body."""
         attributes = tuple(each.SerializeToString() for each in self.node.attributes.values())
         facts = tuple(map(self._input_facts, self.node.inputs))
         outputs = tuple(map(bool, self.node.outputs))
@@ -167,7 +167,7 @@ class ModelNode:
 
     @cached_property
     def schema_key(self) -> Hashable:
-        """Key of the node; schemas, and kernels without restrictions, do not distinguish equal keys."""
+        """Key for checks by schemas and kernels without restrictions: equal keys have equal results."""
         scope, values = self.scope, (*self.node.inputs, "->", *self.node.outputs)
         types = tuple(each and (scope.element_type(each), scope.declared_type(each)) for each in values)
         found = self.node.attributes
@@ -203,7 +203,7 @@ class ModelNode:
             call.attribute.add().ParseFromString(each.SerializeToString())
         facts = {name: self._known_input(name) for name in filter(None, node.inputs)}
         inputs = [facts.get(name) for name in node.inputs]
-        # The nodes of a fixed body get the opset of the model, like the nodes of an inlined function.
+        # Nodes of a body that is the same for all nodes get the opset of the model, as after inlining.
         opset = None if self.operator.body else self.scope.opset_of("")
         function = self.operator.function_body(call, inputs, opset=opset, registry=registry)
         del function.opset_import[:]
@@ -229,14 +229,14 @@ def _body_opset(version: OperatorVersion) -> int:
 
 
 def constant_of(node: NodeProto) -> TensorProto | None:
-    """Return the tensor of a Constant node; `None` for other nodes, and for a value in a different form."""
+    """Return the tensor of a Constant node; `None` for other nodes, and without the attribute `value`."""
     if node.op_type != "Constant" or canonical_domain(node.domain) != DEFAULT_DOMAIN:
         return None
     return next((each.t for each in node.attribute if each.name == "value"), None)
 
 
 def loses_shape(tensor: TensorProto) -> bool:
-    """Return whether a constant has a known type and no elements, and is not an int64 list like axes."""
+    """Return whether some runtimes lose the shape: no elements, a known type, and not a 1-D int64 tensor."""
     element_type = NAME_BY_NUMBER.get(tensor.data_type)
     is_list = len(tensor.dims) == 1 and element_type == "int64"
     return 0 in tensor.dims and element_type is not None and not is_list
@@ -249,7 +249,7 @@ class FunctionCall(NamedTuple):
     domain: str
     """Canonical domain of the function."""
     output_count: int
-    """Number of outputs of the node, including omitted outputs before the last one."""
+    """Number of outputs of the node, including omitted outputs before the last present output."""
     function_output_count: int
 
 
@@ -259,14 +259,14 @@ class NodeGroup:
     def __init__(self) -> None:
         self.nodes: list[ModelNode] = []
         self._numbers: dict[Hashable, list[int]] = {}
-        """Number of each node's answer, by question; equal answers have equal numbers."""
+        """For each question, one number per node instead of its answer; equal answers have equal numbers."""
         self._kinds: dict[Hashable, list[list[ModelNode]]] = {}
 
     def kinds(self, questions: Mapping[Hashable, Callable[[ModelNode], Hashable]]) -> list[list[ModelNode]]:
-        """Return the nodes in lists with equal answers; each question is answered once for each node.
+        """Return the nodes in lists; nodes in one list have equal answers to all questions.
 
         Args:
-            questions: the function that answers each question; equal questions have equal answers.
+            questions: the function that answers each question, by key; answers are cached under the key.
         """
         key = tuple(questions)
         if key not in self._kinds:
@@ -288,12 +288,12 @@ class ModelNodes:
     """The nodes of a model.
 
     Attributes:
-        opsets: opset imports.
+        opsets: opset imports, by domain.
         ir_version: IR version.
         unranked_inputs: names of the inputs of the model that are tensors without a declared rank.
-        unsized_inputs: names of the inputs that are tensors, and do not declare all of their sizes.
+        unsized_inputs: names of the inputs of the model that are tensors without all sizes declared.
         overridable: element types of the initializers that callers can override, by name.
-        nodes: the nodes of all graphs, and of the local functions that they call.
+        nodes: the nodes of all graphs and called local functions, except calls of local functions.
         calls: the calls of each local function, by its label.
         unimported: the places of nodes in graphs and functions that do not import their domain, by the
             domain and the operator or function.
@@ -334,7 +334,7 @@ class ModelNodes:
         self._add(self._functions.scope(model.graph, self.opsets, registry, {}), "graph", 0)
 
     def has_closed_domain(self, call: FunctionCall) -> bool:
-        """Return whether all operators of the domain of a function are defined."""
+        """Return whether the registry defines all operators in the domain of the called function."""
         return not self._registry.is_open(call.domain)
 
     @property
@@ -350,7 +350,7 @@ class ModelNodes:
 
     @cached_property
     def groups(self) -> Mapping[Hashable, NodeGroup]:
-        """Nodes with the same operator version and types."""
+        """Groups of nodes with the same operator version and types, by a key for both."""
         found: defaultdict[Hashable, NodeGroup] = defaultdict(NodeGroup)
         for each in self.nodes:
             opset = each.scope.opset_of(each.node.domain)
@@ -358,7 +358,7 @@ class ModelNodes:
         return found
 
     def nodes_in(self, body: Scope) -> Iterator[tuple[ModelNode, bool]]:
-        """Yield the nodes of a subgraph and of its nested subgraphs, and whether each is in a nested one."""
+        """Yield the nodes of a subgraph and its nested subgraphs; the flag is true for the latter."""
         pending = [body]
         for scope in pending:  # the loop appends nested subgraphs to this list
             pending += self._scopes_in.get(scope, ())
@@ -389,7 +389,7 @@ class ModelNodes:
         return found
 
     def body(self, node: ModelNode) -> ModelNodes | CannotConvert:
-        """Return the nodes of the function body of a node, or why they are unknown."""
+        """Return the nodes of the function body of a node, or the error if the body is unknown."""
         if node.body is None:
             if node.key not in self._bodies:
                 try:
@@ -445,7 +445,7 @@ def ordered(model: ModelProto, registry: Registry) -> tuple[ModelProto, ModelNod
     try:
         return model, ModelNodes(model, registry)
     except InvalidModel as error:
-        from opshift.inference.repair import repaired_copy  # few models need it
+        from opshift.inference.repair import repaired_copy  # imported here: few models need it
 
         model, _ = repaired_copy(model, error, registry)
         return model, ModelNodes(model, registry)

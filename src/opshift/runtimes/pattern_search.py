@@ -1,4 +1,4 @@
-"""Search for the patterns of nodes that optimizers of runtimes replace."""
+"""Search for patterns of nodes that the optimizers of runtimes replace together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMMUTATIVE: Final = ("Add", "Mul")
 """Operators with two inputs that optimizers accept in any order."""
 
 Bound = Mapping[str, str]
-"""Values of the model by name in the pattern."""
+"""Names of values in the model, by name in the pattern."""
 
 
 class PatternSearch:
@@ -41,7 +41,7 @@ class PatternSearch:
         self._constants = constants
 
     def finds(self, node: Node, operator: OperatorVersion | None) -> bool:
-        """Return whether the pattern occurs with this node as the node that the condition is about."""
+        """Return whether the pattern occurs with this node as `Pattern.node`, by default the last node."""
         if not self._node:
             return any(True for _ in self._match(self._last, node, operator, {}))
         for output, record in ((name, each) for name in node.outputs for each in self._scope.readers(name)):
@@ -54,7 +54,7 @@ class PatternSearch:
     def _match(
         self, pattern: Node, node: Node, operator: OperatorVersion | None, bound: Bound
     ) -> Iterator[Bound]:
-        """Yield the values of the names for each way in which a node and its producers match the pattern."""
+        """Yield the bound names for each way in which a node and its producers match the pattern."""
         domains = canonical_domain(pattern.domain), canonical_domain(node.domain)
         if pattern.op_type != node.op_type or domains[0] != domains[1]:
             return
@@ -71,7 +71,7 @@ class PatternSearch:
             yield from self._bind([*zip(names, values, strict=True)], bound)
 
     def _bind(self, pairs: Sequence[tuple[str, str]], bound: Bound) -> Iterator[Bound]:
-        """Yield the values of all names for each way to bind pairs of a pattern name and a value."""
+        """Yield the bound names for each way to bind pairs of a name in the pattern and a value."""
         if not pairs:
             yield bound
             return
@@ -102,7 +102,7 @@ class PatternSearch:
         return name not in self._ranks or self._scope.rank(value) in self._ranks[name]
 
     def _producer(self, value: str, name: str) -> Producer | None:
-        """Return the node that computes a value, unless an optimizer keeps or folds the value."""
+        """Return the node that computes a value; `None` if an optimizer must keep the value, or folds it."""
         scope, reads = self._scope, self._reads[name]
         while (found := scope.producer(value)) is not None:
             has_other_readers = scope.is_captured(value) or len(scope.readers(value)) > reads

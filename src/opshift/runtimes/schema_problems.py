@@ -14,7 +14,7 @@ from opshift.registry.runtimes.runtime import SchemaDifference
 from opshift.runtimes.model_nodes import ModelNode
 
 NO_LIMIT: Final = 2**31 - 1
-"""Largest number of values of a variadic parameter."""
+"""Maximum number of values of a variadic parameter, as in the ONNX library: no limit in practice."""
 
 UNCHECKED: Final = "__"
 """Prefix of attributes that schemas do not check."""
@@ -23,11 +23,11 @@ NO_DIFFERENCE: Final = SchemaDifference()
 
 
 def schema_problem(node: ModelNode, schemas: Mapping[str, SchemaDifference]) -> str:
-    """Return the first problem of a node with its schema; empty if it is valid, or has no known schema.
+    """Return the first reason why a schema does not allow a node; empty if it does, or is unknown.
 
     Args:
         node: the node.
-        schemas: differences of schemas from the definitions, by operator.
+        schemas: differences of the runtime's schemas from the definitions, by operator (`ai.onnx.Add`).
     """
     operator = node.operator
     if operator is None:
@@ -65,7 +65,7 @@ def _value_problems(node: ModelNode, operator: OperatorVersion, own: SchemaDiffe
 
 
 def parameter_count(parameters: Sequence[Parameter]) -> tuple[int, int]:
-    """Return the smallest and the largest number of values of parameters."""
+    """Return the minimum and the maximum number of values that parameters accept."""
     least = max((number for number, each in enumerate(parameters, 1) if each.option == "single"), default=0)
     if parameters and parameters[-1].option == "variadic":
         return max(least, len(parameters) - 1 + parameters[-1].min_arity), NO_LIMIT

@@ -1,4 +1,4 @@
-"""Target runtimes that do not run a converted model."""
+"""Sentences about target runtimes that do not implement all nodes of a converted model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opshift.runtimes.check_support import MissingKernel, RuntimeCheck
 from opshift.runtimes.model_nodes import ModelNodes
 
 MAX_OPERATORS = 3
-"""Maximum number of operators in a sentence."""
+"""Maximum number of missing operators that a sentence names."""
 
 
 def unsupported_by(runtimes: Iterable[str], model: ModelProto, registry: Registry) -> tuple[str, ...]:
@@ -25,7 +25,7 @@ def unsupported_by(runtimes: Iterable[str], model: ModelProto, registry: Registr
         return ()
     try:
         nodes = ModelNodes(model, registry)
-    except InvalidModel:  # calls of functions that are too deep must not prevent the conversion
+    except InvalidModel:  # function calls that are nested too deep must not prevent the conversion
         return ()
     found = ((name, RuntimeCheck(get_runtime(name)).check(nodes).missing) for name in names)
     return tuple(_sentence(name, missing) for name, missing in found if missing)
@@ -40,7 +40,7 @@ def _sentence(name: str, missing: Iterable[MissingKernel]) -> str:
 
 
 def missing_label(missing: MissingKernel) -> str:
-    """Return the operator version and its types, such as `Add:14 (bfloat16)`."""
+    """Return operator version and types, such as `Add:14 (bfloat16)`, or `version` without an operator."""
     if not missing.operator:
         return "version"
     types = dict.fromkeys(short_type(each) for each in missing.types.values())

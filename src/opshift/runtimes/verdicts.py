@@ -1,4 +1,4 @@
-"""Verdicts on a model and a runtime."""
+"""Verdicts on whether a runtime runs a model."""
 
 RUNS, MAY_RUN, AFTER_CONVERSION, DOES_NOT_RUN = VERDICTS = (
     "runs",
@@ -6,4 +6,4 @@ RUNS, MAY_RUN, AFTER_CONVERSION, DOES_NOT_RUN = VERDICTS = (
     "after conversion",
     "does not run",
 )
-"""Verdicts, the most favourable first; `may run` if some facts are unknown."""
+"""Verdicts, the most favourable first; `may run` if facts on which the verdict depends are unknown."""

@@ -23,19 +23,19 @@ LIST = "-"
 """Name that represents a list of names on standard input, one in each line."""
 
 MAGIC = re.compile(r"[*?[]")
-"""Characters of a glob."""
+"""Wildcard characters of a glob."""
 
 ANY_FOLDERS = "**"
 """Part of a glob that matches any number of folders."""
 
 
 class FoundModel(NamedTuple):
-    """Model file, with its path for an output folder.
+    """Model file that was found, or an error for an entry or a listed folder that cannot be read.
 
-    `relative` is this path, with slashes: the path below the named folder, or below the folders of a glob
-    before the first wildcard. For a file it is the name; for a file of a list, the path without the root, or
-    the URL without its scheme and host. `error` is set for an entry of a folder, or a folder of a list, that
-    cannot be read.
+    `relative` is the path, with slashes, of an output for this model in an output folder. In a named folder,
+    it is the path below that folder; for a glob, the path below the last folder before the first wildcard;
+    for a named file, the name; for a file in a list, the path without the root, or the URL without scheme
+    and host.
     """
 
     location: str
@@ -50,11 +50,11 @@ def find_models(
     lines: Iterable[str] | None = None,
     allow_empty: bool = False,
 ) -> Iterator[FoundModel]:
-    """Return an iterator over the named models, in the order of the names; folders are sorted by path.
+    """Return an iterator over the named models, in the order of the names; folders yield sorted paths.
 
-    Folders are listed during the iteration. A file of a list may be missing: reading it later raises an error
-    for this model only. An entry of a folder that cannot be examined, such as a subfolder without permission,
-    is a model with an error.
+    Folders are listed during the iteration. A file in a list may be missing: reading it later raises an error
+    for this model only. An entry of a folder that cannot be read, such as a subfolder without permission,
+    becomes a `FoundModel` with an error.
 
     Args:
         names: files, folders, globs such as `zoo/**/*.onnx`, URLs of these, and `-` for a list on standard
@@ -82,15 +82,15 @@ def is_file_name(name: str) -> bool:
         UsageError: no installed package supports the URL, or its bucket has a wildcard.
     """
     if is_url(name):
-        from opshift.model.remote import StoreObject  # few names are URLs
+        from opshift.model.remote import StoreObject  # imported here: few names are URLs
 
-        if name.startswith(("http:", "https:")):  # such URLs may have a `?`, and servers list no folders
+        if name.startswith(("http:", "https:")):  # `?` begins a query, and web servers list no folders
             return True
         if MAGIC.search(_path(name).partition("/")[0]):
             raise UsageError("has a wildcard in the bucket name", place=name, remedy="name the bucket")
         found = StoreObject.at(name)
         info = found.info()
-        # a missing folder is not a file: its listing reports that it is missing
+        # not a file if it may be a folder: listing a missing folder reports that it is missing
         return info["type"] == "file" if info else not (MAGIC.search(name) or _names_folder(name, found))
     return not os.path.isdir(name) and (os.path.lexists(name) or not MAGIC.search(name))
 
@@ -126,7 +126,7 @@ def _listed(lines: Iterable[str], pattern: str) -> Iterator[FoundModel]:
         if os.path.isdir(name) or (is_url(name) and name.endswith("/")):
             try:
                 yield from _below(name, pattern)
-            except OpshiftError as error:  # concerns this line alone
+            except OpshiftError as error:  # an error for this line must not end the search
                 yield FoundModel(name, _last_part(name.rstrip("/")), error)
         elif is_url(name):
             yield FoundModel(name, _host_and_path(name).partition("/")[2])
@@ -136,7 +136,7 @@ def _listed(lines: Iterable[str], pattern: str) -> Iterator[FoundModel]:
 
 
 def _accept_none(found: Iterator[FoundModel], place: str, problem: str) -> Iterator[FoundModel]:
-    # git stores no empty folders: a glob in a missing folder matches nothing, and is accepted
+    # git stores no empty folders, so a glob below a missing folder is accepted, and matches nothing
     if (
         is_url(place)
         or os.path.isdir(place)
@@ -182,7 +182,7 @@ def _matches(parts: Sequence[str], wanted: Sequence[str]) -> bool:
 
 
 def _leads_to(parts: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Return whether a path that starts with `parts` can match the glob `wanted`: `b` can for `*/*.onnx`."""
+    """Return whether a path below the folders `parts` can match a glob, as below `b` for `*/*.onnx`."""
     first = wanted[: len(parts)]
     return ANY_FOLDERS in first or _matches(parts, first)
 
@@ -192,7 +192,7 @@ def _last_part(location: str) -> str:
 
 
 def _host_and_path(url: str) -> str:
-    # outputs get these names, so credentials are removed
+    # output files get these names, so remove user and password from the URL
     return _path(f"{url.partition('://')[0]}://{without_user_info(url)}")
 
 
@@ -216,7 +216,7 @@ def _files(folder: str, depth: int = sys.maxsize) -> Iterator[tuple[str, Opshift
         UsageError: the folder itself cannot be listed.
     """
     if is_url(folder):
-        from opshift.stores.list_objects import objects_below  # few names are URLs
+        from opshift.stores.list_objects import objects_below  # imported here: few names are URLs
 
         for name in objects_below(folder, depth):
             yield name, None
@@ -228,11 +228,11 @@ def _files(folder: str, depth: int = sys.maxsize) -> Iterator[tuple[str, Opshift
         raise _unlisted(folder, error) from error
     for entry in entries:
         try:
-            # a link to a missing file is a file: reading it raises an error with its name
+            # a link to a missing file counts as a file: reading it raises an error that names the link
             is_file = entry.is_file() or (entry.is_symlink() and not os.path.exists(entry.path))
             is_folder = not is_file and entry.is_dir(follow_symlinks=False)
         except OSError as error:  # a cycle of links, or a link into a folder without permission
-            from opshift.model.file_formats import unreadable  # only errors need it
+            from opshift.model.file_formats import unreadable  # imported here: only errors need it
 
             yield entry.name, unreadable(entry.path, error)
             continue

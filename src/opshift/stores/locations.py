@@ -39,13 +39,13 @@ def exists(location: str) -> bool:
 
 
 def object_state(location: str) -> str | None:
-    """Return the size of an object and its ETag, version or time as text; `None` if it does not exist.
+    """Return size and ETag, version or time of an object as text; `None` if the object does not exist.
 
     Raises:
         InvalidModel: the store cannot be read.
         UsageError: the URL is not usable.
     """
-    from opshift.model.remote import StoreObject, identity_of  # few locations are URLs
+    from opshift.model.remote import StoreObject, identity_of  # imported here: few locations are URLs
 
     info = StoreObject.at(location).info()
     return None if info is None else identity_of(info)

@@ -17,7 +17,7 @@ MAX_PARTS = 10_000
 """Maximum number of parts of an upload; a limit of S3."""
 
 MAX_COPIED_PART = 1 << 28
-"""Maximum size in bytes of a part that the store copies: if that fails, the part passes through memory."""
+"""Maximum size in bytes of a part that the store copies; if copying fails, the part is read into memory."""
 
 
 class S3Store(Store, Protocol):
@@ -55,7 +55,7 @@ def keys_below(store: S3Store, path: str) -> Iterator[str]:
     while True:
         page = store.call_s3("list_objects_v2", **request)
         for each in cast("list[dict[str, str]]", page.get("Contents", ())):
-            if not each["Key"].endswith("/"):  # an object that represents a folder
+            if not each["Key"].endswith("/"):  # skip objects that represent folders
                 yield each["Key"].removeprefix(prefix)
         if not page.get("IsTruncated"):
             return
@@ -85,8 +85,8 @@ class MultipartUpload:
         bucket, key, _ = store.split_path(path)
         self._upload = {"Bucket": bucket, "Key": key}
         with suppress(Exception):  # the store may forbid listing uploads
-            abort_uploads(store, path)  # of processes that were killed
-        with signals_deferred():  # without its id, the upload could not be aborted
+            abort_uploads(store, path)  # left by processes that were killed
+        with signals_deferred():  # a signal must not lose the id, which aborting the upload needs
             started = store.call_s3("create_multipart_upload", **self._upload, Metadata=metadata)
             self._upload["UploadId"] = str(started["UploadId"])
 
@@ -98,7 +98,7 @@ class MultipartUpload:
         """Let the store copy the next part from another object, if that object is unchanged.
 
         Raises:
-            Exception: the store cannot copy it; the class depends on the reason.
+            Exception: the store cannot copy the part; the class of the error depends on the reason.
         """
         if not self._can_copy:
             raise OSError("the store did not copy an earlier part")
@@ -117,14 +117,14 @@ class MultipartUpload:
         self._add(cast("dict[str, object]", copied["CopyPartResult"]))
 
     def complete(self) -> None:
-        """Finish the upload, so that the object appears."""
+        """Finish the upload; only then does the object appear in the store."""
         parts = {"Parts": self._parts}
-        with signals_deferred():  # the request would continue after an interruption
+        with signals_deferred():  # a signal would not stop the request, only the wait for its end
             self._store.call_s3("complete_multipart_upload", **self._upload, MultipartUpload=parts)
         self._store.invalidate_cache(self._path)
 
     def abort(self) -> None:
-        """Discard all parts."""
+        """Discard all parts that were sent."""
         self._store.call_s3("abort_multipart_upload", **self._upload)
 
     def _request(self, method: str, **parameters: object) -> dict[str, object]:

@@ -27,12 +27,12 @@ def open_source(source: FileLike) -> Source:
     """Open a path, a URL or a file object.
 
     Raises:
-        InvalidModel: it cannot be read.
+        InvalidModel: the source cannot be read.
         UsageError: no installed package supports the URL.
     """
     if not is_url(source):
         return SourceFile(source)
-    from opshift.model.remote import open_url  # few models have a URL
+    from opshift.model.remote import open_url  # imported here: few models have a URL
 
     file = open_url(str(source))
     if not isinstance(file, io.FileIO):
@@ -50,7 +50,7 @@ class SourceFile:
     """
 
     copy_size = 1 << 20
-    """Bytes to copy through memory at once: enough for few calls, few enough for the processor's caches."""
+    """Number of bytes to copy at once: large for few calls, small enough for the caches of the processor."""
 
     def __init__(self, source: FileLike) -> None:
         self.path = Path(source) if isinstance(source, str | os.PathLike) else None
@@ -60,7 +60,7 @@ class SourceFile:
         except (OSError, ValueError) as error:
             raise unreadable(self.place, error) from error
         self.size, self._changed = self._state()
-        # nested messages start in bytes that were read for the enclosing message, so keep the last read
+        # keep the last read: nested messages start in bytes that were read for the enclosing message
         self._last = 0, b""
 
     def __enter__(self) -> SourceFile:

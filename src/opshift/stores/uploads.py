@@ -1,4 +1,4 @@
-"""Writing of objects in stores: an object appears completely, or not at all."""
+"""Write objects in stores: an object appears completely, or not at all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Part = Sequence[Piece]
 def join_ranges(pieces: Iterable[Piece], read: ReadBytes) -> list[Piece]:
     """Join consecutive ranges if the bytes between them are the same in the source.
 
-    Large tensors that are neighbors in the source, with unchanged field heads between them, become one range.
+    Large tensors that follow each other in the source, with unchanged bytes between them, become one range.
     """
     joined: list[Piece] = []
     last, between = None, b""
@@ -49,7 +49,7 @@ def _continues(first: Range, between: bytes, second: Range, read: ReadBytes) -> 
 def divide(pieces: Iterable[Piece], least: int, most: int) -> Iterator[Part]:
     """Yield the pieces of an object in parts of at least `least` bytes; the last part may be smaller.
 
-    A single range, which the store can copy, has at most `most` bytes; any other part has `least` bytes.
+    A part that is one range, which the store can copy, has at most `most` bytes; other parts have `least`.
     """
     waiting: list[Piece] = []
     missing = least
@@ -90,7 +90,7 @@ def new_object(
     progress: Progress | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> Iterator[int]:
-    """Send the pieces of an object, and yield its size; it appears only if the block ends without an error.
+    """Send the pieces of an object, and yield its size; it appears once the `with` block ends without error.
 
     If S3 stores the source, S3 copies large ranges itself.
 
@@ -128,21 +128,21 @@ def new_object(
 
 
 def write_object(location: str, content: bytes) -> None:
-    """Write a small object; raise CannotWrite if that is impossible."""
+    """Write a small object; raise CannotWrite if that fails, and the errors of `writable_object`."""
     target = writable_object(location)
     with _raising_cannot_write(location):
         target.store.pipe_file(target.path, content)
 
 
 def remove_object(location: str) -> None:
-    """Remove an object; raise CannotWrite if that is impossible."""
+    """Remove an object, if it exists; raise CannotWrite if that fails."""
     target = writable_object(location)
     with _raising_cannot_write(location), suppress(FileNotFoundError):
         target.store.rm_file(target.path)
 
 
 def remove_unfinished(location: str) -> None:
-    """Abort unfinished uploads of an object by killed processes; no process may be writing the object.
+    """Abort unfinished uploads of an object, left by killed processes; no process may be writing the object.
 
     Raises:
         CannotWrite: the store refuses the request.
@@ -191,7 +191,7 @@ class _Upload(Protocol):
         """Send the next part."""
 
     def complete(self) -> None:
-        """Finish the upload, so that the object appears."""
+        """Finish the upload; only then does the object appear in the store."""
 
     def abort(self) -> None:
         """Discard the parts that were sent."""
@@ -208,7 +208,7 @@ def _start(
     is_copy = is_same_store and size >= MIN_PART and pieces == [Range(0, source.size)]
     store = s3_store(target.store)
     if store and (size > MAX_SINGLE_PUT or is_copy):
-        abort_uploads(store, target.path)  # by workers that were killed
+        abort_uploads(store, target.path)  # left by workers that were killed
         return MultipartUpload(store, target.path, size, metadata, copies=is_same_store)
     if size > MAX_SINGLE_PUT:
         return _ThroughFile(target)
@@ -242,7 +242,7 @@ class _SinglePut:
         self._content = content
 
     def complete(self) -> None:
-        with signals_deferred():  # the request would continue after an interruption
+        with signals_deferred():  # a signal would not stop the request, only the wait for its end
             self._target.store.pipe_file(self._target.path, self._content, **self._options)
 
     def abort(self) -> None:

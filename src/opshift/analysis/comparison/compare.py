@@ -1,4 +1,4 @@
-"""Comparison of two versions of a model: the signature that callers see, and everything else."""
+"""Compare two versions of a model: the signature (inputs and outputs), and everything else."""
 
 import filecmp
 import os
@@ -30,10 +30,10 @@ from opshift.model.types import Dim, declared_dims, dims_text, short_type, type_
 from opshift.registry.registry import Registry, default_registry
 
 IMAGE_PREFIX = "image."
-"""Case-insensitive prefix of the keys in `metadata_props` that describe images (MetadataProps)."""
+"""Case-insensitive prefix of `metadata_props` keys that describe images, see ONNX's MetadataProps.md."""
 
 Folders = tuple[Path | None, Path | None]
-"""Folders of the two models, if they are files."""
+"""Folder of each model; `None` for a model that is not a file."""
 
 
 def content_changes(
@@ -299,7 +299,7 @@ def compare(
         old: a ModelProto of opshift or `onnx`, serialized bytes, a path, or a file object.
         new: a model in one of the same forms.
         same_meaning: the outputs mean the same, although operators changed: a higher MINOR version is enough.
-        registry: the operator definitions, if not the project's own.
+        registry: operator definitions; by default the project's own.
 
     Returns:
         All changes, the most severe first.
@@ -340,9 +340,10 @@ ValuesByName = Mapping[str, SignatureValue]
 def _take_constants(
     values: dict[str, SignatureValue], old: ModelProto, new: ModelProto
 ) -> Iterator[ModelChange]:
-    """Remove the inputs that are constants in both models, and yield changes of their content.
+    """Remove inputs from `values` that are only initializers in the new model; yield changed contents.
 
-    Below IR version 4, every initializer has to be an input, but runtimes treat all of them as constants.
+    This applies if the old model is below IR version 4, and the new one is not: below IR version 4, every
+    initializer has to be an input, but runtimes treat it as a constant.
     """
     last = FIRST_IR_WITH_STANDALONE_INITIALIZERS - 1
     if not old.ir_version <= last < new.ir_version:
@@ -357,7 +358,7 @@ def _take_constants(
 
 
 def _name_changes(role: Role, old: ValuesByName, new: ValuesByName) -> Iterator[ModelChange]:
-    """Yield the changes of names and order. A renamed value has the same position and type."""
+    """Yield the changes of names and order. A renamed value keeps its position and type."""
     removed = [value for name, value in old.items() if name not in new]
     added = [value for name, value in new.items() if name not in old]
     at_position = {(value.position, value.type): value for value in added}

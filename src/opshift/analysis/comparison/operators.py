@@ -48,13 +48,13 @@ PARAMETER_TYPES = frozenset(("int64", "int32", "bool", "string"))
 """Element types of constants such as axes and shapes, which change the computation of a node."""
 
 MAX_PARAMETER_ELEMENTS = 4096
-"""Maximum number of elements of these constants; larger ones count as weights: training may change them."""
+"""Maximum number of elements of such a constant; a larger one counts as weights, which training changes."""
 
 WEIGHT = "weight"
-"""Digest of all constants that count as weights."""
+"""Common digest of all constants that count as weights, whose elements are not compared."""
 
 Digests = MutableMapping[str, str]
-"""Digests of values by name."""
+"""Digest of each value, by name."""
 
 
 def output_digests(model: ModelProto, inputs: Container[str]) -> Digests:
@@ -74,7 +74,7 @@ def output_digests(model: ModelProto, inputs: Container[str]) -> Digests:
 
 
 class Structure:
-    """Digests of the values in a model with local functions."""
+    """Digests of the values in a model; a call counts as an operator with the digest of its function."""
 
     def __init__(self, functions: Iterable[FunctionProto]) -> None:
         self._digests: dict[LocalFunction, str] = {}
@@ -153,7 +153,7 @@ def _constant_digest(tensor: TensorProto) -> str:
 
 
 def _constant_attribute_digest(attribute: AttributeProto) -> str:
-    """Return the digest of a Constant node's value: the same as of an initializer with this value."""
+    """Return the digest of a Constant node's value, which equals the digest of an equal initializer."""
     if attribute.name == "value":
         return _constant_digest(attribute.t)
     if attribute.name in ("value_int", "value_ints", "value_string", "value_strings"):
@@ -196,7 +196,7 @@ class PlacedNode(NamedTuple):
 
 
 Pairs = Sequence[tuple[PlacedNode | None, PlacedNode]]
-"""For each node of the new model, the node of the old model with the same content."""
+"""Each node of the new model, preceded by the old node with the same content, or by `None`."""
 
 
 def operator_changes(old: ModelProto, new: ModelProto, registry: Registry) -> Iterator[ModelChange]:
@@ -235,8 +235,8 @@ def _all_imports(model: ModelProto) -> list[Opsets]:
 
 
 def _same_at(opsets: Opsets, old: ModelProto, new: ModelProto, registry: Registry) -> bool:
-    """Return whether the models have the same structure after conversions to the same opsets."""
-    # allowances change the nodes that the converter writes: compare without and with them
+    """Return whether the models have the same structure after conversions of both to these opsets."""
+    # allowed inexact conversions write other nodes, so compare without and with them
     for allow in ((), ALLOW_VALUES):
         converted = [_converted(model, opsets, registry, allow) for model in (old, new)]
         if converted[0] and converted[1] and _same_structure(converted[0], converted[1]):
@@ -299,7 +299,7 @@ def _meaning_changes(
 
 
 def _changed_places(model: ModelProto, opsets: Opsets, registry: Registry) -> set[str] | None:
-    """Return the labels of the nodes that a conversion changes or refuses; `None` if it cannot be planned."""
+    """Return the labels of nodes that a conversion changes or refuses; `None` if planning it fails."""
     try:
         plan = plan_with(model, _options(opsets, registry))
     except OpshiftError:
@@ -313,12 +313,12 @@ def _changed_places(model: ModelProto, opsets: Opsets, registry: Registry) -> se
 
 
 def _place_of(label: str) -> str:
-    """Remove the callers from a label of a node: labels in specialized copies of functions contain them."""
+    """Remove `, called by ...` from a node's label; labels in specialized copies of functions have it."""
     return re.sub(r", called by .*?(?=, node | / )", "", label)
 
 
 def _keeps(result: NodeRewrite, node: PlacedNode | None) -> bool:
-    """Return whether a rewrite writes the same node again."""
+    """Return whether a rewrite reproduces the node; `False` without a node."""
     if node is None or len(result.operators) != 1:
         return False
     copied = type(node.proto).FromString(node.proto.SerializeToString())

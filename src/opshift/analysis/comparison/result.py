@@ -11,7 +11,7 @@ from opshift.model.plain_data import Json
 
 @dataclass(frozen=True)
 class ModelChange:
-    """Change of an input, output, domain or other part of a model: its state before and after, if any."""
+    """Change of a part of a model, such as an input or a domain; `before` or `after` may be empty."""
 
     rule: str
     """Name of the rule, a key of `RULES`."""
@@ -59,7 +59,7 @@ class Comparison:
         return self.risen is not None and self.risen >= self.required
 
     def with_same_meaning(self) -> "Comparison":
-        """Return the comparison for outputs that mean the same: changed operators count as replaced."""
+        """Return the comparison if outputs mean the same: OPERATORS_CHANGED becomes OPERATORS_REPLACED."""
         changes = (
             replace(each, rule="OPERATORS_REPLACED") if each.rule == "OPERATORS_CHANGED" else each
             for each in self.changes

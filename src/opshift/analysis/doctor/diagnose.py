@@ -118,7 +118,7 @@ class OpsetValidity:
         self._cache: dict[Hashable, frozenset[int]] = {}
 
     def opsets(self, node: Node, scope: Scope) -> frozenset[int] | None:
-        """Return the opsets at which a node is valid; `None` if this is unknown, as in open domains."""
+        """Return the opsets at which a node is valid; `None` if unknown, as in open domains (`is_open`)."""
         domain = canonical_domain(node.domain)
         operator = self._registry.operator(node.op_type, domain)
         if self._registry.is_open(domain) or (self._is_nonstandard(node) and operator is None):
@@ -149,9 +149,9 @@ class OpsetValidity:
         return is_default and node.op_type in self._registry.releases.nonstandard
 
     def replaced_from(self, node: Node, valid: frozenset[int]) -> int | None:
-        """Return the opset from which other operators replace a node, given the opsets at which it is valid.
+        """Return the opset from which the converter replaces the deprecated or removed operator of a node.
 
-        The last version before the replacement defines the meaning of the node, which must be valid there.
+        The result is `None` unless the node is `valid` at the opset before, which defines its meaning.
         """
         operator = self._registry.operator(node.op_type, canonical_domain(node.domain))
         first = replaced_from(operator) if operator else None
@@ -188,7 +188,7 @@ class OpsetValidity:
 
 
 def first_violation(node: Node, types: NodeTypes, version: OperatorVersion) -> str:
-    """Return the first violation of an operator version's definition by a node; empty if it is valid."""
+    """Return the first reason why a node violates an operator version's definition; empty if it is valid."""
     try:
         validate_node(node, version)
     except CannotConvert as error:
@@ -291,12 +291,12 @@ def diagnose(model: ModelLike, *, registry: Registry | None = None) -> Diagnosis
     """Determine the opsets at which each node is valid, and whether the declared versions match them.
 
     A node is valid at an opset if the operator version of that opset allows its number of inputs and outputs,
-    its attributes and their values, and the types of its values that are known. Unsorted nodes are
-    sorted first, as in a conversion.
+    its attributes with their values, and the known types of its inputs and outputs; for a few operators, also
+    the shapes of inputs. Unsorted nodes are sorted first, as in a conversion.
 
     Args:
         model: a ModelProto, serialized bytes, a path, or a file object; it is not changed.
-        registry: the operator definitions, if not the project's own.
+        registry: operator definitions; by default the project's own.
 
     Returns:
         The declared and the fitting versions, and the valid opsets of each node.
@@ -372,7 +372,7 @@ class _Doctor:
         imports: Mapping[str, Sequence[int]],
         examined: Mapping[str, set[_NodeOpsets]],
     ) -> list[Stamp]:
-        """Return a stamp for each domain that the graphs or the function import or use."""
+        """Return a `Stamp` for each domain that the model or function at `place` imports or uses."""
         stamps = []
         for domain in dict.fromkeys((*opsets, *examined)):
             nodes = examined.get(domain, set[_NodeOpsets]())
@@ -437,7 +437,7 @@ class _Doctor:
         if fitting is None:
             fitting = min(possible, key=lambda each: (abs(each - preferred), -each), default=None)
         lacking = {each.operator for each in nodes if fitting is not None and fitting not in each.valid}
-        # onnxruntime executes the nodes at the declared opset, so a new import must keep their meaning
+        # onnxruntime executes all nodes at the declared opset: a new import alone would change their meaning
         is_converted = opset is not None and fitting != opset and not lacking
         is_converted &= opset in published and all(each.is_executed(preferred) for each in nodes)
         return Stamp(
@@ -451,7 +451,7 @@ class _Doctor:
         )
 
     def _probable_opset(self, domain: str, opsets: Mapping[str, int]) -> int:
-        """Guess the opset of a domain without an import from the releases with the declared versions."""
+        """Guess the opset of a domain without an import: the newest in releases up to declared versions."""
         default = opsets.get(DEFAULT_DOMAIN)
         newest, ir_version = self._registry.newest_opset(domain), self._model.ir_version
         candidates = (

@@ -1,4 +1,4 @@
-"""Result of a diagnosis."""
+"""Result of `diagnose`: opsets at which nodes are valid, and versions that a model should declare."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ OpsetRanges = tuple[tuple[int, int], ...]
 
 
 def opset_ranges(opsets: Iterable[int]) -> OpsetRanges:
-    """Return opsets as consecutive ranges."""
+    """Return opsets as ranges of consecutive numbers: 1, 2 and 4 are `((1, 2), (4, 4))`."""
     ordered = sorted(opsets)
     starts = [each for before, each in pairwise([-1, *ordered]) if each != before + 1 or before == -1]
     ends = [each for each, after in pairwise([*ordered, 0]) if after != each + 1]
@@ -60,17 +60,17 @@ class Stamp:
     """The declared opset, or the last of several declared opsets; `None` if the domain is not imported."""
     opsets: OpsetRanges
     fitting: int | None
-    """The opset to declare: a possible import, else the nearest possible opset; `None` if there is none."""
+    """The opset to declare: the last possible import, else the nearest possible opset, else `None`."""
     replaced: tuple[str, ...] = ()
     """Operators that `fitting` lacks: their nodes must be replaced, as no opset is valid for all nodes."""
     repeated: tuple[int, ...] = ()
     """Other opsets that earlier imports of the domain declare; a domain may be imported only once."""
     converted: bool = False
-    """Whether to convert the nodes from `opset` to `fitting`: onnxruntime executes all of them at `opset`."""
+    """Whether to convert the nodes to `fitting`, because onnxruntime executes all of them at `opset`."""
 
     @property
     def fits(self) -> bool:
-        """Whether all nodes are valid at the declared opset."""
+        """Whether all nodes are valid at the declared opset, and no import declares another opset."""
         return (
             self.opset is not None and self.opset == self.fitting and not self.replaced and not self.repeated
         )
@@ -78,7 +78,7 @@ class Stamp:
 
 @dataclass(frozen=True)
 class IrStamp:
-    """IR version of a model."""
+    """IR version that a model declares (`stated`), and the IR version that it should declare."""
 
     stated: int
     needed: int
@@ -120,7 +120,7 @@ class Diagnosis:
 
     @property
     def unfixable(self) -> tuple[Stamp, ...]:
-        """Stamps for which no opset is possible."""
+        """Stamps (opset imports) for which no opset is possible."""
         return tuple(each for each in self.stamps if each.fitting is None)
 
     def mismatches(self) -> tuple[NodeValidity, ...]:
@@ -132,7 +132,7 @@ class Diagnosis:
         return stamp.fitting is None and all(each.is_undefined for each in self.nodes if _uses(each, stamp))
 
     def unfixable_reason(self, stamp: Stamp) -> tuple[str, str]:
-        """Return the reason why no import corrects a stamp of `unfixable`, and the remedy."""
+        """Return the reason why no opset fits a stamp in `unfixable`, and the remedy."""
         domain = stamp.domain
         nodes = [each for each in self.nodes if _uses(each, stamp)]
         if self.is_unknown(stamp):

@@ -1,6 +1,6 @@
 """Correction of the opset imports, the IR version and the inputs of a model.
 
-Nodes are replaced only if no opset is valid for all of them.
+Nodes are replaced only if no opset is valid for all of them, or if onnxruntime has optimized the model.
 """
 
 from typing import overload
@@ -60,23 +60,23 @@ def restamp(
 ) -> ModelObject | bytes:
     """Return a model with opset imports and an IR version at which its nodes are valid.
 
-    The nodes are not changed, and mean what these opsets define. Only if no opset is valid for all nodes,
-    nodes of deprecated or removed operators are replaced, as `convert_version` does.
+    The nodes are not changed: the new opsets define their meaning. Only if no opset is valid for all nodes,
+    nodes of deprecated or removed operators are replaced, as by `convert_version`.
     Models that onnxruntime optimized may contain operators that their opset lacks, such as
     LayerNormalization; they are converted to an opset that has them.
     If the IR version is 4 or newer, initializers are removed from the graph inputs.
 
     Args:
         model: a ModelProto, serialized bytes, a path, or a file object.
-        inplace: change the given ModelProto.
+        inplace: change the given ModelProto instead of a copy.
         keep_initializer_inputs: keep initializers that are graph inputs, so that callers can override them.
-        registry: the operator definitions, if not the project's own.
+        registry: operator definitions; by default the project's own.
 
     Returns:
         A model of the same class; bytes for bytes, and the project's ModelProto for a path or file object.
 
     Raises:
-        InvalidModel: no opset of some domain is valid for all nodes.
+        InvalidModel: the input is not a model, or no opset of some domain is valid for all nodes.
         ConversionRefused: a node cannot be replaced.
     """
     if is_onnx_ir(model):

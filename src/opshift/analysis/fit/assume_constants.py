@@ -1,4 +1,4 @@
-"""Replace computed inputs of nodes by the constants that declared shapes determine."""
+"""Replace computed inputs of nodes by constants if declared shapes allow only one value."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _removed_axes(known: KnownNode) -> Sizes | None:
 
 
 def _single_axes(longer: Sizes, shorter: Sizes) -> Sizes | None:
-    """Return axes of size 1 whose removal turns `longer` into `shorter`; all choices keep the elements."""
+    """Return axes of size 1 whose removal turns `longer` into `shorter`; any choice gives equal elements."""
     axes: list[int] = []
     for axis, size in enumerate(longer):
         position = axis - len(axes)
@@ -131,7 +131,7 @@ RULES: Final[Mapping[str, Mapping[str, Rule]]] = {
     **{f"Reduce{each}": {"axes": _reduced_axes} for each in _REDUCTIONS},
     **{f"{each}Window": {"size": _output} for each in ("Blackman", "Hamming", "Hann")},
 }
-"""Rules by operator of the default domain and by input."""
+"""Rules by op_type in the default domain, and by name of the input."""
 
 
 class KnownShape(NamedTuple):
@@ -153,8 +153,8 @@ class Determined(NamedTuple):
 def assume_constants(model: ModelProto, registry: Registry) -> tuple[str, ...]:
     """Replace computed inputs of nodes by constants, and return a sentence for each.
 
-    An input is replaced if the declared shapes admit only one result of its node. Graph inputs
-    remain. Nodes in functions are not changed, because the shapes may differ between calls.
+    An input is replaced if the declared shapes admit only one result of its node. Graph inputs remain. Models
+    below IR version 4 and nodes in functions stay unchanged; in functions, shapes may differ between calls.
     """
     sentences: list[str] = []
     if model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS:

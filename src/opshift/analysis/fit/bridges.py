@@ -40,7 +40,7 @@ class Bridges:
 
         Args:
             version: the operator version.
-            types: types such as `tensor(float)` by type variable and parameter.
+            types: types such as `tensor(float)`, by type variable or by parameter name.
         """
         variables = [each for each in dict.fromkeys(p.type for p in version.inputs) if each in types]
         choices = [(None, *self._replacements(version, short_type(types[each]))) for each in variables]

@@ -74,13 +74,13 @@ class Attempt:
         self._options = replace(options, target=Target({}, runtime.ir_version))
         self._refused: set[Equivalent] = set()
         self._start(model, nodes)
-        # The runtime may have a kernel of an equivalent, but not accept the attributes of its nodes.
+        # The runtime may have a kernel for an equivalent operator, but refuse the attributes of its nodes.
         while self.missing and (refused := set(self._refused_equivalents())):
             self._refused |= refused
             self._start(model, nodes)
 
     def _start(self, model: ModelProto, nodes: ModelNodes) -> None:
-        """Convert a copy of the model without the equivalents that were refused."""
+        """Convert a copy of the model, without the equivalent operators that the runtime refused."""
         self.model = deepcopy(model)
         self._reports: list[Report] = []
         self._failed: set[Unwanted] = {*self._refused}
@@ -100,7 +100,7 @@ class Attempt:
     def missing_with_others(self) -> tuple[MissingKernel, ...]:
         """Return the nodes that the conversion refuses, and the others that prevent the model from running.
 
-        Call it only once, because it converts the model further.
+        Call this method only once, because it converts the model further.
         """
         places = frozenset(each.place for each in self._refusals)
         if not places or self._convert(replace(self._first, skipped=places)):
@@ -117,7 +117,7 @@ class Attempt:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the conversion itself is refused, before nodes without a kernel are converted."""
+        """Whether the conversion to the target opsets is refused."""
         return bool(self._refusals)
 
     @property
@@ -137,7 +137,7 @@ class Attempt:
         return added + APPROXIMATION_COST * sum(len(each.concessions) for each in self._reports)
 
     def report(self, tried: int) -> FitReport:
-        """Return the report of a model that the runtime implements."""
+        """Return the report of an attempt that fits; `tried` is the number of tried target opsets."""
         return FitReport(
             self._runtime.name,
             opset_imports(self.model.opset_import, self.model.ir_version),
@@ -152,7 +152,7 @@ class Attempt:
         )
 
     def _is_used(self, unwanted: Unwanted) -> bool:
-        """Return whether to report a replaced operator or function; equivalents count if a node uses them."""
+        """Return whether the report lists a replaced operator: an equivalent only if a node uses it."""
         if isinstance(unwanted, TypeBridge):
             return False
         if not isinstance(unwanted, Equivalent):
@@ -165,7 +165,7 @@ class Attempt:
         )
 
     def _convert(self, options: Options) -> tuple[Refusal, ...]:
-        """Convert the model, or return the refusals."""
+        """Convert the model if no node is refused, and return the refusals."""
         result, plan = try_convert(self.model, options)
         if result is not None:
             self.model = result
@@ -197,7 +197,7 @@ class Attempt:
         return self._support.missing
 
     def _remedies(self) -> Iterator[tuple[tuple[Unwanted, ...], list[str]]]:
-        """Yield untried operators, functions or types to replace, each with the places of its nodes."""
+        """Yield the next replacement to try for nodes without a kernel, each with the places of the nodes."""
         for missing in self._support.missing:
             name = without_version(missing.operator)
             choices: tuple[tuple[Unwanted, ...], ...] = (*self._find_replacements(missing), (name,))
@@ -240,11 +240,11 @@ MAX_FAILED = 5
 """Number of failed opsets after which only opsets that may still fit are tried."""
 
 MAX_COMPLETED = 2
-"""Maximum number of failed opsets whose refused conversions are completed, to list all missing nodes."""
+"""Maximum number of failed opsets for which all missing nodes are listed, not only refused nodes."""
 
 
 class _Failures:
-    """Nodes that prevented a fit at tried opsets, to predict at which other opsets they prevent it."""
+    """Nodes that prevented the model from fitting at tried opsets, to predict failures at other opsets."""
 
     def __init__(self, nodes: ModelNodes, runtime: Runtime, options: Options) -> None:
         self._nodes = {each.place: each for each in nodes.nodes}
@@ -304,7 +304,7 @@ OTHER_RUNTIME = "choose another runtime: `opshift runs` lists those that run the
 def cheapest(
     model: ModelProto, nodes: ModelNodes, runtime: Runtime, options: Options
 ) -> tuple[ModelProto, FitReport]:
-    """Return the conversion of a model with the lowest cost, without known wrong results if one is found.
+    """Return the cheapest conversion of a model, preferably one without known wrong results of kernels.
 
     Raises:
         DoesNotFit: no conversion fits the model.
@@ -338,7 +338,7 @@ class _Trials:
         self._check = RuntimeCheck(runtime)
         self._has_failed = False
         self._fitting: dict[bytes, Attempt] = {}
-        """Attempts that fit, by the graph of the converted copy with one node of each kind."""
+        """Attempts that fit, by the serialized converted copy with one node of each kind."""
         self.failures = _Failures(nodes, runtime, options)
 
     @cached_property
@@ -430,7 +430,7 @@ def _count_nodes(missing: Iterable[MissingKernel]) -> int:
 def _with_other_versions(
     ranked: Sequence[TargetOpsets], best: Attempt, registry: Registry
 ) -> Iterator[TargetOpsets]:
-    """Yield targets with other versions of operators with wrong results, each set of versions once."""
+    """Yield targets with other versions of the operators with wrong results, each set of versions once."""
     wrong = list(map(OperatorId.parse, best.wrong))
 
     def versions(target: TargetOpsets) -> tuple[OperatorVersion | None, ...]:
@@ -448,5 +448,5 @@ def _with_other_versions(
 
 
 def _may_be_nearer(cost: int, least: int, failed: int) -> bool:
-    """Return whether an opset may have as few missing nodes as the cheapest one, by its estimated cost."""
+    """Return whether an opset may, by its estimated cost, have as few missing nodes as the cheapest one."""
     return failed < MAX_FAILED and cost // IMPOSSIBLE_COST <= least // IMPOSSIBLE_COST

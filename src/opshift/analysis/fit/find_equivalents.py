@@ -12,7 +12,7 @@ from opshift.runtimes.model_nodes import ModelNodes
 def find_equivalents(
     version: OperatorVersion, types: Mapping[str, str], runtime: Runtime, registry: Registry
 ) -> tuple[Equivalent, ...]:
-    """Return the equivalents of an operator version that have a kernel for types by type variable."""
+    """Return equivalents of an operator version with a kernel; `types` has types by type variable."""
     return tuple(
         each
         for domain in runtime.opsets

@@ -143,7 +143,7 @@ def _share(container: ContainerProto, own: set[str]) -> int:
             if not shared.keys().isdisjoint(reader.input):
                 reader.input[:] = [shared.get(name, name) for name in reader.input]
         is_cast = node.op_type == "Cast" and canonical_domain(node.domain) == DEFAULT_DOMAIN
-        if is_cast and len(node.input) == len(node.output) == 1:  # nodes that stay may be invalid
+        if is_cast and len(node.input) == len(node.output) == 1:  # unchanged nodes may be invalid
             attributes = frozenset(each.SerializeToString() for each in node.attribute)
             first = casts.setdefault((node.input[0], attributes), node.output[0])
             if first != node.output[0] and node.output[0] not in required:
@@ -196,7 +196,7 @@ def fit(
         registry: operator definitions; by default the project's own.
 
     Returns:
-        A model of the same class, with a report; bytes for bytes.
+        The converted model of the same class (bytes for bytes, ModelProto for a file), and the report.
 
     Raises:
         DoesNotFit: no conversion fits; the error lists the missing nodes at the opset with the fewest.
@@ -281,7 +281,7 @@ def _fit_with_types(model: ModelProto, runtime: Runtime, options: Options) -> tu
 
 
 def _fit(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelProto, FitReport]:
-    """Fit the unchanged model, else with strict forms and assumed constants, else raise DoesNotFit."""
+    """Fit the model itself, else a copy with strict forms and assumed constants, else raise DoesNotFit."""
     model, nodes = ordered(model, options.registry)
     try:
         return cheapest(model, nodes, runtime, options)

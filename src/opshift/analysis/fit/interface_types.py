@@ -1,4 +1,4 @@
-"""Replacement of element types that a runtime lacks by wider types with the same values."""
+"""Replace element types that a runtime lacks by wider types that hold the same values."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy

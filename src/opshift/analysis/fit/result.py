@@ -117,7 +117,7 @@ class Fitted(NamedTuple, Generic[Converted]):
 
 
 class DoesNotFit(OpshiftError):
-    """No conversion of the model has only nodes that the runtime implements; the model is unchanged.
+    """No conversion was found after which the runtime implements all nodes; the model is unchanged.
 
     Attributes:
         runtime: name of the runtime.

@@ -1,9 +1,9 @@
 """Opsets that a model may be converted to for a runtime, the cheapest first.
 
-The cost of an opset for a node is the length of a shortest path. It starts at the operator version of the
-node, follows conversion steps, and ends at a vertex for the opset and for the group of nodes with the same
-operator and types; its last edge costs 0 if the runtime has a kernel there. The costs are estimates, because
-adapters choose operators when they run, so the result of a conversion is checked.
+The cost of a node at an opset is the length of a shortest path in a graph. The path starts at the operator
+version of the node, follows conversion steps, and ends at a vertex for the opset and for the group of nodes
+with the same operator and types. The last edge costs 0 if the runtime has a kernel. The costs are estimates,
+because adapters choose operators when they run, so the result of a conversion is checked.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _distance(opsets: Mapping[str, int], current: Mapping[str, int]) -> int:
 def _opset_costs(
     domain: str, nodes: ModelNodes, runtime: Runtime, registry: Registry, allow: Collection[Allow]
 ) -> dict[int, int]:
-    """Return the cost of each supported opset of a domain; without nodes, only of the nearest opset."""
+    """Return the cost of each supported opset; for an unused domain (not ai.onnx), only of the nearest."""
     # Nonstandard nodes in the default domain have operators of a runtime's domain, such as com.microsoft.
     groups = Counter(
         _Group(each.operator, each.types)
@@ -162,7 +162,7 @@ class NodeCosts:
         self._bridges = bridges
 
     def of(self, operator: Operator, types: Types, opset: int) -> Iterator[tuple[OperatorId, int]]:
-        """Yield the version of an operator at an opset, else its expansions, each with the cost of a node."""
+        """Yield graph vertices at an opset: the version in effect, else its expansions; each with a cost."""
         version = operator.at(opset)
         if version is not None:
             yield version.id, self._cost(operator, version, {name: each for name, each in types if each})

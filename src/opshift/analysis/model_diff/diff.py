@@ -139,7 +139,7 @@ def _connections(changes: Sequence[NodeChange]) -> "networkx.Graph[int]":
     for index, change in enumerate(changes):
         for name in (name for node in _sides(change) for name in (*node.inputs, *node.outputs)):
             producer = producers.get(name, index)
-            # A node without inputs, such as Constant, joins one reader only: its readers are unrelated.
+            # A producer without inputs, such as Constant, joins one reader only: its readers are unrelated.
             if changes[producer].node.inputs or name not in shared:
                 connections.add_edge(producer, index)
             if producer != index:
@@ -172,9 +172,9 @@ class ContainerPair(NamedTuple):
 def diff_model(old: ModelLike, new: ModelLike) -> ModelDiff:
     """Compare two models node by node.
 
-    Nodes match if they have the same operator and a common output, equal attributes and inputs, the same
-    first input or the same name. A different order of nodes counts as one property of the graph, because it
-    does not affect results. External data files are compared if both models are paths.
+    Nodes match if they have the same operator and one of these: a common output, equal attributes and inputs,
+    the same first input, or the same name. A different order of nodes counts as one property of the graph,
+    because it does not affect results. External data files are compared if both models are paths.
 
     Args:
         old: a ModelProto of opshift or `onnx`, serialized bytes, or a path.

@@ -23,7 +23,7 @@ MAX_TEXT = 200
 """Maximum number of characters of a text; longer texts are cut."""
 
 MAX_SHOWN_ELEMENTS = 8
-"""Larger tensors are described by their type and shape only."""
+"""Tensors with more elements are described by their type and shape only."""
 
 NOUNS = {
     "opset_import": "opset",

@@ -37,7 +37,7 @@ BoxKind = Literal["input", "value", "node", "added", "removed", "changed"]
 
 
 class Box(NamedTuple):
-    """Value or node, and the positions of the boxes that it reads; lines from later boxes lead upwards."""
+    """Value or node, and the positions of the boxes that it reads; a line from a later box leads upwards."""
 
     label: str
     sources: tuple[int, ...] = ()
@@ -60,7 +60,7 @@ class Box(NamedTuple):
 
 
 class EdgePath(NamedTuple):
-    """Line through the rows of a diagram, from top to bottom."""
+    """Line between two boxes; `points` has the indices of its points, from the top row to the bottom row."""
 
     points: Sequence[int]
     is_upward: bool
@@ -208,7 +208,7 @@ BodyNode = tuple[str, Mapping[str, object], Sequence[str], Sequence[str]]
 
 
 def body_boxes(version: OperatorVersion) -> list[Box]:
-    """Return the inputs, the nodes and the outputs of a function body; nothing if it is too large to draw."""
+    """Return boxes for the inputs, nodes and outputs of a function body; empty above MAX_NODES nodes."""
     if version.body is None:
         return []
     nodes = [(each.op_type, each.attributes, each.inputs, each.outputs) for each in version.body.nodes]

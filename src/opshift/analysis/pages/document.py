@@ -33,14 +33,14 @@ URL_CHARACTERS = ":/?#[]@!$&'()*+,;=%-._~"
 
 
 def escape_text(text: str) -> str:
-    """Return paragraphs of plain text; code between backticks on one line remains code."""
+    """Escape plain text as Markdown paragraphs; code between backticks on one line remains code."""
     lines = (line.strip() for line in printable(text).splitlines())
     escaped = CODE_OR_MARKUP.sub(_escape_token, "\n".join(lines).strip())
     return BLOCK_START.sub(lambda match: f"{match[1][:-1]}\\{match[1][-1]}", escaped)
 
 
 def escape_line(value: object) -> str:
-    """Return a value as plain text on one line, for headings, list items and table cells."""
+    """Return a value as escaped text on one line, for headings, list items and table cells."""
     return escape_text(" ".join(str(value).split()))
 
 
@@ -61,13 +61,13 @@ def code_block(text: str) -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of escaped cells; nothing if there are no rows."""
+    """Return a Markdown table of cells that are already escaped; an empty text without rows."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) if len(lines) > 2 else ""
 
 
 def limited_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a table with at most MAX_ROWS rows, and a note about the others."""
+    """Return a table with at most MAX_ROWS rows, and a note about the other rows."""
     more = len(rows) - MAX_ROWS
     return [table(heads, rows[:MAX_ROWS]), f"Rows that are not shown: {more:,}." if more > 0 else ""]
 

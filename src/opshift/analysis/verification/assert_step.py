@@ -38,10 +38,10 @@ from opshift.registry.models import Attribute, OperatorVersion, Parameter
 from opshift.registry.registry import Registry, default_registry
 
 NUMBERS = {"INT": (0, 1, -1, 2, 3), "FLOAT": (0.5, 1.0, -1.5, 0.0, 2.25)}
-"""Values to try for attributes without a declared set of values."""
+"""Values to try for attributes whose definition does not list the allowed values, by attribute type."""
 
 MORE_VALUES = 2
-"""Number of values of a variadic parameter beyond its minimum."""
+"""Number of values to pass to a variadic parameter, in addition to its minimum."""
 
 
 class GeneratedNode(NamedTuple):
@@ -49,10 +49,10 @@ class GeneratedNode(NamedTuple):
 
     Attributes:
         types: element type of each input, by its name in the node.
-        inputs: names of the inputs; `""` for an omitted one.
+        inputs: names of the inputs; `""` for an omitted input.
         outputs: names of the outputs.
         attributes: the attributes of the node by name.
-        constants: names of the inputs that are initializers; callers feed the remaining ones.
+        constants: names of the inputs that are initializers; the other inputs are graph inputs.
     """
 
     types: Mapping[str, str]
@@ -72,7 +72,7 @@ class GeneratedNode(NamedTuple):
 
 
 class Preset(NamedTuple):
-    """Attributes, input values and input shapes that the caller provides, by name."""
+    """Attributes, input values and input shapes that the caller fixes, by name in the definition."""
 
     attributes: Mapping[str, object]
     inputs: Mapping[str, Array]
@@ -85,8 +85,8 @@ def generate_nodes(
     """Yield nodes of an operator version: first vary one choice at a time, then combine choices at random.
 
     The choices are element types, attribute values, and optional inputs and outputs. Each combination is
-    yielded with fed and with constant inputs. Raises UsageError if the definition is not sufficient to
-    generate a node.
+    yielded with graph inputs only, and with initializers for all inputs but the first. Raises UsageError if
+    the definition is not sufficient to generate a node.
     """
     choices = _choices(version, preset)
     sizes = [len(each) for each in (*choices[:3], *choices.attributes.values())]
@@ -106,7 +106,7 @@ def generate_nodes(
 
 
 Arrangement = tuple[tuple[str, Parameter], ...]
-"""Names of the inputs or outputs of a node, `""` for an omitted one, each with its parameter."""
+"""Name and formal parameter of each input or output of a node; the name of an omitted one is `""`."""
 
 
 class _Choices(NamedTuple):
@@ -165,7 +165,7 @@ def _attribute_values(attribute: Attribute) -> Sequence[int | float | str]:
 
 
 def _type_choices(version: OperatorVersion, preset: Preset) -> list[Mapping[str, str]]:
-    """Return choices of element types by type variable; each allowed type occurs in one of them."""
+    """Return mappings of type variables to element types; each allowed NumPy type occurs in at least one."""
     allowed: dict[str, list[str]] = {}
     for parameter in version.inputs:
         types = list(map(short_type, version.types_of(parameter)))
@@ -280,7 +280,7 @@ def _tensor(element_type: str, array: Array) -> Tensor:
 
 
 MAX_ATTEMPTS = 4
-"""Number of models to try for a node once another node ran: its attributes may be invalid at all shapes."""
+"""Maximum number of models to try for a node after a similar node ran: some nodes fail with all shapes."""
 
 
 @dataclass(frozen=True)
@@ -288,9 +288,9 @@ class StepCoverage:
     """Generated nodes of a conversion step, by outcome.
 
     Attributes:
-        compared: the nodes with the same outputs before and after the conversion.
+        compared: the nodes with equal outputs before and after the conversion.
         refused: the reasons why nodes were refused, by node.
-        rejected: the reasons why nodes could not be compared, by node: for example, no runtime accepts them.
+        rejected: the reasons why nodes could not be compared, by node; for example, no runtime runs the node.
     """
 
     compared: tuple[str, ...]
@@ -321,21 +321,21 @@ def assert_step_preserves_outputs(
     Also assert that the inferred shapes of the outputs match their actual shapes.
 
     The nodes are generated from the definition: with each element type and attribute value, with and without
-    optional inputs, with fed and constant inputs, and in random combinations. onnxruntime or onnx.reference
-    runs them; `opshift.reference` registers functions for operators of private domains.
+    optional inputs, with graph inputs and initializers, and in random combinations. onnxruntime or
+    onnx.reference runs the nodes; `opshift.reference` registers functions for operators of private domains.
 
     Args:
         op_type: the operator.
         source: the opset of the domain that the nodes are written for.
         target: the opset of the domain to convert to.
-        domain: the domain, by default ONNX's.
+        domain: the domain of the operator; by default `ai.onnx`.
         attributes: fixed values of attributes, by name.
         inputs: fixed values of inputs, by name in the definition.
         shapes: dimensions of inputs by name: sizes, or dimension names; equal names get equal sizes. If an
             input has no shape here, several shapes are tried until the operator accepts one.
         allow: inexact conversions to allow, see `convert_version`.
-        registry: operator definitions; by default the project's own and those of installed packages.
-        onnx_opset: the opset of ONNX's domain, which models of a private domain import as well.
+        registry: operator definitions; by default those of opshift and of installed packages.
+        onnx_opset: the opset of `ai.onnx`, which models with operators of a private domain also import.
         count: the number of random combinations.
         samples: the number of input sets of each node.
         seed: seed of the generated nodes and inputs.
@@ -343,14 +343,14 @@ def assert_step_preserves_outputs(
         custom_ops: libraries of custom operators for onnxruntime.
 
     Returns:
-        The nodes that were compared, and those that were refused or rejected.
+        The compared nodes, and the refused and rejected nodes with the reasons.
 
     Raises:
         AssertionError: outputs differ, a converted node does not run, an inferred shape is wrong, or no node
             could be compared.
         ExtensionFailed: an adapter, shape rule or reference fails.
         UsageError: an argument is invalid, or the definition is not sufficient to generate nodes.
-        ResolveError: the operator does not exist at one of the opsets.
+        ResolveError: the domain or an opset is unknown, or the operator does not exist at `source`.
     """
     registry = registry or default_registry()
     domain = canonical_domain(domain)
@@ -366,7 +366,7 @@ def assert_step_preserves_outputs(
     for node in generate_nodes(version, preset, count, seed):
         text = f"{op_type}{node}"
         models = list(candidate_models(version, node, preset, opsets, seed))
-        # start with the shapes that ran last for nodes with, or without, constants
+        # start with the shapes that ran for the last node of this form: with, or without, constants
         form = bool(node.constants)
         order = sorted(range(len(models)), key=lambda each: each != accepted.get(form))
         for index in order[: MAX_ATTEMPTS if form in accepted else len(order)]:
@@ -412,7 +412,7 @@ def assert_step_preserves_outputs(
 def _require_inferred_shapes(
     model: ModelProto, verification: Verification, registry: Registry, node: str
 ) -> None:
-    """Raise AssertionError if the inferred shape of an output differs from its actual shape."""
+    """Raise AssertionError if an inferred output shape contradicts the actual shape; unknown sizes match."""
     scope = Scope(model.graph, opset_imports(model.opset_import), registry, {})
     for output in verification.outputs:
         inferred, actual = scope.shape(output.name), output.shape

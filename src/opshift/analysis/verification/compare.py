@@ -16,7 +16,7 @@ TOLERANCES: Mapping[str, Tolerance] = {
     "float": Tolerance(1e-4, 1e-5), "complex64": Tolerance(1e-4, 1e-5),
     "float16": Tolerance(1e-2, 5e-3), "bfloat16": Tolerance(5e-2, 2e-2),
 }  # fmt: skip
-"""Tolerances of types with rounding errors; elements of all other types have to be equal."""
+"""Default tolerances of element types with rounding errors; elements of other types have to be equal."""
 
 
 class TensorDifference(NamedTuple):
@@ -33,7 +33,7 @@ class TensorDifference(NamedTuple):
 
 
 def tolerance_for(types: Iterable[str]) -> float | None:
-    """Return the largest relative tolerance of some element types; `None` if all types are exact."""
+    """Return the largest relative tolerance of the given element types; `None` if all types are exact."""
     return max((TOLERANCES[each].relative for each in types if each in TOLERANCES), default=None)
 
 
@@ -42,7 +42,7 @@ def compare_output(
 ) -> OutputCompared:
     """Compare one output of both models; `original` and `converted` contain its value for each sample.
 
-    `tolerance` replaces both the relative and the absolute tolerance of types in `TOLERANCES`.
+    If it is not `None`, `tolerance` replaces the relative and the absolute tolerances in `TOLERANCES`.
     """
     first = next((array for _, array in _leaves(original[0])), None)
     element_type = "" if first is None else array_element_type(first)
@@ -73,7 +73,7 @@ def compare_output(
 
 
 def agreeing_elements(one: Array, other: Array, tolerance: float | None) -> Array:
-    """Return a boolean for each element of two numeric arrays of equal type and shape: whether they agree."""
+    """Return a boolean array that is `True` where two numeric arrays of equal type and shape agree."""
     with np.errstate(all="ignore"):  # infinities and NaN are expected here
         first, second = _widen(one), _widen(other)
         same = (first == second) | (np.isnan(first) & np.isnan(second))
@@ -100,7 +100,7 @@ def _compare_values(
 
 
 def _leaves(value: object, place: str = "") -> Iterator[tuple[str, Array | None]]:
-    """Yield the tensors of an output, with their places in sequences and maps."""
+    """Yield the place in sequences and maps, such as `[0]`, and the tensor, for each tensor of an output."""
     if isinstance(value, list | tuple):
         for index, each in enumerate(value):
             yield from _leaves(each, f"{place}[{index}]")
@@ -148,7 +148,7 @@ def _compare_elements(
     distances = np.nan_to_num(np.where(same, 0.0, differences), nan=np.inf, posinf=np.inf)
     allowed = _allowed(magnitude, tolerance)
     differs = ~same & ~(distances <= allowed) if tolerance != EXACT else ~same
-    # near 0, the absolute limit decides, so a large relative difference there means nothing
+    # near 0, the absolute limit decides, so a large relative difference is not reported
     is_relative = differs | (2 * tolerance.relative * magnitude >= allowed)
     ratios = np.zeros_like(distances)
     np.divide(distances, magnitude, where=is_relative & (magnitude > 0), out=ratios)
@@ -169,23 +169,23 @@ def _compare_elements(
 
 
 def _allowed(magnitude: Array, tolerance: Tolerance) -> Array:
-    """Return the largest allowed difference of each element, given the magnitudes of the elements."""
+    """Return the largest allowed difference of each element; `magnitude` has the absolute values."""
     finite = np.isfinite(magnitude)
     mean = max(1.0, float(magnitude[finite].mean())) if finite.any() else 1.0
     return np.where(finite, tolerance.absolute * mean + tolerance.relative * magnitude, 0.0)
 
 
 def _plain(element: Any) -> Json:
-    """Return an element as plain data; a float gets only the digits that its type needs, such as 0.1."""
+    """Return an element as JSON data; a float has only the digits that its type needs, such as 0.1."""
     if isinstance(element, np.bool_ | np.integer):
         return cast("Json", element.item())
     return str(element) if isinstance(element, str | np.complexfloating) else float(str(element))
 
 
 def _integer_differences(original: Array, converted: Array) -> Array:
-    """Return the absolute differences of integers, without overflow or loss."""
+    """Return the absolute differences of integers as float64, computed without overflow."""
     larger, smaller = np.maximum(original, converted), np.minimum(original, converted)
-    # differences of 64-bit integers fit into uint64, but not into int64 or float64
+    # the difference of two 64-bit integers fits into uint64, but may overflow int64
     return np.asarray((larger.astype(np.uint64) - smaller.astype(np.uint64)).astype(np.float64))
 
 

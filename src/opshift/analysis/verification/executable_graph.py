@@ -27,7 +27,7 @@ class ModelRuntime(NamedTuple):
     registry: Registry
 
     def main_graph(self) -> ExecutableGraph:
-        """Return the main graph."""
+        """Return the main graph, with the declared types of its inputs."""
         model = self.source.model
         opsets = opset_imports(model.opset_import, model.ir_version)
         outputs = [each.name for each in model.graph.output]
@@ -62,7 +62,7 @@ class ExecutableGraph:
         self._loaded: tuple[Runner, list[str]] | None = None
 
     def subgraph(self, graph: GraphProto) -> ExecutableGraph:
-        """Return a subgraph of a node."""
+        """Return a subgraph that is an attribute of one of the nodes."""
         outputs = [each.name for each in graph.output]
         return ExecutableGraph(self.runtime, self.opsets, graph.node, outputs, (*self.scopes, graph))
 
@@ -74,12 +74,12 @@ class ExecutableGraph:
 
     @cached_property
     def producers(self) -> Mapping[str, int]:
-        """Positions of the nodes that produce values, by name."""
+        """Position of the node that produces each value, by value name."""
         return {name: at for at, node in enumerate(self.nodes) for name in node.output if name}
 
     @cached_property
     def reads(self) -> Sequence[Sequence[str]]:
-        """Names that each node and its subgraphs read."""
+        """Names of the values that each node and its subgraphs read."""
         captured = (
             [name for graph in graphs_of(node) for name in captured_names(graph)] for node in self.nodes
         )
@@ -125,7 +125,7 @@ class ExecutableGraph:
     def values(self, names: Iterable[str], feeds: Feeds) -> dict[str, object]:
         """Return values by name; raise CannotRun if the runtime cannot compute or return them.
 
-        Repeated calls with the same names reuse the loaded model, so their feeds must have the same types.
+        Repeated calls that compute the same names reuse the loaded model: their feeds must have equal types.
         """
         listed = tuple(dict.fromkeys(names))
         values = {name: feeds[name] for name in listed if name in feeds}
@@ -144,7 +144,7 @@ class ExecutableGraph:
         return values | dict(zip(computed, runner.run({name: feeds[name] for name in inputs}), strict=True))
 
     def _model_of(self, names: Sequence[str], feeds: Feeds) -> tuple[ModelProto, list[str]]:
-        """Return a model that computes values, and the names of its inputs."""
+        """Return a model that computes the values `names` from `feeds`, and the names of its inputs."""
         source = self.runtime.source.model
         # since IR version 4, initializers need not be inputs
         model = type(source)(ir_version=max(source.ir_version, 4), functions=source.functions)
@@ -172,7 +172,7 @@ class ExecutableGraph:
 
 
 def _declare(declaration: ValueInfoProto, value: object) -> None:
-    """Declare an input with the type and rank of a value; raise CannotRun if they are unknown."""
+    """Declare an input with the type and rank of a value; raise CannotRun if its type is unknown."""
     element = value[0] if isinstance(value, list) and value else value
     if not isinstance(element, np.ndarray | np.generic):
         raise CannotRun(f"the type of {declaration.name!r} is unknown")

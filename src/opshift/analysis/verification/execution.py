@@ -36,28 +36,28 @@ from opshift.model.types import shape_of
 from opshift.registry.registry import Registry
 
 NONFINITE_VALUES = ((np.nan,), (np.inf, -np.inf), (np.nan, np.inf, -np.inf, -0.0))
-"""Values to insert into each sample. Infinities get their own sample, because NaN hides their results."""
+"""Values to insert, by sample. One sample has no NaN, because NaN hides the results of infinities."""
 
 OPEN_FOR_NAN = ("DynamicQuantizeLinear", "MaxPool", "QuantizeLinear")
-"""Operators without a specified result for NaN, although both runtimes may return the same result.
+"""Operators without a specified result for NaN, on which onnxruntime and onnx.reference may still agree.
 
-Both compare the elements of a MaxPool window in the same order, and both use the processor's conversion of
-NaN to an integer.
+Both runtimes compare the elements of a MaxPool window in the same order, and convert NaN to an integer as
+the processor does.
 """
 
 TYPES = ("bfloat16", "double", "float", "float16")
 
 ELEMENTS_PER_VALUE = 8
-"""One of this many elements is replaced; the others remain, so that sums are not NaN everywhere."""
+"""One in this many elements is replaced, at random; the others remain: sums must not be NaN everywhere."""
 
 MAX_BYTES, MAX_NODES, MAX_ELEMENTS = 4 << 20, 500, 1 << 16
-"""Limits for runs with NaN and infinities: onnx.reference is up to 1,000 times as slow as onnxruntime."""
+"""Limits of models and inputs, because onnx.reference is up to 1,000 times as slow as onnxruntime."""
 
 
 class NonfiniteRun(NamedTuple):
     """Samples with infinities and NaN, and the outputs of both models.
 
-    Elements on which the runtimes disagree are copied from `original` to `converted`.
+    Elements on which the runtimes disagree are copied from `original` to `converted`, so they compare equal.
     """
 
     samples: Sequence[Feeds]
@@ -67,7 +67,7 @@ class NonfiniteRun(NamedTuple):
 
 @dataclass(frozen=True)
 class NonfiniteInputs:
-    """Models to run, a sample that both accept, and the inputs whose values may be replaced."""
+    """Models to run, a sample that both accept, and the inputs whose elements may be replaced."""
 
     original: RuntimeModel
     converted: RuntimeModel
@@ -77,17 +77,17 @@ class NonfiniteInputs:
 
     @property
     def is_small(self) -> bool:
-        """Whether onnx.reference runs the models fast enough."""
+        """Whether the models and the sample are small enough for onnx.reference."""
         elements = sum(np.asarray(each).size for each in self.sample.values() if isinstance(each, np.ndarray))
         return elements <= MAX_ELEMENTS and all(map(_is_small, (self.original, self.converted)))
 
 
 def run_nonfinite(inputs: NonfiniteInputs, tolerance: float | None, registry: Registry) -> NonfiniteRun:
-    """Run both models in both runtimes on samples with infinities and NaN; return no samples if that fails.
+    """Run both models in onnxruntime and onnx.reference on samples with infinities and NaN.
 
     The specification leaves many results open, such as the maximum of NaN and a number. A result counts as
-    defined if two independent runtimes agree. `_is_open` lists the exceptions: models with these nodes skip
-    the sample.
+    defined if both runtimes agree. Models with nodes for which `_is_open` is true skip the sample. The result
+    has no samples if the models are too large, or a runtime does not run them.
     """
     if not inputs.replaceable or not inputs.is_small:
         return NonfiniteRun((), (), ())
@@ -108,7 +108,7 @@ def run_nonfinite(inputs: NonfiniteInputs, tolerance: float | None, registry: Re
 
 
 def replaceable_inputs(inputs: Sequence[ModelInput], given: Collection[str]) -> tuple[ModelInput, ...]:
-    """Return the generated inputs whose types have infinities and NaN."""
+    """Return the inputs that are not in `given`, and whose element types have infinities and NaN."""
     return tuple(each for each in inputs if each.element_type in TYPES and each.name not in given)
 
 
@@ -137,7 +137,7 @@ def _samples(inputs: NonfiniteInputs) -> Iterator[Feeds]:
 
 
 def _is_open(node: NodeProto, values: Sequence[float]) -> bool:
-    """Return whether the specification does not define the result of a node for infinities or NaN."""
+    """Return whether the specification leaves the result of a node for `values` (infinities or NaN) open."""
     if node.op_type in OPEN_FOR_NAN:
         return any(map(math.isnan, values))
     targets = [NAME_BY_NUMBER.get(each.i, "") for each in node.attribute if each.name == "to"]
@@ -155,7 +155,7 @@ def _replace(array: Array, values: Sequence[float], random: np.random.Generator)
 def _defined(
     originals: Sequence[Sequence[object]], conversions: Sequence[Sequence[object]], tolerance: float | None
 ) -> list[object]:
-    """Return the outputs of the converted model; undefined elements are copied from the original model."""
+    """Return the converted outputs; elements on which runtimes disagree are copied from the original ones."""
     found: list[object] = []
     for one, another, first, second in zip(*originals, *conversions, strict=True):
         is_defined = _agreement(one, another, tolerance) & _agreement(first, second, tolerance)
@@ -169,9 +169,9 @@ def _defined(
 
 
 def _agreement(one: object, other: object, tolerance: float | None) -> Array:
-    """Return for each element whether two runtimes agree; false for integers, strings and sequences.
+    """Return a boolean array that is `True` where two runtimes agree; `False` for integers and non-numbers.
 
-    No operator defines the integer that an infinity or NaN becomes.
+    Integers are excluded, because no operator defines the integer that an infinity or NaN becomes.
     """
     if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):
         return np.array(False)
@@ -188,11 +188,11 @@ PROVIDE_INPUTS = (
 ELEMENTS_REMEDY = "provide inputs for which it has elements (--inputs FILE.npz)"
 
 SampleOutputs = Sequence[Sequence[object]]
-"""Outputs of the model for each sample."""
+"""Outputs of a model, in order, for each sample."""
 
 
 class RunRequest(NamedTuple):
-    """Models to compare, the inputs of the original, input values of the caller (`given`), and settings."""
+    """Models to compare, inputs of the original model, input values of the caller (`given`), and settings."""
 
     original: RuntimeModel
     converted: RuntimeModel
@@ -211,16 +211,16 @@ class RunResult(NamedTuple):
     samples: Sequence[Feeds]
     original: SampleOutputs
     converted: SampleOutputs
-    """Empty after a failure."""
+    """Empty if the converted model does not run."""
     failure: str
     """Reason why the converted model does not run; empty if it runs."""
 
 
 def execute(request: RunRequest, registry: Registry) -> tuple[Verification, Feeds]:
-    """Run both models and compare their outputs; also return the inputs of a sample that differs.
+    """Run both models and compare their outputs; also return one sample, preferably one that differs.
 
-    If the models run in different runtimes and differ, a runtime that runs both models decides, if there is
-    one. Raises CannotVerify if both models never run on the same inputs.
+    If the models differ in two different runtimes, a runtime that runs both models decides, if there is one.
+    Raises CannotVerify if nothing can be compared, VerificationFailed if the converted model does not run.
     """
     _require_same_names(request)
     reasons: list[str] = []
@@ -230,7 +230,6 @@ def execute(request: RunRequest, registry: Registry) -> tuple[Verification, Feed
         if result is None:
             continue
         verification = _verify_run(result, pair, request)
-        # with two runtimes, a difference may come from the runtimes instead of the conversion
         worst = next((each.worst for each in verification.outputs if not each.equal), None)
         feeds = result.samples[worst.sample if worst else 0]
         if verification.equal:
@@ -239,6 +238,7 @@ def execute(request: RunRequest, registry: Registry) -> tuple[Verification, Feed
         if not pair.is_mixed:
             _require_elements(verification)
             return verification, feeds
+        # with two runtimes, a difference may come from the runtimes instead of the conversion
         mixed_result = mixed_result or (verification, feeds)
     if mixed_result is None:
         reason = "no inputs and runtimes were found with which both models run"
@@ -249,7 +249,7 @@ def execute(request: RunRequest, registry: Registry) -> tuple[Verification, Feed
 def _with_nonfinite(
     verification: Verification, result: RunResult, request: RunRequest, registry: Registry
 ) -> tuple[Verification, Feeds]:
-    """Compare models with equal outputs on infinities and NaN; return the inputs of a sample that differs."""
+    """After equal outputs, compare the models on infinities and NaN; return the result of `execute`."""
     feeds = result.samples[0]
     if request.runtime != "auto":
         return verification, feeds
@@ -311,7 +311,7 @@ def _compare_outputs(
 
 
 def _most_conclusive_run(pair: RuntimePair, request: RunRequest, reasons: list[str]) -> RunResult | None:
-    """Return the first run with outputs of declared shapes and finite elements, else the first usable run."""
+    """Return a run, preferably with declared shapes and finite elements in the outputs of the original."""
     declared = request.original.model.graph.output
     inconclusive: RunResult | None = None
     for result in _run_samples(pair, request, reasons):
@@ -328,7 +328,7 @@ def _most_conclusive_run(pair: RuntimePair, request: RunRequest, reasons: list[s
 
 
 def _run_samples(pair: RuntimePair, request: RunRequest, reasons: list[str]) -> Iterator[RunResult]:
-    """Yield a run for each set of inputs that the original accepts; if there is none, append the reason."""
+    """Yield a run for each attempt whose inputs the original accepts; append to `reasons` if none does."""
     first = ""
     has_run = False
     for samples in generate_inputs(request.inputs, request.given, request.samples, request.seed):
@@ -356,7 +356,7 @@ def _run(runner: Runner, samples: Sequence[Feeds], progress: Progress) -> Sample
 
 
 def has_declared_shapes(outputs: SampleOutputs, declared: Sequence[ValueInfoProto]) -> bool:
-    """Return whether the outputs have their declared sizes, which indicates suitable inputs."""
+    """Return whether all outputs have their declared shapes, which indicates suitable inputs."""
     return all(
         _has_declared_shape(value, one.type)
         for sample in outputs
@@ -370,7 +370,7 @@ def has_finite_values(outputs: SampleOutputs) -> bool:
 
 
 def has_elements(outputs: SampleOutputs) -> bool:
-    """Return whether each output has elements in some sample."""
+    """Return whether each output has elements in at least one sample."""
     return all(any(map(_has_elements, values)) for values in zip(*outputs, strict=True))
 
 

@@ -30,7 +30,7 @@ from opshift.model.types import (
 )
 
 READ_ERRORS = (OSError, EOFError, ValueError, BadZipFile, DecodeError, MemoryError)
-"""Errors of missing and invalid files; MemoryError for an array that is larger than its file."""
+"""Errors that missing and invalid files raise; MemoryError for an array that is larger than its file."""
 
 READABLE_TYPES = {*NUMPY_TYPES, "bfloat16"}
 """Element types that are read from .pb files; .npy and .npz files may have any type."""
@@ -62,7 +62,7 @@ def read_array(path: os.PathLike[str], name: str) -> Array:
 
 
 def _read_sequence(path: os.PathLike[str]) -> list[Array]:
-    """Return the value of a sequence of tensors from a file; an .npz file contains them in order."""
+    """Return the tensors of a sequence from a file: all arrays of an .npz file in order, or one array."""
     found = _read(Path(path))
     return list(found.values()) if isinstance(found, Mapping) else [found]
 
@@ -92,13 +92,13 @@ def _read_tensor(path: Path) -> Array:
 
 
 MAX_CANDIDATES = 12
-"""Limit of attempts with different shapes."""
+"""Maximum number of attempts with different shapes of the inputs."""
 
 
 MAX_GENERATED_ELEMENTS = 2**28
-"""Limit of the elements of all generated inputs of an attempt: 2 GiB while they are generated as doubles.
+"""Maximum number of elements in all generated inputs of an attempt: 2 GiB as the doubles that are generated.
 
-Models declare the sizes, so even a small file may declare inputs that do not fit into memory.
+The model declares the sizes, so even a small file may declare inputs that do not fit into memory.
 """
 
 MAX_GENERATED_RANK = 32
@@ -106,7 +106,7 @@ MAX_GENERATED_RANK = 32
 
 
 class SizePattern(NamedTuple):
-    """Sizes to try: `leading` for first dimensions, `other` for the next, `step` more for each further."""
+    """Sizes to try: `leading` for first dimensions; others get `other`, `other + step`, and so on."""
 
     leading: int
     other: int
@@ -122,15 +122,15 @@ SIZE_PATTERNS = (
     SizePattern(1, 64, 0),
     SizePattern(1, 224, 0),
 )
-"""Different sizes first; then equal sizes, for models that require them without declaring it; then larger
-sizes, for models that reduce them."""
+"""Different sizes first; then equal sizes, for models that require equal sizes without declaring them; then
+larger sizes, for models with operators that reduce sizes, such as pooling."""
 
 CANDIDATE_RANKS = (2, 1, 3, 4, 0)
 """Ranks to try for inputs without a declared rank."""
 
 
 class ModelInput(NamedTuple):
-    """Graph input; `element_type` is `None` if it is not a tensor, and `dims` if it declares no rank."""
+    """Graph input; `element_type` is `None` for a non-tensor, `dims` is `None` if no rank is declared."""
 
     name: str
     type: str
@@ -139,7 +139,7 @@ class ModelInput(NamedTuple):
 
     @property
     def is_sequence(self) -> bool:
-        """Whether its value is a list of tensors."""
+        """Whether the input is a sequence of tensors, whose value is a list."""
         return self.type.startswith("seq(tensor(")
 
 
@@ -178,7 +178,7 @@ def _layout(
 
 
 def _dimension_keys(graph_input: ModelInput, rank: int) -> tuple[_Key, ...]:
-    """Return a key for each dimension: its size, its name, or its position. Equal keys get equal sizes."""
+    """Return a key for each dimension: size, name, or (input, axis); equal keys get equal sizes."""
     dims = (None,) * rank if graph_input.dims is None else graph_input.dims
     return tuple((graph_input.name, axis) if dim is None else dim for axis, dim in enumerate(dims))
 
@@ -198,7 +198,7 @@ def inputs_of(graph: GraphProto) -> tuple[ModelInput, ...]:
 
 
 def with_sizes_of(inputs: Iterable[ModelInput], graph: GraphProto) -> tuple[ModelInput, ...]:
-    """Return inputs with the sizes that a converted graph declares: it may be valid for these sizes only."""
+    """Return inputs with the sizes of a converted graph, which may be valid for these sizes only."""
     declared = {value.name: declared_dims(value.type) for value in graph.input}
     return tuple(each._replace(dims=_refined(each.dims, declared.get(each.name))) for each in inputs)
 
@@ -210,7 +210,7 @@ def _refined(dims: tuple[Dim, ...] | None, sizes: tuple[Dim, ...] | None) -> tup
 
 
 def read_provided(given: ProvidedInputs, graph: GraphProto, converted: GraphProto | None = None) -> Feeds:
-    """Return the caller's values, as arrays of the declared types and shapes.
+    """Return the caller's input values; those of tensors are arrays of the declared types and shapes.
 
     Raises UsageError for unknown names, other types or shapes, and files that cannot be read.
     """
@@ -227,7 +227,7 @@ def read_provided(given: ProvidedInputs, graph: GraphProto, converted: GraphProt
 def generate_inputs(
     inputs: Sequence[ModelInput], given: Feeds, samples: int, seed: int
 ) -> Iterator[Sequence[Feeds]]:
-    """Yield attempts with different shapes and ranks; the caller stops when the model accepts one.
+    """Yield attempts with different shapes and integers; the caller stops when the model accepts one.
 
     Each attempt has `samples` input sets, or one if the caller provides all inputs in `given`. Raises
     CannotVerify if values of an input's type cannot be generated, or if declared sizes are too large.
@@ -262,7 +262,7 @@ def _provide(missing: ModelInput) -> str:
 def _generatable(
     missing: Sequence[ModelInput], layouts: Iterable[InputShapes], samples: int
 ) -> list[InputShapes]:
-    """Return the layouts within the limits of generated inputs; raise CannotVerify if all exceed them."""
+    """Return the shapes within the limits of generated inputs; raise CannotVerify if there are none."""
     all_layouts = list(layouts)
     found = [each for each in all_layouts if _can_be_generated(each.values(), samples)]
     if found or not all_layouts:
@@ -292,7 +292,7 @@ def _has_range(each: ModelInput) -> bool:
 
 
 def _known_sizes(inputs: Sequence[ModelInput], given: Feeds) -> dict[str, int]:
-    """Return the sizes of named dimensions in the caller's arrays."""
+    """Return the sizes of named dimensions, by name, as the caller's arrays have them."""
     return {
         dim: size
         for each in inputs
@@ -309,7 +309,7 @@ def _input(value: ValueInfoProto) -> ModelInput:
 
 
 def _convert(value: object, declared: ModelInput) -> object:
-    """Return a tensor as an array and check its type and shape; values of other types stay unchanged."""
+    """Return a tensor as an array of the declared type and shape, or raise UsageError; keep non-tensors."""
     if isinstance(value, os.PathLike):
         value = _read_sequence(value) if declared.is_sequence else read_array(value, declared.name)
     if declared.element_type is None:
@@ -338,13 +338,13 @@ def _convert(value: object, declared: ModelInput) -> object:
 WORDS = ("", "a", "B", "opshift", "12", "-3.5")
 
 NUMERALS = ("0", "1")
-"""Strings for models that convert text to numbers."""
+"""Strings to try after `WORDS`, for models that convert text to numbers."""
 
 INTEGER_RANGES = ((0, 9), (1, 4), (0, 1), (1, 1), (0, 0))
-"""Ranges of integers to try in turn: indices into small tables, sizes, flags, only ones, only zeros."""
+"""Inclusive ranges to try in turn: indices into small tables, sizes, flags, only ones, only zeros."""
 
 FULL_RANGES = {"int8": (-128, 127), "uint8": (0, 255)}
-"""Full ranges of types that usually hold quantized values; tried before smaller ranges."""
+"""Ranges of types that usually hold quantized values; they replace the first of `INTEGER_RANGES`."""
 
 MAX_VALUES = {"int4": 7, "uint4": 15, "int2": 1, "uint2": 3}
 """Largest values of 2-bit and 4-bit integers, which limit INTEGER_RANGES."""
@@ -381,7 +381,7 @@ def _integer_limits(element_type: str, integer_range: tuple[int, int]) -> tuple[
 
 
 def _random_floats(shape: tuple[int, ...], sample: int, random: np.random.Generator) -> Array:
-    """Return floats near 0, multiples of 0.5 (with zeros, ties and duplicates) or large floats, by sample."""
+    """Return, by sample: floats near 0; multiples of 0.5 with zeros, ties and duplicates; or large floats."""
     if sample % 3 == 1:
         return np.asarray(random.integers(-8, 8, shape, endpoint=True) / 2)
     return np.asarray(random.normal(0, 100 if sample % 3 else 1, shape))

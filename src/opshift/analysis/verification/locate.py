@@ -1,6 +1,6 @@
 """Search for the first node with a value that differs between a model and its conversion.
 
-A `GraphPair` computes the values of a graph in both models for the same inputs of the models.
+A `GraphPair` computes the values of a graph in both models, from the same model inputs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from opshift.registry.registry import Registry
 
 
 class GraphPair(NamedTuple):
-    """Graph of the original and its conversion, and the inputs of both.
+    """A graph in the original model, its counterpart in the converted model, and the inputs of both graphs.
 
     Attributes:
         original, converted, feeds: the graphs and their inputs.
@@ -66,7 +66,7 @@ class GraphPair(NamedTuple):
             yield name, original[name], converted[name]
 
     def label_of(self, position: int) -> str:
-        """Return the label of a node of the original."""
+        """Return the place of a node of the original graph, for messages."""
         return node_place(self.path, self.original.nodes[position])
 
 
@@ -77,7 +77,7 @@ class DifferentNode(NamedTuple):
         pair: the graph of the node.
         position: position of the node in the original.
         value: comparison of the output.
-        smaller: comparisons of earlier values in the graph with differences within the tolerance.
+        smaller: comparisons of earlier values in the graph that differ within the tolerance.
     """
 
     pair: GraphPair
@@ -87,7 +87,7 @@ class DifferentNode(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Label of the node."""
+        """Place of the node for messages: graph and name."""
         return self.pair.label_of(self.position)
 
 
@@ -96,10 +96,10 @@ def compare_values(
 ) -> OutputCompared | None:
     """Compare two values; return `None` if they are equal, or if their types cannot be compared.
 
-    A conversion may compute inner values in another integer or float type; these are cast first.
+    A conversion may compute a value in another integer or float type; such a value is cast first.
     """
     if isinstance(original, np.ndarray) and isinstance(converted, np.ndarray):
-        if np.array_equal(original, converted):  # the usual case, in a tenth of the time of the comparison
+        if np.array_equal(original, converted):  # the usual case, in a tenth of the time of `compare_output`
             return None
         kinds = {original.dtype.kind, converted.dtype.kind}
         if kinds <= {"i", "u"} or kinds == {"f"}:
@@ -123,8 +123,8 @@ class Body(NamedTuple):
     """Function body or subgraph that a node executes.
 
     Attributes:
-        graph: its nodes.
-        path: its path for messages.
+        graph: the nodes of the body.
+        path: the path of the body for messages.
         captured: the values of enclosing graphs that the body reads.
         executions: the inputs of each execution.
         is_repeated: whether the node is a loop.
@@ -147,7 +147,7 @@ def body_of(outer: ExecutableGraph, position: int, path: str, feeds: Feeds) -> B
     function = functions.get(called_function(proto))
     if function is not None:
         call = Node.from_proto(proto).copy_proto()
-        call.name = ""  # a named call would rename the producer of its first output
+        call.name = ""  # InlinedCall would give this name to a node of the body
         call.input[:] = [name and formal for name, formal in zip(proto.input, function.input, strict=False)]
         results = zip(proto.output, function.output, strict=False)
         call.output[:] = [name and formal for name, formal in results]
@@ -216,14 +216,14 @@ def _scan(node: Node, inputs: Sequence[Any]) -> Executions:
 
 
 MAX_CANDIDATES = 20
-"""Maximum number of nodes to run on their own, to find the node that introduces a difference."""
+"""Maximum number of nodes in a graph to run on equal inputs, to find the source of a difference."""
 
 Changes: TypeAlias = Mapping[tuple[str, str], ChangedNode]
-"""Changed nodes, by the path of their graph and the name of an output."""
+"""Nodes that the conversion changes, by the path of their graph and the name of an output."""
 
 
 def describe(found: DifferentNode, tolerance: float | None) -> DifferenceLocation:
-    """Return the location of a node, or of an earlier changed node that introduces the difference."""
+    """Return the location of `found`, or of an earlier changed node that introduces the difference."""
     runtime = found.pair.original.runtime
     changes = _changes(runtime.source.model, found.pair.converted.runtime.source.model, runtime.registry)
     source = _source(found, changes, tolerance)
@@ -243,9 +243,10 @@ def describe(found: DifferentNode, tolerance: float | None) -> DifferenceLocatio
 
 
 def _source(found: DifferentNode, changes: Changes, tolerance: float | None) -> DifferentNode:
-    """Return the changed node that causes the largest difference, if `found` only enlarges it.
+    """Return the earlier changed node with the largest difference, if `found` only enlarges a difference.
 
     An unchanged node computes equal results from equal inputs, so its difference starts at a changed node.
+    Without such a node, return `found`.
     """
     own = _own_difference(found, found.value, changes, tolerance)
     if own is not None and not own.equal:
@@ -266,14 +267,14 @@ def _source(found: DifferentNode, changes: Changes, tolerance: float | None) -> 
 
 
 def _severity(value: OutputCompared) -> float:
-    """Return the largest difference divided by its limit, to compare values of different types and sizes."""
+    """Return the largest difference divided by its limit, to rank values of different types and sizes."""
     return value.worst.difference / (value.worst.allowed or 1) if value.worst else 0.0
 
 
 def _own_difference(
     level: DifferentNode, value: OutputCompared, changes: Changes, tolerance: float | None
 ) -> OutputCompared | None:
-    """Compare a changed node in both models on equal inputs; `None` for unchanged nodes and equal results."""
+    """Compare a node in both models on equal inputs; `None` for unchanged nodes and equal results."""
     pair, name = level.pair, value.name
     if (pair.path, name) not in changes:
         return None
@@ -293,7 +294,7 @@ def _own_difference(
 
 
 def _changes(original: ModelProto, converted: ModelProto, registry: Registry) -> Changes:
-    """Return the nodes that a conversion to the opsets of the converted model changes."""
+    """Return the nodes that a conversion of the original to the opsets of the converted model changes."""
     before, after = (opset_imports(each.opset_import, each.ir_version) for each in (original, converted))
     target = {each: opset for each, opset in after.items() if before.get(each, opset) != opset}
     if not target:
@@ -315,13 +316,13 @@ FIRST_COUNT, GROWTH = 8, 4
 """Number of values that the first run returns, and the factor by which later runs may return more."""
 
 MAX_BYTES = 256 * 2**20
-"""Approximate size of the values that a run of one model returns: all of them are in memory at once."""
+"""Approximate limit of the bytes that a run of one model returns: all values are in memory at once."""
 
 MAX_FAILURES = 20
-"""Number of failed runs after which a search ends, because each run loads a model."""
+"""Number of failed runs after which the search in a graph ends, because each run loads a model."""
 
 MAX_EXECUTIONS = 1000
-"""Maximum number of executions of a body to compare."""
+"""Maximum number of executions of a body to compare, such as iterations of a Loop."""
 
 
 def locate(
@@ -331,9 +332,9 @@ def locate(
     tolerance: float | None,
     progress: Progress,
 ) -> DifferenceLocation | None:
-    """Return the first node, in topological order, with a value that differs between two models.
+    """Return the first node, in topological order, whose output differs between two models.
 
-    Only nodes that the different outputs depend on, and values whose name is in both models, are compared.
+    Only nodes that the different outputs depend on, and values with a name in both models, are compared.
     Values of subgraphs and functions are compared in the first execution that differs. If the node only
     enlarges a difference within the tolerance, return the node that introduces this difference instead.
     """
@@ -341,7 +342,7 @@ def locate(
     pair = GraphPair(original.main_graph(), converted.main_graph(), (feeds, feeds), "graph", progress)
     found = _search(pair, [each.name for each in different], tolerance)
     if found is None:
-        # the values before the output have other names, or cannot be compared
+        # no different value has a name in both models and can be compared: report the producer of the output
         position = pair.original.producers.get(different[0].name)
         if position is None:
             return None
@@ -381,7 +382,7 @@ def _first_difference(
                     return DifferentNode(pair, graph.producers[name], value, tuple(smaller))
                 smaller += [value] if value and value.absolute else []
                 byte_count += getattr(one, "nbytes", 0)
-        except CannotRun:  # some types cannot be returned: halve the list to find the value, and skip it
+        except CannotRun:  # a type that runtimes cannot return: halve the list to find the value, and skip it
             failures += 1
             done += len(listed) == 1
             size = max(1, len(listed) // 2)
@@ -392,7 +393,7 @@ def _first_difference(
 
 
 def _search_body(found: DifferentNode, tolerance: float | None) -> DifferentNode | None:
-    """Search the bodies of a node that differs in both models, in the first execution that differs."""
+    """Search the subgraph or function body of a node, in the first execution with different outputs."""
     pair, name = found.pair, found.value.name
     positions = found.position, pair.converted.producers[name]
     one, other = (

@@ -1,4 +1,4 @@
-"""Numpy types of ONNX's element types."""
+"""NumPy types of ONNX element types."""
 
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -16,7 +16,7 @@ NUMPY_TYPES = {
     "uint8": "uint8", "uint16": "uint16", "uint32": "uint32", "uint64": "uint64",
     "complex64": "complex64", "complex128": "complex128",
 }  # fmt: skip
-"""Element types that numpy supports."""
+"""Names of NumPy types, by ONNX element type."""
 
 ML_DTYPES_TYPES = {
     "bfloat16": "bfloat16", "float8e4m3fn": "float8_e4m3fn", "float8e4m3fnuz": "float8_e4m3fnuz",
@@ -24,13 +24,13 @@ ML_DTYPES_TYPES = {
     "float4e2m1": "float4_e2m1fn", "float6e2m3": "float6_e2m3fn", "float6e3m2": "float6_e3m2fn",
     "int4": "int4", "uint4": "uint4", "int2": "int2", "uint2": "uint2",
 }  # fmt: skip
-"""Element types that ml_dtypes adds to numpy."""
+"""Names of types that ml_dtypes adds to NumPy, by ONNX element type."""
 
 _ELEMENT_TYPES = {dtype: element_type for element_type, dtype in {**NUMPY_TYPES, **ML_DTYPES_TYPES}.items()}
 
 
 def dtype_of(element_type: str) -> np.dtype[np.generic]:
-    """Return the numpy type of an ONNX element type; raise CannotVerify if ml_dtypes does not have it."""
+    """Return the NumPy type of an ONNX element type; raise CannotVerify if ml_dtypes lacks it."""
     if element_type in NUMPY_TYPES:
         return np.dtype(NUMPY_TYPES[element_type])
     try:
@@ -42,7 +42,7 @@ def dtype_of(element_type: str) -> np.dtype[np.generic]:
 
 
 def array_element_type(array: Array) -> str:
-    """Return the ONNX element type of an array, or numpy's name for types that ONNX does not have."""
+    """Return the ONNX element type of an array, or NumPy's name of a type that ONNX does not have."""
     if array.dtype.kind in "OSU":
         return "string"
     return _ELEMENT_TYPES.get(array.dtype.name, array.dtype.name)

@@ -33,12 +33,12 @@ class ReferenceRaises(Exception):
 
 
 def evaluator(model: ModelProto, registry: Registry) -> ReferenceEvaluator:
-    """Return an onnx.reference evaluator that also runs operators with references; modifies the model."""
+    """Return an evaluator that also runs Python references; adds attribute defaults to calls in the model."""
     fields = {"op_schema": None, "registry": registry}
 
     class Evaluator(ReferenceEvaluator):  # type: ignore[misc]  # mypy does not read the types of onnx
         def _load_impl(self, node: NodeProto, input_types: TypeProto | None = None) -> object:
-            # onnx implements the versions of an operator that have no reference
+            # onnx implements operator versions without a Python reference, and runs function calls
             opset = self.opsets_.get(node.domain, 0)
             domain = canonical_domain(node.domain)
             operator = registry.known_at(node.op_type, opset, domain)
@@ -68,7 +68,7 @@ class _ReferenceOperator(OpRun):  # type: ignore[misc]  # onnx has no types
     registry: Registry
 
     def __init__(self, onnx_node: NodeProto, run_params: Mapping[str, Mapping[str, int]]) -> None:
-        # Unlike the base class, set no attribute of the node on `self`, where it may replace a method.
+        # Unlike the base class, do not store node attributes on `self`: their names may hide methods.
         self.onnx_node, self.run_params, self.has_subgraph = onnx_node, run_params, False
         self.has_linked_attribute = any(each.ref_attr_name for each in onnx_node.attribute)
 
@@ -94,7 +94,7 @@ class _ReferenceOperator(OpRun):  # type: ignore[misc]  # onnx has no types
 
 
 def _plain(value: object) -> object:
-    """Convert numpy scalars to Python numbers, which do not change the type of an array in arithmetic."""
+    """Convert NumPy scalars to Python numbers, which do not change the type of an array in arithmetic."""
     if isinstance(value, list):
         return [_plain(each) for each in value]
     return value.item() if isinstance(value, np.generic) else value
@@ -142,7 +142,7 @@ def _problem(version: OperatorVersion, position: int, result: object, inputs: Se
 def _expected_types(
     version: OperatorVersion, parameter: Parameter, inputs: Sequence[object]
 ) -> tuple[str, ...]:
-    """Return the types that an output may have, given the inputs of the node."""
+    """Return the types that an output may have: that of an input with the same type variable, else all."""
     for position, value in enumerate(inputs):
         formal = version.inputs[min(position, len(version.inputs) - 1)]
         if formal.type == parameter.type and formal.homogeneous and isinstance(value, np.ndarray):

@@ -1,7 +1,7 @@
 """Detection of operators that onnx.reference does not evaluate, or evaluates as a different version.
 
 onnx.reference implements only the newest version of many operators, and evaluates nodes of older versions as
-the newest version, even if its results differ.
+the newest version, even if the versions compute different results.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _VERSION_SUFFIX = re.compile(r"_(\d+)$")
 
 
 def unsupported_operators(model: ModelProto, registry: Registry) -> Iterator[str]:
-    """Yield a reason for each operator that onnx.reference lacks, or evaluates with other results.
+    """Yield a reason for each operator that onnx.reference lacks, or computes differently.
 
     Operators of private domains, and versions that the installed onnx lacks, need a Python reference.
     """
@@ -56,7 +56,7 @@ def unsupported_operators(model: ModelProto, registry: Registry) -> Iterator[str
 
 
 def _is_implemented(operator: OperatorVersion, registry: Registry) -> bool:
-    """Return whether the installed onnx has the version, or one that differs in element types only."""
+    """Return whether the installed onnx has this version, or an older one that differs only in types."""
     newest, history = _newest_version(operator), registry.operator(operator.name, operator.domain)
     assert history is not None
     return newest > 0 and all(
@@ -77,7 +77,7 @@ def _changed_meanings(operator: OperatorVersion, implemented: int, registry: Reg
 
 
 def _is_equivalent(up: StepAction | None) -> bool:
-    """Return whether every node of the older version has the same results in the newer one."""
+    """Return whether the step `up` to the next version keeps the results of every node."""
     if isinstance(up, tuple):
         return all(isinstance(verb, IgnoreAttribute) for verb in up)
     return up in (None, "compatible")
@@ -93,16 +93,16 @@ def _implemented_version(operator: OperatorVersion, opset: int) -> int:
 
     try:
         name = load_op("", operator.name, opset, evaluator_cls=ReferenceEvaluator).__name__
-    except Exception:  # no implementation (then loading the model fails), or it depends on the node
+    except Exception:  # no implementation, so that loading the model fails, or one that depends on the node
         return operator.since_version
-    if name == "<lambda>":  # evaluates the function body of this version
+    if name == "<lambda>":  # onnx.reference evaluates the function body of this version
         return operator.since_version
     match = _VERSION_SUFFIX.search(name)
     return int(match[1]) if match else newest
 
 
 def _newest_version(operator: OperatorVersion) -> int:
-    """Return the newest version that the installed onnx defines, and so may implement; 0 if there is none."""
+    """Return the newest version that the installed onnx defines; 0 if it does not define the operator."""
     from onnx.defs import SchemaError, get_schema
 
     try:
@@ -112,14 +112,14 @@ def _newest_version(operator: OperatorVersion) -> int:
 
 
 class ExecutedGraph(NamedTuple):
-    """Graph or function, its opset imports, and the enclosing graph."""
+    """Graph or function, its opset imports, and the enclosing graph or function of a subgraph."""
 
     container: ContainerProto
     opsets: Mapping[str, int]
     outer: ExecutedGraph | None = None
 
     def constant(self, name: str) -> Tensor | None:
-        """Return the value of a Constant node, or of an initializer that callers cannot override."""
+        """Return a value from a Constant node, or from an initializer that is not an input; else `None`."""
         for initializer in getattr(self.container, "initializer", ()):
             if initializer.name == name:
                 is_default = any(getattr(value, "name", value) == name for value in self.container.input)

@@ -29,7 +29,7 @@ class DuplicateReference(OpshiftError):
 def reference(op_type: str, *versions: int, domain: str) -> Callable[[AnyReference], AnyReference]:
     """Register a function that computes some versions of an operator.
 
-    The function gets the inputs as arrays by position, `None` for an omitted one, and all attributes by name:
+    The function gets the inputs as positional arrays, `None` for an omitted input, and attributes by name:
     numbers, strings, arrays, lists of them, or `None` if an attribute has neither a value nor a default. It
     returns an array of the type that the definition declares, or a tuple of arrays.
 
@@ -53,7 +53,7 @@ def reference(op_type: str, *versions: int, domain: str) -> Callable[[AnyReferen
 
 @cache
 def load_references(source: Path | str) -> None:
-    """Import a module with references, such as `acme.references`, or run Python files.
+    """Import a module with references, such as `acme.references`, or run a Python file or a folder of them.
 
     A file with a function `reference` and `OPERATOR = "com.acme.Blend:1"` registers the function for
     this operator version. `opshift proposal accept` writes such files.
@@ -81,14 +81,14 @@ def load_references(source: Path | str) -> None:
 
 
 def _python_files(path: Path) -> list[Path]:
-    """Return the file at a path, or the Python files of a folder; no files for the name of a module."""
+    """Return the file at a path, or the Python files of a folder; an empty list for a module name."""
     if path.is_dir():
         return sorted(path.glob("[!_]*.py"))
     return [path] if path.suffix == ".py" or path.is_file() else []
 
 
 OPERATOR_NAME = "OPERATOR"
-"""Variable in the file of a reference: the operator version that its function `reference` computes."""
+"""Variable of a reference file that names the operator version which its function `reference` computes."""
 
 
 def _register_function_of(module: str) -> None:

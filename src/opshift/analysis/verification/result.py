@@ -64,9 +64,9 @@ class OutputCompared:
         shape: the shape in the first sample; `None` if the value is not a tensor.
         count: the number of compared elements.
         finite: the number of elements that are neither infinite nor NaN in the original.
-        absolute: the largest difference; infinite if one of two elements is not finite.
-        relative: the largest ratio of the difference to the original element. Elements for which the absolute
-            limit exceeds the relative limit count only if they are beyond the tolerance.
+        absolute: the largest difference; infinite if two different elements are not both finite.
+        relative: the largest ratio of the difference to the original element. Elements near 0, for which the
+            absolute limit exceeds the relative one, count only if they are beyond the tolerance.
         tolerance: the limits of the difference.
         differing: the number of elements beyond the tolerance.
         reason: the first or largest difference in words; empty if all elements are within the tolerance.
@@ -88,7 +88,7 @@ class OutputCompared:
 
     @property
     def equal(self) -> bool:
-        """Whether all elements are within the tolerance."""
+        """Whether types, shapes and structures are equal, and all elements are within the tolerance."""
         return not self.reason
 
 
@@ -103,7 +103,7 @@ class Verification:
         inputs, outputs: inputs and outputs of the models; outputs are empty if the converted model does not
             run.
         nonfinite: the number of input sets with infinities and NaN. For these sets, only elements on which
-            onnxruntime and onnx.reference agree are compared. If they differ, `outputs` is about these sets.
+            onnxruntime and onnx.reference agree are compared. If they differ, `outputs` describes these sets.
     """
 
     runtimes: tuple[str, str]
@@ -115,7 +115,7 @@ class Verification:
 
     @property
     def equal(self) -> bool:
-        """Whether the models agree."""
+        """Whether all outputs agree; false if the converted model does not run."""
         return bool(self.outputs) and all(each.equal for each in self.outputs)
 
     def as_dict(self) -> dict[str, Json]:
@@ -133,8 +133,8 @@ class DifferenceLocation:
         operator: operator version of the node, such as `ai.onnx.Clip:6`.
         becomes: operator versions of the nodes that replace the node; empty if the node is unchanged.
         steps: descriptions of the conversion steps that replace the node, a sentence each.
-        value: comparison of the first output of the node that differs, for one sample. If `exceeded_at` is
-            set, the node gets equal inputs in both models.
+        value: comparison of the first different output of the node, for one sample. If `exceeded_at` is set,
+            the node is run on equal inputs in both models.
         enclosing: labels of the calls and of the nodes with subgraphs that execute the node, outermost first.
         exceeded_at: label of the first node with a difference beyond the tolerance, if that is a later node.
     """
@@ -152,7 +152,7 @@ class DifferenceLocation:
 
 
 class VerificationFailed(OpshiftError):
-    """The outputs of the converted model differ, or it does not run on inputs on which the original runs.
+    """The converted model has different outputs, or does not run on inputs on which the original runs.
 
     Attributes:
         verification: the result of the comparison.

@@ -26,7 +26,7 @@ UNREGISTERED_OPERATOR = "is not a registered function/op"
 """Part of onnxruntime's error for an unknown operator outside ONNX's own domains."""
 
 MAX_MESSAGE_LENGTH = 300
-"""Length limit of a runtime's error in messages."""
+"""Maximum number of characters of a runtime's error that messages quote."""
 
 
 class CannotRun(Exception):
@@ -72,7 +72,7 @@ Opener = Callable[[RuntimeModel, Registry], Runner]
 def openers(runtime: Runtime) -> tuple[Opener, ...]:
     """Return the functions that load a model into the selected runtimes, in order of preference.
 
-    They raise CannotRun if a runtime is not installed, does not support the model, or rejects it.
+    Each function raises CannotRun if its runtime is not installed, or does not support or accept the model.
     """
     both = {"onnxruntime": open_onnxruntime, "reference": open_reference}
     return tuple(both.values()) if runtime == "auto" else (both[runtime],)
@@ -91,7 +91,7 @@ class RuntimePair(NamedTuple):
 
     @property
     def is_mixed(self) -> bool:
-        """Whether the runtimes differ."""
+        """Whether the two models are loaded into different runtimes."""
         return self.original.name != self.converted.name
 
 
@@ -100,7 +100,7 @@ def runtime_pairs(
 ) -> Iterator[RuntimePair]:
     """Yield pairs of runners, one for each model, in the order of preference.
 
-    If a runtime rejects only the converted model, as invalid, the model gets a runner that raises CannotRun.
+    If a runtime rejects only the converted model as invalid, the runner of that model raises CannotRun.
     Reasons why runtimes cannot load a model are appended to `reasons`.
     """
     originals: list[Runner] = []
@@ -132,17 +132,17 @@ def _raising_runner(error: CannotRun) -> Runner:
 
 
 def open_onnxruntime(source: RuntimeModel, registry: Registry) -> Runner:
-    """Load a model into onnxruntime on the CPU."""
+    """Load a model into onnxruntime on the CPU; raise CannotRun, or UsageError for an invalid library."""
     ort = _import("onnxruntime")
     name = f"onnxruntime {ort.__version__}"
     _require_supported(source.model, ort.__version__, registry)
     _require_numpy_types(source.model)
     options = ort.SessionOptions()
-    # errors are raised as exceptions, and the log would repeat them
+    # errors are raised as exceptions: the log would only repeat them
     options.log_severity_level = 4
-    # optimizations replace operators; the comparison is about the models as written
+    # optimizations replace operators, but the models are compared as they are written
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    # waiting threads would otherwise occupy cores that other processes need
+    # threads that spin while they wait occupy cores that other processes need
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if source.folder is not None:
         key = "session.model_external_initializers_file_folder_path"
@@ -163,7 +163,7 @@ def open_onnxruntime(source: RuntimeModel, registry: Registry) -> Runner:
 
 
 def open_reference(source: RuntimeModel, registry: Registry) -> Runner:
-    """Load a model into onnx.reference."""
+    """Load a model into onnx.reference; raise CannotRun if an operator is not implemented."""
     onnx = _import("onnx")
     from onnx.external_data_helper import load_external_data_for_model
 
@@ -215,7 +215,7 @@ def _require_supported(model: ModelProto, version: str, registry: Registry) -> N
 
 
 def _require_numpy_types(model: ModelProto) -> None:
-    """Raise CannotRun for inputs and outputs of types that numpy lacks: onnxruntime cannot pass them."""
+    """Raise CannotRun if an input or output has a type that NumPy lacks, as onnxruntime cannot convert it."""
     for value in (*model.graph.input, *model.graph.output):
         kind = element_type_of(value.type)
         if kind in ML_DTYPES_TYPES:

@@ -34,7 +34,8 @@ FLOATS, INTEGERS = re.compile("double|b?float.*"), re.compile(r"u?int\d+")
 def with_types_of(original: ModelProto, converted: ModelProto) -> tuple[ModelProto, frozenset[str]]:
     """Return the converted model with the input and output types of the original, and the types that differ.
 
-    The model is a copy with casts if element types of inputs or outputs differ, else `converted` itself.
+    If a conversion replaced float types by other float types, or integer types by other integer types, the
+    model is a copy with Cast nodes; otherwise, it is `converted` itself.
     """
     inputs = _differences(original.graph.input, converted.graph.input)
     outputs = _differences(original.graph.output, converted.graph.output)
@@ -66,7 +67,7 @@ def with_types_of(original: ModelProto, converted: ModelProto) -> tuple[ModelPro
 def _differences(
     originals: Iterable[ValueInfoProto], converted: Iterable[ValueInfoProto]
 ) -> Mapping[str, tuple[str, str]]:
-    """Return the element types of tensors in both models, by name, where they differ."""
+    """Return (original, converted) element types by name, for the tensors to cast, see `_is_change`."""
     types = {value.name: element_type_of(value.type) for value in converted}
     pairs = ((value.name, element_type_of(value.type), types.get(value.name)) for value in originals)
     return {
@@ -77,7 +78,7 @@ def _differences(
 
 
 def _is_change(old: str, new: str) -> bool:
-    """Return whether both types are floats, or both integers; other changes count as differences."""
+    """Return whether both types are floats, or both integers; `verify` reports other type changes."""
     return any(all(kind.fullmatch(each) for each in (old, new)) for kind in (FLOATS, INTEGERS))
 
 
@@ -103,8 +104,8 @@ def verify(
     """Run two models on the same inputs and compare all outputs.
 
     If the outputs of small models agree, generated inputs with infinities and NaN are compared, too, for
-    elements on which onnxruntime and onnx.reference agree. If inputs or outputs have other element types, as
-    after `convert_types`, the converted model gets casts from and to the types of the original.
+    elements on which onnxruntime and onnx.reference agree. If input or output types differ, as after
+    `convert_types`, Cast nodes from and to the original types are added to the converted model.
 
     Args:
         original: a ModelProto of opshift or `onnx`, serialized bytes, or a path. External data files are
@@ -120,8 +121,8 @@ def verify(
         seed: seed of the generated inputs.
         tolerance: relative and absolute tolerance, instead of the defaults, for double, float, float16,
             bfloat16 and complex types. If input or output types of the models differ, the default is the
-            tolerance of the least precise one. Elements of other types have to be equal. NaN equals NaN.
-        registry: the operator definitions, if not the project's own.
+            tolerance of the least precise type. Elements of other types have to be equal. NaN equals NaN.
+        registry: the operator definitions; by default those of opshift and of installed packages.
         custom_ops: libraries of custom operators for onnxruntime; their code runs. In onnx.reference, the
             functions that `opshift.reference` registers compute operators of private domains.
         progress: updated after each run of a model, for a display in another thread.
@@ -131,7 +132,7 @@ def verify(
         The compared inputs and outputs, and their differences.
 
     Raises:
-        VerificationFailed: the models differ, or the converted one does not run; contains the `verification`.
+        VerificationFailed: the outputs differ, or the converted model does not run.
         CannotVerify: the original generates random numbers or does not run, or a runtime is not installed.
         UsageError: the provided inputs or the other arguments are invalid.
         ExtensionFailed: a registered reference returns an invalid result.
@@ -184,7 +185,7 @@ def verify(
 
 
 def _require_inputs(given: Iterable[str], converted: ModelProto) -> None:
-    """Raise UsageError for a value of an input that became a constant of the converted model."""
+    """Raise UsageError for a value of an input that is only an initializer in the converted model."""
     names = {value.name for value in converted.graph.input}
     constants = {each.name for each in converted.graph.initializer} - names
     for name in sorted(constants.intersection(given)):
@@ -210,7 +211,7 @@ def _libraries(paths: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:
 RANDOM_OPERATORS = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
-"""Operators that generate random numbers: even with a seed, they differ between runtimes."""
+"""Operators that generate random numbers, which differ between runtimes even with a seed."""
 
 
 def require_deterministic(model: ModelProto) -> None:
@@ -231,9 +232,9 @@ def require_deterministic(model: ModelProto) -> None:
 
 def _may_be_random(node: Node, part: ExecutedGraph) -> bool:
     opset = part.opsets.get(DEFAULT_DOMAIN, 1)
-    if opset < 7:  # an attribute of Dropout selects the training mode
+    if opset < 7:  # before opset 7, `is_test` of Dropout selects the mode
         return not node.attribute("is_test", 0)
-    if opset < 12 or not node.input(2):  # an input selects it since opset 12
+    if opset < 12 or not node.input(2):  # since opset 12, the input `training_mode` selects the mode
         return False
     training = part.constant(node.input(2))
     return training is None or any(training.values)

@@ -1,1 +1,1 @@
-"""Page that converts models in the browser: its Python session, and the files that it loads."""
+"""Page that converts models in the browser: its commands in Python, and the files that it loads."""

@@ -1,4 +1,4 @@
-"""Files that the converting page loads: Pyodide, opshift and the packages that it imports."""
+"""Files that the conversion page of the site loads: Pyodide, opshift and its dependencies."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ PYODIDE_SHA512: Final = (
 )
 
 FOLDER: Final = "converter"
-"""Folder of the files in the site."""
+"""Folder in the site for the files that the page loads."""
 
 STATIC: Final = Path(__file__).parent / "static"
 
 PLAIN: Final = ("pyodide.mjs", "pyodide.asm.mjs", "python_stdlib.zip")
-"""Files of Pyodide that are copied; `COMPRESSED` is compressed, because not every host compresses it."""
+"""Files of Pyodide that are copied. `COMPRESSED` is stored compressed, as not every host compresses it."""
 
 LOCK: Final = "pyodide-lock.json"
-"""Lock file of Pyodide. The list of packages in it is emptied: the site has none of these packages."""
+"""Lock file of Pyodide; the site empties its list of packages, because the site has none of them."""
 
 COMPRESSED: Final = "pyodide.asm.wasm"
 
 IMPORTED: Final = ("google.protobuf", "markdown_it", "mdurl")
-"""Packages that every start imports. They are pure Python, or have a pure Python implementation."""
+"""Packages that the page always imports. They are pure Python, or have a pure Python implementation."""
 
 ON_DEMAND: Final = ("networkx",)
-"""Packages that few models need."""
+"""Packages that the page loads only for the few models that need them."""
 
 DISTRIBUTIONS: Final = ("protobuf", "markdown-it-py", "mdurl", "networkx")
 """Distributions of the packages in `IMPORTED` and `ON_DEMAND`."""
@@ -63,14 +63,14 @@ UNUSED: Final = (
     "opsets/runtimes/",
     "opsets/examples.yaml",
 )
-"""Parts of opshift that the page does not import."""
+"""Beginnings of the paths of opshift files that the page does not import."""
 
 PATTERNS: Final = "opshift/converter/recognition/compiled.json"
-"""Compiled patterns, which only conversions with `recognize` read."""
+"""Compiled patterns of subgraphs, which only conversions with the option `recognize` read."""
 
 
 def converter_files(version: str) -> dict[str, bytes]:
-    """Return the content of the files by path; `version` is that of opshift, for the software bill.
+    """Return the content of the files by path; `version` is the version of opshift for the software bill.
 
     Raises:
         UsageError: Pyodide cannot be downloaded.
@@ -94,7 +94,7 @@ def converter_files(version: str) -> dict[str, bytes]:
 
 
 def _components(lock: Mapping[str, Any]) -> list[Component]:
-    """Return the components besides opshift: Pyodide, Python, and packages."""
+    """Return the components of the software bill besides opshift: Pyodide, Python and packages."""
     python = str(lock["info"]["python"])
     return [
         {
@@ -107,7 +107,7 @@ def _components(lock: Mapping[str, Any]) -> list[Component]:
 
 
 def digest(files: Mapping[str, bytes]) -> str:
-    """Return a digest of the content of files."""
+    """Return a digest of the paths and contents of files."""
     found = hashlib.sha256()
     for path, content in sorted(files.items()):
         found.update(path.encode() + b"\0" + hashlib.sha256(content).digest())
@@ -115,7 +115,7 @@ def digest(files: Mapping[str, bytes]) -> str:
 
 
 def _pyodide() -> bytes:
-    """Return the archive of Pyodide from the user's cache, or download it."""
+    """Return the archive of Pyodide from the user's cache, or download and cache it."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     path = Path(base, "opshift", PYODIDE_URL.rpartition("/")[2])
     content = path.read_bytes() if path.exists() else b""
@@ -138,7 +138,7 @@ def _is_pyodide(content: bytes) -> bool:
 
 
 def _opshift() -> Mapping[str, bytes]:
-    """Return the files of opshift that conversions read, with compiled definitions."""
+    """Return the files of opshift that the page needs, with compiled definitions, by path."""
     root = Path(__file__).parents[2]
     needed = {
         "catalogue/__init__.py",
@@ -148,7 +148,7 @@ def _opshift() -> Mapping[str, bytes]:
         path: content for path, content in _files_below(root) if path in needed or not path.startswith(UNUSED)
     }
     with tempfile.TemporaryDirectory() as folder:
-        if not (root / "registry" / "compiled.json").exists():  # a checkout has no compiled files
+        if not (root / "registry" / "compiled.json").exists():  # a source checkout has no compiled files
             command = [sys.executable, "-m", "opshift.converter.compile_files", folder]
             subprocess.run(command, check=True)
         compiled = dict(_files_below(Path(folder)))
@@ -157,7 +157,7 @@ def _opshift() -> Mapping[str, bytes]:
 
 
 def _runtimes() -> Mapping[str, bytes]:
-    """Return the data about runtimes, which only the commands `runs` and `fit` load."""
+    """Return the files about runtimes by path, which the page loads only for `runs` and `fit`."""
     files = {f"opshift/opsets/runtimes/{path}": content for path, content in _files_below(RUNTIMES)}
     return files | {"opshift/registry/runtimes/compiled.json": compiled_runtimes().encode()}
 
@@ -171,7 +171,7 @@ def _package(name: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _files_below(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the sources and data of a package, not its compiled modules and tests."""
+    """Yield path and content of the sources and data of a package, without `__pycache__` and tests."""
     for parent, folders, names in os.walk(folder, followlinks=True):
         folders[:] = sorted(each for each in folders if each not in ("__pycache__", "tests"))
         for name in sorted(names):

@@ -1,6 +1,6 @@
-"""Pages of results that the command line prints as tables, and advice on refusals.
+"""Markdown pages with results of commands, and advice on refused conversions.
 
-The advice names controls of the page in place of options, and offers other conversions that may succeed.
+The advice names controls of the web page instead of command-line options, and offers other conversions.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _values(title: str, values: Sequence[ValueSummary]) -> list[str]:
 
 
 def findings_page(name: str, findings: Sequence[Finding]) -> Document:
-    """Return the page about the rules that a model breaks."""
+    """Return the page with the findings of a check."""
     rows = [
         (
             each.level.value,
@@ -135,9 +135,9 @@ def _missing(missing: MissingKernel) -> str:
 
 
 def fit_page(name: str, report: FitReport, imports: Mapping[str, int], result: str) -> Document:
-    """Return the page about a model that was converted for a runtime, with its opset imports before.
+    """Return the page about a model that was converted for a runtime.
 
-    `result` is the text of the converted model, or empty.
+    `imports` has the opset imports before the conversion; `result` is the text of the converted model or "".
     """
     pairs: dict[str, tuple[object, object]] = {
         domain: (imports.get(domain, ""), report.opsets.get(domain, ""))
@@ -159,7 +159,7 @@ def fit_page(name: str, report: FitReport, imports: Mapping[str, int], result: s
 
 
 def does_not_fit_page(name: str, error: DoesNotFit) -> Document:
-    """Return the page about a model with nodes that a runtime cannot run."""
+    """Return the page about a model that a runtime cannot run, even after a conversion."""
     rows = [
         (escape_line(place), code_span(each.operator), escape_line(_missing(each)))
         for each in error.missing
@@ -202,7 +202,7 @@ REMEDIES: Final = (
     (r",? ?(?:or )?try (?:<code>)?--infer-shapes(?:</code>)?(?: \(infer_shapes=True\))?", ""),
     (r"--shape ('[^']*'|&quot;.*?&quot;|[^\s<,;]+)(?: \(shapes=[^)]*\))?", rf"declare \1 under {OPTIONS}"),
 )
-"""Patterns of command-line options in the HTML of a report, and the text that replaces them on the page."""
+"""Patterns of command-line options in the HTML of a report, each with the HTML that replaces them."""
 
 CAUSE: Final = re.compile(r"<h3>(.*?)</h3>\n(.*?)(?=<h[23]|\Z)", re.DOTALL)
 
@@ -212,7 +212,7 @@ MAX_ATTEMPTS: Final = 4
 
 
 class Offer(TypedDict, total=False):
-    """Conversion that a button of the page starts: another target, or allowed deviations."""
+    """Conversion that a button of the page starts: to another target, or with allowed deviations."""
 
     label: str
     target: str
@@ -220,7 +220,7 @@ class Offer(TypedDict, total=False):
 
 
 def with_controls(html: str) -> str:
-    """Replace command-line options in the HTML of a report by controls; fold all causes but the first."""
+    """Replace command-line options in a report by links to controls; fold all causes but the first."""
     for pattern, words in REMEDIES:
         html = re.sub(pattern, words, html)
     html = CAUSE.sub(r"<details><summary>\1</summary>\n\2</details>\n", html)
@@ -233,12 +233,12 @@ def offers(
     allowed: Collection[str],
     refused_at: Callable[[int], Sequence[Refusal]],
 ) -> Iterator[Offer]:
-    """Yield conversions that may succeed.
+    """Yield other conversions that may succeed after a refusal.
 
     Args:
         refusals: refusals of a conversion.
         source: opset of ai.onnx that the model imports.
-        allowed: deviations that the conversion allowed.
+        allowed: deviations that the refused conversion allowed.
         refused_at: returns the refusals at another opset of ai.onnx.
     """
     found = refusals
@@ -256,7 +256,7 @@ def offers(
 
 
 def _nearest(refusals: Sequence[Refusal]) -> int:
-    """Return the opset nearest to the target that all nodes may reach; 0 if it is unknown."""
+    """Return the opset nearest to the target to which all refused nodes may be converted; 0 if unknown."""
     if not all(each.nearest and each.domain == DEFAULT_DOMAIN for each in refusals):
         return 0
     numbers = [each.nearest for each in refusals]

@@ -1,6 +1,6 @@
-"""Commands of the page that converts. Pyodide runs them in a worker of the browser, on files that it mounts.
+"""Commands of the page that converts models. Pyodide runs them in a web worker, on files that it mounts.
 
-They return the results of the command line: the same bytes, the same data, and reports as pages.
+The commands return the same models and JSON data as the command line, and reports as pages.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ OWN_SETTINGS: Final = ("nodes", "runtime")
 """Settings of the page that are not options of a conversion."""
 
 ALL_RUNTIMES: Final = "all"
-"""Setting `runtime` for all releases of all runtimes."""
+"""Value of the setting `runtime` that selects all releases of all runtimes."""
 
 
 class Answer(TypedDict, total=False):
-    """Result of a command; `missing` is a module to load before the command is repeated.
+    """Result of a command. If `missing` is set, load the archive with this name and repeat the command.
 
-    `pieces` is the converted file: bytes, and ranges of the source file as their start and end.
+    `pieces` is the converted file: bytes, or (start, end) of a range to copy from the source file.
     """
 
     possible: bool
@@ -83,14 +83,14 @@ def run(command: str, paths: Sequence[str], settings: str) -> Answer:
 
 
 def _lacks_patterns() -> bool:
-    """Return whether the page has loaded compiled definitions, but not yet the patterns of recognition."""
+    """Return whether compiled definitions are loaded, but not yet the patterns for `recognize`."""
     from opshift.converter.recognition.load import PATTERNS
 
     return DEFINITIONS.is_packaged and not PATTERNS.is_packaged
 
 
 def prepare() -> None:
-    """Convert small models, so that a snapshot has the modules and definitions of most conversions."""
+    """Convert small models, so that a memory snapshot has the modules and definitions most models need."""
     adapter_table()
     with TemporaryDirectory() as folder, chdir(folder):
         for opset, target in (9, 13), (17, 7):
@@ -125,13 +125,13 @@ def _options(settings: Mapping[str, object]) -> Options:
 
 
 def read(settings: Mapping[str, object]) -> Answer:
-    """Read a model, or nodes, from text."""
+    """Convert the text of a model or of nodes to a serialized model."""
     content = _bytes_of_text(str(settings["text"]), int(str(settings["opset"])))
     return _answer(Document(""), {}, [content])
 
 
 def convert(path: str, settings: Mapping[str, object]) -> Answer:
-    """Convert a model, or explain the refusals; the setting `nodes` adds the nodes of the result."""
+    """Convert a model, or explain the refusals; the setting `nodes` adds the result as text."""
     options = _options(settings)
     with open_source(path) as file, Weights(file) as weights:
         message = weights.message()
@@ -157,7 +157,7 @@ def _pieces(
 
 
 def _text(model: ModelProto, settings: Mapping[str, object]) -> str:
-    """Return the text of a model, if the page asks for it."""
+    """Return the text of a model if the setting `nodes` is true, else an empty text."""
     return "\n".join(model_lines(model)) if settings.get("nodes") else ""
 
 
@@ -179,7 +179,7 @@ def _conversion(
 
 
 def plan(path: str, settings: Mapping[str, object]) -> Answer:
-    """List the changes of a conversion, and their cost."""
+    """List the changes that a conversion would make, and their cost."""
     with open_source(path) as file, Weights(file) as weights:
         model = read_bytes(weights.message(), file.place)
         report = plan_with_cost(model, _options(settings), file.size)
@@ -187,7 +187,7 @@ def plan(path: str, settings: Mapping[str, object]) -> Answer:
 
 
 def _with_offers(answer: Answer, report: Report, model: ModelProto, settings: Mapping[str, object]) -> Answer:
-    """Add other conversions that may succeed to an answer if its conversion is refused."""
+    """Return the answer; if the conversion was refused, add other conversions that may succeed."""
 
     def refused_at(opset: int) -> Sequence[Refusal]:
         return plan_with(model, _options({**settings, "target": [str(opset)]})).refusals
@@ -228,7 +228,7 @@ def check(path: str, _: Mapping[str, object]) -> Answer:
 
 
 def runs(path: str, settings: Mapping[str, object]) -> Answer:
-    """List whether each runtime runs a model, and the reasons; by default, check the newest releases."""
+    """List whether each runtime runs a model, and why; by default, the newest release of each runtime."""
     if not RUNTIMES.exists():
         return {"missing": "runtimes"}
     newest = {name.rpartition("-")[0]: name for name in runtime_files()}  # the newest release is the last
@@ -271,7 +271,7 @@ def compare(old: str, new: str, _: Mapping[str, object]) -> Answer:
 
 
 def diff(old: str, new: str, _: Mapping[str, object]) -> Answer:
-    """Draw the nodes that differ between two models."""
+    """List the differences between two models, with drawings of both graphs."""
     from opshift.analysis.model_diff.diff import diff_model
     from opshift.analysis.pages.diff_page import diff_page
 

@@ -1,1 +1,1 @@
-"""Features that an IR version introduced or removed, and where a model uses them."""
+"""Features that IR versions introduced, and the places where a model uses them."""

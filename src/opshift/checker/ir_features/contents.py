@@ -22,13 +22,13 @@ from opshift.registry.registry import Registry
 from opshift.registry.steps import Allow
 
 MESSAGE_TYPES = frozenset({0, *(kind.number for kind in ATTRIBUTE_TYPES.values() if not kind.is_plain)})
-"""Numbers of attribute types with messages, such as TENSOR; 0: undeclared, which IR version 1 allows."""
+"""Numbers of attribute types with messages, such as TENSOR; 0 means undeclared, as in IR version 1."""
 
 BASE_TYPES = frozenset(range(1, 16))
 """Numbers of the element types that every IR version has."""
 
 ANY_ATTRIBUTE = frozenset({"*"})
-"""Placeholder for operators without a definition: only their attributes with messages are examined."""
+"""Placeholder for nodes without a known operator: only attributes with messages are examined."""
 
 
 MessageT = TypeVar("MessageT", NodeProto, AttributeProto, TensorProto, ValueInfoProto)
@@ -44,7 +44,7 @@ class Located(NamedTuple, Generic[MessageT]):
     """A message, and the path of the graph or function that contains it.
 
     Attributes:
-        node: the node itself, or the node of an attribute; `None` for the default of a function attribute.
+        node: the node itself, or the node of an attribute; `None` for other messages and function defaults.
         role: the noun for the message in `place`, such as `initializer`; empty for a node.
     """
 
@@ -63,20 +63,20 @@ class Located(NamedTuple, Generic[MessageT]):
 
 
 class Call(NamedTuple):
-    """Call of a local function; `caller` is the function that contains it, `None` in a graph."""
+    """Call of a local function; `caller` is the function that contains the call, or `None`."""
 
     located: Located[NodeProto]
     caller: FunctionProto | None
 
 
 TensorOwner = Located[AttributeProto] | Located[TensorProto]
-"""Attribute or initializer that holds a tensor; for a sparse initializer, its named tensor `values`."""
+"""Attribute or initializer that contains a tensor; for a sparse initializer, its tensor `values`."""
 
 
 class Contents:
-    """Parts of a model that can use additions of the IR versions after `oldest`, up to `newest`.
+    """Parts of a model that can use features which IR versions after `oldest`, up to `newest`, added.
 
-    The ModelProto of an older `onnx` package lacks the fields of newer IR versions.
+    If `model` is from an older `onnx` package, its classes lack the fields of newer IR versions.
 
     Attributes:
         targets: the opsets to which domains are converted before the IR version is changed.
@@ -101,8 +101,8 @@ class Contents:
     ) -> None:
         """Collect the parts.
 
-        `operators` has domain and op_type of every node, if known; if nodes of these operators cannot be
-        calls, nor have attributes to collect, the nodes are skipped.
+        `operators`, if given, has domain and op_type of every node. If none of these operators can be a call
+        or have attributes to collect, the attributes of all nodes are skipped.
         """
         self.model, self.registry, self.targets = model, registry, targets
         self.oldest, self.newest = oldest, newest
@@ -117,7 +117,7 @@ class Contents:
         self._functions = {(canonical_domain(function.domain), function.name) for function in model.functions}
         self._attribute_names: dict[str, frozenset[str]] = {}
         """Cache of the attribute names to examine, by operator of the default domain."""
-        # The flags skip objects that cannot hold additions of these IR versions.
+        # The flags skip objects that cannot use features which these IR versions added.
         features, types = ir_versions().features, ir_versions().element_types.values()
         self._collects_metadata = newest >= features["metadata"]
         self._collects_external_data = oldest < features["external_data"]
@@ -130,7 +130,7 @@ class Contents:
             self._function(f"function {function_label(function)}", function)
 
     def _are_irrelevant(self, operators: Collection[tuple[str, str]]) -> bool:
-        """Return whether nodes of these operators cannot be calls, nor have attributes to collect."""
+        """Return whether no node of these operators can be a call or have attributes to collect."""
         if self._functions:
             return False
         names = (
@@ -158,7 +158,7 @@ class Contents:
 
     @property
     def has_newer_values(self) -> bool:
-        """Whether initializers of the main graph, or the types that it declares, may use newer features."""
+        """Whether initializers or `value_info` of the main graph may use newer features."""
         return any((owner.path, owner.role) == ("graph", "initializer") for owner, _ in self.tensors) or any(
             each.type.tensor_type.elem_type not in BASE_TYPES or getattr(each, "metadata_props", ())
             for each in self.model.graph.value_info
@@ -179,7 +179,7 @@ class Contents:
             ]
 
     def nodes_with(self, field: str) -> Iterator[Located[NodeProto]]:
-        """Yield the nodes in which a field is set; message classes of an older `onnx` may lack the field."""
+        """Yield the nodes in which a field is set; NodeProto of an older `onnx` may lack the field."""
         for path, nodes in self.node_lists:
             for node in nodes:
                 if getattr(node, field, None):
@@ -187,14 +187,14 @@ class Contents:
 
     @property
     def values(self) -> Iterator[Located[ValueInfoProto]]:
-        """ValueInfoProtos with a newer element type, or a type other than dense tensor."""
+        """ValueInfoProtos with a newer element type, or with a type other than a dense tensor."""
         for path, values in self.value_lists:
             for value in values:
                 if value.type.tensor_type.elem_type not in BASE_TYPES:
                     yield Located(path, value, None, "value")
 
     def _relevant_tensors(self, tensors: Iterable[TensorProto]) -> Iterable[TensorProto]:
-        # Like `_is_relevant`, but without a call for each tensor where metadata is not collected.
+        # Like `_is_relevant`, but without a slow call for each tensor if metadata is not collected.
         if self._collects_metadata:
             return filter(self._is_relevant, tensors)
         if self._collects_external_data:
@@ -202,7 +202,7 @@ class Contents:
         return [each for each in tensors if each.data_type not in BASE_TYPES] if self._collects_types else ()
 
     def _is_relevant(self, tensor: TensorProto) -> bool:
-        """Return whether a tensor uses something that the oldest IR version lacks."""
+        """Return whether a tensor has a newer element type, external data, or metadata that is collected."""
         if tensor.data_type not in BASE_TYPES or tensor.data_location:
             return True
         return self._collects_metadata and bool(getattr(tensor, "metadata_props", None))
@@ -239,7 +239,7 @@ class Contents:
     def _attributes(self, path: str, node: NodeProto, names: frozenset[str]) -> None:
         for attribute in node.attribute:
             kind = attribute.type
-            # Most attributes with messages are tensors, of types that all IR versions have.
+            # Most attributes with messages are tensors with types that all IR versions have: skip these.
             is_examined = (
                 self._is_relevant(attribute.t)
                 if kind == TENSOR
@@ -258,7 +258,7 @@ class Contents:
 
 @lru_cache(maxsize=4096)
 def _attributes_of_interest(registry: Registry, op_type: str) -> frozenset[str]:
-    """Return the attributes of an operator that hold messages or name an element type, in any version."""
+    """Return the attributes that contain messages or an element type, in any version of an operator."""
     operator = registry.operator(op_type)
     if operator is None:
         return ANY_ATTRIBUTE
@@ -277,10 +277,10 @@ def since(feature: str) -> int:
 
 
 class Use(NamedTuple):
-    """Use of a feature of `ir_versions.yaml` or an element type; `remedy` is advice about the obstacle.
+    """Use of an element type or a feature of `ir_versions.yaml`; `remedy` is advice about the obstacle.
 
     Attributes:
-        obstacle: why the use cannot be rewritten for an older IR version; empty if it can be.
+        obstacle: why the use cannot be rewritten for an older IR version; empty if it can be rewritten.
         allowance: the value of `allow` with which the converter drops the feature.
     """
 

@@ -35,7 +35,7 @@ def find_standalone_initializers(contents: Contents) -> Iterator[Use]:
     for path, graph in contents.graphs:
         for tensor in standalone_initializers(graph):
             yield Use(STANDALONE, f"{path}, initializer {tensor.name!r}")
-            return  # all initializers can be rewritten, so that one place is enough
+            return  # one place is enough, because all initializers can be rewritten
 
 
 def find_external_data(contents: Contents) -> Iterator[Use]:
@@ -88,11 +88,11 @@ TYPE_FEATURES = {
     "opaque_type": "opaque_types",
     "optional_type": "optional_types",
 }
-"""Feature of each kind of TypeProto that an IR version added."""
+"""Feature of each field of TypeProto that an IR version added."""
 
 
 def find_types(contents: Contents) -> Iterator[Use]:
-    """Yield every use of a newer type by a value, a tensor or an attribute."""
+    """Yield the uses of newer types by values, tensors and attributes."""
     newer = _newer()
     for value in contents.values:
         yield from _uses_in_type(value.proto.type, value.place, newer)
@@ -109,7 +109,7 @@ def find_types(contents: Contents) -> Iterator[Use]:
 
 @cache
 def _newer() -> dict[int, str]:
-    """Return the names of element types that the oldest IR version lacks, by number."""
+    """Return the names of the element types that an IR version added, by number."""
     newer = ir_versions().element_types
     return {number: kind.name for number, kind in BY_NUMBER.items() if kind.name in newer}
 
@@ -141,7 +141,7 @@ DEFAULTS_REMEDY = "set the attribute in all calls of the enclosing function"
 
 
 def _find_attribute_defaults(contents: Contents) -> Iterator[Use]:
-    """Yield functions with defaults, and calls that pass on an attribute that may be absent."""
+    """Yield functions with defaults, and calls that give such an attribute a possibly absent value."""
     for path, function in contents.functions:
         if getattr(function, "attribute_proto", ()):
             yield Use("attribute_defaults", path)
@@ -155,7 +155,7 @@ def _find_attribute_defaults(contents: Contents) -> Iterator[Use]:
 
 
 def attribute_defaults(contents: Contents) -> Mapping[LocalFunction, Mapping[str, AttributeProto]]:
-    """Return the default attributes of each function that has any."""
+    """Return the attributes with a default, by name, of each function with defaults."""
     return {
         function_id(function): {attribute.name: attribute for attribute in function.attribute_proto}
         for _, function in contents.functions
@@ -182,7 +182,7 @@ def _find_overloads(contents: Contents) -> Iterator[Use]:
 
 
 def _find_metadata(contents: Contents) -> Iterator[Use]:
-    """Yield the first message with metadata: all metadata can be moved, so that one place is enough."""
+    """Yield the first message with metadata; one is enough, because all metadata can be moved."""
     yield from (Use("metadata", place) for place, _ in islice(described_messages(contents), 1))
 
 
@@ -191,7 +191,7 @@ DescribedMessage = GraphProto | FunctionProto | NodeProto | ValueInfoProto | Ten
 
 
 def described_messages(contents: Contents) -> Iterator[tuple[str, DescribedMessage]]:
-    """Yield the place of each message with metadata in the model, and the message."""
+    """Yield (place, message) for each message with metadata, except the model itself."""
     # Message classes of an older `onnx` have no `metadata_props`.
     if not hasattr(contents.model.graph, "metadata_props"):
         return
@@ -257,7 +257,7 @@ FINDERS: dict[Finder, tuple[str, ...]] = {
         *ir_versions().element_types,
     ),
 }
-"""Functions that find uses, with the features and element types that each can find."""
+"""Functions that find uses, each with the features and element types that it can find."""
 
 
 def find_uses(contents: Contents) -> Iterator[Use]:
@@ -269,4 +269,4 @@ def find_uses(contents: Contents) -> Iterator[Use]:
 
 
 _VERSIONS = {find: frozenset(map(since, features)) for find, features in FINDERS.items()}
-"""IR versions that added the features that each function finds."""
+"""For each function, the IR versions that added the features which the function finds."""

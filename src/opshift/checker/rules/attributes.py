@@ -200,7 +200,7 @@ def _is_allowed_by_another_version(attribute: CheckedAttribute, element: Scalar)
     history = attribute.node.container.model.registry.operator(operator.name, operator.domain)
     others = (version.attributes.get(attribute.proto.name) for version in history.versions) if history else ()
     kind = operator.attributes[attribute.proto.name].type
-    # A version may declare the attribute with another type, and then its values are not comparable.
+    # Skip versions that declare the attribute with another type: their values are not comparable.
     return any(other.allows(element) for other in others if other and other.type == kind)
 
 

@@ -25,7 +25,7 @@ def location(external: ExternalTensor) -> Problems:
 KEYS = frozenset((*ExternalData._fields, "basepath"))
 
 PAGE = 4096
-"""Page size in bytes: the alignment that ONNX recommends, so that the file can be memory-mapped."""
+"""Alignment of external data that ONNX recommends, in bytes: the usual page size, for memory-mapping."""
 
 
 @rule("external.inside", ERROR, SOURCE, "keep the elements in the model or in the file, not in both")
@@ -127,12 +127,12 @@ def ignored_external_data(tensor: InternalTensor) -> Problems:
 
 
 def _required_bytes(external: ExternalTensor) -> int | None:
-    """Return the size of the elements in bytes; `None` if element type or shape do not determine it."""
+    """Return the size of the elements in bytes; `None` for strings, or an invalid element type or shape."""
     kind, count = external.kind, element_count(external.proto)
     return None if kind is None or kind.name == "string" or count is None else byte_size(kind, count)
 
 
 def _file(external: ExternalTensor) -> Path | None:
-    """Return the path of the data file; `None` if folder or location is missing, or the path leaves it."""
+    """Return the path of the data file; `None` without a folder or location, or outside the folder."""
     folder, file_name = external.model.folder, external.data.location
     return None if folder is None or not file_name or any(path(external)) else folder / file_name

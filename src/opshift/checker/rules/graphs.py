@@ -34,7 +34,7 @@ def input_unique(graph: CheckedGraph) -> Problems:
 @rule("graph.output-made", ERROR, NAMES, "correct the name; copy values of enclosing graphs with Identity")
 def output_produced(graph: CheckedGraph) -> Problems:
     """An output must be a value of the graph itself."""
-    # The nodes of a graph beyond the depth limit are not walked, so that their outputs are unknown.
+    # `check` does not visit the nodes of a graph beyond the depth limit, so their outputs are unknown.
     if graph.depth > MAX_SUBGRAPH_DEPTH:
         return
     is_value = graph.scope.is_visible if graph.is_top else graph.scope.defined_names.__contains__

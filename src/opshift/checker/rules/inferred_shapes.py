@@ -18,12 +18,13 @@ REMEDY = "correct the declared shape, or remove it"
 
 
 class VariableUse(NamedTuple):
-    """Dimension that is declared as a variable, with its size by inference or in an initializer.
+    """Dimension that a model declares as a variable (`dim_param`), and its actual size.
 
     Attributes:
-        place: the dimension, for messages.
+        place: the dimension in messages, such as `dimension 0 of 'x'`.
         variable: the name of the variable.
-        declared, found: the symbol of the variable, and the size, which may be another symbol.
+        declared: the `Symbol` of the variable.
+        found: the size that inference or an initializer gives: a number, or another `Symbol`.
     """
 
     place: str
@@ -41,7 +42,7 @@ def input_shapes(shaped: ShapedNode) -> Problems:
     try:
         yield from _cached_problems(shaped, "shape.inputs", requirement)
     except InvalidFlag:
-        return  # node.attribute-flag reports it
+        return  # the rule node.attribute-flag reports the value
 
 
 @rule("node.requires", ERROR, SIGNATURE, "correct the attribute, or the shape or value of the input")
@@ -53,7 +54,7 @@ def requirements(shaped: ShapedNode) -> Problems:
 
 
 def _cached_problems(shaped: ShapedNode, name: str, find: Requirement) -> Problems:
-    """Return the problems of a node; skip the search if a node with equal shapes and attributes has none."""
+    """Return the problems that `find` yields, or none if a node with equal shapes and attributes passed."""
     key, passed = (name, shaped.shape_key), shaped.node.container.model.passed_keys
     if key in passed:
         return []
@@ -124,7 +125,7 @@ def _initializer_uses(container: CheckedGraph | CheckedFunction) -> Iterator[Var
 
 
 def _is_input_variable(variable: str, container: CheckedContainer) -> bool:
-    """Return whether an input of the main graph or a training graph has a dimension variable.
+    """Return whether an input of the enclosing main graph or training graph declares a dimension variable.
 
     Inputs of subgraphs do not count: their sizes come from the values that nodes pass.
     """

@@ -90,7 +90,7 @@ def graph(model: CheckedModel) -> Problems:
         yield "has no graph"
 
 
-# ONNX requires a domain, but almost no exporter writes one: a finding in every model would hide all others.
+# ONNX requires a domain, but few exporters write one: reporting a missing domain would hide other findings.
 @rule("model.domain", INFO, "IR: Models", "reverse a domain name that you own, such as com.example")
 def model_domain(model: CheckedModel) -> Problems:
     """The domain of a model should be a reversed DNS name."""
@@ -139,10 +139,10 @@ def _repeated_keys(
 
 
 def _is_text(found: ModelSource | CheckedNode | CheckedAttribute | CheckedValue | CheckedTensor) -> bool:
-    """Return whether all names are text.
+    """Return whether all names are `str`, not `bytes`.
 
-    Some protobuf releases return the bytes of strings that are not UTF-8; others raise an error, which ends
-    the check with a finding of this rule.
+    Some protobuf releases return a string field that is not UTF-8 as bytes. Others raise UnicodeDecodeError:
+    `check` then stops with a finding of the rule `model.text`.
     """
     if isinstance(found, ModelSource):
         return found.is_text

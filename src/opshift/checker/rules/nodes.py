@@ -53,7 +53,7 @@ def values(node: CheckedCall) -> Problems:
         return
     if not node.inputs:
         yield "has no inputs and no outputs"
-    elif node.operator is None:  # otherwise the rule for the number of outputs reports it
+    elif node.operator is None:  # node.output-count reports nodes of known operators
         yield "has no outputs"
 
 
@@ -113,7 +113,7 @@ def input_count(node: CheckedCall) -> Problems:
 def output_count(node: CheckedCall) -> Problems:
     """A node must have a number of outputs that its operator defines."""
     yield from _wrong_count(node, "output", len(node.outputs))
-    # A range of counts cannot express 1 output, or all outputs in training, and no number between.
+    # min_output and max_output cannot express that only 1 output or all outputs are allowed.
     if node.operator is not None and node.operator.name == "BatchNormalization":
         maximum = node.operator.max_output
         if 1 < len(node.outputs) < maximum:

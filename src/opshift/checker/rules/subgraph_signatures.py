@@ -1,4 +1,4 @@
-"""Rules for the subgraphs of If, Loop, Scan and SequenceMap and the signatures of their nodes."""
+"""Rules that compare subgraphs of If, Loop, Scan and SequenceMap with inputs and outputs of their nodes."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -24,13 +24,13 @@ CONDITION = 1
 
 
 class SubgraphCall(NamedTuple):
-    """Correspondence between the signatures of a node and its subgraph.
+    """Correspondence between the inputs and outputs of a node and the inputs and outputs of its subgraph.
 
     Attributes:
-        skipped_inputs: number of first node inputs that the subgraph does not get; `None` if it gets none.
-        extra_inputs: number of subgraph inputs before those for node inputs: iteration and condition.
-        extra_outputs: number of first subgraph outputs that are not node outputs.
-        is_exact: whether the subgraph may not have further outputs.
+        skipped_inputs: number of leading node inputs that are not passed to the subgraph; `None` for all.
+        extra_inputs: number of leading subgraph inputs that are not node inputs: iteration and condition.
+        extra_outputs: number of leading subgraph outputs that are not node outputs: the condition of a Loop.
+        is_exact: whether it is an error if the subgraph has further outputs.
         is_elementwise: whether the subgraph processes elements of the node's sequences.
     """
 
@@ -50,7 +50,7 @@ SUBGRAPH_CALLS = {
 }
 
 BATCHED_SCAN = SubgraphCall(skipped_inputs=1, is_exact=False)
-"""Entry for Scan-8, whose first input has the lengths of the sequences."""
+"""Entry for Scan-8, which does not pass its first input, the sequence lengths, to the subgraph."""
 
 
 @rule("body.inputs", ERROR, SOURCE, "declare the inputs that the operator passes to the graph")
@@ -110,7 +110,7 @@ def subgraph_input_shapes(typed: TypedNode) -> Problems:
 
 
 def _passed_shape(typed: TypedNode, inner: InferenceScope, position: int, name: str) -> Shape | None:
-    """Return the shape of a body input; a Loop passes its own condition to the first iteration."""
+    """Return the shape that a node passes to a subgraph input; a Loop passes its condition to iteration 0."""
     if typed.operator.name == "Loop" and position == CONDITION:
         passed = typed.node.inputs[CONDITION] if len(typed.node.inputs) > CONDITION else ""
         return typed.node.container.scope.symbolic_shape(passed) if passed else None
@@ -133,7 +133,7 @@ def _differ(size: int | None, other: int | None) -> bool:
 
 
 def _bodies(typed: TypedNode) -> Iterator[tuple[str, SubgraphCall, GraphProto]]:
-    """Yield the name, `SubgraphCall` and graph of each attribute with a graph, except for SequenceMap."""
+    """Yield the name, `SubgraphCall` and graph of each graph attribute; nothing for SequenceMap."""
     for attribute in typed.node.proto.attribute:
         body = _body(typed.operator, attribute)
         if body is not None and not body.is_elementwise:

@@ -14,7 +14,7 @@ SOURCE = "IR: Training Related Information"
 
 
 class Step(NamedTuple):
-    """Initialization or training step: its field of bindings, its graph, and the outputs it may bind."""
+    """Initialization or training step; the new values of its bindings must be in `outputs`."""
 
     field: str
     bindings: Sequence[StringStringEntryProto]
@@ -98,6 +98,6 @@ def _steps(training: CheckedTraining) -> Iterator[Step]:
 
 
 def _graph_of(key: str, training: CheckedTraining) -> CheckedGraph | None:
-    """Return the graph with an initializer: the algorithm or the main graph."""
+    """Return the graph that contains the initializer `key`, the algorithm or the main graph, or `None`."""
     graphs = (training.graphs.get("algorithm"), training.main)
     return next((each for each in graphs if each and each.scope.initializer(key)), None)

@@ -114,7 +114,7 @@ def known_values(container: CheckedGraph | CheckedFunction) -> Problems:
 
 
 def type_problems(proto: TypeProto) -> Problems:
-    """Yield the problem of an incomplete TypeProto."""
+    """Yield a problem if a TypeProto, or a type inside it, is incomplete or contains an invalid type."""
     kind = proto.WhichOneof("value")
     if kind is None:
         yield "has no type"
@@ -136,7 +136,7 @@ def type_problems(proto: TypeProto) -> Problems:
 
 
 def element_type_problems(number: int) -> Problems:
-    """Yield the problem of an invalid element type."""
+    """Yield a problem if `number` is not a TensorProto.DataType, or is UNDEFINED (0)."""
     if number not in BY_NUMBER:
         yield f"has the unknown element type {number}" if number else "has no element type"
 

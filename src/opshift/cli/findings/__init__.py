@@ -1,1 +1,1 @@
-"""Findings of commands over several models: SARIF, and annotations of code hosts."""
+"""Findings of commands over several models, and writers for SARIF, GitHub and GitLab."""

@@ -1,4 +1,4 @@
-"""Findings about files, results of commands for one model, and the base of writers for other tools."""
+"""Findings about files, results of commands for one model, and the base class of findings writers."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 
 MISSING_KERNEL = "runtime.missing"
-"""Rule about nodes that a runtime does not implement."""
+"""Id of the rule for nodes that a runtime does not implement."""
 
 EXTERNAL_DATA = "external-data"
-"""Rule about weights in separate files that were not copied."""
+"""Id of the rule for external data files that were not copied."""
 
 Severity = Literal["error", "warning", "note"]
 
 
 SEVERITIES: dict[Level, Severity] = {Level.ERROR: "error", Level.WARNING: "warning", Level.INFO: "note"}
-"""Severity that code hosts show for a level."""
+"""Severity that code hosts show for each level of `opshift check`."""
 
 INITIALIZER_INPUTS = "declared.initializer-inputs"
-"""Rule of `opshift doctor` about initializers that are graph inputs."""
+"""Id of the rule of `opshift doctor` for initializers that are graph inputs."""
 
 CI_PAGE = "docs/ci.md"
 
@@ -131,7 +131,7 @@ class FindingsWriter(ABC):
             self.add(ModelResult(file, all(each.level != "error" for each in found), found, {}))
 
     def write(self, text: str) -> None:
-        """Write a text at once, so that readers follow the progress; credentials in URLs are hidden."""
+        """Write a text immediately, so that readers can follow the progress; hide credentials in URLs."""
         typer.echo(without_secrets(text), file=self._stream, nl=False)
 
     @abstractmethod
@@ -148,12 +148,12 @@ class FindingsWriter(ABC):
 
 
 def incomplete(reason: str) -> str:
-    """Return the message of an interrupted command."""
+    """Return the message for an interrupted command; `reason` is the error, or empty."""
     return f"The run did not complete{f': {reason}' if reason else '; findings may be missing.'}"
 
 
 def problem_text(finding: Finding) -> str:
-    """Return the place in the file and the message."""
+    """Return the place in the file and the message, such as `graph: has no name`."""
     return ": ".join(filter(None, (finding.place, finding.message)))
 
 
@@ -161,7 +161,7 @@ WRONG_OPSET, WRONG_IR_VERSION, INVALID_NODE = "declared.opset", "declared.ir-ver
 
 
 class RuleFacts(NamedTuple):
-    """Rule of findings: its id, severity, title, advice in Markdown, and page in the repository."""
+    """Rule of a finding: id, severity, title, advice in Markdown, and path of its page in the repository."""
 
     id: str
     level: Severity
@@ -171,13 +171,13 @@ class RuleFacts(NamedTuple):
 
     @property
     def help_uri(self) -> str:
-        """Address of the page; empty if the package declares no repository."""
+        """URL of the page; empty if the package declares no repository."""
         repository = repository_address()
         return f"{repository}/blob/main/{self.page}" if repository else ""
 
 
 def repository_address() -> str:
-    """Return the address of the repository that the package declares; empty without one."""
+    """Return the repository URL in the package's metadata; empty without one."""
     from importlib.metadata import PackageNotFoundError, metadata  # slow to import
 
     try:

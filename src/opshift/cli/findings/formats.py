@@ -45,7 +45,7 @@ URL_CHARACTERS = "/:?=&@%"
 
 
 def absolute_path(file: str) -> Path:
-    """Return the path of a file without `..`, so that it can be compared with the working folder."""
+    """Return the absolute path of a file without `..`, for comparisons with the working folder."""
     return Path(os.path.abspath(file))
 
 
@@ -55,7 +55,7 @@ def relative_name(path: PurePath, root: PurePath) -> str | None:
 
 
 def working_folder() -> str:
-    """Return the URI of the working folder with a slash at its end, as a base of relative URIs needs."""
+    """Return the URI of the working folder, with the final slash that a base of relative URIs needs."""
     return (Path.cwd() / "-").as_uri().removesuffix("-")
 
 
@@ -75,18 +75,18 @@ def path_location(path: PurePath, root: PurePath) -> dict[str, str]:
 
 
 COMMANDS: dict[Severity, str] = {"error": "error", "warning": "warning", "note": "notice"}
-"""Workflow command of each severity."""
+"""Workflow command of GitHub Actions for each severity."""
 
 MAX_ANNOTATIONS = 10
 """Number of annotations of each severity that GitHub shows for one step."""
 
 MAX_FILES = 3
-"""Maximum number of files that the annotation of a cause names."""
+"""Maximum number of files that an annotation names if it represents all findings of a rule."""
 
 
 @dataclass
 class RuleFindings:
-    """Findings with the same severity and rule: their number, the first ones, and the number of files."""
+    """Findings of one severity and rule: count, number of files, first findings, and names of first files."""
 
     count: int = 0
     files: int = 0
@@ -95,9 +95,9 @@ class RuleFindings:
 
 
 class GithubWriter(FindingsWriter):
-    """Writer of annotations: one for each finding or, if GitHub would not show all, one for each cause.
+    """Writer of GitHub annotations: one per finding or, if GitHub would not show all, one per rule.
 
-    They are written at the end, when the causes with the most findings are known.
+    Annotations are written at the end, when the rules with the most findings are known.
     """
 
     def __init__(self, command: str, stream: TextIO | None = None) -> None:
@@ -105,10 +105,10 @@ class GithubWriter(FindingsWriter):
         self._causes: dict[tuple[Severity, str], RuleFindings] = {}
 
     def begin(self) -> None:
-        """Write nothing: GitHub reads single lines."""
+        """Write nothing: annotations are separate lines, without a common start."""
 
     def add_findings(self, findings: Sequence[Finding]) -> None:
-        """Count the findings of one file."""
+        """Count the findings of one file, and keep the first ones of each rule."""
         for each in findings:
             cause = self._causes.setdefault((each.level, each.rule), RuleFindings())
             cause.count += 1
@@ -122,7 +122,7 @@ class GithubWriter(FindingsWriter):
                 cause.names.append(findings[0].file)
 
     def end(self, *, interrupted: bool, reason: str = "") -> None:
-        """Write the annotations and, in a job of GitHub Actions, its summary."""
+        """Write the annotations; if GITHUB_STEP_SUMMARY names a file, append the summary of the job to it."""
         if interrupted:
             title = {"title": f"opshift {self.command}"}
             self.write(annotation("error", title, displayable(incomplete(reason))) + "\n")
@@ -140,7 +140,7 @@ class GithubWriter(FindingsWriter):
                 file.write(self._summary(interrupted))
 
     def _sorted(self, severity: Severity) -> list[RuleFindings]:
-        """Return the causes of a severity, the most frequent first."""
+        """Return the findings of a severity by rule; rules with the most findings are first."""
         causes = (cause for (level, _), cause in self._causes.items() if level == severity)
         return sorted(causes, key=lambda each: -each.count)
 
@@ -186,7 +186,7 @@ def _properties(finding: Finding, title: str) -> dict[str, str]:
         return {"title": title}
     path = absolute_path(finding.file)
     name = relative_name(path, Path.cwd()) or str(path)
-    # line breaks are encoded; GitHub has no escape for other control characters
+    # `annotation` encodes line breaks; GitHub has no escape for other control characters
     name = "".join(each if each in "\r\n" else displayable(each) for each in name)
     return {"file": name, "line": str(finding.line or 1), "title": title}
 
@@ -212,7 +212,7 @@ def escape_data(text: str) -> str:
 
 
 def escape_property(text: str) -> str:
-    """Escape the value of a property, so that it cannot start another one."""
+    """Escape the value of a property, so that it cannot start another property."""
     return escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
@@ -220,7 +220,7 @@ SEVERITIES: dict[Severity, str] = {"error": "major", "warning": "minor", "note":
 
 
 class GitlabWriter(FindingsWriter):
-    """Writer of a JSON list with one object for each finding."""
+    """Writer of a Code Quality report of GitLab: a JSON list with one object for each finding."""
 
     def __init__(self, command: str, stream: TextIO | None = None) -> None:
         super().__init__(command, stream)
@@ -246,7 +246,7 @@ def _issue(finding: Finding) -> dict[str, object]:
     if not is_url(path):
         path = relative_name(absolute_path(path), Path.cwd()) or path
     text = problem_text(finding)
-    # GitLab shows one of several issues with the same fingerprint
+    # GitLab shows only one of several issues with the same fingerprint
     identity = "\0".join((finding.rule, path, text, str(finding.line))).encode(errors="surrogatepass")
     return {
         "description": displayable(f"{text} ({finding.help})" if finding.help else text),
@@ -260,36 +260,36 @@ def _issue(finding: Finding) -> dict[str, object]:
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 SUFFIXES = (".sarif", ".json")
-"""Ends of the names of SARIF files."""
+"""Accepted suffixes of SARIF file names."""
 
 MAX_RESULTS = 25_000
 """Number of results in one run above which GitHub refuses the file."""
 
 MAX_LOCATIONS = 100
-"""Number of locations of a result that GitHub stores."""
+"""Maximum number of locations that GitHub stores for a result."""
 
 MAX_MESSAGES = 10
 """Maximum number of findings that the message of a result describes."""
 
 UNKNOWN_RULE = ("The command failed for the file.", "Follow the advice of the message.")
-"""Title and advice of rules that no table describes."""
+"""Title and advice for rule ids that no rule table contains, such as the class of an error."""
 
 
 @contextmanager
 def open_sarif(path: Path, command: str) -> Iterator[SarifWriter]:
-    """Yield a writer to a file, which appears when it is complete, also after an error.
+    """Yield a SARIF writer; the file appears when the document is complete, also after an error.
 
     Raises:
         UsageError: the name does not end in .sarif or .json.
         CannotWrite: the file cannot be created or written.
     """
-    if path.suffix not in SUFFIXES:  # it may be a model, which would be replaced
+    if path.suffix not in SUFFIXES:  # the path may be that of a model, which would be replaced
         raise UsageError(
             "does not end in .sarif or .json", place=f"--sarif {path}", remedy="name it findings.sarif"
         )
     interruption: BaseException | None = None
     with AtomicFiles() as files, ExitStack() as stack:
-        with raising_cannot_write(path):  # errors in the block concern other files
+        with raising_cannot_write(path):  # not around `yield`: errors in the caller concern other files
             file, _ = stack.enter_context(files.new(Path(os.path.realpath(path))))
             stream = stack.enter_context(open(file, "w", encoding="utf-8", closefd=False))
         writer = SarifWriter(command, stream, path)
@@ -304,9 +304,10 @@ def open_sarif(path: Path, command: str) -> Iterator[SarifWriter]:
 
 
 class SarifWriter(FindingsWriter):
-    """Writer of SARIF. Findings of one rule about one place of a file become one result.
+    """Writer of SARIF. All findings of one rule and severity about a model become one result.
 
     Code hosts identify a result by rule and line. A model has no lines, so they would merge its results.
+    Findings about a text file share a result only if their line, place and message are equal.
     """
 
     def __init__(self, command: str, stream: TextIO | None = None, path: Path | None = None) -> None:
@@ -321,7 +322,7 @@ class SarifWriter(FindingsWriter):
         """Whether the document was ended."""
 
     def write(self, text: str) -> None:
-        """Write a text at once; errors name the file."""
+        """Write a text immediately; errors name the file."""
         with raising_cannot_write(self._path) if self._path else nullcontext():
             super().write(text)
 
@@ -336,7 +337,7 @@ class SarifWriter(FindingsWriter):
         self.write(f'{head.removesuffix("}]}")},"results":[')
 
     def add_findings(self, findings: Sequence[Finding]) -> None:
-        """Write the results of one file, or count those above the maximum."""
+        """Write the results of one file; if MAX_RESULTS are written, only count the others."""
         groups: dict[tuple[str, int], list[Finding]] = {}
         for each in findings:
             groups.setdefault((_identity(each), each.line), []).append(each)
@@ -393,7 +394,7 @@ class SarifWriter(FindingsWriter):
 
 
 def _identity(finding: Finding) -> str:
-    """Return a text that identifies a finding in later runs; it contains the message only with a line."""
+    """Return a text that identifies a finding across runs; without a line, it omits place and message."""
     text = (finding.place, finding.message) if finding.line else ()
     uri = artifact_location(finding.file)["uri"]
     return "\0".join((uri, finding.rule, finding.level, *text))

@@ -1,1 +1,1 @@
-"""Commands over many models: their results one by one, causes of failures, and a summary."""
+"""Run a command over many models: print each result, the causes of failures, and a summary."""

@@ -1,4 +1,4 @@
-"""Result of a command for one of several models; an error is a result, too."""
+"""Inspect one of several models; an error becomes a result, so that it does not stop the others."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from opshift.model.locations import without_secrets_of
 from opshift.model.plain_data import json_values
 
 FAILED = "failed"
-"""Result of a model that cannot be inspected."""
+"""`GateResult.word` of a model that cannot be inspected."""
 
 
 class Inspected(Protocol):
@@ -20,7 +20,7 @@ class Inspected(Protocol):
 
     @property
     def result(self) -> str:
-        """One word, which the summary counts."""
+        """Short result, such as `valid` or `refused`; the summary counts models by result."""
         ...
 
     def findings(self) -> Iterable[Finding]:
@@ -28,7 +28,7 @@ class Inspected(Protocol):
         ...
 
     def cells(self) -> Mapping[str, object]:
-        """Return the cells of the model's row, by the heading of the column."""
+        """Return the cells of the model's row; the keys are headings of columns."""
         ...
 
     def as_dict(self) -> dict[str, object]:
@@ -37,11 +37,11 @@ class Inspected(Protocol):
 
 
 Inspect = Callable[[str], Inspected]
-"""Function that inspects a file. Workers receive it pickled."""
+"""Function that inspects a file. It must be picklable, because worker processes receive it."""
 
 
 class GateResult(NamedTuple):
-    """Result of a model, its one word, and the cells of its row."""
+    """Result of a model, the short result that the summary counts (`word`), and the cells of its row."""
 
     model: ModelResult
     word: str
@@ -49,9 +49,9 @@ class GateResult(NamedTuple):
 
 
 def inspect_file(inspect: Inspect, adapters: Sequence[Path], file: str) -> GateResult:
-    """Inspect a file; errors are part of the result."""
+    """Inspect a file; return a `failure` instead of raising an error."""
     try:
-        run_adapters(adapters)  # a spawned process has not run them
+        run_adapters(adapters)  # a spawned worker process has not run them yet
         found = inspect(file)
         findings = tuple(found.findings())
         cells = {heading: str(cell) for heading, cell in found.cells().items()}
@@ -66,7 +66,7 @@ def inspect_file(inspect: Inspect, adapters: Sequence[Path], file: str) -> GateR
 
 
 def failure(file: str, error: OpshiftError, name: str = "") -> GateResult:
-    """Return the result of a model with an error; `name` replaces the name of the error's class."""
+    """Return the result of a model that raised an error; `name` replaces the name of the error's class."""
     data = error_data(error, name)
     place = str(error.place).removeprefix(file).removeprefix(": ")
     finding = Finding(str(data["error"]), "error", error.reason, file, place, error.remedy)
@@ -80,7 +80,7 @@ def result_of(
     data: Mapping[str, object],
     cells: Mapping[str, str],
 ) -> GateResult:
-    """Return the result of a model; `word` describes it in the summary."""
+    """Return the result of a model; it is a failure if a finding has the level `error`."""
     is_ok = all(each.level != "error" for each in findings)
     plain = json_values({"input": file, "result": word, **data})
     return GateResult(ModelResult(file, is_ok, findings, plain), word, cells)

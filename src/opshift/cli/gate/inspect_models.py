@@ -1,4 +1,4 @@
-"""Run of a command over one model or several."""
+"""Run a command over one model or several."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def inspect_models(
     columns: Sequence[str],
     task: str = "Planning {}",
 ) -> Found | None:
-    """Return the result if only one file is named; otherwise print the results, and return `None`.
+    """Return the result if only one file is named; otherwise run `run_gate`, and return `None`.
 
-    `task` describes the work on one file for the progress display.
+    `task` is the text of the progress display; `{}` stands for the file.
     """
     source = single_file(names, options)
     if source is None:

@@ -1,4 +1,4 @@
-"""Ledger of a command over many models: results that a later run repeats if nothing has changed."""
+"""Ledger of a command over many models: a later run reuses the results of unchanged files."""
 
 import json
 import os
@@ -24,14 +24,14 @@ from opshift.version import package_version
 
 
 class InspectionTask(NamedTuple):
-    """Model file, and the recorded states of the model file and its data files; empty without a record."""
+    """Model file, and the recorded states of this file and its external data; empty without a record."""
 
     file: str
     states: FileStates
 
 
 class Inspection(NamedTuple):
-    """Result of a task, or `None` for unchanged files, and the states of its files."""
+    """Result of a task, `None` if its files are unchanged, and the states of the files."""
 
     result: GateResult | None
     states: FileStates
@@ -41,13 +41,13 @@ def inspect_task(inspect: Inspect, adapters: Sequence[Path], task: InspectionTas
     """Inspect a model unless its files are unchanged."""
     if task.states and are_unchanged(task.states):
         return Inspection(None, task.states)
-    # before the inspection: if a file changes in the meantime, the next run sees another state
+    # read the states first: if a file changes during the inspection, the next run inspects it again
     states = _states(task.file)
     return Inspection(inspect_file(inspect, adapters, task.file), states)
 
 
 def _states(file: str) -> FileStates:
-    """Return the states of a model file and its data files; empty if one cannot be read."""
+    """Return the states of a model file and its data files; empty if a file cannot be read."""
     folder = os.path.dirname(file)
     try:
         return states_of([file, *(os.path.join(folder, each) for each in external_locations(file))])
@@ -56,25 +56,25 @@ def _states(file: str) -> FileStates:
 
 
 def digest_of(inspect: Inspect, paths: Iterable[Path]) -> str:
-    """Return a digest of the command, its options, definitions and plugins, which affect the results."""
+    """Return a digest of opshift's version, the command with its options, files at `paths`, and plugins."""
     content = (package_version(), inspect, list(content_digests(paths)), plugins())
     return sha256(pickle.dumps(content)).hexdigest()[:16]
 
 
 class GateLedger:
-    """Results in JSON lines, in a file or below a URL; the last line of a model counts.
+    """Results of models as JSON lines, in a file or below a URL; only the last line of each model counts.
 
-    It ignores lines with another digest, such as lines of another command.
+    The ledger ignores lines with another digest, such as lines of another command.
 
     Raises:
         UsageError: another run uses the ledger, or the file is not a ledger.
-        CannotWrite: it cannot be read or written.
+        CannotWrite: the ledger cannot be read or written.
     """
 
     def __init__(self, location: str, digest: str) -> None:
         self._file = ledger_storage(location)
         self._head = f'{{"gate": "{digest}", "file": '
-        # on disk beyond a few megabytes, because lines may be long
+        # SQLite moves this index to disk beyond a few megabytes, because lines may be long
         self._index = sqlite3.connect("", isolation_level=None)
         self._index.execute("CREATE TABLE entries (file TEXT PRIMARY KEY, line BLOB)")
         for line in self._file.read():
@@ -84,7 +84,7 @@ class GateLedger:
         with suppress(ValueError):  # not UTF-8, or cut off
             text = line.decode()
             if text.startswith(self._head) and text.endswith("}\n"):
-                # only the name is parsed
+                # parse only the name, because the rest of the line may be long
                 _, end = json.JSONDecoder().raw_decode(text, len(self._head))
                 name = text[len(self._head) : end]
                 self._index.execute("INSERT OR REPLACE INTO entries VALUES (?, ?)", (name, line))
@@ -96,7 +96,7 @@ class GateLedger:
             yield InspectionTask(file, recorded[0] if recorded else {})
 
     def result(self, task: InspectionTask, inspection: Inspection) -> GateResult:
-        """Return the result of a task, and record a new one if its files can be compared later.
+        """Return the recorded or new result of a task; record a new result if the file states are known.
 
         Errors are not recorded: a later run may be able to read the file.
         """

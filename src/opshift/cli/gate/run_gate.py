@@ -1,4 +1,4 @@
-"""Run of a command over several models."""
+"""Run a command over several models."""
 
 import os
 import sys
@@ -108,7 +108,7 @@ def _models_listed(name: str, lines: Iterable[str], *, allow_empty: bool) -> Ite
 def show_results(
     results: Generator[GateResult], options: GateOptions, columns: Sequence[str], task: str, folder: str = ""
 ) -> None:
-    """Print each result as it arrives, and a summary, also if interrupted; exit with 1 after a failure.
+    """Print each result as it arrives, then a summary, also if interrupted; exit with 1 if a model failed.
 
     In text, names of models are relative to `folder`.
     """

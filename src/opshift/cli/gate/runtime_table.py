@@ -1,4 +1,4 @@
-"""Table of the runtimes that run several models."""
+"""Table of runtimes with the numbers of models that they run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_REASONS = 2
 
 @dataclass
 class RuntimeCount:
-    """Numbers of models by verdict of a runtime, and by the reasons why it does not run them unchanged."""
+    """Numbers of models by verdict on one runtime, and by reason for models that do not run unchanged."""
 
     verdicts: Counter[str] = field(default_factory=Counter)
     reasons: dict[str, Counter[str]] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class RuntimeTable:
 
 
 def _reasons(result: Mapping[str, Any]) -> set[str]:
-    """Return the operators and refusals that prevent a runtime from running a model."""
+    """Return why a runtime does not run a model: missing operators, or refusals of the conversion."""
     conversion = result.get("conversion") or {}
     support = conversion.get("support") if result["verdict"] == DOES_NOT_RUN else None
     if result["verdict"] == DOES_NOT_RUN and conversion.get("refusals"):

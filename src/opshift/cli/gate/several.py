@@ -89,7 +89,7 @@ SarifOption = Annotated[
 
 
 class GateOptions(NamedTuple):
-    """Name of a command over several models, and the common options, in the order of the help."""
+    """Options that commands over several models share, in the order of the help, and the command's name."""
 
     command: str
     folders: DefinitionsOption = None
@@ -112,8 +112,8 @@ class GateOptions(NamedTuple):
 def single_file(names: Sequence[str], options: GateOptions) -> str | None:
     """Return the file, if it is the only model and the command prints text or JSON; otherwise `None`.
 
-    Lists of findings have the same form for one model and for several. Raises a UsageError if nothing is
-    named, or the file does not exist.
+    SARIF and the formats of code hosts are the same for one model and for several. Raises a UsageError if
+    nothing is named, or the file does not exist.
     """
     if not names and not options.files_from:
         remedy = "name models, folders or globs, or a list of them with --files-from"

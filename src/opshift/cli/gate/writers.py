@@ -29,12 +29,12 @@ MAX_EXAMPLES = 3
 """Number of examples that are kept for each cause, so that memory does not grow with the models."""
 
 UNREADABLE = "model.readable"
-"""Rule of `check` about files that are not models."""
+"""Id of the rule of `opshift check` for files that are not models."""
 
 
 @dataclass
 class RuleCount:
-    """Numbers of models and findings with the same rule, and the first finding of some models."""
+    """Numbers of models and findings of one rule, and the first finding of each of the first models."""
 
     rule: str
     level: Severity
@@ -45,12 +45,12 @@ class RuleCount:
 
     @property
     def help(self) -> str:
-        """Advice for all findings; empty if they need different ones."""
+        """Advice that all findings share; empty if their advice differs."""
         return next(iter(self.helps)) if len(self.helps) == 1 else ""
 
     @property
     def message(self) -> str:
-        """Message that several examples share, if they have no place in the model; otherwise empty."""
+        """Message that all of several examples share, if they have no place in the model; otherwise empty."""
         messages = {(each.place, each.message) for each in self.examples}
         place, message = min(messages)
         return message if len(self.examples) > 1 and len(messages) == 1 and not place else ""
@@ -58,7 +58,7 @@ class RuleCount:
     def add(self, finding: Finding) -> None:
         """Count a finding."""
         self.findings += 1
-        if len(self.helps) < 2:  # one more would not change `help`
+        if len(self.helps) < 2:  # a third text would not change `help`
             self.helps.add(finding.help)
 
     def as_dict(self) -> dict[str, object]:
@@ -110,7 +110,7 @@ class Summary:
 
     @property
     def causes(self) -> list[RuleCount]:
-        """The causes: errors first, then by decreasing number of models."""
+        """Counts of the rules that findings violate: errors first, then by decreasing number of models."""
         return sorted(
             self._causes.values(), key=lambda each: (each.level != "error", -each.models, each.rule)
         )
@@ -140,17 +140,17 @@ class Summary:
 
 
 MAX_ROWS = 50
-"""Maximum number of rows of models without a failure in a terminal."""
+"""Maximum number of rows of models without errors in a terminal, unless `--verbose` is given."""
 
 MAX_CAUSES = 20
-"""Maximum number of causes in a text; JSON has all."""
+"""Maximum number of causes in text output; JSON contains all."""
 
 RESULT_WIDTH = 11
-"""Width of the column of results, which are known only after the first rows are printed."""
+"""Width of the result column in characters; fixed, because rows are printed before all results are known."""
 
 
 class Writer(Protocol):
-    """Output of results."""
+    """Writer of the results of a command over several models."""
 
     def add(self, result: GateResult) -> None:
         """Write a result; `Summary` has counted it."""
@@ -162,7 +162,7 @@ class Writer(Protocol):
 
 
 class JsonLinesWriter:
-    """One JSON object per model, and one with the key `summary` at the end."""
+    """Writer of JSON Lines: one object per model, and one with the key `summary` at the end."""
 
     def __init__(self, summary: Summary) -> None:
         self._summary = summary
@@ -179,12 +179,12 @@ class JsonLinesWriter:
 
 
 def print_json_line(data: Mapping[str, object]) -> None:
-    """Print an object of JSON Lines."""
+    """Print an object as one line of JSON."""
     typer.echo(displayable_json(json.dumps(json_values(data), allow_nan=False)))
 
 
 class FindingsOutput:
-    """Findings in the format of another tool."""
+    """Writer of findings in the format of a `FindingsWriter`, such as SARIF."""
 
     def __init__(self, writer: FindingsWriter) -> None:
         self._writer = writer
@@ -200,7 +200,7 @@ class FindingsOutput:
 
 
 class TextWriter:
-    """Row per model, then the causes of failures with examples, and the numbers of models by result.
+    """Writer of text: a row per model, the causes of failures with examples, and a count of each result.
 
     The widths of columns cannot depend on later rows, so the name of the model, which may be long, is last.
     With `max_rows`, rows of failures are printed as they arrive, and at most `max_rows` rows of other models

@@ -1,4 +1,4 @@
-"""`opshift diff` and `opshift breaking`: changes of operators and opsets, and those that break models."""
+"""`opshift diff` and `opshift breaking`: show changes of operators, and changes that break models."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ ExplainOption = Annotated[
 
 
 def policy_named(policy: str) -> Policy:
-    """Return a policy by name."""
+    """Return the policy with this name; raise a UsageError if it does not exist."""
     if policy not in POLICIES:
         raise UsageError(f"unknown policy {policy!r}", remedy=f"choose one of {', '.join(POLICIES)}")
     return POLICIES[policy]
@@ -197,7 +197,7 @@ def breaking(
 def _findings(
     folder: Path, against: str | None, policy: Policy, mode: Mode
 ) -> tuple[list[ChangeFinding], Counter[ChangeClass]]:
-    """Return the findings and, without another tree, the number of steps in the history per class."""
+    """Return the findings and, if `against` is `None`, the number of steps in the history per class."""
     from opshift.registry.changes.history import history_findings, history_steps
     from opshift.registry.changes.trees import compare_trees, read_tree
 
@@ -370,7 +370,7 @@ def _write_differences(page: Page, differences: Sequence[Difference], policy: Po
 
 
 def _summary(each: Difference, policy: Policy) -> str:
-    """Summarize a difference: `backward yes, forward no; onnx-strict requires a new version`."""
+    """Summarize a difference, as in `backward yes, forward no; onnx-strict requires a new version`."""
     backward, forward = (
         "yes" if _are_compatible(each.changes, classes) else "no" for classes in (BACKWARD, FORWARD)
     )

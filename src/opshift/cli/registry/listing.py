@@ -1,4 +1,4 @@
-"""`opshift list` and `opshift resolve`."""
+"""`opshift list`, `opshift resolve` and `opshift targets`: list operators, versions and releases."""
 
 from collections.abc import Mapping
 from typing import Annotated, NamedTuple, Self, cast
@@ -162,7 +162,7 @@ OPERATOR_COLUMNS = ("operator", Column("version", "cyan"), Column("note", "bold 
 
 
 class _ListedVersion(NamedTuple):
-    """An operator version at an opset, with its fields in JSON."""
+    """Operator version at an opset; the field names are the keys in JSON."""
 
     operator: str
     domain: str
@@ -193,7 +193,7 @@ class _ListedVersion(NamedTuple):
 
     @property
     def note(self) -> str:
-        """The status, if it is not `active`, as in `deprecated, use Resize`."""
+        """Remark on the status, such as `deprecated, use Resize`; empty if the version is active."""
         event = f"removed in opset {self.removed_in}" if self.removed_in else self.status
         replacement = f", use {self.replaced_by}" if self.replaced_by else ""
         return "" if self.status == "active" else event + replacement

@@ -1,4 +1,4 @@
-"""`opshift node`."""
+"""`opshift node`: convert nodes that are given as text."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def node(
 
 
 def _with_advice_for_text(refusal: Refusal) -> Refusal:
-    """Return a refusal; if an element type is unknown, the remedy is the syntax that declares a type."""
+    """Return a refusal; for an unknown element type, replace its remedy by the syntax that declares types."""
     return replace(refusal, remedy=TYPE_REMEDY) if refusal.code == UNKNOWN_ELEMENT_TYPE else refusal
 
 

@@ -1,4 +1,4 @@
-"""Operators as named on the command line: `Conv`, `Softmax:11`, `ai.onnx.ml.LabelEncoder`."""
+"""Parse operator names of the command line, such as `Conv`, `Softmax:11` or `ai.onnx.ml.LabelEncoder`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def parse_operator(text: str, domain: str | None, opset: int | None) -> Operator
 
 
 def find_version(named: OperatorReference, registry: Registry) -> OperatorVersion:
-    """Return the operator version that an opset contains, by default the newest opset."""
+    """Return the operator version in effect at `named.opset`, by default at the newest opset."""
     try:
         return registry.get_schema(named.op_type, named.opset, named.domain or DEFAULT_DOMAIN)
     except UnknownOperator as error:

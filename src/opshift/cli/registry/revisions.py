@@ -1,4 +1,4 @@
-"""Folders at revisions of git."""
+"""Unpack folders at git revisions."""
 
 import io
 import subprocess
@@ -16,7 +16,7 @@ def unpacked(revision: str, folder: Path) -> Iterator[Path]:
     """Yield a temporary folder with the files of `folder` at a git revision.
 
     Raises:
-        UsageError: git or the revision does not exist.
+        UsageError: git is not installed, or the revision does not exist.
     """
     with tempfile.TemporaryDirectory(prefix="opshift-") as scratch:
         _unpack(revision, folder, Path(scratch))

@@ -96,7 +96,7 @@ def _write_signature(page: Page, version: OperatorVersion, registry: Registry) -
 
 
 def _write_table(page: Page, title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; the last cells of its rows are descriptions, and omitted if all of them are empty."""
+    """Print a table unless it has no rows; omit the last column, the descriptions, if it is empty."""
     columns = [Column("name", style="cyan"), *map(Column, headings)]
     if any(row[-1] for row in rows):
         columns.append(Column("description"))

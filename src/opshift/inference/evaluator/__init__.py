@@ -1,1 +1,1 @@
-"""Evaluator of constants and shape elements, element by element."""
+"""Evaluate constants, and values computed from shapes, element by element."""

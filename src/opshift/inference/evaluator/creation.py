@@ -1,4 +1,4 @@
-"""Operators that create elements from shapes, numbers and other types."""
+"""Evaluator rules of operators that create elements from shapes, numbers and elements of other types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opshift.model.types import Shape, Symbol
 
 @rule("Shape")
 def shape(node: EvaluatedNode) -> Outputs:
-    """Return the dimensions of the input, or those from `start` to `end`."""
+    """Return the dimensions of the input from `start` to `end`, by default all."""
     sizes = _shape_of_input(node)
     start, end = node.integer("start", 0), node.integer("end", len(sizes))
     selected = sizes[start:end]
@@ -25,7 +25,7 @@ def shape(node: EvaluatedNode) -> Outputs:
 
 @rule("Size")
 def size(node: EvaluatedNode) -> Outputs:
-    """Return the number of elements."""
+    """Return the number of elements of the input."""
     known = [each for each in _shape_of_input(node) if each is not None]
     count: int | None = None
     if len(known) == len(_shape_of_input(node)):
@@ -44,14 +44,14 @@ def _shape_of_input(node: EvaluatedNode) -> Shape:
 
 @rule("Cast")
 def cast_(node: EvaluatedNode) -> Outputs:
-    """Convert the elements if the target type represents all known ones exactly."""
+    """Cast the elements to the type `to`; the result is unknown if `constants.cast` returns `None`."""
     name = NAME_BY_NUMBER.get(node.integer("to"))
     return [cast(node.elements(0), name) if name else None]
 
 
 @rule("CastLike")
 def cast_like(node: EvaluatedNode) -> Outputs:
-    """Convert the elements to the element type of the second input."""
+    """Cast the elements to the element type of the second input, under the conditions of Cast."""
     name = node.scope.element_type(node.node.input(1)) if node.node.input(1) else None
     return [cast(node.elements(0), name) if name else None]
 
@@ -72,7 +72,7 @@ def constant_of_shape(node: EvaluatedNode) -> Outputs:
 
 @rule("Range")
 def range_(node: EvaluatedNode) -> Outputs:
-    """Count from `start` to `limit` in steps of `delta`, if these are integers."""
+    """Count from `start` to `limit` in steps of `delta`; the result is known if all three are integers."""
     bounds = [node.integers(position) for position in range(3)]
     if any(len(each) != 1 for each in bounds):
         raise UnknownValue

@@ -1,4 +1,4 @@
-"""Known elements of the values of one scope, each evaluated once."""
+"""Elements of the values of one scope; each value is evaluated once."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ FLOAT_NUMBERS = tuple(BY_NAME[name].number for name in FLOAT_INTEGER_RANGES)
 """Numbers of float16, bfloat16, float and double in `TensorProto.DataType`."""
 
 MAX_COMPARED_ELEMENTS = 1024
-"""Maximum number of elements that are compared for each node that reads a tensor."""
+"""Maximum number of elements of a tensor in a cache key; larger tensors are compared by `id`."""
 
 MAX_WALK = 64
-"""Maximum number of values to visit in search of a shape: each Cast starts its own search."""
+"""Maximum number of values that `_reads_sizes` visits; bounds the time, as each Cast starts a search."""
 
 
 def rounds_sizes(node: Node, scope: InferenceScope) -> bool:
@@ -47,7 +47,7 @@ def rounds_sizes(node: Node, scope: InferenceScope) -> bool:
 
 
 def _has_dynamic_inputs(scope: InferenceScope) -> bool:
-    """Return whether an input of the main graph has an unknown size, apart from the batch."""
+    """Return whether a main graph input has an unknown shape, or an unknown size after dimension 0."""
     if scope.evaluation.has_dynamic_inputs is None:
         root = scope
         while root.parent is not None:
@@ -59,7 +59,7 @@ def _has_dynamic_inputs(scope: InferenceScope) -> bool:
 
 
 def _reads_sizes(name: str, scope: InferenceScope) -> bool:
-    """Return whether evaluated operators compute a value from a shape, or may: the search is limited."""
+    """Return whether a value is computed from a Shape or Size node, or the search exceeds `MAX_WALK`."""
     pending, seen = [name], {name}
     while pending and len(seen) <= MAX_WALK:
         record = scope.producing_records.get(pending.pop())
@@ -76,7 +76,7 @@ _MISSING: Any = object()
 
 
 class LargeTensor(NamedTuple):
-    """Tensor of the model with too many elements to keep: it is decoded again for each question."""
+    """Tensor of the model with too many elements to keep: it is decoded again for each query."""
 
     proto: TensorProto
 
@@ -85,7 +85,7 @@ Known = Elements | LargeTensor | None
 
 
 def defining_scope(scope: InferenceScope, name: str) -> InferenceScope | None:
-    """Return the scope that defines a value; `None` if no visible one does."""
+    """Return the scope that defines a value: `scope` or an enclosing one; `None` if there is none."""
     current: InferenceScope | None = scope if name else None
     while current is not None and not current.is_local(name):
         current = current.parent
@@ -104,7 +104,7 @@ class ElementFacts:
         """Elements of evaluated values; `None` for a value with elements that are not constant."""
 
     def constant(self, name: str, scope: InferenceScope) -> Elements | None:
-        """Return the value if it is the same in every run."""
+        """Return the elements of a value if they are the same in every run, else `None`."""
         if name in self._constants:
             return self._constants[name]
         found = self.elements(name, scope)
@@ -117,12 +117,12 @@ class ElementFacts:
         """Return the elements of a value; `None` if all are unknown.
 
         Raises:
-            Unanswered: a rule asks, and the question has to be answered first.
+            Unanswered: a rule asks for the elements, and another node has to be evaluated first.
         """
         return _opened(self._evaluated(name, scope))
 
     def elements_or_id(self, name: str, scope: InferenceScope) -> Elements | int | None:
-        """Return the elements of a value like `elements`, but the `id` of a tensor with many elements."""
+        """Return the elements of a value or, above `MAX_COMPARED_ELEMENTS`, the `id` of the tensor."""
         found = self._evaluated(name, scope)
         if isinstance(found, LargeTensor):
             return id(found.proto)
@@ -142,7 +142,7 @@ class ElementFacts:
         return known
 
     def known(self, name: str, scope: InferenceScope) -> Any:
-        """Return the elements if no node has to be evaluated; `_MISSING` otherwise."""
+        """Return the elements, or `None` if unknown; `_MISSING` if a node has to be evaluated first."""
         found = self._known.get(name, _MISSING)
         if found is _MISSING:
             found = _stored_elements(name, scope)
@@ -151,15 +151,15 @@ class ElementFacts:
         return found
 
     def is_known(self, name: str) -> bool:
-        """Return whether the question about a value is answered."""
+        """Return whether the elements of a value are determined; they may be determined as unknown."""
         return name in self._known
 
     def set_fact(self, name: str, fact: None) -> None:
-        """Set the elements of a value; `None` if they are unknown."""
+        """Record that the elements of a value are unknown."""
         self._known[name] = fact
 
     def visit(self, name: str, scope: InferenceScope) -> Iterator[FactQuestion]:
-        """Evaluate the producer of a value; yield each question to answer first."""
+        """Evaluate the node that produces a value; yield each question that has to be answered first."""
         record = scope.producing_records.get(name)
         names = ((), ()) if record is None else record[3:]
         producer = yield from answered(lambda: scope.producer(name), scope, *names)
@@ -184,14 +184,14 @@ class ElementFacts:
     def _inputs(
         self, node: Node, scope: InferenceScope
     ) -> Generator[FactQuestion, None, list[Elements | None] | None]:
-        """Find the elements of the inputs; return `None` if unknown inputs make the outputs unknown."""
+        """Return the elements of a node's inputs; `None` if unknown inputs make the outputs unknown."""
         needed = SHAPE_READERS.get(node.op_type, range(len(node.inputs)))
         found: list[Elements | None] = [None] * len(node.inputs)
         sources = [
             (each, node.inputs[each]) for each in needed if each < len(node.inputs) and node.inputs[each]
         ]
         scopes = {name: defining_scope(scope, name) for _, name in sources}
-        # First the inputs that need no evaluation: most chains of unknown values end here.
+        # Check inputs that need no evaluation first: most chains of unknown values end here.
         if not _may_be_known([_elements_so_far(name, scopes[name]) for _, name in sources], node):
             return None
         for position, name in sources:
@@ -232,7 +232,7 @@ def _elements_so_far(name: str, scope: InferenceScope | None) -> Any:
 
 
 def _forwarded(node: Node, scope: InferenceScope) -> Known:
-    """Return the large initializer that an Identity reads."""
+    """Return the large initializer or Constant that an Identity reads; `None` for other nodes."""
     source = node.input(0) if node.op_type == "Identity" else ""
     owner = defining_scope(scope, source)
     found = owner.element_facts.known(source, owner) if owner else None
@@ -244,7 +244,7 @@ def _is_standard(node: Node, op_type: str) -> bool:
 
 
 def _has_rule(node: Node) -> bool:
-    """Return whether a rule evaluates a node."""
+    """Return whether the evaluator has a rule for a node, and all attributes are known."""
     return (
         node.op_type in EVALUATED and _is_standard(node, node.op_type) and not node.has_attribute_references
     )
@@ -258,7 +258,7 @@ def _may_be_known(inputs: Sequence[Any], node: Node) -> bool:
 
 
 def _stored_elements(name: str, scope: InferenceScope) -> Any:
-    """Return the elements that the model stores, or `None`; `_MISSING` if a node has to be evaluated."""
+    """Return an initializer or Constant, or `None` if unknown; `_MISSING` if a node must be evaluated."""
     if name in scope.emitted_producers:
         return _MISSING
     record = scope.producing_records.get(name)
@@ -273,7 +273,7 @@ def _stored_elements(name: str, scope: InferenceScope) -> Any:
         return None if producer is None else _constant_of_node(producer.node, scope)
     stored, sparse = scope.initializer(name), scope.sparse_initializer(name)
     if stored is None and sparse is None:
-        # Calls may pass a constant to an input of a function.
+        # The input of a function may be the same constant in all calls.
         return _MISSING if not scope.has_plain_nodes and scope.is_overridable(name) else None
     # An initializer that is also a graph input is only a default value: callers may override it.
     if scope.is_overridable(name):
@@ -282,7 +282,7 @@ def _stored_elements(name: str, scope: InferenceScope) -> Any:
 
 
 def _constant_of_node(node: Node, scope: InferenceScope) -> Known:
-    """Return the value of a Constant, unless an attribute refers to one of the enclosing function."""
+    """Return the value of a Constant; `None` if it refers to an attribute of the enclosing function."""
     if node.has_attribute_references:
         return None
     value = node.attribute("value")
@@ -300,10 +300,10 @@ def _decoded(stored: TensorProto, scope: InferenceScope) -> Known:
 
 
 def listed_sizes(scope: InferenceScope, data: str, sizes: str) -> tuple[ListedSize, ...] | None:
-    """Return the sizes in the 1-D value `sizes`; `None` if all of them are unknown.
+    """Return the sizes in the 1-D value `sizes`; `None` if it is unknown or has another rank.
 
     Each size is a number, the axes of `data` that have this size in every run, or `None` if it is unknown.
-    If one size is -1, which follows from the others, the shape of `data` is not inferred and compared.
+    If one size is -1, the shape of `data` is not inferred, and sizes known only at run time are `None`.
     """
     elements = scope.elements(sizes)
     if elements is None or len(elements.dims) != 1:

@@ -21,13 +21,13 @@ Dims = tuple[int, ...]
 
 
 def is_constant(elements: Elements) -> bool:
-    """Return whether all elements are the same in every run."""
+    """Return whether all elements are known and the same in every run."""
     values = elements.values
     return None not in values and not any(map(is_symbol, values))
 
 
 def take(elements: Elements, axis: int, positions: Sequence[int], dims: Dims | None = None) -> Elements:
-    """Select positions along an axis; `dims` replace its dimension, by default by the number of positions."""
+    """Select positions along an axis; `dims`, by default `(len(positions),)`, replaces its dimension."""
     inner, size = prod(elements.dims[axis + 1 :]), elements.dims[axis]
     values, starts = elements.values, range(0, len(elements.values), (size * inner) or 1)
     shape = (
@@ -75,7 +75,7 @@ def expand(elements: Elements, dims: Dims) -> Elements:
 
 
 def broadcast_dims(shapes: Sequence[Dims]) -> Dims | None:
-    """Return the dimensions that known shapes broadcast to as in NumPy; `None` if they do not."""
+    """Return the dimensions to which shapes broadcast as in NumPy; `None` if they do not broadcast."""
     rank = max(map(len, shapes), default=0)
     result = []
     for column in zip(*((1,) * (rank - len(shape)) + shape for shape in shapes), strict=True):
@@ -87,7 +87,7 @@ def broadcast_dims(shapes: Sequence[Dims]) -> Dims | None:
 
 
 def transpose(elements: Elements, axes: Sequence[int]) -> Elements:
-    """Reorder the dimensions."""
+    """Reorder the dimensions as `numpy.transpose` does: `axes[i]` becomes axis `i`."""
     strides = strides_of(elements.dims)
     dims = tuple(elements.dims[axis] for axis in axes)
     order = positions(dims, [strides[axis] for axis in axes])
@@ -95,12 +95,12 @@ def transpose(elements: Elements, axes: Sequence[int]) -> Elements:
 
 
 def strides_of(dims: Dims) -> list[int]:
-    """Return the distance between neighbors along each axis in row-major order."""
+    """Return the row-major stride of each axis, in elements."""
     return [prod(dims[axis + 1 :]) for axis in range(len(dims))]
 
 
 def positions(dims: Dims, strides: Sequence[int]) -> Iterator[int]:
-    """Yield the position of each index of `dims` in row-major order, for given strides."""
+    """Yield the position of each element of `dims`, in row-major order; `strides` has one stride per axis."""
     # `product` would list each range in memory, even if another range is empty
     indices = () if 0 in dims else product(*map(range, dims))
     return (sum(map(mul, index, strides)) for index in indices)

@@ -1,4 +1,4 @@
-"""Operators that compute each element from the elements at the same position."""
+"""Evaluator rules of operators that compute each element from the elements at the same position."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ON_INTEGERS: dict[str, tuple[Callable[[int, int], int | None], Operation]] = {
     "Min": (min, numbers.smaller_size),
     "Max": (max, numbers.larger_size),
 }
-"""Operations on two integers, and on sizes if one of them is a symbol."""
+"""Two operations per operator: on two integers, and on two sizes if at least one is a symbol."""
 
 ON_FLOATS: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.add, "Sub": operator.sub, "Mul": operator.mul, "Div": operator.truediv,
@@ -59,7 +59,7 @@ def operation_of(op_type: str, element_type: str) -> Operation:
 
 
 def _operands(node: EvaluatedNode, first: int = 0) -> list[Elements]:
-    """Return all inputs, broadcast to common dimensions; from `first` on, the types must be equal."""
+    """Return all inputs, broadcast to common dimensions; those from `first` on must have equal types."""
     given = [node.elements(position) for position in range(len(node.inputs))]
     if not given or len({each.element_type for each in given[first:]}) > 1:
         raise UnknownValue
@@ -95,7 +95,7 @@ def arithmetic(node: EvaluatedNode) -> Outputs:
 
 @rule("Min", "Max")
 def extremum(node: EvaluatedNode) -> Outputs:
-    """Return the smallest or largest of any number of inputs."""
+    """Return the elementwise minimum or maximum of any number of inputs."""
     operands = _operands(node)
     if node.version.since_version < 8 and len({each.dims for each in node.inputs if each}) > 1:
         raise UnknownValue
@@ -115,7 +115,7 @@ def compare(node: EvaluatedNode) -> Outputs:
 
 @rule(*LOGICAL)
 def logical(node: EvaluatedNode) -> Outputs:
-    """Combine booleans."""
+    """Combine booleans; for And and Or, one decisive element determines the result."""
     first, second = _operands(node)
     if first.element_type != "bool":
         raise UnknownValue
@@ -131,7 +131,7 @@ def logical(node: EvaluatedNode) -> Outputs:
 
 @rule("Where")
 def where(node: EvaluatedNode) -> Outputs:
-    """Choose elements; under an unknown condition, only the choice between equal integers is known."""
+    """Choose elements; if the condition is unknown, the result is known only for two equal integers."""
     condition, first, second = _operands(node, first=1)
     kind = first.element_type
     if condition.element_type != "bool":
@@ -177,7 +177,7 @@ def absolute(node: EvaluatedNode) -> Outputs:
 
 @rule("Floor", "Ceil")
 def round_(node: EvaluatedNode) -> Outputs:
-    """Round floats to integers."""
+    """Round floats down (Floor) or up (Ceil); the results of infinities and NaN are unknown."""
     to_integer = math.floor if node.node.op_type == "Floor" else math.ceil
 
     def apply(number: float) -> float | None:

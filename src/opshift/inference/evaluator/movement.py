@@ -1,4 +1,4 @@
-"""Operators that move elements without changing them."""
+"""Evaluator rules of operators that move elements without changing them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def reshape(node: EvaluatedNode) -> Outputs:
 
 @rule("Squeeze")
 def squeeze(node: EvaluatedNode) -> Outputs:
-    """Remove the axes, or every dimension of 1."""
+    """Remove the given axes, or by default every dimension of 1."""
     data, given = node.elements(0), node.setting("axes")
     if given is None:
         return [node.reshaped(data, tuple(size for size in data.dims if size != 1))]
@@ -59,7 +59,7 @@ def squeeze(node: EvaluatedNode) -> Outputs:
 
 @rule("Unsqueeze")
 def unsqueeze(node: EvaluatedNode) -> Outputs:
-    """Insert dimensions of 1 at the axes, which refer to the output."""
+    """Insert dimensions of 1; `axes` are their positions in the output."""
     data, given = node.elements(0), node.setting("axes")
     if given is None:
         raise UnknownValue
@@ -70,7 +70,7 @@ def unsqueeze(node: EvaluatedNode) -> Outputs:
 
 @rule("Flatten")
 def flatten(node: EvaluatedNode) -> Outputs:
-    """Arrange the elements as a matrix."""
+    """Arrange the elements as a matrix: the dimensions before `axis` form the rows."""
     data, axis = node.elements(0), node.integer("axis", 1)
     if not -len(data.dims) <= axis <= len(data.dims):
         raise UnknownValue
@@ -80,7 +80,7 @@ def flatten(node: EvaluatedNode) -> Outputs:
 
 @rule("Transpose")
 def transpose(node: EvaluatedNode) -> Outputs:
-    """Reorder the dimensions by `perm`, or reverse them."""
+    """Reorder the dimensions by `perm`, or by default reverse them."""
     data = node.elements(0)
     axes = node.node.attribute("perm") or tuple(reversed(range(len(data.dims))))
     if sorted(axes) != list(range(len(data.dims))):
@@ -91,7 +91,7 @@ def transpose(node: EvaluatedNode) -> Outputs:
 
 @rule("Concat")
 def concat(node: EvaluatedNode) -> Outputs:
-    """Join the inputs; lists with a known number of unknown elements are joined, too."""
+    """Join the inputs; an unknown 1-D integer input of known length contributes unknown elements."""
     known = [each for each in node.inputs if each is not None]
     if (
         not known
@@ -114,7 +114,7 @@ def concat(node: EvaluatedNode) -> Outputs:
 
 
 def _unknown_list(node: EvaluatedNode, position: int, known: Elements) -> Elements:
-    """Return unknown elements for an input that is a list of integers."""
+    """Return an unknown 1-D integer input of known length as unknown elements."""
     if len(known.dims) != 1 or known.element_type not in INTEGER_RANGES:
         raise UnknownValue
     shape = node.scope.shape(node.node.inputs[position])
@@ -126,7 +126,7 @@ def _unknown_list(node: EvaluatedNode, position: int, known: Elements) -> Elemen
 
 @rule("Gather")
 def gather(node: EvaluatedNode) -> Outputs:
-    """Select elements along an axis."""
+    """Select elements along an axis; negative indices count from the end."""
     data, indices = node.elements(0), node.integers(1)
     axis = node.axis("axis", len(data.dims), 0)
     size, index_dims = data.dims[axis], node.elements(1).dims
@@ -138,7 +138,7 @@ def gather(node: EvaluatedNode) -> Outputs:
 
 @rule("Slice")
 def slice_(node: EvaluatedNode) -> Outputs:
-    """Select ranges along the given axes, or along the first ones."""
+    """Select ranges along the given axes, or by default along the first axes."""
     data = node.elements(0)
     starts, ends = node.setting("starts"), node.setting("ends")
     if starts is None or ends is None or len(starts) != len(ends):
@@ -157,7 +157,7 @@ def slice_(node: EvaluatedNode) -> Outputs:
 
 
 def _sliced(size: int, start: int, end: int, step: int) -> range:
-    """Return the positions of a slice; negative bounds count from the end, and bounds are clamped."""
+    """Return the selected positions; negative bounds count from the end, and bounds are clamped to `size`."""
     # onnxruntime reads the largest end as "to the start" if the step is negative; the specification does not.
     if step < 0 and end in (2**31 - 1, 2**63 - 1):
         raise UnknownValue

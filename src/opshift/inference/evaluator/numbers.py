@@ -1,8 +1,8 @@
-"""Arithmetic of single elements: exact numbers, symbols, and `None` for unknown results.
+"""Arithmetic on single elements: exact numbers, and symbols (sizes known only at run time).
 
-Symbols are sizes, so they are at least 0. Sums and products of symbols are computed from their numbers, so
-that equal polynomials are equal symbols. Other results that are at least 0 get a symbol named after the
-computation.
+Unknown results are `None`. Symbols are sizes, so they are at least 0. A symbol is a large integer: sums and
+products are computed with these integers, so that equal polynomials of sizes give equal symbols. Other
+results that are at least 0, such as quotients, get a symbol that is named after the computation.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from opshift.model.element_types import BY_NAME
 from opshift.model.types import Symbol
 
 Operation = Callable[[Any, Any], Element]
-"""Operation on two known elements; the result is `None` if it is unknown."""
+"""Function that computes an element from two known elements; it returns `None` for an unknown result."""
 
 SMALLEST_FLOAT = 2.0**-14
-"""Smallest nonzero result to compute: runtimes may flush smaller ones to zero as subnormal numbers."""
+"""Smallest normal float16. Smaller nonzero results are unknown: runtimes may flush subnormal numbers to 0."""
 
 FLOAT_TYPES = ("float", "double", "float16")
-"""Floating-point types whose arithmetic is evaluated, as far as results need no rounding."""
+"""Floating-point types whose arithmetic is evaluated; results that need rounding are unknown."""
 
 
 def in_range(value: int, element_type: str) -> int | None:
-    """Return an integer result: unsigned types wrap around; signed overflow is undefined, so `None`."""
+    """Return an integer result in its type: unsigned types wrap around, and signed overflow gives `None`."""
     kind = BY_NAME[element_type]
     bits = 8 * struct.calcsize(f"<{kind.code}")
     if element_type.startswith("u"):
@@ -39,29 +39,29 @@ def in_range(value: int, element_type: str) -> int | None:
 
 
 def named(operation: str, *operands: Element) -> Symbol:
-    """Return the symbol of a result that is at least 0."""
+    """Return the symbol that is named after a computation, whose result must be at least 0."""
     return symbol_named("\0".join((operation, *map(str, operands))))
 
 
 def add_sizes(first: int, second: int) -> int | None:
-    """Add sizes, at least one of which is a symbol."""
+    """Add two sizes, at least one of them a symbol; `None` if a size is negative or the sum is too large."""
     return symbol_from_number(first + second) if min(first, second) >= 0 else None
 
 
 def subtract_sizes(first: int, second: int) -> int | None:
-    """Subtract sizes; `None` for different sizes, unless `second` is 0: the difference may be negative."""
+    """Return `first` if `second` is 0, and 0 for equal symbols; else `None`: the result may be negative."""
     return first if second == 0 else 0 if first == second and is_symbol(first) is is_symbol(second) else None
 
 
 def multiply_sizes(first: int, second: int) -> int | None:
-    """Multiply sizes, at least one of which is a symbol."""
+    """Multiply two sizes, at least one of them a symbol; `None` for a negative or too large product."""
     if 0 in (first, second):
         return 0
     return symbol_from_number(first * second) if min(first, second) > 0 else None
 
 
 def divide_sizes(first: int, second: int) -> int | None:
-    """Divide sizes; a symbol as divisor may be 0, but in such a run the model itself divides by 0."""
+    """Divide two sizes; a symbolic divisor counts as nonzero, because the model itself would divide by 0."""
     if second <= 0:
         return None
     found = exact_symbol_quotient(first, second)
@@ -71,12 +71,12 @@ def divide_sizes(first: int, second: int) -> int | None:
 
 
 def remainder_of_sizes(first: int, second: int) -> int | None:
-    """Return the remainder of sizes; `None` if the divisor is a symbol, which may be 0, or not positive."""
+    """Return the remainder of two sizes; `None` if the divisor is not positive, or a symbol (maybe 0)."""
     return None if is_symbol(second) or second <= 0 else named("Mod", first, second)
 
 
 def smaller_size(first: int, second: int) -> int | None:
-    """Return the minimum of two sizes; symbols are at least 0, so a number up to 0 is the minimum."""
+    """Return the minimum of two sizes; a number of at most 0 is the minimum, as symbols are at least 0."""
     number = second if is_symbol(first) else first
     if first == second or (not is_symbol(number) and number <= 0):
         return number
@@ -84,7 +84,7 @@ def smaller_size(first: int, second: int) -> int | None:
 
 
 def larger_size(first: int, second: int) -> int | None:
-    """Return the maximum of two sizes; symbols are at least 0, so a number up to 0 is not larger."""
+    """Return the maximum of two sizes; a number of at most 0 is never larger, as symbols are at least 0."""
     if first == second:
         return first
     for size, other in ((first, second), (second, first)):
@@ -94,7 +94,7 @@ def larger_size(first: int, second: int) -> int | None:
 
 
 def equal_sizes(first: int, second: int) -> bool | None:
-    """Return whether sizes are equal in every run; `None` if this depends on the run."""
+    """Return True for sizes that are equal in every run, False if in no run, and `None` if unknown."""
     if is_symbol(first) and is_symbol(second):
         return True if first == second else None
     number = second if is_symbol(first) else first
@@ -102,7 +102,7 @@ def equal_sizes(first: int, second: int) -> bool | None:
 
 
 def less_size(first: int, second: int) -> bool | None:
-    """Return whether the first size is smaller in every run; `None` if this depends on the run."""
+    """Return True if `first` is smaller than `second` in every run, False if in no run, `None` if unknown."""
     if first == second:
         return False
     if not is_symbol(second) and second <= 0:
@@ -129,7 +129,7 @@ def truncated_remainder(first: int, second: int) -> int | None:
 
 
 def fits_float(value: float, element_type: str) -> bool:
-    """Return whether a finite float is a value of the type that no runtime flushes to zero."""
+    """Return whether a type represents a finite float exactly, and no runtime flushes the float to zero."""
     if value and abs(value) < SMALLEST_FLOAT:
         return False
     try:
@@ -140,7 +140,7 @@ def fits_float(value: float, element_type: str) -> bool:
 
 
 def exact_float(operation: Callable[[Any, Any], Any], element_type: str) -> Operation:
-    """Return an operation on floats whose result is `None` if it has to be rounded or is not finite."""
+    """Return an operation on floats that gives `None` for infinity, NaN, and results that need rounding."""
 
     def apply(first: float, second: float) -> float | None:
         if not (math.isfinite(first) and math.isfinite(second)):
@@ -156,7 +156,7 @@ def exact_float(operation: Callable[[Any, Any], Any], element_type: str) -> Oper
 
 
 def choose_float(choose: Callable[[float, float], float]) -> Operation:
-    """Return a minimum or maximum of floats; `None` for NaN, and for zeros of different signs."""
+    """Wrap `min` or `max` for floats: the result is `None` for NaN, and for zeros of different signs."""
 
     def apply(first: float, second: float) -> float | None:
         if math.isnan(first) or math.isnan(second) or (first == second and repr(first) != repr(second)):
@@ -167,7 +167,7 @@ def choose_float(choose: Callable[[float, float], float]) -> Operation:
 
 
 def integer_operation(operation: Callable[[int, int], int | None], sizes: Operation, kind: str) -> Operation:
-    """Return an operation on integers of a type, or on symbols."""
+    """Return an operation on the integer type `kind`: `sizes` if an operand is a symbol, else `operation`."""
 
     def apply(first: int, second: int) -> int | None:
         if is_symbol(first) or is_symbol(second):
@@ -180,7 +180,7 @@ def integer_operation(operation: Callable[[int, int], int | None], sizes: Operat
 
 
 def comparison(operation: Callable[[Any, Any], bool], sizes: Operation) -> Operation:
-    """Return a comparison of numbers or symbols."""
+    """Return a comparison of two elements: `sizes` if an operand is a symbol, else `operation`."""
 
     def apply(first: Any, second: Any) -> Element:
         if is_symbol(first) or is_symbol(second):
@@ -191,7 +191,7 @@ def comparison(operation: Callable[[Any, Any], bool], sizes: Operation) -> Opera
 
 
 def negated(operation: Operation) -> Operation:
-    """Return the negation of a comparison."""
+    """Return the negation of a comparison; an unknown result (`None`) stays unknown."""
 
     def apply(first: Any, second: Any) -> Element:
         found = operation(first, second)

@@ -1,4 +1,4 @@
-"""Operators that reduce integers along axes."""
+"""Evaluation of the operators that reduce integer tensors along axes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from opshift.model.node import Tensor
 OPERATIONS: dict[str, tuple[str, int | None]] = {
     "ReduceSum": ("Add", 0), "ReduceProd": ("Mul", 1), "ReduceMin": ("Min", None), "ReduceMax": ("Max", None),
 }  # fmt: skip
-"""Operation on two elements by operator, and the result for no elements; `None` if it is undefined."""
+"""By operator: the operation on two elements, and the result for no elements; `None` if undefined."""
 
 
 @rule(*OPERATIONS)
 def reduce_(node: EvaluatedNode) -> Outputs:
-    """Reduce integers along the given axes, or along all axes."""
+    """Evaluate a reduction of integers along the given axes or, by default, along all axes."""
     data = node.elements(0)
     if data.element_type not in INTEGER_RANGES:
         raise UnknownValue
@@ -43,12 +43,12 @@ def reduce_(node: EvaluatedNode) -> Outputs:
 
 
 def _reduced_axes(node: EvaluatedNode, rank: int) -> set[int] | None:
-    """Return the axes to reduce; `None` if the operator returns its input."""
+    """Return the axes to reduce; `None` if the operator returns its input (`noop_with_empty_axes`)."""
     given = node.setting("axes")
     if given:
-        # onnxruntime ignores the `axes` input if the data are empty; the specification does not.
+        # For empty data, onnxruntime ignores `axes`, unlike the specification: the result is unknown.
         return set(axes_of(given, rank)) if node.elements(0).values else node.reject()
-    if given is not None and "axes" in node.version.attributes:  # an empty list has no defined meaning
+    if given is not None and "axes" in node.version.attributes:  # an empty attribute has no defined meaning
         raise UnknownValue
     return None if node.integer("noop_with_empty_axes", 0) else set(range(rank))
 

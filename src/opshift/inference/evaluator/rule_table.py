@@ -1,4 +1,4 @@
-"""Rules of the evaluator by operator, and the node that a rule evaluates."""
+"""Table of rules (functions that evaluate the nodes of an operator), and the node class that rules get."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MAX_ELEMENTS = 1 << 16
 """Maximum number of elements of an evaluated value."""
 
 SMALL_SIZE = 64
-"""Values with at most this many elements are always evaluated; larger ones as long as the budget lasts."""
+"""Number of elements up to which values are always evaluated; larger values use up a budget per model."""
 
 Outputs = Sequence[Elements | None]
-"""Elements of the outputs by position; missing trailing ones are unknown."""
+"""Elements of the outputs of a node, by position; outputs with `None` or without an entry are unknown."""
 
 Rule: TypeAlias = "Callable[[EvaluatedNode], Outputs]"
 
@@ -36,13 +36,13 @@ MODULES = {
     "creation": ("Cast", "CastLike", "ConstantOfShape", "NonZero", "Range", "Shape", "Size"),
     "reduction": ("ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"),
 }  # fmt: skip
-"""Operators with a rule, by module: the modules are imported when a model needs them."""
+"""Operators with a rule, by module of this package; a module is imported when a model needs its rules."""
 
 EVALUATED = {op_type: module for module, op_types in MODULES.items() for op_type in op_types}
-"""Module of the rule of each operator."""
+"""Module that contains the rule, by operator."""
 
 SHAPE_READERS = {"Shape": (), "Size": (), "CastLike": (0,)}
-"""Operators that need the elements of some inputs only, with the positions of these inputs."""
+"""Operators that do not read the elements of all inputs, with the positions of the inputs that they read."""
 
 _RULES: dict[str, Rule] = {}
 
@@ -74,14 +74,14 @@ class EvaluatedNode:
         return found
 
     def integers(self, position: int) -> tuple[int, ...]:
-        """Return an input that is a list of integers; raise `UnknownValue` if one of them is unknown."""
+        """Return the elements of an integer input; raise `UnknownValue` if one is unknown or a symbol."""
         values = self.elements(position).values
         if not all(isinstance(each, int) and type(each) is not Symbol for each in values):
             raise UnknownValue
         return values
 
     def setting(self, name: str) -> tuple[int, ...] | None:
-        """Return integers of an attribute or, in other operator versions, an input; `None` if omitted."""
+        """Return the integers in an attribute or, in versions without it, in an input; `None` if omitted."""
         if name in self.version.attributes:
             found = self.node.attribute(name)
             if found is None or not isinstance(found, tuple | list):
@@ -91,22 +91,22 @@ class EvaluatedNode:
         return None if named is None or not self.node.input(named[0]) else self.integers(named[0])
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """Return an integer attribute; raise `UnknownValue` if it is missing without a default."""
+        """Return an integer attribute, or else `default`; raise `UnknownValue` if this is not an integer."""
         found = self.node.attribute(name, default)
         if not isinstance(found, int):
             raise UnknownValue
         return found
 
     def axis(self, name: str, rank: int, default: int | None = None) -> int:
-        """Return the axis in an attribute, counted from the start."""
+        """Return the axis in an attribute as a non-negative number; raise `UnknownValue` if out of range."""
         return axis_of(self.integer(name, default), rank)
 
     def reject(self) -> Any:
-        """Raise `UnknownValue` within an expression."""
+        """Raise `UnknownValue`; a method, because an expression cannot contain `raise`."""
         raise UnknownValue
 
     def require_size(self, dims: Dims) -> None:
-        """Raise `UnknownValue` if a result has too many elements or dimensions, or exceeds the budget."""
+        """Raise `UnknownValue` if a shape is invalid or too large, or exceeds the model's element budget."""
         count = prod(dims) if min(dims, default=0) >= 0 else MAX_ELEMENTS + 1
         if count > MAX_ELEMENTS or len(dims) > MAX_RANK:
             raise UnknownValue
@@ -114,21 +114,21 @@ class EvaluatedNode:
             raise UnknownValue
 
     def reshaped(self, elements: Elements, dims: Dims) -> Elements:
-        """Return the elements with other dimensions; raise `UnknownValue` if these are impossible."""
+        """Return the elements with the shape `dims`; raise `UnknownValue` if they do not fit the shape."""
         if prod(dims) != len(elements.values) or min(dims, default=0) < 0 or len(dims) > MAX_RANK:
             raise UnknownValue
         return Tensor(elements.element_type, dims, elements.values)
 
 
 def axis_of(axis: int, rank: int) -> int:
-    """Return an axis counted from the start; raise `UnknownValue` if it does not exist."""
+    """Return an axis as a non-negative number; raise `UnknownValue` if the axis is out of range."""
     if not -rank <= axis < rank:
         raise UnknownValue
     return axis % rank
 
 
 def axes_of(axes: Sequence[int], rank: int) -> list[int]:
-    """Return axes counted from the start; raise `UnknownValue` if one occurs twice or does not exist."""
+    """Return axes as non-negative numbers; raise `UnknownValue` if one repeats or is out of range."""
     found = [axis_of(axis, rank) for axis in axes]
     if len(set(found)) < len(found):
         raise UnknownValue
@@ -136,7 +136,7 @@ def axes_of(axes: Sequence[int], rank: int) -> list[int]:
 
 
 def rule(*op_types: str) -> Callable[[Rule], Rule]:
-    """Register a function as the rule of operators."""
+    """Register the decorated function as the rule of the operators `op_types`."""
 
     def register(function: Rule) -> Rule:
         _RULES.update(dict.fromkeys(op_types, function))
@@ -146,7 +146,7 @@ def rule(*op_types: str) -> Callable[[Rule], Rule]:
 
 
 def evaluate(node: EvaluatedNode) -> Outputs:
-    """Return the elements of the outputs by the rule; `()` if unknown, or the number of inputs is wrong."""
+    """Apply the rule of a node's operator; return `()` for unknown outputs or an invalid input count."""
     if not node.version.min_input <= len(node.inputs) <= node.version.max_input:
         return ()
     op_type = node.node.op_type

@@ -255,7 +255,7 @@ ARGUMENTS: Final = {
     "domain": "domain",
     "overload": "overload",
 }
-"""NodeProto fields of the first parameters of `make_node`, in order; other arguments are attributes."""
+"""NodeProto field of each named parameter of `make_node`, in order; other arguments are attributes."""
 
 
 EXAMPLE_REMEDY: Final = "write a node as y = Softmax <axis = 1> (float[N, 10] x), or Softmax(x, axis=1)"
@@ -309,7 +309,7 @@ def _read_protobuf(text: str) -> ModelProto | GraphProto:
 
 
 class _Pasted(Graphs):
-    """Reader of nodes outside of a graph."""
+    """Reader of a pasted text, in which nodes need no graph around them."""
 
     def is_graph(self) -> bool:
         """Return whether a graph comes next: its name, inputs in parentheses, and an arrow."""
@@ -334,7 +334,7 @@ class _Pasted(Graphs):
             self.position = start
             self.read_node(graph, may_omit_outputs=True)
             node = graph.node[-1]
-            if re.fullmatch(r"op|opset\d+", node.domain):  # names that onnxscript's users give its modules
+            if re.fullmatch(r"op|opset\d+", node.domain):  # opset modules in onnxscript code
                 node.ClearField("domain")
 
     def _read_make_node(self, node: NodeProto) -> None:

@@ -13,7 +13,7 @@ from opshift.model.messages import StringStringEntryProto, TensorProto, TypeProt
 from opshift.model.offloaded_tensors import EXTERNAL
 from opshift.model.tensors import count_elements
 
-# Matching takes linear time: repetitions are possessive, and invalid text becomes a token, too.
+# Matching takes linear time: repetitions are possessive, and invalid text also becomes tokens.
 _TOKEN: Final = re.compile(
     r"""(?P<space>(?:\s|\#[^\n]*+)++)
     |(?P<string>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')
@@ -62,7 +62,7 @@ class TokenReader:
         return self._tokens[self.position]
 
     def peek(self, distance: int = 1) -> Token:
-        """Return a token after the current one."""
+        """Return the token `distance` tokens after the current token, or the last token of the text."""
         return self._tokens[min(self.position + distance, len(self._tokens) - 1)]
 
     def error(self, reason: str, remedy: str = "", token: Token | None = None) -> InvalidModel:
@@ -108,7 +108,7 @@ class TokenReader:
         self.require(closing)
 
     def elements(self, opening: str, closing: str) -> Iterator[None]:
-        """Yield before each element of a list in brackets."""
+        """Read a list in brackets; yield before each element, so that the caller reads the element."""
         with self.brackets(opening, closing):
             while self.current.text != closing:
                 yield
@@ -132,7 +132,7 @@ class TokenReader:
         return re.sub(r"\\(.)", r"\1", self.take().text[1:-1], flags=re.DOTALL)
 
     def integer(self, what: str, allowed: range = INT64) -> int:
-        """Return the next integer, which must be in a range."""
+        """Return the next integer; raise an error if it is not in `allowed`."""
         text = self.current.text
         if self.current.kind != "number" or not text.lstrip("+-").isdecimal():
             raise self.expected(what)
@@ -182,7 +182,7 @@ class Values(TokenReader):
         return BY_NAME[self.take().text].number
 
     def _read_tensor_type(self, proto: TypeProto.Tensor | TypeProto.SparseTensor) -> None:
-        """Read a type: `float` is a scalar, and `float[]` has an unknown rank."""
+        """Read a tensor type: `float[N, 3]`, `float` for a scalar, or `float[]` for an unknown rank."""
         proto.elem_type = self._element_type()
         if self.current.text != "[":
             proto.shape.SetInParent()
@@ -214,7 +214,7 @@ class Values(TokenReader):
         getattr(tensor, BY_NUMBER[tensor.data_type].field).extend(values)
 
     def read_entries(self) -> list[StringStringEntryProto]:
-        """Return a list of keys and values."""
+        """Read a list of entries, such as `["location": "weights.bin", "offset": "0"]`."""
         found = []
         for _ in self.elements("[", "]"):
             entry = StringStringEntryProto(key=self.string())
@@ -224,7 +224,7 @@ class Values(TokenReader):
         return found
 
     def _read_element(self, kind: ElementType) -> bytes | float | int:
-        """Read an element; the text has float16, bfloat16 and smaller floats as integers with their bits."""
+        """Read an element; float16, bfloat16 and smaller floats are written as integers with equal bits."""
         if kind.name == "string":
             return self.string().encode()
         what = f"an element of {kind.name}"
@@ -236,7 +236,7 @@ class Values(TokenReader):
         return self.integer(what, range(2 if kind.name == "bool" else 1 << bits))
 
     def number(self, what: str) -> float:
-        """Return the next number, which may be infinite."""
+        """Return the next number as a float; infinity and NaN are accepted."""
         token = self.current
         if token.kind != "number" and token.text not in SPECIAL_NUMBERS:
             raise self.expected(what)

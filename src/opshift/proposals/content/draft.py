@@ -1,4 +1,4 @@
-"""Stages of reading a proposal: the classes whose objects the rules check."""
+"""Classes for the stages of reading a proposal; the rules check objects of these classes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,14 +19,14 @@ from opshift.registry.registry import Registry
 
 
 class InvalidFile(NamedTuple):
-    """File of a proposal that cannot be read. It ends the check: later stages do not exist."""
+    """Invalid or missing file of a proposal. The check ends there, because later stages need the file."""
 
     folder: ProposalFolder
     name: str
     error: OpshiftError
 
     def problems_in(self, name: str) -> Iterator[ProposalProblem]:
-        """Yield the error as a problem if the file has this name, such as `operator.yaml`."""
+        """Yield the error as a problem if `name`, such as `operator.yaml`, is the name of this file."""
         if self.name == name:
             yield ProposalProblem(self.error.reason, self.error.place, self.error.remedy)
 
@@ -43,12 +43,12 @@ class Draft:
 
     @cached_property
     def reviewers(self) -> ReviewerList:
-        """The people whose sign-offs count."""
+        """The people whose sign-offs count, from `reviewers.yaml` of the trusted folder."""
         return ReviewerList(self.trusted or self.registry.folders[-1])
 
     @cached_property
     def sign_offs(self) -> tuple[SignOff, ...]:
-        """The valid sign-offs."""
+        """The valid sign-offs: by reviewers other than the author, and of the current content."""
         return valid_sign_offs(self.folder, self.reviewers)
 
     @property
@@ -68,15 +68,15 @@ class Draft:
 
     @property
     def supersedes_preview(self) -> bool:
-        """Whether the proposal promotes an operator of a preview domain, which is thereby deprecated.
+        """Whether the proposal promotes an operator of a preview domain, which acceptance then deprecates.
 
-        Promoted operators of private domains stay unchanged; their owners deprecate them.
+        Promoted operators of private domains stay unchanged: only their owners can deprecate them.
         """
         domain = OperatorId.parse(self.proposal.promotes).domain if self.proposal.promotes else ""
         return self.proposal.kind == "promotion" and is_preview(domain)
 
     def at_file(self, reason: str, name: str, remedy: str = "") -> ProposalProblem:
-        """Return a problem with a whole file."""
+        """Return a problem that concerns a whole file of the proposal."""
         return ProposalProblem(reason, self.folder.locate(name), remedy)
 
     def at_answer(self, reason: str, *keys: int | str) -> ProposalProblem:
@@ -86,7 +86,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class DefinedDraft(Draft):
-    """Proposal with a valid `operator.yaml` as well."""
+    """Proposal with a valid `proposal.yaml` and a valid `operator.yaml`."""
 
     operator: Operator
 
@@ -97,17 +97,17 @@ class DefinedDraft(Draft):
 
     @property
     def version(self) -> OperatorVersion:
-        """The last version in the file, which is proposed, deprecated or removed."""
+        """The last version in `operator.yaml`, which the proposal adds, edits, deprecates or removes."""
         return self.operator.versions[-1]
 
     @property
     def position(self) -> int:
-        """Index of the proposed version in the file."""
+        """Index of the last version in the list `versions` of `operator.yaml`."""
         return len(self.operator.versions) - 1
 
     @property
     def previous(self) -> OperatorVersion | None:
-        """The version before the proposed one; `None` if there is only one version."""
+        """The version before `version`; `None` if `operator.yaml` has only one version."""
         return self.operator.versions[-2] if self.position else None
 
     @property
@@ -118,12 +118,12 @@ class DefinedDraft(Draft):
 
     @cached_property
     def staged(self) -> Registry:
-        """The registry with the proposed operator added."""
+        """The registry with the proposed definition of the operator, instead of the published definition."""
         return self.registry.with_operator(self.operator)
 
     @cached_property
     def is_recursive(self) -> bool:
-        """Whether the operator occurs in its body, in the bodies of operators in its body, and so on."""
+        """Whether the function body contains the operator, directly or in bodies of the operators in it."""
         found: set[OperatorId] = set()
         pending = [self.version]
         while pending:
@@ -152,7 +152,7 @@ class DefinedDraft(Draft):
 
     @property
     def retirement(self) -> Deprecation | Removal | None:
-        """The removal or deprecation of the operator, if it is proposed."""
+        """The removal or deprecation that the last version declares; `None` if it declares neither."""
         return self.version.removal or self.version.deprecation
 
     def at_definition(self, reason: str, *keys: int | str) -> ProposalProblem:

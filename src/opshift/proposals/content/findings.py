@@ -9,7 +9,7 @@ from opshift.model.errors import OpshiftError, Place
 
 
 class ProposalProblem(NamedTuple):
-    """Violation of a rule, before it becomes a finding; `remedy`, if set, replaces the rule's remedy."""
+    """Violation that a rule reports: reason and place. A `remedy` that is not empty replaces the rule's."""
 
     reason: str
     place: Place
@@ -27,7 +27,7 @@ class ProposalFinding:
     remedy: str
 
     def as_dict(self) -> dict[str, str | int]:
-        """Return the finding as plain data."""
+        """Return the fields for JSON; the place becomes `file` and `line`."""
         return {
             "rule": self.rule,
             "level": str(self.level),

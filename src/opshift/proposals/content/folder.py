@@ -1,4 +1,4 @@
-"""Read the files of a proposal's folder, and edit their text. The proposal's code is not executed here."""
+"""Read the files of a proposal's folder, and edit their text, without executing the proposal's code."""
 
 import hashlib
 import json
@@ -43,7 +43,7 @@ class ProposalFolder:
     def locate(self, name: str, *keys: int | str) -> Place:
         """Return the place of the item at the path `keys` in a YAML file.
 
-        The line is that of the innermost item on the path that exists, or 1 if the file is not readable YAML.
+        The line is that of the innermost existing item on the path; it is 1 for a missing or invalid file.
         """
         path = self.file(name)
         is_readable = path.exists() and path.suffix == ".yaml"
@@ -100,7 +100,7 @@ def read_examples(path: Path) -> tuple[Example, ...]:
 def fingerprint(folder: ProposalFolder) -> str:
     """Return 32 hexadecimal digits of a SHA-256 digest of all files, without the state and the sign-offs.
 
-    The layout and comments of `proposal.yaml` and the line endings of all files do not affect it.
+    The layout and comments of `proposal.yaml`, and the line endings of all files, do not change the digest.
     """
     digest = hashlib.sha256()
     answers = folder.proposal.model_dump(mode="json", exclude={"state", "sign_offs"})
@@ -116,7 +116,7 @@ def fingerprint(folder: ProposalFolder) -> str:
 
 
 def without_questions(text: str) -> str:
-    """Return a definition without the comments of the templates, which address the author."""
+    """Return the text of a definition without comments from the templates, which address the author."""
     templates = (path.read_text("utf-8") for path in TEMPLATES.glob("*.yaml.template"))
     lines = (line.strip() for template in templates for line in template.splitlines())
     questions = {line for line in lines if line.startswith("#")}
@@ -124,7 +124,7 @@ def without_questions(text: str) -> str:
 
 
 def version_block(path: Path, position: int) -> str:
-    """Return the lines of one version of an operator file."""
+    """Return the text of the version at index `position` in an operator file."""
     lines = path.read_text("utf-8").splitlines()
     start = place_of(path, ("versions", position)).line - 1
     end = start + 1
@@ -134,7 +134,7 @@ def version_block(path: Path, position: int) -> str:
 
 
 def without_key(block: str, key: str) -> str:
-    """Return the lines of a version without a key and its value."""
+    """Return the text of a version, as from `version_block`, without a key and its value."""
     return re.sub(rf"^  {key}:.*\n(?:   .*\n)*", "", block, flags=re.MULTILINE)
 
 

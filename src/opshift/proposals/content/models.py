@@ -26,7 +26,7 @@ class Person(Frozen):
 
 
 class Framework(Frozen):
-    """Framework with an equivalent function: its name, a link to its documentation, the differences."""
+    """Framework with an equivalent function, a link to the documentation, and the semantic differences."""
 
     name: str
     function: str = ""
@@ -41,7 +41,7 @@ class SignOff(Frozen):
     date: str
     fingerprint: str
     signature: str = ""
-    """SSH signature of fingerprint, date and name, in base64."""
+    """SSH signature of fingerprint, date and name, in base64; empty if the sign-off is not signed."""
 
 
 class OperatorName(Frozen):
@@ -85,9 +85,9 @@ class ExampleTensor(Frozen):
 
     type: str = "float"
     values: Any
-    """Nested lists, `[]` for an empty tensor, a number for a scalar; `nan`, `inf`, `-inf` as strings too."""
+    """Elements as nested lists, or a number for a scalar; `nan`, `inf` and `-inf` may be strings."""
     shape: tuple[int, ...] | None = None
-    """Required where the values do not determine it, such as for an empty tensor."""
+    """Required if `values` does not determine the shape, such as `[0, 2]` for an empty tensor."""
 
 
 class Example(Frozen):
@@ -101,7 +101,7 @@ class Example(Frozen):
     """Inputs by position; `null` for an omitted input."""
     attributes: dict[str, Any] = {}
     outputs: tuple[ExampleTensor | None, ...] | None = None
-    """Expected outputs by position; `None` to accept the outputs of the reference."""
+    """Expected outputs by position; `None` if the example does not declare them."""
     tolerance: Annotated[float, Field(ge=0)] | None = None
     """Relative and absolute tolerance; `None` for the default of the element type."""
 

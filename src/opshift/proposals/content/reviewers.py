@@ -22,7 +22,7 @@ from opshift.registry.record import from_file_content
 from opshift.registry.yaml_files import load_yaml
 
 NAMESPACE = "opshift-proposal"
-"""Namespace of the signatures, option `-n` of ssh-keygen: signatures for other purposes are invalid."""
+"""Namespace of the signatures (option `-n` of ssh-keygen); it makes signatures for other purposes invalid."""
 
 PREAMBLE = b"SSHSIG"
 
@@ -34,13 +34,13 @@ _LOOK_ALIKE: Final = str.maketrans(
     "\u03ba\u03c4\u0432\u043d\u043c\u0442\u043a\u0131\u0237\u0261\u0269",
     "aceijopsxyhdqwoaivpuktbhmtkijgi",
 )
-"""Letters of Cyrillic, Greek and phonetic alphabets in lower case that look like Latin ones.
+"""Translation of lower-case Cyrillic, Greek and phonetic letters to Latin letters that look the same.
 
 Source: Unicode Technical Standard 39, confusables.txt.
 """
 
 _DIGITS: Final = str.maketrans("013", "ole")
-"""Digits that look like letters."""
+"""Translation of digits to letters that look similar."""
 
 
 class Reviewer(Frozen):
@@ -60,7 +60,7 @@ class Reviewers(Frozen):
 
 
 class ReviewerList:
-    """Reviewers of a tree and their keys, to determine which sign-offs count.
+    """Reviewers of a tree of definitions and their keys; determines which sign-offs count.
 
     Raises:
         DefinitionError: `reviewers.yaml` is invalid.
@@ -84,7 +84,7 @@ class ReviewerList:
             self._content = path.read_bytes()
 
     def has_same_rules(self, other: "ReviewerList") -> bool:
-        """Return whether two lists have the same `reviewers.yaml`, and the same keys."""
+        """Return whether two lists have identical `reviewers.yaml` files and identical files of keys."""
         return self._content == other._content and self._keys == other._keys
 
     @cached_property
@@ -92,7 +92,7 @@ class ReviewerList:
         return self._signers.read_bytes() if self._signers and self._signers.exists() else b""
 
     def is_author(self, sign_off: SignOff, author: Person) -> bool:
-        """Return whether the author signed off: with a similar name, or with the author's identity or key."""
+        """Return whether a sign-off has the author's identity or key, or a name similar to the author's."""
         if is_same_person(sign_off.name, author.name):
             return True
         own = [each for each in (self._known or {}).values() if is_same_person(each.name, author.name)]
@@ -109,22 +109,22 @@ class ReviewerList:
         )
 
     def identity_of(self, sign_off: SignOff) -> str:
-        """Return the identity of the reviewer whom a sign-off names; empty if there is none."""
+        """Return the identity of the reviewer whom a sign-off names; empty if it is unknown."""
         reviewer = (self._known or {}).get(same_letters(sign_off.name))
         return reviewer.identity if reviewer else ""
 
     def problem(self, sign_off: SignOff) -> str:
-        """Return why a sign-off does not count, or an empty text."""
+        """Return why a sign-off does not count; empty if it counts."""
         return self.name_problem(sign_off.name) or self.signature_problem(sign_off)
 
     def name_problem(self, name: str) -> str:
-        """Return why a person may not sign off, or an empty text."""
+        """Return why a person may not sign off; empty if the person may."""
         if self._known is None or same_letters(name) in self._known:
             return ""
         return f"{name} is not a reviewer in {REVIEWERS}"
 
     def signature_problem(self, sign_off: SignOff) -> str:
-        """Return why the signature of a sign-off is missing or invalid, or an empty text."""
+        """Return the problem of a missing or invalid signature; empty if it is valid or not required."""
         if self._signers is None:
             return ""
         if not sign_off.signature:
@@ -148,7 +148,9 @@ EVERYONE = ReviewerList(None)
 
 
 def signature_of(sign_off: SignOff, key: Path) -> str:
-    """Sign with a private key, or with the SSH agent for a public key; return base64 text on one line.
+    """Sign a sign-off, and return the signature as base64 text on one line.
+
+    `key` is the file of a private key, or of a public key if the SSH agent holds the private key.
 
     Raises:
         UsageError: ssh-keygen is not installed, or cannot use the key.
@@ -173,10 +175,10 @@ def _ssh_keygen(arguments: tuple[str, ...], sign_off: SignOff) -> subprocess.Com
 
 
 def key_of(signature: str) -> bytes:
-    """Return the public key in a signature; empty if it is malformed.
+    """Return the public key in a signature; empty if the signature is malformed.
 
-    Source: PROTOCOL.sshsig of OpenSSH: the preamble SSHSIG, a version of four bytes, and the key after its
-    length.
+    A signature begins with SSHSIG, a version (four bytes), the length of the key (four bytes), and the key.
+    Source: PROTOCOL.sshsig of OpenSSH.
     """
     try:
         content = base64.b64decode(signature, validate=True)
@@ -188,7 +190,7 @@ def key_of(signature: str) -> bytes:
 
 
 def same_letters(name: str) -> str:
-    """Reduce a name to letters and digits in one spelling, so that similar-looking names are equal.
+    """Normalize a name to letters and digits, so that names that look similar become equal.
 
     Case, accents, punctuation, spaces and invisible characters are ignored.
     """
@@ -197,5 +199,5 @@ def same_letters(name: str) -> str:
 
 
 def is_same_person(one: str, other: str) -> bool:
-    """Return whether two names are equal or similar."""
+    """Return whether two names are equal regardless of case, or look similar, see `same_letters`."""
     return one.casefold() == other.casefold() or same_letters(one) == same_letters(other) != ""

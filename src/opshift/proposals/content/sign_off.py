@@ -1,4 +1,4 @@
-"""Sign-offs of a proposal's current content."""
+"""Find the valid sign-offs of a proposal's current content, and append a sign-off."""
 
 from collections.abc import Iterable
 from datetime import date
@@ -75,7 +75,7 @@ def sign(
 
 
 def _append_sign_off(text: str, proposal: Proposal, signed: SignOff, folder: ProposalFolder) -> str:
-    """Return the file with a sign-off appended to the list.
+    """Return the text of `proposal.yaml` with a sign-off appended to the list `sign_offs`.
 
     The file is edited as lines, because dumping it as YAML would lose comments and layout.
     """

@@ -1,4 +1,4 @@
-"""Tree of definitions that a proposal extends."""
+"""The tree (folder) of operator definitions that a proposal extends: its registry, paths and opsets."""
 
 import re
 from pathlib import Path
@@ -10,11 +10,11 @@ from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry, load_registry
 
 UNRELEASED_REMEDY = "propose an update, which edits the version, or delete its definition from the tree"
-"""Remedy if a version is deprecated or removed before it is released."""
+"""Remedy in the error for a proposal that deprecates or removes an unreleased version."""
 
 
 def registry_of_tree(tree: Path | None) -> Registry:
-    """Return the definitions of a tree, and opshift's own unless the tree has a `releases.yaml`.
+    """Return a registry of a tree and, if the tree has no `releases.yaml`, of opshift's own definitions.
 
     For an empty or missing folder, which is a new tree, return opshift's own definitions.
     """
@@ -23,14 +23,14 @@ def registry_of_tree(tree: Path | None) -> Registry:
 
 
 def module_name(domain: str, name: str, opset: int) -> str:
-    """Return the Python file of an operator at an opset, such as `elu_29.py` or `com_example_elu_1.py`."""
+    """Return the file name for code of an operator version: `elu_29.py`, or `com_example_elu_1.py`."""
     snake_case = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     prefix = "" if domain == DEFAULT_DOMAIN else f"{domain}_"
     return re.sub(r"\W", "_", f"{prefix}{snake_case}_{opset}") + ".py"
 
 
 def reference_file(tree: Path, version: OperatorVersion) -> Path:
-    """Return the file in a tree with the reference of an operator version."""
+    """Return the path, in a tree, of the reference implementation of an operator version."""
     return tree / "references" / module_name(*version.id)
 
 
@@ -50,12 +50,12 @@ def released_opset(registry: Registry, domain: str) -> int:
 
 
 def is_preview(domain: str) -> bool:
-    """Return whether the operators of a domain are experimental."""
+    """Return whether this is a preview domain, such as `ai.onnx.preview`: its operators are experimental."""
     return "preview" in domain.split(".")
 
 
 def is_standard(domain: str) -> bool:
-    """Return whether a domain belongs to ONNX."""
+    """Return whether a domain is `ai.onnx` or starts with `ai.onnx.`, as the domains of ONNX do."""
     return f"{canonical_domain(domain)}.".startswith(f"{DEFAULT_DOMAIN}.")
 
 

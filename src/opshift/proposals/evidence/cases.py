@@ -16,7 +16,7 @@ from opshift.proposals.content.models import Example, ExampleTensor, attribute_v
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 
 Arrays = tuple[Array | None, ...]
-"""Inputs or outputs by position; `None` for an omitted one."""
+"""Inputs or outputs by position; `None` for an omitted value."""
 
 
 class BadValue(OpshiftError):
@@ -48,7 +48,7 @@ class Case:
 
 
 def case_of_example(example: Example, position: int, operator: Operator, default: OperatorVersion) -> Case:
-    """Return the case of an example in its own types; an example without a version tests `default`.
+    """Return the case of an example with its own element types; without a version, it tests `default`.
 
     Raises:
         BadValue: the example is not a valid node of its version.
@@ -72,7 +72,7 @@ def _arrays(listed: tuple[ExampleTensor | None, ...]) -> Arrays:
 def cases_in_other_types(case: Case) -> Iterator[Case]:
     """Yield the case with each type variable bound to each other element type that it allows.
 
-    Types that cannot represent the values are skipped.
+    Types to which `_convert_values` cannot convert the values are skipped.
     """
     for variable, types in case.version.type_constraints.items():
         current = bound_type(case, variable)
@@ -93,7 +93,7 @@ def bound_type(case: Case, variable: str) -> str | None:
 
 
 def parameter_at(parameters: tuple[Parameter, ...], position: int) -> Parameter | None:
-    """Return the parameter of the value at a position; a variadic last parameter has all further values."""
+    """Return the parameter at a position; a variadic last parameter also applies to all later positions."""
     if position < len(parameters):
         return parameters[position]
     return parameters[-1] if parameters and parameters[-1].option == "variadic" else None
@@ -120,7 +120,7 @@ def _convert_inputs(case: Case, variable: str, element: str) -> Arrays | None:
 
 
 def _require_valid(case: Case) -> None:
-    """Raise unless the inputs and attributes of the case match its operator version."""
+    """Raise BadValue unless the inputs and attributes of the case match its operator version."""
     version, count = case.version, len(case.inputs)
     if not version.min_input <= count <= version.max_input:
         allowed = f"it has {len(version.inputs)}, at least {version.min_input} of them required"
@@ -179,13 +179,13 @@ def _parse_values(values: object, element_type: str) -> object:
 def _convert_values(array: Array, element_type: str) -> Array | None:
     """Return the values in another element type; only conversions to floating-point types may round.
 
-    Return `None` if a type is not numeric, or if an integer type cannot represent the values exactly.
+    Return `None` if a type is not numeric, or if another type, such as int8, cannot represent the values.
     """
     if element_type not in BY_NAME or array.dtype.kind in "OSUb" or element_type in ("string", "bool"):
         return None
     # Casts of nan and of values out of range warn; the comparison below detects them.
     with np.errstate(all="ignore"), WARNINGS_IGNORED:
         found = np.asarray(array.astype(dtype_of(element_type)))
-        # complex128 holds the values of all numeric types, so that both sides can be compared.
+        # Values of all numeric types can be compared as complex128.
         is_equal = found.astype(np.complex128) == array.astype(np.complex128)
     return found if element_type in FLOAT_TYPES or bool(is_equal.all()) else None

@@ -1,4 +1,4 @@
-"""Coverage of an operator version by the examples."""
+"""Coverage of an operator version by the examples of a proposal."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -16,10 +16,10 @@ CoverageKind = Literal["output", "attribute", "input", "type", "corner"]
 
 
 class CoverageItem(NamedTuple):
-    """Item to cover, and the names of the cases that cover it.
+    """Part of an operator version that examples should cover, and the names of the cases that cover it.
 
-    Items are outputs, attributes and optional inputs (each present or omitted), element types of type
-    variables, and corner cases.
+    Parts are outputs, present attributes and optional inputs, omitted attributes and optional inputs, element
+    types of type variables, and corner cases.
     """
 
     kind: CoverageKind
@@ -28,7 +28,7 @@ class CoverageItem(NamedTuple):
 
 
 def coverage_of(version: OperatorVersion, evidence: Evidence) -> tuple[CoverageItem, ...]:
-    """Return all items of a version with the successful cases that cover them, uncovered items included."""
+    """Return all coverage items of a version, each with the successful cases that cover it, if any."""
     ran = [each for each in evidence.outcomes if each.outputs is not None and each.case.version is version]
     return tuple(
         CoverageItem(kind, item, tuple(each.case.name for each in ran if covers(each)))

@@ -1,4 +1,4 @@
-"""Collect evidence by running the examples of a proposal, as they are and after conversions."""
+"""Run the examples of a proposal, before and after conversions, to collect evidence for the rules."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -45,10 +45,11 @@ Direction = Literal["up", "down"]
 def convert_and_run(
     case: Case, outputs: Arrays, draft: DefinedDraft, references: References
 ) -> Iterator[tuple[Direction, OutputComparison]]:
-    """Convert a case and run the result: down and up again for the proposed version, up for older versions.
+    """Convert the model of a case, run the result, and compare its outputs with `outputs`.
 
-    A case with several inputs is also converted with all inputs except the first as initializers, because
-    adapters treat constants differently.
+    Cases of the proposed version are downgraded and upgraded again; cases of older versions are upgraded. A
+    case with several inputs is also converted with all inputs except the first as initializers, because
+    adapters may treat constants differently.
     """
     opset = _opset_of_case(case, draft)
     model = node_model(case, outputs, opset)
@@ -96,7 +97,7 @@ def _opset_of_case(case: Case, draft: DefinedDraft) -> int:
 
 
 def _convert(model: ModelProto, opset: int, draft: DefinedDraft) -> ModelProto | str:
-    """Convert the model to another opset of the operator's domain; return the reason if it is refused."""
+    """Convert the model to another opset of the operator's domain; return the reason if that fails."""
     domain = draft.operator.domain
     target = {domain: opset}
     if domain != DEFAULT_DOMAIN:
@@ -176,11 +177,11 @@ def _rule_names(path: Path) -> set[str]:
 def registered_adapters(draft: DefinedDraft) -> Iterator[InvalidProposal | None]:
     """Register the adapters of the tree and of the proposal within a `with` block.
 
-    Yields the error that prevents loading them, or `None`.
+    Yields the error that prevents loading the adapters, or `None`.
     """
     path = draft.folder.file(ADAPTERS)
     files = [each for tree in draft.registry.folders for each in sorted(tree.glob("adapters/*.py"))]
-    # A proposal that edits a version contains all of its adapters: do not load those in the tree.
+    # A proposal that edits a version contains all adapters of it: do not load the tree's adapters for it.
     replaced = module_name(*draft.version.id).removesuffix(".py") if draft.edits_version else None
     adapters = [
         each
@@ -202,9 +203,9 @@ def registered_adapters(draft: DefinedDraft) -> Iterator[InvalidProposal | None]
 
 
 def gather_evidence(draft: DefinedDraft, examples: tuple[Example, ...]) -> Evidence:
-    """Run every example with the reference, the body and the numpy function, and convert it by the steps.
+    """Run every example with the reference, the function body, the numpy function, and after conversions.
 
-    The adapters of the proposal must be registered.
+    The adapters of the proposal must be registered, see `registered_adapters`.
     """
     evidence = Evidence()
     if draft.is_recursive:  # a conversion would expand its nodes without end
@@ -239,7 +240,7 @@ def _valid_cases(draft: DefinedDraft, examples: tuple[Example, ...], evidence: E
 
 
 def _run_case(case: Case, draft: DefinedDraft, references: References, evidence: Evidence) -> bool:
-    """Run a case in every applicable way, and return whether it has outputs."""
+    """Run a case, add all comparisons to `evidence`, and return whether the case has outputs."""
     outcome = _case_outcome(case, draft, references)
     evidence.outcomes.append(outcome)
     outputs = outcome.outputs
@@ -276,7 +277,7 @@ def _compare_body(case: Case, outputs: Arrays, references: References) -> Output
 
 
 def _compare_numpy(case: Case, outputs: Arrays, name: str) -> Iterator[OutputComparison]:
-    """Compare with the numpy function, unless the case has attributes or omits inputs."""
+    """Compare outputs with those of a numpy function, unless the case has attributes or omits inputs."""
     function = numpy_function(name)
     if function is None or case.attributes or any(each is None for each in case.inputs):
         return
@@ -300,16 +301,16 @@ def numpy_function(name: str) -> Callable[..., Any] | None:
 
 @dataclass(frozen=True)
 class Evaluated(DefinedDraft):
-    """Proposal with its evidence. Its adapters are registered while the rules are evaluated."""
+    """Proposal with its evidence. The proposal's adapters stay registered while the rules check it."""
 
     evidence: Evidence
     adapters_error: InvalidProposal | None
     """Error that prevents loading the adapters, or `None`."""
 
     def at_examples(self, reason: str, *position: int) -> ProposalProblem:
-        """Return a problem of the example at a position, or of all examples."""
+        """Return a problem with the example at index `position`, or, without an index, with all examples."""
         return ProposalProblem(reason, self.folder.locate(EXAMPLES, "examples", *position))
 
     def at_case(self, case: Case, reason: str) -> ProposalProblem:
-        """Return a problem of a case."""
+        """Return a problem with the example of a case."""
         return self.at_examples(f"{case.name}: {reason}", case.position)

@@ -23,7 +23,7 @@ def input_names(case: Case) -> list[str]:
 
 
 def feeds_of(case: Case) -> dict[str, Array]:
-    """Return the inputs of the model of a case by name."""
+    """Return the input arrays of a case, by input name in its model; omitted inputs are left out."""
     pairs = zip(input_names(case), case.inputs, strict=True)
     return {name: array for name, array in pairs if array is not None}
 
@@ -45,7 +45,7 @@ def write_array(message: TensorProto, array: Array, name: str) -> None:
 
 
 def node_model(case: Case, outputs: Sequence[Array | None], opset: int) -> ModelProto:
-    """Return a model of a single node with exactly the inputs and attributes of the case."""
+    """Return a model of a single node with the inputs and attributes of the case."""
     model = _empty_model(case, outputs, {DEFAULT_DOMAIN: 18, case.version.domain: opset})
     node = model.graph.node.add(op_type=case.version.name, domain=model_domain(case.version.domain))
     node.input.extend(input_names(case))
@@ -61,6 +61,7 @@ def body_model(case: Case, outputs: Sequence[Array | None], registry: Registry) 
     Raises:
         ResolveError: the imported opset does not define the operator of a node.
         BadValue: the value of an attribute does not match its type.
+        KeyError: a node has an unknown attribute, or a domain that the body does not import.
     """
     version = case.version
     assert version.body is not None
@@ -96,7 +97,7 @@ def _resolve_value(value: object, case: Case) -> object:
 
 
 def _empty_model(case: Case, outputs: Sequence[Array | None], imports: Mapping[str, int]) -> ModelProto:
-    # A moderate IR version, so that older runtimes load the model too.
+    # IR version 10, not the newest, so that older runtimes can load the model.
     model = ModelProto(ir_version=min(IR_VERSION, 10))
     model.graph.name = "example"
     for domain, opset in imports.items():

@@ -17,7 +17,7 @@ from opshift.registry.shapes.all_rules import SHAPE_RULES
 from opshift.registry.shapes.shape_context import ShapeContext
 
 Verdict = Literal["agrees", "differs", "refused", "not run"]
-"""Result of a comparison; `refused`: the converter refuses, `not run`: no installed runtime can run it."""
+"""Result of a comparison: `refused` by the converter, or `not run` if one side cannot be computed."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class OutputComparison:
-    """Comparison of two computations of a case, with the difference or the reason for not running."""
+    """Comparison of two computations of a case; `reason` gives the difference, or the error."""
 
     case: Case
     verdict: Verdict
@@ -41,11 +41,11 @@ class OutputComparison:
 def compare_outputs(
     case: Case, expected: Sequence[Array | None], found: Sequence[object]
 ) -> OutputComparison:
-    """Compare the outputs of a case with the expected ones, up to the first difference."""
+    """Compare the outputs of a case with the expected outputs, up to the first difference."""
     if len(expected) != len(found):
         return OutputComparison(case, "differs", f"expected {len(expected)} outputs, got {len(found)}")
     for position, (expected_value, found_value) in enumerate(zip(expected, found, strict=True)):
-        # All further outputs belong to the last parameter, which is variadic.
+        # Outputs after the last parameter belong to it: it is variadic.
         formal = case.version.outputs[min(position, len(case.version.outputs) - 1)]
         result = compare_output(formal.name, [expected_value], [found_value], case.example.tolerance)
         if result.reason:
@@ -93,9 +93,9 @@ class _CaseContext(ShapeContext):
 
 
 def inferred_shapes(case: Case, output_count: int) -> list[Shape | None] | ExtensionFailed:
-    """Return the inferred shape of each output, or the error of a rule that fails.
+    """Return the inferred shape of each output, or the error if the shape rule fails.
 
-    The definition has to name an existing shape rule.
+    The case's operator version must name an existing shape rule.
     """
     try:
         shapes = list(SHAPE_RULES[case.version.shape](_CaseContext(case, output_count)))

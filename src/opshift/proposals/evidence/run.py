@@ -1,4 +1,4 @@
-"""Run references, and models with or without the proposed operator."""
+"""Run reference functions, and models with or without nodes of the proposed operator."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class ReferenceFails(OpshiftError):
 
 @dataclass(frozen=True)
 class Reference:
-    """Function that computes an operator version."""
+    """Python function that computes the outputs of an operator version."""
 
     version: OperatorVersion
     function: Callable[..., Any]
@@ -43,7 +43,7 @@ class References:
 
     def __init__(self, registry: Registry, proposed: Reference) -> None:
         self.registry = registry
-        """The registry with the proposed operator."""
+        """The registry, including the proposed operator."""
         self._found: dict[OperatorId, Reference | None] = {proposed.version.id: proposed}
 
     def of_version(self, version: OperatorVersion) -> Reference | None:
@@ -76,9 +76,9 @@ class References:
 
 
 def run_reference(reference: Reference, inputs: Arrays, given: Mapping[str, object]) -> Arrays:
-    """Return the outputs of the reference; attributes that are not given get their defaults, or `None`.
+    """Return the outputs of the reference; attributes not in `given` get their defaults, or `None`.
 
-    Attributes have the values that a model stores, so numbers of type FLOAT are rounded to float32.
+    The reference gets attributes as a model stores them, so numbers of type FLOAT are rounded to float32.
 
     Raises:
         ReferenceFails: the reference raises an exception, or returns a wrong number of outputs or values
@@ -116,7 +116,7 @@ def _argument(value: Any, kind: str) -> object:
 def run_model(model: ModelProto, feeds: Mapping[str, Array], references: References) -> list[Any]:
     """Return all outputs of a model, computed by onnxruntime or onnx.reference.
 
-    If a node has a reference, the nodes run one by one: with their references, or else with onnx.reference.
+    If a node has a reference, nodes run one by one: each with its reference or, without one, onnx.reference.
 
     Raises:
         CannotRun: no installed runtime can run the model.
@@ -131,7 +131,7 @@ def run_model(model: ModelProto, feeds: Mapping[str, Array], references: Referen
         try:
             return opened(RuntimeModel(model, None), references.registry).run(dict(feeds))
         except CannotRun as error:
-            # An error in one runtime is more informative than missing support in another.
+            # Report an error in one runtime rather than missing support in another.
             failure = error if failure.unsupported else failure
     raise failure
 

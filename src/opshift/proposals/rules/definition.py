@@ -192,7 +192,7 @@ def check_operator_shape(draft: DefinedDraft) -> Problems:
         remedy = did_you_mean(name, SHAPE_RULES, advice)
         yield draft.at_definition(f"unknown shape rule {name!r}", "shape")._replace(remedy=remedy)
     elif is_external(SHAPE_RULES[name]) and (similar := similar_names(name, _own_shape_rules())):
-        # commands that do not run shapes.py would take it for a misspelt name
+        # commands that do not execute shapes.py would report the name as a misspelling
         reason = f"the name of the shape rule {name!r} resembles that of {similar[0]!r}"
         remedy = "begin the name with that of your domain or operator, as in acme_rows"
         yield draft.at_definition(reason, "shape")._replace(remedy=remedy)

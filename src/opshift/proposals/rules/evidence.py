@@ -20,7 +20,7 @@ SHAPES = f"{ADDING}: shape inference"
 TESTS = f"{ADDING}: tests"
 
 FAILED_EXAMPLES = ("examples.legal", "reference.runs")
-"""Rules about examples that do not run, and so cover nothing."""
+"""Rules that report examples that cannot be run, which therefore cover nothing."""
 
 
 @rule("shape.format", ERROR, SHAPES, "register the rule with `@rule(name)` of opshift.shapes")
@@ -194,7 +194,7 @@ def check_coverage_corners(draft: Evaluated) -> Problems:
 
 def _uncovered_items(draft: Evaluated, kind: CoverageKind) -> Problems:
     if not any(each.outputs for each in draft.evidence.outcomes):
-        return  # nothing could be run, which other rules report
+        return  # no example could be run: other rules report this
     covered = coverage_of(implemented_version(draft), draft.evidence)
     missing = [each.item for each in covered if each.kind == kind and not each.examples]
     if missing:

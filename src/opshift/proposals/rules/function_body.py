@@ -19,7 +19,7 @@ from opshift.registry.step_rules import body_problems
 FUNCTIONS = f"{IR}: functions"
 
 INVALID_BODY = ("body.names", "body.operators", "body.attributes", "body.opset")
-"""Rules about bodies that cannot be converted or run."""
+"""Rules that report function bodies that cannot be converted or run."""
 
 
 @rule("body.names", ERROR, FUNCTIONS, "use the operator's names of inputs, outputs and attributes")

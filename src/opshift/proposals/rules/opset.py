@@ -60,7 +60,7 @@ def check_opset_published(draft: DefinedDraft) -> Problems:
         elif names := _changed_fields(old, draft.operator.versions[position]):
             changed.setdefault(f"changed {', '.join(names)}", []).append(old.since_version)
     for problem, versions in changed.items():
-        # A changed key at the top of the file affects several versions: report their list.
+        # A changed key at the top of the file affects several versions: report the list `versions`.
         keys = () if problem == "missing" or len(versions) > 1 else (positions[versions[0]],)
         numbers = ", ".join(map(str, versions))
         yield draft.at_definition(f"published version {numbers}: {problem}", "versions", *keys)
@@ -97,7 +97,7 @@ def check_preview_version(draft: DefinedDraft) -> Problems:
 
 
 def _changed_fields(old: OperatorVersion, new: OperatorVersion) -> list[str]:
-    """Return the changed fields except texts and the removal: a published version may get a removal."""
+    """Return the names of changed fields, except texts and `removal`, which a published version may get."""
     new = replace(new, removal=old.removal)
     compared = (each.name for each in fields(old) if each.compare)
     return [name for name in compared if getattr(old, name) != getattr(new, name)]

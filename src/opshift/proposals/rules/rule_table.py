@@ -1,4 +1,4 @@
-"""Table of rules. A rule is a function that yields the problems of a proposal."""
+"""Table of the rules for proposals. A rule is a function that yields the problems of a proposal."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ RuleCheck = Callable[..., Problems]
 
 @dataclass(frozen=True)
 class ProposalRule:
-    """Rule: `title` is the requirement, `about` the rationale; `check` yields problems of a target type."""
+    """Rule: `title` is the requirement, `about` its reason; `check` yields the problems of a proposal."""
 
     id: str
     level: Level
@@ -41,14 +41,14 @@ class ProposalRule:
     check: RuleCheck
 
     def findings(self, subject: Draft | InvalidFile) -> list[ProposalFinding]:
-        """Return the findings for a subject of one of the target types."""
+        """Return the findings of this rule for an object of one of its target types."""
         return [
             ProposalFinding(self.id, self.level, each.place, each.reason, each.remedy or self.remedy)
             for each in self.check(subject)
         ]
 
     def is_explained_by(self, names: Iterable[str]) -> bool:
-        """Return whether a violation of another rule in `names` causes violations of this rule."""
+        """Return whether `names` contains another rule whose name starts with a prefix in `unless`."""
         return any(each.startswith(self.unless) and each != self.id for each in names)
 
 
@@ -57,7 +57,7 @@ MAX_OTHERS = 3
 
 
 def first_of(problems: Iterable[tuple[str, ProposalProblem]]) -> Problems:
-    """Yield only the first problem and name the other cases: one mistake usually affects many cases."""
+    """Yield the first problem, with the names of other cases: one mistake usually affects many cases."""
     found = list(problems)
     for name, first in found[:1]:
         others = list(dict.fromkeys(each for each, _ in found if each != name))
@@ -75,8 +75,8 @@ def rule(
     """Return a decorator that registers a function as a rule.
 
     The first line of the docstring becomes the title, the rest the rationale. The annotation of the first
-    parameter determines the target types. `unless` lists prefixes of rule names: if such a rule reports an
-    error, the findings of this rule are its consequences, and are not reported.
+    parameter determines the target types. `unless` lists prefixes of rule names: if another rule with such a
+    prefix reports an error, the findings of this rule count as its consequences, and are dropped.
 
     Raises:
         DuplicateRule: a rule with this name exists.
