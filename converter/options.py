@@ -343,7 +343,7 @@ def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVer
             if part.product:
                 most[domain] = min(most.get(domain, (INF, "")), (opset, part.product))
             elif exact.setdefault(domain, opset) != opset:
-                reason = f"{domain} has two targets, {exact[domain]} and {opset}"
+                reason = f"two opsets are requested for {domain}: {exact[domain]} and {opset}"
                 raise UsageError(reason, remedy="pass only one")
     opsets = _validated({**{domain: opset for domain, (opset, _) in most.items()}, **exact}, registry)
     for domain in exact.keys() & most.keys():
@@ -434,7 +434,7 @@ def _read_text(text: str, registry: Registry) -> TargetPart:
     found = None if nearest is None else _release_named(nearest, registry)
     if found is None:
         raise _provider_error(text, registry) or registry.releases.unknown_release(text)
-    return found._replace(note=f"{text} is not listed: {nearest}, the nearest release, is the target instead")
+    return found._replace(note=f"{text} is not listed: the target is {nearest}, the nearest older release")
 
 
 def _provider_error(name: str, registry: Registry) -> UsageError | None:
@@ -447,7 +447,7 @@ def _provider_error(name: str, registry: Registry) -> UsageError | None:
     runtime = next((found for each in written if (found := names.get(each, each)) in products), None)
     if runtime is None or registry.releases.versions_of(written[-1]):
         return None
-    reason = f"{name!r} is an execution provider of onnxruntime, which has no opset of its own"
+    reason = f"{name!r} is an execution provider of onnxruntime, and execution providers have no opsets"
     return UsageError(reason, remedy=f"use `opshift fit IN OUT --runtime {runtime}`")
 
 

@@ -258,13 +258,11 @@ class Releases(Record):
         product, _, version = name.rpartition("-")
         if versions := self.versions_of(name):
             return UsageError(
-                f"{name!r} names no version", remedy=_versions_remedy("add a version", name, versions)
+                f"{name!r} has no version", remedy=_versions_remedy("add a version", name, versions)
             )
         if fact := self.undocumented.get(program := self._program(name)):
             remedy = "pass the opset that its error or its list of operators names, such as --target 11"
-            return UsageError(
-                f"the documentation of {program} states no newest opset", remedy=f"{fact}; {remedy}"
-            )
+            return UsageError(f"{program} does not document its newest opset", remedy=f"{fact}; {remedy}")
         known = self.versions_of(product)
         if known and not self.other_name(name):
             remedy = _versions_remedy("known versions", product, known)

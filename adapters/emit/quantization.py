@@ -1,6 +1,7 @@
 """Emit the arithmetic that defines QuantizeLinear and DequantizeLinear.
 
-`Float32` rounds like a kernel. It computes with numbers if all operands are numbers, and else emits nodes.
+`Float32` rounds each result to float32, as kernels do. If all operands are numbers, it emits no nodes, except
+for a division by 0.
 """
 
 import operator

@@ -60,7 +60,8 @@ def read_types(types: TypesLike) -> tuple[tuple[str, str], ...]:
                 reason = f"{name!r} is not an element type{hint_at_similar(str(name), BY_NAME)}"
                 raise UsageError(reason, remedy="write bfloat16=float16, for example")
         if found.setdefault(old, new) != new:
-            raise UsageError(f"{old} has two replacements, {found[old]} and {new}", remedy="pass only one")
+            reason = f"two new types are requested for {old}: {found[old]} and {new}"
+            raise UsageError(reason, remedy="pass only one")
         if (old, new) not in CHANGES:
             supported = ", ".join(sorted(f"{one}={other}" for one, other in CHANGES))
             raise UsageError(

@@ -48,7 +48,7 @@ class NodeAnalysis:
         self._last_imports: tuple[Mapping[str, int], Imports] = {}, frozenset()
         self._statuses: dict[Imports, dict[str, OperatorStatus]] = {}
         self._type_dependent: dict[Imports, dict[tuple[str, str], frozenset[str]]] = {}
-        """Operators whose steps affect only some element types, with these types; by opset imports first."""
+        """Operators with steps that affect only some element types, and these types, by opset imports."""
 
     def router(self, opsets: Mapping[str, int]) -> Router:
         """Return the router, which finds conversion steps, from these opset imports to the target opsets."""
@@ -89,7 +89,7 @@ class NodeAnalysis:
         return found
 
     def finish(self, surveyed: Collection[ContainerSurvey]) -> None:
-        """Add nodes whose steps affect only some element types to the nodes that may need conversion.
+        """Add nodes with steps that affect only some element types to the nodes that may need conversion.
 
         A node is added if one of these types occurs in the model. The types that occur are known only after
         the survey of all graphs and functions.

@@ -30,7 +30,7 @@ class Replacement(NamedTuple):
 
     Attributes:
         operator: operator version of the new node.
-        position: position of the matched node that computes the first output; the new node takes its place.
+        position: position of the matched node that computes the first output, and of the new node.
         inputs, outputs, attributes: names of inputs and outputs, and attribute values, of the new node.
         nodes: records of all nodes that the new node replaces.
         removable: names of outputs; a node with one of them is removed if nothing reads its outputs.
@@ -135,7 +135,7 @@ class Candidate:
                 leaks, match, outputs, attributes = set(), found, new_outputs, dict(wanted.attributes)
                 break
         if leaks:
-            raise Rejected(f"{min(leaks)!r} is also used outside of the match")
+            raise Rejected(f"{min(leaks)!r} is also read by other nodes")
         if not self._pattern.shapes:  # the shapes of a form determine the shape of its result
             self._require_shape(call, actual_shape, is_relaxed=is_relaxed)
         if any(name in outputs.values() for name in inputs):
@@ -163,7 +163,7 @@ class Candidate:
     def _require_type(self, inputs: tuple[str, ...]) -> None:
         types = self._pattern.types
         if types and self._scope.element_type(inputs[0]) not in types:
-            raise Rejected(f"the form is for {' and '.join(types)} only")
+            raise Rejected(f"the pattern applies only to {' and '.join(types)}")
 
     def _sizes(self, match: Match) -> dict[str, int]:
         """Check the dimensions in `Pattern.shapes`; return the sizes that become attributes, by name."""
@@ -274,7 +274,7 @@ class Candidate:
         matcher = Matcher(self._view, graph.nodes, graph.outputs, self._operator, is_complete=True)
         found = matcher.match(self._anchor, match.inputs)
         if found is None or found.inputs != match.inputs:
-            raise Rejected("a constant or an attribute differs")
+            raise Rejected("a constant or an attribute differs from the definition of the operator")
         return graph, found, matcher.is_relaxed
 
     def _with_outputs(self, call: Call) -> Iterator[Call]:

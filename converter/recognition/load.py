@@ -64,7 +64,7 @@ def patterns_text(op_type: str) -> str:
 def patterns_of(op_type: str, domain: str, registry: Registry) -> list[Pattern]:
     """Return the patterns from the forms of an operator, and from expansions of its function body.
 
-    Only operators whose newest version has a function body are expanded, and then also older versions.
+    Only operators with a function body in the newest version are expanded, and then also older versions.
     """
     operator = registry.operator(op_type, domain)
     if operator is None:

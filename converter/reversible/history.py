@@ -173,7 +173,7 @@ class History:
         self._value_indexes: dict[int, ValueIndex] = {}
 
     def reserve_names(self, names: FreshNames) -> None:
-        """Reserve the names that restored nodes may define, so that no new value gets one of them."""
+        """Reserve the names that restored nodes may define: new values get other names."""
         originals = chain.from_iterable(self._originals.values())
         reserved = {name for each in originals for name in names_defined(each)}
         names.sources.append(lambda: [reserved])
@@ -183,8 +183,8 @@ class History:
     ) -> None:
         """Plan to restore the original nodes of unchanged groups (nodes that replaced one original node).
 
-        A group is restored if the opset of its original and the target are both newer or both older than the
-        current opset. The original is then converted to the target if these two opsets differ.
+        A group is restored only if the opset of its original and the target are both newer or both older than
+        the current opset; an original with subgraphs, only at its own opsets. The original is then converted.
         """
         part = self._parts.get(id(surveyed.scope.container))
         if part is None:

@@ -63,7 +63,7 @@ def _restoration(
 
 
 def _rewrite_original(group: Group, workspace: Workspace, router: Router) -> ComputedRewrite:
-    """Return the rewrite of the original node for the target; without changes, it has the node itself."""
+    """Return the rewrite of the original node for the target; it may contain the unchanged node."""
     scope = workspace.scope
     viewed = scope.node(group.original)
     rewrite = rewrite_node(viewed, group.opset, scope, workspace, router)

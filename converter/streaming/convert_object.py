@@ -150,7 +150,8 @@ def _data_to_copy(
     if external == "keep" or not files:
         return {}
     if external == "link":
-        raise UsageError("a store has no links", place=out, remedy="copy the data files: --external copy")
+        reason = "an object store cannot hold links"
+        raise UsageError(reason, place=out, remedy="copy the data files: --external copy")
     if is_url(folder):
         for old, least in zip(files, located.values(), strict=True):
             _require_object(old, least)
@@ -175,7 +176,7 @@ def _require_object(location: str, least: int) -> None:
         with open_source(location) as data:
             require_size(data, least)
     except InvalidModel as error:
-        error.reason = f"contains weights of the model, and {error.reason}"
+        error.reason = f"cannot be the external data of the model: {error.reason}"
         raise
 
 

@@ -190,7 +190,7 @@ def require_size(file: Source, least: int) -> None:
 
 def unknown_folder(place: str) -> InvalidModel:
     """Return the error for a model that has external data, but was not read from a named file."""
-    remedy = "name the model file, or keep them there: --external keep, external='keep'"
+    remedy = "pass the path of the model, or leave the weights in place: --external keep, external='keep'"
     return InvalidModel(
         "has weights in separate files, but the folder of the model is unknown", place=place, remedy=remedy
     )
@@ -215,7 +215,7 @@ def _is_missing(old: Path, new: Path, target: Path, force: bool) -> bool:
 
 def data_exists(place: str) -> UsageError:
     """Return the error if an existing, different file has the name of an external data file."""
-    remedy = "replace it with --force, write to another folder, or keep them with --external keep"
+    remedy = "replace it with --force, write to another folder, or keep the weights there: --external keep"
     reason = "already exists, and weights of the model would replace it"
     return UsageError(reason, place=place, remedy=remedy)
 

@@ -117,7 +117,7 @@ _PURPOSES: Final = {
         "stability-lost": "A stable operator became experimental: its meaning may change.",
         "version-inserted": "A version was added to a released opset, where models use a different one.",
         "type-rule-changed": "The attribute that sets an output's type changed, or the type without it.",
-        "body-changed": "The function body changed, which defines the result of the operator.",
+        "body-changed": "The function body, which defines the result of the operator, changed.",
         "meaning-changed": "The meaning changed, and nodes cannot be converted in either direction.",
     },
     ChangeClass.REMOVAL: {

@@ -85,9 +85,9 @@ def document_to_dict(operators: OperatorSet) -> PlainData:
 def parse_document(data: object) -> OperatorSet:
     """Return the operator set defined by plain data; raise `DocumentError` or `DefinitionError`."""
     if not isinstance(data, Mapping) or data.get("magic") != MAGIC:
-        raise WrongMagic(f"lacks the entry magic: {MAGIC}", remedy="pass an operator-set document")
+        raise WrongMagic(f"the key `magic` is not {MAGIC}", remedy="pass an operator-set document")
     if data.get("form") != FORMAT_VERSION:
-        reason = f"has form {data.get('form')!r}, expected {FORMAT_VERSION}"
+        reason = f"the format version `form` is {data.get('form')!r}, expected {FORMAT_VERSION}"
         raise UnsupportedVersion(reason, remedy="use a newer version of opshift")
     header = read_header(data)
     listed = data.get("operators")

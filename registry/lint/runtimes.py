@@ -80,7 +80,7 @@ def runtime_note(subject: TreeRuntime) -> Iterator[Problem]:
                 yield Problem(f"{text} is not {noun} of a domain in `opsets`", (key, text))
 
 
-@rule("runtime.condition", "write the names of the operator's definition")
+@rule("runtime.condition", "use names that the definition of the operator declares")
 def runtime_condition(subject: TreeRuntime) -> Iterator[Problem]:
     """Restrictions name attributes, parameters and type variables that a version of the operator has."""
     runtime = subject.runtime

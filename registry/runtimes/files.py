@@ -70,10 +70,10 @@ RuntimeLike = Runtime | str | os.PathLike[str]
 
 
 def runtime_of(runtime: RuntimeLike) -> Runtime:
-    """Return the runtime itself, or the runtime with a name or in a file, see `get_runtime`.
+    """Return a `Runtime` unchanged, or load it by name or from a file, see `get_runtime`.
 
     Raises:
-        UsageError: the argument has a different type, or there is no data about the runtime.
+        UsageError: the argument is neither a Runtime, a name nor a path, or its data or file does not exist.
         DefinitionError: the file cannot be read, or is invalid.
     """
     if isinstance(runtime, Runtime):

@@ -160,8 +160,8 @@ class Runtime(Record):
         kernels = (*self.operators.get(name, ()), *self.internal_operators.get(name, ()))
         newest = self.opsets.get(operator.domain, operator.since_version if kernels else None)
         if newest is None:
-            reason = f"{self.name} does not know the domain {operator.domain}"
-            return Support(None, reason, f"it knows {', '.join(self.opsets)}")
+            reason = f"{self.name} does not support the domain {operator.domain}"
+            return Support(None, reason, f"it supports the domains {', '.join(self.opsets)}")
         if operator.since_version > newest:
             reason = f"{self.name} supports {operator.domain} up to opset {newest}, not {operator}"
             return Support(None, reason, f"convert the model to opset {newest} or older")

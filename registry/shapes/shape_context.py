@@ -78,7 +78,7 @@ class ShapeContext(ABC):
         return value if isinstance(value, int) else default
 
     def integers(self, name: str) -> tuple[int, ...] | None:
-        """Return an attribute that is a list of integers; `None` if it is absent or has another type."""
+        """Return an attribute that is a list of integers; `None` if it is absent or of a different type."""
         value = self.attribute(name)
         if not isinstance(value, tuple | list | range):
             return None

@@ -133,7 +133,7 @@ _HOMES["__version__"] = "version"
 
 
 def _module(name: str) -> "Any":
-    from importlib import import_module  # not at the top: Ctrl+C is handled only after this module
+    from importlib import import_module  # slow, so only when it is needed
 
     return import_module(f"opshift.{name}")
 

@@ -38,7 +38,7 @@ def test_plan_lists_recognized_operators(run: Run, swish: Path) -> None:
 def test_explain_lists_near_misses(run: Run, swish: Path) -> None:
     result = run("plan", str(swish), "--recognize", "Swish", "--explain")
     assert "Not recognized" in result.stdout
-    assert "'t' is also used outside of the match" in result.stdout
+    assert "'t' is also read by other nodes" in result.stdout
 
 
 def test_convert_writes_recognized_operators(run: Run, swish: Path, folder: Path) -> None:

@@ -48,7 +48,7 @@ WRONG_USAGE = {
     ),
     "release without a version": (
         ["convert", "old.onnx", "out.onnx", "-t", "onnxruntime"],
-        "'onnxruntime' names no version",
+        "'onnxruntime' has no version",
     ),
     "unknown domain": (["convert", "old.onnx", "out.onnx", "-t", "com.acme=1"], "domain 'com.acme'"),
     "two targets": (["convert", "old.onnx", "o.onnx", "-t", "17", "-t", "18"], "has two targets, 17 and 18"),

@@ -134,7 +134,7 @@ def test_reads_and_writes_packed_integers(data_type: int, values: list[int], raw
 
 
 def test_refuses_integers_outside_the_element_type() -> None:
-    with pytest.raises(CannotConvert, match="a value of a constant does not fit the element type int4"):
+    with pytest.raises(CannotConvert, match="a constant has a value that int4 cannot represent"):
         write_tensor(TensorProto(), Tensor("int4", (1,), (8,)))
 
 

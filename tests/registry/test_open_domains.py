@@ -103,7 +103,7 @@ def test_operators_for_one_kind_of_device_are_explained(domain: str, runtime: st
     (result,) = opshift.runs(model, runtime).results
     (missing,) = result.support.missing
     assert missing.reason.startswith(
-        f"{runtime} does not know the domain {domain}; onnxruntime saves operators"
+        f"{runtime} does not support the domain {domain}; onnxruntime saves operators"
     )
     assert meaning in missing.reason
     assert missing.remedy.startswith("save or export the model without layout optimization")

@@ -88,7 +88,7 @@ def test_accepts_operators_of_the_runtime() -> None:
     assert reasons(model("y = com.microsoft.FastGelu (x)")) == [
         "toy-1.0 has no kernel of com.microsoft.FastGelu"
     ]
-    assert reasons(model("y = local.Unknown (x)")) == ["toy-1.0 does not know the domain local"]
+    assert reasons(model("y = local.Unknown (x)")) == ["toy-1.0 does not support the domain local"]
 
 
 def test_reports_opsets_and_ir_version_once() -> None:
@@ -372,5 +372,7 @@ def test_refuses_initializers_that_callers_can_override(
     tested.graph.initializer.add(name="w", data_type=element_type, dims=[0])
     found = check_support(tested, toy_runtime(constant_types=["float16"]))
     assert [(each.place, each.remedy) for each in found] == (
-        [("graph, initializer 'w'", "make it constant: opshift doctor --fix")] if is_refused else []
+        [("graph, initializer 'w'", "make the initializer constant: opshift doctor --fix")]
+        if is_refused
+        else []
     )

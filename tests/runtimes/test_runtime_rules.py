@@ -128,7 +128,7 @@ INTERNAL = {"acme.internal.Blocked": [{"versions": [1, 1], "types": {"T": ["floa
     [
         ("float[2] x", TensorProto.FLOAT, INTERNAL, []),
         ("float[2] x", TensorProto.UNDEFINED, INTERNAL, []),
-        ("float[2] x", TensorProto.FLOAT, {}, ["does not know the domain acme.internal"]),
+        ("float[2] x", TensorProto.FLOAT, {}, ["does not support the domain acme.internal"]),
         ("double[2] x", TensorProto.FLOAT, INTERNAL, ["refuses the node: inputs must be float, not double"]),
         ("float[2] x", TensorProto.DOUBLE, INTERNAL, ["refuses the node: outputs must be float, not double"]),
     ],

@@ -68,7 +68,7 @@ def expanded(
 
 
 def round_trip(case: Case, version: OperatorVersion, *, to_oldest: bool = False) -> bool | None:
-    """Return whether a node is recognized with equal attributes; `None` if no other operators express it."""
+    """Return whether a node is recognized with equal attributes; `None` if nothing can replace it."""
     low = expanded(case.model, version, to_oldest=to_oldest)
     if low is None or any(node.op_type == version.name for node in low.graph.node):
         return None

@@ -278,7 +278,7 @@ def _require_present(node: Node, sizes: Sequence[int] | None, past: str, out: Re
         reason = "past is given without the output present; kernels then ignore past"
         raise CannotConvert(reason, "result.runtime-dependent", subject="past", remedy="add present")
     if out.is_used(node.output(1)) and sizes and sizes[0] != sizes[2]:
-        reason = "keys and values of different sizes cannot be one output present"
+        reason = "the output present needs keys and values of equal sizes"
         raise CannotConvert(reason, "node.invalid", subject="qkv_hidden_sizes")
 
 

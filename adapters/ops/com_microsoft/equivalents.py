@@ -53,7 +53,7 @@ def unique(node: Node, out: Rewriter) -> EquivalentNode:
 @equivalent("Pad", "Pad")
 def pad(node: Node, out: Rewriter) -> EquivalentNode:
     """Accept only nodes without `axes` and with a mode other than `wrap`."""
-    _require(not node.input(3), "axes", "is an input")
+    _require(not node.input(3), "axes", "is given")
     _require(node.attribute("mode", b"constant") != b"wrap", "mode", "is wrap")
     return EquivalentNode(node.inputs, node.outputs, node.attributes)
 

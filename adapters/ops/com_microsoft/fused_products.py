@@ -72,7 +72,7 @@ def emit_activation(
     unknown = parameters.keys() - ACTIVATIONS.get(activation, ())
     if activation not in ACTIVATIONS or unknown:
         what = f"parameters {sorted(unknown)} of " if unknown else ""
-        reason = f"no standard operator computes the activation with {what}{activation!r}"
+        reason = f"no standard operator computes {what}the activation {activation!r}"
         raise CannotConvert(reason, "attribute.unsupported", subject="activation")
     opset = CLIP_OPSET if activation == "Clip" else ACTIVATION_OPSET
     out.emit(activation, [value], node.outputs, domain=None, opset=opset, **parameters)

@@ -82,7 +82,7 @@ LINEAR_ATTENTION_OPSET, TRANSPOSE_OPSET = 27, 13
 """First opset with LinearAttention and CausalConvWithState, and the opset of the emitted Transpose."""
 
 ADDED_ATTRIBUTES = {"dilation": 1, "ndim": 1, "state_window": 0}
-"""Attributes that the ONNX operators lack, and the values for which both operators give the same result."""
+"""Attributes that the ONNX operators lack, with the values for which both operators are equivalent."""
 
 SWAPPED = (0, 2, 1)
 """Permutation that swaps the last two dimensions: channels last to channels first, and back."""

@@ -117,7 +117,7 @@ def _group_norm(data: str, node: Node, out: Rewriter) -> None:
     scale, offset = node.inputs[1:3]
     channels_last, activation = node.attribute("channels_last", 1), node.attribute("activation", 0)
     if activation not in (0, 1):
-        reason = f"activation is {activation}; 0 and 1 are defined"
+        reason = f"activation is {activation}, expected 0 or 1"
         raise CannotConvert(reason, "attribute.unsupported", subject="activation")
     element_type, parameter_type = (out.element_type(name) for name in (node.inputs[0], scale))
     # If data and parameters differ in type, compute in float.

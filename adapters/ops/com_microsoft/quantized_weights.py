@@ -21,7 +21,7 @@ PACKED_BITS = (2, 4, 8)
 def require_packed_bits(bits: int) -> int:
     """Return `bits`, the size of packed numbers; refuse sizes other than 2, 4 and 8."""
     if bits not in PACKED_BITS:
-        reason = f"numbers of {bits} bits cross byte boundaries"
+        reason = f"the size of packed numbers is {bits} bits, expected 2, 4 or 8"
         raise CannotConvert(reason, "value.unsupported", remedy="quantize to 2, 4 or 8 bits")
     return bits
 
@@ -103,7 +103,8 @@ def expand_matmul_nbits(node: Node, out: Rewriter) -> None:
     if node.input(4) and (has_integers or bits == 2):
         what = "decode 2-bit weights incorrectly" if bits == 2 else "ignore integer zero points"
         reason = f"with g_idx, kernels of onnxruntime {what}, unlike the definition"
-        remedy = "reorder the rows of the weights and omit g_idx, or pass zero points of the type of A"
+        remedy = "reorder the rows of the weights and omit g_idx"
+        remedy += "" if bits == 2 else ", or pass zero points of the type of A"
         raise CannotConvert(reason, "result.runtime-dependent", remedy=remedy)
     columns, length = node.attribute("N"), node.attribute("K")
     blocks, element_type = -(-length // block_size), out.element_type(node.inputs[0])

@@ -1,10 +1,10 @@
 """Broadcasting: elementwise operators, and Expand.
 
 NumPy broadcasting replaced the attributes `broadcast` and `axis` in opset 7. Before opset 7, only the second
-input broadcasts, and only if `broadcast` is 1. Its dimensions align with those of the first input from `axis`
-on, or with the last dimensions if `axis` is absent. Before opset 8, all inputs of Sum, Mean, Max and Min
-have the same shape, and Expand does not exist: it is rewritten as Tile or, for some unknown shapes, as Mul
-with ones or And with True.
+input broadcasts, and only if `broadcast` is 1. Its dimensions align with the dimensions of the first input
+from `axis` on, or with the last dimensions if `axis` is absent. Before opset 8, all inputs of Sum, Mean, Max
+and Min have the same shape, and Expand does not exist: it is rewritten as Tile or, for some unknown shapes,
+as Mul with ones or And with True.
 """
 
 from collections.abc import Sequence

@@ -86,7 +86,7 @@ def add_broadcast_attribute(node: Node, out: Rewriter) -> None:
     *factors, addend = node.inputs
     shape = out.shape(addend)
     if shape is None or (len(shape) > 1 and None in shape and 1 not in shape):
-        reason = f"the shape of {addend!r} is unknown, and it decides whether to broadcast"
+        reason = f"the shape of {addend!r} is unknown, and the attribute `broadcast` depends on it"
         raise UnknownShape(reason, addend)
     if len(shape) < 2:
         out.replace(node, attributes={**node.attributes, "broadcast": 1})

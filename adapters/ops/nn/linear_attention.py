@@ -190,7 +190,7 @@ def _channels_and_reach(node: Node, out: Rewriter) -> tuple[int, int]:
     data, weight = out.shape(node.inputs[0]), out.shape(node.inputs[1])
     channels = (weight[0] if weight else None) or (data[1] if data else None)
     if not channels or not weight or weight[2] is None:
-        reason = "the number of channels and the kernel width are unknown"
+        reason = "the number of channels or the kernel width is unknown"
         raise UnknownShape(reason, *node.inputs[:2])
     return channels, weight[2] - 1
 

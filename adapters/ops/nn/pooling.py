@@ -305,7 +305,7 @@ def _pool_by_axis(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
         # LpPool is never trivial: the norm of one element is its absolute value.
         if is_trivial and node.op_type != "LpPool":
             continue
-        # If channels are unknown, -1 infers batch * channels: Reshape cannot copy an empty batch with a -1.
+        # If channels are unknown, -1 stands for batch * channels; Reshape infers no -1 next to an empty batch
         batch, images = (-1, 1) if channels is None else (0, channels)
         inner = (batch, images * prod(sizes[:axis])), prod(sizes[axis + 1 :])
         data = _pool_along(node, data, each, *inner, out)

@@ -161,7 +161,7 @@ def _require_equal_rounding(
     for (_, size), length in zip(numbers, lengths, strict=True):
         if length.numbers != (math.floor(ratio * Fraction(size) + Fraction(1, 2)),):
             raise CannotConvert(
-                "an output size is close to the middle of two integers, and runtimes round it differently",
+                "an output size is close to a midpoint of two integers, which runtimes round differently",
                 "result.runtime-dependent",
                 remedy="list the sizes, without keep_aspect_ratio_policy",
             )

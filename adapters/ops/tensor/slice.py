@@ -116,7 +116,7 @@ def _axis_slices(node: Node, out: Rewriter) -> AxisSlices:
             reason = f"the node has no axes input, and the length of {starts!r} is unknown"
             raise UnknownShape(reason, starts)
         if count > MAX_RANK:  # a file of 100 bytes can declare any length
-            reason = f"the length of {starts!r} is {count}, but no tensor has so many dimensions"
+            reason = f"the length of {starts!r} is {count}, but tensors have at most {MAX_RANK} dimensions"
             raise CannotConvert(reason, "node.invalid", remedy="correct the declared shape")
         numbers = list(range(count))
     view = out.for_opset(INDICES_OPSET)
@@ -248,7 +248,7 @@ def replace_num_outputs_with_sizes(node: Node, out: Rewriter) -> None:
     part = -(-size // parts)
     last = size - part * (parts - 1)
     if last < 0:
-        reason = f"{size} elements in parts of {part} do not fill {parts} outputs"
+        reason = f"{size} elements cannot be split into {parts} parts of {part}"
         raise CannotConvert(reason, "node.invalid")
     inputs = [data] if part == last else [data, out.int64([*[part] * (parts - 1), last])]
     out.replace(node, inputs=inputs, attributes=attributes)

@@ -116,7 +116,8 @@ def runs(
 
     Raises:
         InvalidModel: the model cannot be read.
-        UsageError: `runtimes` contains an unknown name, or a runtime without data.
+        UsageError: there is no data about a runtime, or its file does not exist.
+        DefinitionError: the file of a runtime is invalid.
     """
     if runtimes is None:
         runtimes = runtime_files()

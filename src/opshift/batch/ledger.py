@@ -128,7 +128,7 @@ class LedgerFile:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             reason = "another run uses this ledger"
-            remedy = "wait for its end, or name another with --ledger"
+            remedy = "wait until that run ends, or name another ledger with --ledger"
             raise UsageError(reason, place=str(self._path), remedy=remedy) from None
         except OSError:  # a file system without locks
             return

@@ -29,7 +29,7 @@ def output_location(out: str, relative: str) -> str:
         CannotWrite: the path cannot be resolved, for example because a name is too long.
     """
     if not {"", ".", ".."}.isdisjoint(relative.split("/")) or "\0" in relative:
-        reason = "has an empty part, a part of dots or a null character"
+        reason = "has an empty part, a part `.` or `..`, or a null character"
         raise UsageError(reason, place=relative, remedy="correct the name, or convert it alone")
     output = join(out, relative)
     if not is_url(output):

@@ -32,7 +32,7 @@ def read_flowchart(text: str) -> list[Box]:
     boxes: dict[str, Box] = {}
     head, *statements = filter(None, map(str.strip, text.splitlines()))
     if head != "flowchart TD":
-        raise ValueError(f"expected a flowchart from top to bottom, got {head}")
+        raise ValueError(f"expected `flowchart TD`, got {head}")
     for statement in statements:
         if not (found := STATEMENT.fullmatch(statement)):
             raise ValueError(f"expected a node or a line between two nodes, got {statement}")

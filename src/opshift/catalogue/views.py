@@ -214,7 +214,7 @@ class VersionView:
 
     @property
     def shape_rule(self) -> str:
-        """First line of the description of the shape rule, or its name."""
+        """A sentence about the shape rule: a short form, the first line of its docstring, or its name."""
         rule = SHAPE_RULES.get(self.version.shape)  # the rule of a private domain may not be installed
         text = SHORT_RULES.get(self.version.shape) or (rule and rule.__doc__) or ""
         return text.partition("\n")[0] or f"The rule `{self.version.shape}`."

@@ -35,7 +35,7 @@ def _product(first: Shape | None, second: Shape | None) -> Iterator[str]:
     if first is None or second is None:
         return
     if not first or not second:
-        yield "a factor is a scalar"
+        yield "an operand of the matrix product is a scalar"
     elif _differ(first[-1], second[-2:][0]):
         yield f"{_listed([first, second])} cannot be multiplied"
     else:

@@ -111,7 +111,7 @@ def write_location(page: Page, location: DifferenceLocation) -> None:
     page.heading("First different value")
     value, worst = location.value, location.value.worst
     counts = Counter(location.becomes).most_common()
-    becomes = counted_labels(counts, MAX_OPERATORS) or "the same, with different results"
+    becomes = counted_labels(counts, MAX_OPERATORS) or "the same operator, with different results"
     facts = [("node", location.place)]
     facts += [("executed by", each) for each in reversed(location.enclosing)]
     facts.append(("operator", f"{short_label(location.operator)} becomes {becomes}"))

@@ -272,6 +272,6 @@ def _verdict(diagnosis: Diagnosis, stamp: Stamp) -> str:
         unknown = "no opset is known" if diagnosis.is_unknown(stamp) else "no opset is valid for all nodes"
         advice = unknown if stamp.fitting is None else f"{verb} {stamp.fitting}"
         advice += f", with {', '.join(stamp.replaced)} replaced" if stamp.replaced else ""
-        return f"{declared}, does not fit: {advice}"
+        return f"{declared}, does not fit the nodes: {advice}"
     valid = f", fits; all nodes are valid at {ranges_text(stamp.opsets)}" if stamp.opsets else ""
     return f"{declared}{valid}"

@@ -89,8 +89,8 @@ def print_error(error: OpshiftError, form: Format, name: str = "") -> None:
         write_findings(page, error.findings)
     elif isinstance(error, DoesNotFit):
         nodes = count_text(error.nodes, "node")
-        verb = "keeps" if error.nodes == 1 else "keep"
-        verdict = f"{nodes} {verb} {error.runtime} from running the model, at best at opset {error.opset}"
+        best = f"even at the best opset, {error.opset}"
+        verdict = f"{error.runtime} does not run {nodes} of the model, {best}"
         page.line(f"error: {where}{verdict}; nothing was written", style="bold red")
         write_missing(page, error.missing)
     else:

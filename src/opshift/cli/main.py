@@ -244,7 +244,7 @@ COMMANDS = [
     Command("targets", "List the releases that --target accepts.", "registry.listing", "targets", ("",)),
     Command(
         "runtimes",
-        "List runtimes, what one implements, or its kernels of an operator.",
+        "List runtimes, the kernels of one runtime, or its kernels of one operator.",
         "registry.runtimes",
         "runtimes",
         ("", "onnxruntime-1.31", "onnxruntime-1.20.1 Resize", "device.yaml Conv --format json"),

@@ -115,7 +115,7 @@ def output_file(source: str, out: str | None, *, in_place: bool, force: bool, fo
     if out == DASH:
         require_no_terminal(STDOUT, "redirect it, or name a file to write")
         if form is Format.JSON:
-            reason, remedy = "both the model and JSON would be written to it", "name a file to write"
+            reason, remedy = "cannot receive both the model and JSON", "name a file to write"
             raise UsageError(reason, place=STDOUT, remedy=remedy)
         return STDOUT
     if is_url(out):

@@ -109,7 +109,7 @@ class InferenceCache:
         self.links: dict[str, int] = {}
         """Position of the input that shares the fact about the first output, by op_type."""
         self.uncacheable: set[str] = set()
-        """Names of the operators whose rules read more than the node key and the facts about the inputs."""
+        """Names of the operators with rules that read more than the node key and facts about the inputs."""
         self.facts: dict[InferenceKey, Sequence[Any]] = {}
 
     def store(self, key: InferenceKey, facts: Sequence[Any]) -> None:

@@ -99,7 +99,7 @@ class OperatorStatus(NamedTuple):
 
 
 UNAFFECTED = OperatorStatus(has_step=False, has_graphs=False)
-"""Status object of all operators whose nodes the conversion can skip; compare with `is`."""
+"""Status object of all operators with nodes that the conversion skips; compare with `is`."""
 
 
 MAX_SEARCHED_OUTPUTS = 64

@@ -222,7 +222,7 @@ class FunctionTable:
 
 
 class CallScope(Scope):
-    """Scope in a model with local functions: of a graph whose nodes may call functions, or of a function."""
+    """Scope of a function, or of a graph with nodes that may call functions."""
 
     functions: FunctionTable
     call_facts: CallFacts | None = None

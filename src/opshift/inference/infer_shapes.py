@@ -256,7 +256,7 @@ def _concat_length(scope: InferenceScope, name: str) -> int | None:
 
 
 def _length_of_part(scope: InferenceScope, name: str) -> int | None:
-    """Return the length of a Concat input: of a 1-D constant, or 1 for an Unsqueeze with one axis."""
+    """Return the length of a Concat input that is a 1-D constant, or 1 for an Unsqueeze with one axis."""
     record = scope.producing_records.get(name)
     if record is None or _shape_rule(scope, record) != "unsqueeze":
         return _constant_length(scope, name)

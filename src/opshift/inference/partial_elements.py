@@ -24,7 +24,7 @@ COPIES = frozenset((
     "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape", "Slice", "Split",
     "Squeeze", "Tile", "Transpose", "Unsqueeze",
 ))  # fmt: skip
-"""Operators whose outputs contain only elements of the first input."""
+"""Operators with outputs that contain only elements of the first input."""
 
 COMBINATIONS = {"Concat": 0, "Div": 0, "Min": 0, "Where": 1}
 """By operator: if no input from this position on has a negative element, the output has none."""

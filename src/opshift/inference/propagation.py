@@ -15,7 +15,7 @@ from opshift.registry.models import OperatorVersion
 _MISSING: Any = object()
 
 _Dependency = tuple[int, NodeRecord | None, OperatorInfo | None, str, Sequence[str]]
-"""Node to infer, or chain of links: nodes whose output has the fact of an input (see `Link`).
+"""Node to infer, or chain of links: nodes with the same fact about output and input (see `Link`).
 
 For a node: position, record, operator, name of an output, and inputs that determine the fact. For a chain:
 position of the first node, `None` twice, value at the start, and linked values, the last one first. It is a
@@ -42,7 +42,7 @@ class Propagation(Generic[FactT]):
         """Return the fact about a value; `None` if it is unknown.
 
         Raises:
-            Unanswered: a rule needs this fact, which is not known yet; the rule is applied again afterwards.
+            Unanswered: a rule needs this fact, which is still unknown; the rule is applied again afterwards.
         """
         found = self._known.get(name, _MISSING)
         if found is _MISSING:

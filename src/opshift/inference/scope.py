@@ -282,7 +282,7 @@ class Scope(InferenceScope):
         """Return the shapes and elements of values as a cache key, with labels such as `N0` for symbols.
 
         Inference from values with equal keys gives equal results, up to the names of the symbols. Symbols
-        that are computed from others must be compared, too: see `has_computed_sizes`.
+        that are computed from other symbols must be compared, too: see `has_computed_sizes`.
         """
         numbers: dict[int, str] = {}
 

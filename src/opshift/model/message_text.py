@@ -45,7 +45,7 @@ def similar_names(name: str, names: Iterable[str]) -> list[str]:
     """Return the known names `names` that resemble an unknown name, most similar first."""
     known, wanted = tuple(names), str(name)[:MAX_NAME].lower()
     # A comparison takes microseconds, and a file of 1 MB can name 30,000 unknown operators: compare only
-    # names with the same start or end, or with the same letters in another order.
+    # names with the same start or end, or with the same letters in a different order.
     table = _spellings(known)
     candidates = dict.fromkeys(each for key in sorted(_keys(wanted)) for each in table.get(key, ()))
     similar = difflib.get_close_matches(wanted, candidates)

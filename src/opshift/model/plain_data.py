@@ -136,5 +136,5 @@ def json_text(data: Json, indent: int | None = None) -> str:
 
 def _strict_token(match: re.Match[str]) -> str:
     if match[0] == "NaN":
-        raise ValueError(f"{math.nan} is not a number in JSON")
+        raise ValueError("JSON cannot express NaN")
     return "1e999" if match[0] == "Infinity" else match[0]

@@ -151,7 +151,7 @@ INSTALL_SCHEME = {
 def raising_invalid_model(location: str) -> Iterator[None]:
     """Turn errors of a store into InvalidModel; FileNotFoundError passes through.
 
-    The client libraries of stores raise exceptions of many classes of their own. For web servers, fsspec
+    The client libraries of stores raise exceptions of many separate classes. For web servers, fsspec
     raises FileNotFoundError for every error, so only status 404 passes through.
     """
     try:

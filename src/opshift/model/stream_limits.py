@@ -54,8 +54,8 @@ def max_stream() -> int:
 def limited(blocks: Iterable[bytes], place: str, compressed: int | None = None) -> Iterator[bytes]:
     """Yield the blocks of a stream as long as they can be a model within the limits.
 
-    A protobuf field starts with its size, so a field that exceeds the limit is refused at once. Of a stream
-    that is not a model, only a part is yielded: parsing this part as a model raises the error.
+    A protobuf field starts with its size, so a field that exceeds the limit is refused at once. Only a
+    part of a stream that is not a model is yielded: parsing this part as a model raises the error.
 
     Args:
         blocks: the stream.

@@ -143,7 +143,7 @@ marked position in the tensor, and the start and end of the tensor."""
 
 
 def unconverted(pieces: Sequence[OutputPiece]) -> list[Piece] | None:
-    """Return the pieces as a list if none is a `ConvertedRange`; otherwise `None`."""
+    """Return the pieces as a list; `None` if it contains a `ConvertedRange`."""
     found = [each for each in pieces if not isinstance(each, ConvertedRange)]
     return found if len(found) == len(pieces) else None
 

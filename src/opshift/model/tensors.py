@@ -155,7 +155,7 @@ def pack_tensor(tensor: Tensor) -> Payload:
         if kind and kind.name == "bfloat16":
             return b"".join(struct.pack("<H", _bfloat16_bits(value)) for value in values)
     except (struct.error, TypeError, OverflowError) as error:
-        reason = f"a value of a constant does not fit the element type {element_type}"
+        reason = f"a constant has a value that {element_type} cannot represent"
         raise CannotConvert(reason, "value.inexact") from error
     reason = f"cannot write a constant with the element type {element_type}"
     raise CannotConvert(reason, "type.unsupported", subject=element_type)

@@ -160,7 +160,7 @@ def _changes(draft: DefinedDraft) -> str:
     if step is not None:
         conversions = [f"* up: {_action_text(step.up)}", f"* down: {_action_text(step.down)}"]
     elif version.before is not None:
-        conversions = [f"* in the previous opset: {_action_text(version.before)}"]
+        conversions = [f"* down, to the opset before the operator: {_action_text(version.before)}"]
     changes = classify(draft.previous, version) if draft.previous else ()
     if retirement is not None:
         names = escape_line(", ".join(retirement.replacements))

@@ -51,7 +51,7 @@ def scaffold(path: Path, request: ProposalRequest, registry: Registry) -> tuple[
 
     Raises:
         UsageError: a name is invalid, the folder already contains a proposal, the operator to add exists, or
-            the operator to change does not.
+            the operator to change does not exist, is removed, or is not released.
     """
     require_path_names(request.domain, request.name)
     if any((path / name).exists() for name in PROPOSAL_FILES):
@@ -65,7 +65,7 @@ def scaffold(path: Path, request: ProposalRequest, registry: Registry) -> tuple[
 
 def _file_contents(request: ProposalRequest, registry: Registry) -> dict[str, str]:
     opset = next_opset(registry, request.domain)
-    # The operator to promote has the same name in another domain, which is a preview or private domain.
+    # The operator to promote has the same name in a preview or private domain.
     homes = (each for each in registry.domains() if request.kind == "promotion" and each != request.domain)
     promoted = next(filter(None, (registry.operator(request.name, each) for each in homes)), None)
     quoted = {"author": quote_yaml(request.author), "email": quote_yaml(request.email)}

@@ -23,7 +23,7 @@ MAX_MOVED_ELEMENTS = 1024
 
 
 class OpenConstant(NamedTuple):
-    """Constant of a cached rewrite that takes its value from an attribute of the node."""
+    """Constant of a cached rewrite with the value of an attribute of the node."""
 
     place: int
     """Position among the constants of the rewrite."""
@@ -35,7 +35,7 @@ class OpenConstant(NamedTuple):
 
 
 class OpenComparison(NamedTuple):
-    """Comparison of an attribute with a value; the rewrite holds only for nodes with the same result."""
+    """Comparison of an attribute with a value; a cached rewrite is only for nodes with the same result."""
 
     position: int
     value: object

@@ -200,7 +200,7 @@ class Candidates(Generic[Content]):
             self._count += 1
 
     def find(self, names: ValueNames, facts: Facts) -> Content | None:
-        """Return the outcome for a node with these value names; `None` if none is stored for its answers."""
+        """Return the outcome for a node with these value names; `None` if no stored outcome applies."""
         found = self._outcomes.get(None)
         while type(found) is _Branch:
             # Inlined `answer_to`: calls would take longer than the rest of most searches.
@@ -277,7 +277,7 @@ class CacheHit:
     __slots__ = ("_cached", "_names", "is_unchanged", "operators")
 
     def __init__(self, cached: CachedRewrite, names: ValueNames) -> None:
-        """`names` lists value names: of the node, fresh names, names of constants, and the empty name."""
+        """`names` lists the value names of the node, fresh names, names of constants, and the empty name."""
         self._cached = cached
         self._names = names
         self.operators = cached.operators

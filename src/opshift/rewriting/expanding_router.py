@@ -103,7 +103,7 @@ class ExpandingRouter(Router):
     def _body_step(
         self, definition: Operator, version: OperatorVersion, target_opset: int
     ) -> VersionStep | None:
-        """Return the step that replaces nodes of a version by its function body; `None` if it has none."""
+        """Return the step that replaces nodes of a version by its function body; `None` without a body."""
         opset = target_opset if definition.at(target_opset) is version else version.since_version
         if version.body is not None:
             return VersionStep(version, None, opset, "declared", make_body_step(version))
@@ -117,7 +117,7 @@ class ExpandingRouter(Router):
 
 def _refuse(node: Node, out: Rewriter) -> None:
     declared = out.source.before
-    reason, remedy = f"no other operators express {out.source.id}", REMEDY
+    reason, remedy = f"no other operators can replace {out.source.id}", REMEDY
     if isinstance(declared, Refuse):
         reason = f"{reason}: {declared.refuse}"
         # Later versions declare a newer opset as the remedy, which does not help here.

@@ -291,7 +291,7 @@ class _NodeRewriter(NamedTuple):
     ) -> list[Emitted]:
         """Return the nodes that a step emits, last first; one of them is the replacement.
 
-        `expanded` has the operators whose expansion led to the node: expanding one again would be a cycle.
+        `expanded` has the operators that were expanded before: expanding one again would be a cycle.
         """
         if step.target is None and step.source in expanded:
             reason = f"{step.source.id} expands into operators that expand into {step.source.id} again"
@@ -324,7 +324,7 @@ class _NodeRewriter(NamedTuple):
         return emitted
 
     def _attribute_to_model(self, error: CannotConvert, step: VersionStep) -> None:
-        """Reword a refusal for the node of the model, because the step may have refused an emitted node."""
+        """Make a refusal name the node of the model: the step may have refused a node that a step emitted."""
         first, own = step.source.since_version, self.operator
         if step.source.domain == own.domain and not self.router.without:
             error.nearest = first if step.opset < first else step.opset - 1

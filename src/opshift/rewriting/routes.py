@@ -106,7 +106,7 @@ class Router:
             return removed or self.registry.get_schema(op_type, opset, domain), target
         if operator.domain == domain:
             return self.registry.get_schema(op_type, opset, domain), target
-        # A nonstandard operator of another domain. If the target opset of the node's domain has an operator
+        # A nonstandard operator of a different domain. If the target opset of the domain has an operator
         # with this name, the conversion follows `before:` of the definition.
         self.registry.require_opset(opset, domain)
         first = operator.since_version

@@ -148,7 +148,7 @@ def _check_unused_adapters(
         if (pair.domain, pair.op_type) != (operator.domain, operator.name):
             continue
         if (pair.source, pair.target) not in steps:
-            reason = f"{pair}: an adapter is registered, but these are not neighbouring versions"
+            reason = f"{pair}: an adapter is registered, but the versions are not consecutive"
             raise DefinitionError(reason)
     for each in functions:
         if operator.versions[0].before != "adapter" and StepKey(*each.id, each.since_version) not in table:

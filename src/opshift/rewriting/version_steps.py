@@ -51,7 +51,7 @@ class VersionStep(FrozenRecord):
 
     @property
     def change(self) -> str:
-        """Description of the change, from the definition of the operator; empty if it has none."""
+        """Description of the change, from the definition of the operator; may be empty."""
         source, target, opset = self.source, self.target, self.opset
         if target is not None and target.id == source.id:
             return ""
@@ -64,7 +64,7 @@ class VersionStep(FrozenRecord):
 
     @property
     def target_id(self) -> OperatorId:
-        """Id of the target version; the operator and the opset if the target opset lacks the operator."""
+        """Id of the target version; without one, the id has the target opset as its version."""
         return OperatorId(self.source.domain, self.source.name, self.opset)
 
 

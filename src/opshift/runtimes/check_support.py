@@ -60,7 +60,7 @@ class MissingKernel(FrozenRecord):
 
 
 class ModelSupport(FrozenRecord):
-    """Support of a model by a runtime: what the runtime does not implement, and what is uncertain."""
+    """Support of a model by a runtime: missing kernels, uncertain answers and notes."""
 
     missing: tuple[MissingKernel, ...]
     """Nodes that the runtime does not implement, and properties of the model that it does not accept."""
@@ -220,7 +220,8 @@ class RuntimeCheck:
             if element_type in runtime.constant_types:
                 reason = f"{runtime.name} refuses an initializer in {element_type} that callers can override"
                 place = f"graph, initializer {name!r}"
-                yield MissingKernel((place,), "", {}, reason, "make it constant: opshift doctor --fix")
+                remedy = "make the initializer constant: opshift doctor --fix"
+                yield MissingKernel((place,), "", {}, reason, remedy)
 
     def _tensor_problems(self, model: ModelNodes) -> Iterator[MissingKernel]:
         runtime = self._runtime
@@ -230,10 +231,12 @@ class RuntimeCheck:
             name = NAME_BY_NUMBER.get(tensor.data_type)
             if name in runtime.unread_types:
                 reason = f"{runtime.name} does not read constants in {name}"
-                yield MissingKernel((place,), "", {}, reason, "remove it, or choose another type")
+                remedy = "remove the constant, or store it in a different type"
+                yield MissingKernel((place,), "", {}, reason, remedy)
             elif not runtime.reads_empty_constants and loses_shape(tensor):
                 reason = f"{runtime.name} reads a constant without elements as a scalar"
-                yield MissingKernel((place,), "", {}, reason, "use `opshift fit`, which computes it")
+                remedy = "use `opshift fit`, which replaces the constant by nodes"
+                yield MissingKernel((place,), "", {}, reason, remedy)
 
     def _missing_kernels(self, model: ModelNodes) -> Iterator[MissingKernel]:
         for group in model.groups.values():

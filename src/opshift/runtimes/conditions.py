@@ -84,7 +84,10 @@ def _fed(condition: Condition, node: ModelNode) -> bool:
 
 
 def _is_constant(name: str, node: ModelNode, *, knows_sizes: bool = False) -> bool | None:
-    """Return whether an input is the same in every run; `None` if the node omits it."""
+    """Return whether an input is the same in every run; `None` if the node omits it.
+
+    With `knows_sizes`, the sizes of values count as the same in every run.
+    """
     value = node.values.get(name)
     return None if value is None else node.constants.contain(node.scope, value, knows_sizes=knows_sizes)
 

@@ -30,7 +30,7 @@ class _Question(NamedTuple):
 
 
 class ConstantValues:
-    """Cache that tells which values of a model are the same in every run."""
+    """Cache of the answers whether values of a model are the same in every run."""
 
     def __init__(self) -> None:
         self._answers: dict[_Question, bool] = {}

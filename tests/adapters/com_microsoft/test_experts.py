@@ -121,7 +121,7 @@ REFUSED = {
     "weights of a third layer": _experts()._replace(inputs=[*_experts().inputs, _experts().inputs[2]]),
     "normalize_routing_weights is 0": _quantized(normalize_routing_weights=0),
     "other layouts are specific to one kernel": _quantized(quant_type="fp8"),
-    "numbers of 3 bits cross byte boundaries": _quantized(expert_weight_bits=3),
+    "the size of packed numbers is 3 bits, expected 2, 4 or 8": _quantized(expert_weight_bits=3),
 }
 
 

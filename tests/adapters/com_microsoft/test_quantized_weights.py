@@ -107,7 +107,7 @@ def test_less_accurate_product_is_close() -> None:
 
 REFUSED = {
     "weight_prepacked is set": _product(weight_prepacked=1),
-    "numbers of 5 bits cross byte boundaries": _product(bits=5, rows=64),
+    "the size of packed numbers is 5 bits, expected 2, 4 or 8": _product(bits=5, rows=64),
     "kernels of onnxruntime ignore integer zero points": _product(order=True, zeros="packed"),
     "transB is 0": case("MatMulBnb4", np.ones((1, 16), np.float32), np.zeros(8, np.uint8),
                         np.ones(1, np.float32), N=1, K=16, block_size=16, quant_type=0, transB=0),

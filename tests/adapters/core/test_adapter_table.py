@@ -111,13 +111,13 @@ def _operator(name: str) -> Operator:
         pytest.param(
             "Softmax",
             StepKey("ai.onnx", "Softmax", 1, 13),
-            "an adapter is registered, but these are not neighbouring versions",
+            "an adapter is registered, but the versions are not consecutive",
             id="versions that are not adjacent",
         ),
         pytest.param(
             "Softmax",
             StepKey("ai.onnx", "Softmax", 12, 13),
-            "an adapter is registered, but these are not neighbouring versions",
+            "an adapter is registered, but the versions are not consecutive",
             id="opset without a version",
         ),
         pytest.param(

@@ -138,7 +138,7 @@ REFUSED = {
     "supported by neither runtime": (
         single_node_model("Add", 5),
         {},
-        "no inputs and runtimes were found with which both models run: onnxruntime",
+        "both models never ran on the same inputs: onnxruntime",
     ),
     "invalid node": (single_node_model("Relu", nonsense=1), {"runtime": "onnxruntime"}, "nonsense"),
     "opset too new": (

@@ -115,10 +115,10 @@ def test_restores_optional_outputs(count: int) -> None:
 @pytest.mark.parametrize(
     ("body", "y", "reason"),
     [
-        (f"{SWISH}  z = Neg (s)", "float[N, 4] y, float[N, 4] z", "'s' is also used outside of the match"),
-        (SWISH, "float[N, 4] y, float[N, 4] s", "'s' is also used outside of the match"),
-        (f"{RMS}  z = Neg (d)", "float[N, 4] y, float[N, 1] z", "'d' is also used outside of the match"),
-        (f"{RMS}", "float[N, 4] y, float[N, 4] n", "'n' is also used outside of the match"),
+        (f"{SWISH}  z = Neg (s)", "float[N, 4] y, float[N, 4] z", "'s' is also read by other nodes"),
+        (SWISH, "float[N, 4] y, float[N, 4] s", "'s' is also read by other nodes"),
+        (f"{RMS}  z = Neg (d)", "float[N, 4] y, float[N, 1] z", "'d' is also read by other nodes"),
+        (f"{RMS}", "float[N, 4] y, float[N, 4] n", "'n' is also read by other nodes"),
     ],
 )
 def test_keeps_values_that_others_read(body: str, y: str, reason: str) -> None:

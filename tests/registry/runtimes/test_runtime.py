@@ -103,8 +103,8 @@ def test_finds_a_kernel(operator: str, types: dict[str, str]) -> None:
         pytest.param(
             "com.acme.Blur:1",
             {},
-            "toy-1.0 does not know the domain com.acme",
-            "it knows ai.onnx, com.toy",
+            "toy-1.0 does not support the domain com.acme",
+            "it supports the domains ai.onnx, com.toy",
             id="domain",
         ),
     ],

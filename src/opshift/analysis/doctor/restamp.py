@@ -100,7 +100,7 @@ def restamp(
 
 
 def require_fixable(diagnosis: Diagnosis) -> None:
-    """Raise InvalidModel if no opset of some domain is valid for all nodes."""
+    """Raise InvalidModel if no opset of a domain is known to be valid for all of its nodes."""
     for stamp in diagnosis.unfixable:
         reason, remedy = diagnosis.unfixable_reason(stamp)
         raise InvalidModel(reason, place=stamp.place, remedy=remedy)

@@ -272,7 +272,9 @@ class _Failures:
             found = OperatorId.parse(missing.operator)
             operator = registry.operator(found.op_type, found.domain)
             version = operator.at(found.since_version) if operator else None
-            if operator is None or version is None:  # a call of a function
+            if (
+                operator is None or version is None
+            ):  # a call of a function, or an operator without a definition
                 continue
             if costs.of_replacement(operator, version, missing.types) >= IMPOSSIBLE_COST:
                 self._missing.update((place, missing.operator) for place in missing.places)

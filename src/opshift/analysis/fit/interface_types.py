@@ -109,4 +109,5 @@ def interface_changes(before: ModelProto, after: ModelProto) -> Iterator[Interfa
 def interface_remedy(changes: Sequence[InterfaceChange]) -> str:
     """Return the remedy if inputs and outputs need wider types."""
     more = f", and {len(changes) - 1:,} more" if len(changes) > 1 else ""
-    return f"give them wider types with --allow interface-types (allow= in Python): {changes[0]}{more}"
+    option = "--allow interface-types (allow= in Python)"
+    return f"give inputs and outputs wider types with {option}: {changes[0]}{more}"

@@ -150,7 +150,7 @@ def _connections(changes: Sequence[NodeChange]) -> "networkx.Graph[int]":
 def _neighbours(
     members: Sequence[NodeChange], readers: Mapping[str, Sequence[int]], new: Container
 ) -> dict[int, None]:
-    """Return the positions in the new graph of nodes that produce inputs or read outputs of `members`."""
+    """Return positions in the new graph: the producers of inputs of `members`, and some of their readers."""
     found: dict[int, None] = {}
     for node in (node for change in members for node in _sides(change)):
         producers = (new.producing_records[name] for name in node.inputs if name in new.producing_records)

@@ -169,9 +169,9 @@ def _defined(
 
 
 def _agreement(one: object, other: object, tolerance: float | None) -> Array:
-    """Return a boolean array that is `True` where two runtimes agree; `False` for integers and non-numbers.
+    """Return a boolean array that is `True` where two runtimes agree, and `False` for all other types.
 
-    Integers are excluded, because no operator defines the integer that an infinity or NaN becomes.
+    Equal integers may be a coincidence: ONNX does not define the integer that an infinity or NaN becomes.
     """
     if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):
         return np.array(False)
@@ -185,7 +185,7 @@ PROVIDE_INPUTS = (
     "--custom-ops LIBRARY), or compare in the intended runtime"
 )
 
-ELEMENTS_REMEDY = "provide inputs for which it has elements (--inputs FILE.npz)"
+ELEMENTS_REMEDY = "provide inputs for which the output has elements (--inputs FILE.npz)"
 
 SampleOutputs = Sequence[Sequence[object]]
 """Outputs of a model, in order, for each sample."""
@@ -241,7 +241,7 @@ def execute(request: RunRequest, registry: Registry) -> tuple[Verification, Feed
         # with two runtimes, a difference may come from the runtimes instead of the conversion
         mixed_result = mixed_result or (verification, feeds)
     if mixed_result is None:
-        reason = "no inputs and runtimes were found with which both models run"
+        reason = "both models never ran on the same inputs"
         raise CannotVerify(f"{reason}: {'; '.join(dict.fromkeys(reasons))}", remedy=PROVIDE_INPUTS)
     return mixed_result
 

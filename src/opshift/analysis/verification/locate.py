@@ -342,7 +342,7 @@ def locate(
     pair = GraphPair(original.main_graph(), converted.main_graph(), (feeds, feeds), "graph", progress)
     found = _search(pair, [each.name for each in different], tolerance)
     if found is None:
-        # no different value has a name in both models and can be compared: report the producer of the output
+        # no value with a name in both models was found to differ: report the producer of the output
         position = pair.original.producers.get(different[0].name)
         if position is None:
             return None

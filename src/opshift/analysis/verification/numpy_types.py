@@ -36,7 +36,7 @@ def dtype_of(element_type: str) -> np.dtype[np.generic]:
     try:
         scalar_type: type[np.generic] = getattr(import_module("ml_dtypes"), ML_DTYPES_TYPES[element_type])
     except (ImportError, AttributeError) as error:
-        reason = f"arrays of {element_type} require ml_dtypes in a newer version"
+        reason = f"arrays of {element_type} require a newer version of ml_dtypes"
         raise CannotVerify(reason, remedy="pip install --upgrade ml_dtypes") from error
     return np.dtype(scalar_type)
 

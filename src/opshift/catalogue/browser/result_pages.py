@@ -166,7 +166,7 @@ def does_not_fit_page(name: str, error: DoesNotFit) -> Document:
         for place in each.places
     ]
     verdict = f"**No conversion makes {escape_line(error.runtime)} run the model.**"
-    nearest = f"Opset {error.opset} has the fewest nodes that prevent it:"
+    nearest = f"Nodes that prevent it at opset {error.opset}, which has the fewest:"
     heads = ("node", "operator", "reason and what to do")
     return _document(name, verdict, nearest, *limited_table(heads, rows))
 

@@ -29,7 +29,8 @@ def count(model: CheckedModel) -> Problems:
         if entry.num_devices < 1:
             yield f"device configuration {entry.name!r} has {entry.num_devices} devices"
         elif entry.device and len(entry.device) != entry.num_devices:
-            yield f"device configuration {entry.name!r} names {len(entry.device)} of {entry.num_devices}"
+            names = f"{len(entry.device)} of its {entry.num_devices} devices"
+            yield f"device configuration {entry.name!r} names {names}"
 
 
 @rule("device.configuration", WARNING, SOURCE, "name a configuration of the model")

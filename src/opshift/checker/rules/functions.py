@@ -89,7 +89,7 @@ def opset(node: CheckedCall) -> Problems:
         model_operator = container.model.registry.known_at(operator.name, model_opset, operator.domain)
         if model_operator is None or model_operator.id != operator.id:
             by_model = model_operator.id if model_operator else "undefined"
-            yield f"is {operator.id} in the opset of the function, but {by_model} in that of the model"
+            yield f"is {operator.id} by the imports of the function, but {by_model} by the model's imports"
 
 
 @rule("function.call-inputs", ERROR, SOURCE, "pass only inputs that the function has")

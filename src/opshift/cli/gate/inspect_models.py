@@ -24,7 +24,7 @@ def inspect_models(
 ) -> Found | None:
     """Return the result if only one file is named; otherwise run `run_gate`, and return `None`.
 
-    `task` is the text of the progress display; `{}` stands for the file.
+    `task` is the text of the progress display; the file replaces `{}` in it.
     """
     source = single_file(names, options)
     if source is None:

@@ -72,7 +72,7 @@ def list_operators(
             "--produces",
             metavar="TYPE",
             autocompletion=completion.complete_type,
-            help="A type of an output, likewise.",
+            help="A type of an output, written as for --accepts.",
         ),
     ] = None,
     parameter: Annotated[

@@ -41,7 +41,7 @@ KernelsArgument = Annotated[
 def runtimes(
     name: RuntimeArgument = None, operator: KernelsArgument = None, form: options.FormatOption = Format.TEXT
 ) -> None:
-    """List runtimes, what one implements, or its kernels of an operator.
+    """List runtimes, the kernels of one runtime, or its kernels of one operator.
 
     A kernel implements some versions of an operator for some types. A version without a kernel also runs if
     the runtime replaces its nodes by the function body of the operator, and has kernels of the nodes in it.

@@ -117,7 +117,7 @@ class ElementFacts:
         """Return the elements of a value; `None` if all are unknown.
 
         Raises:
-            Unanswered: a rule asks for the elements, and another node has to be evaluated first.
+            Unanswered: a rule needs the elements, and another node has to be evaluated first.
         """
         return _opened(self._evaluated(name, scope))
 
@@ -151,7 +151,7 @@ class ElementFacts:
         return found
 
     def is_known(self, name: str) -> bool:
-        """Return whether the elements of a value are determined; they may be determined as unknown."""
+        """Return whether a value was evaluated, even if its elements turned out to be unknown."""
         return name in self._known
 
     def set_fact(self, name: str, fact: None) -> None:
@@ -300,7 +300,7 @@ def _decoded(stored: TensorProto, scope: InferenceScope) -> Known:
 
 
 def listed_sizes(scope: InferenceScope, data: str, sizes: str) -> tuple[ListedSize, ...] | None:
-    """Return the sizes in the 1-D value `sizes`; `None` if it is unknown or has another rank.
+    """Return the sizes in the 1-D value `sizes`; `None` if it is unknown or of a different rank.
 
     Each size is a number, the axes of `data` that have this size in every run, or `None` if it is unknown.
     If one size is -1, the shape of `data` is not inferred, and sizes known only at run time are `None`.

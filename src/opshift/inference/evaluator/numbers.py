@@ -140,7 +140,7 @@ def fits_float(value: float, element_type: str) -> bool:
 
 
 def exact_float(operation: Callable[[Any, Any], Any], element_type: str) -> Operation:
-    """Return an operation on floats that gives `None` for infinity, NaN, and results that need rounding."""
+    """Return an operation on floats that returns `None` for infinity, NaN, and results that need rounding."""
 
     def apply(first: float, second: float) -> float | None:
         if not (math.isfinite(first) and math.isfinite(second)):

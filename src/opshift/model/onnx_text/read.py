@@ -1,4 +1,4 @@
-"""Reader of pasted models, functions, graphs and nodes, mainly in ONNX's text syntax."""
+"""Reader of models, functions, graphs and nodes in the text syntax of ONNX or a similar form."""
 
 from __future__ import annotations
 
@@ -309,7 +309,7 @@ def _read_protobuf(text: str) -> ModelProto | GraphProto:
 
 
 class _Pasted(Graphs):
-    """Reader of a pasted text, in which nodes need no graph around them."""
+    """Reader of a pasted text, which may list nodes without a graph."""
 
     def is_graph(self) -> bool:
         """Return whether a graph comes next: its name, inputs in parentheses, and an arrow."""

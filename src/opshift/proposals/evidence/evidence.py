@@ -15,7 +15,6 @@ from opshift.converter.convert import convert_version
 from opshift.converter.errors import ConversionRefused
 from opshift.model.errors import OpshiftError
 from opshift.model.messages import ModelProto
-from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.proposals.content.draft import DefinedDraft, Draft
 from opshift.proposals.content.findings import InvalidProposal, ProposalProblem
 from opshift.proposals.content.folder import ADAPTERS, EXAMPLES, REFERENCE, SHAPES
@@ -99,12 +98,8 @@ def _opset_of_case(case: Case, draft: DefinedDraft) -> int:
 def _convert(model: ModelProto, opset: int, draft: DefinedDraft) -> ModelProto | str:
     """Convert the model to another opset of the operator's domain; return the reason if that fails."""
     domain = draft.operator.domain
-    target = {domain: opset}
-    if domain != DEFAULT_DOMAIN:
-        # The target has to name every domain; ai.onnx stays at its opset.
-        target[DEFAULT_DOMAIN] = next(each.version for each in model.opset_import if not each.domain)
     try:
-        return convert_version(model, target, ir_version="keep", registry=draft.staged)
+        return convert_version(model, {domain: opset}, ir_version="keep", registry=draft.staged)
     except ConversionRefused as error:
         return "; ".join(each.reason for each in error.refusals)
     except OpshiftError as error:

@@ -3,6 +3,7 @@
 from dataclasses import fields, replace
 
 from opshift.checker.findings import ERROR
+from opshift.model.message_text import count_text
 from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.findings import ProposalProblem
 from opshift.proposals.content.folder import OPERATOR, PROPOSAL
@@ -80,7 +81,7 @@ def check_opset_version(draft: DefinedDraft) -> Problems:
         yield ProposalProblem(reason, draft.folder.locate(PROPOSAL, "kind"), UNRELEASED_REMEDY)
     elif added != expected:
         remedy = f"edit {last.id}, which is not released" if is_open else ""
-        reason = f"expected {expected} new versions, got {added}"
+        reason = f"expected {count_text(expected, 'new version')}, got {added}"
         yield ProposalProblem(reason, draft.folder.locate(OPERATOR, "versions"), remedy)
 
 

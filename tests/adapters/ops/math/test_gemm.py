@@ -66,7 +66,8 @@ def test_broadcasts_bias(bias: tuple[int, ...], expected_nodes: Sequence[str], t
 
 def test_refuses_bias_of_unknown_shape() -> None:
     model, _ = _model(7, (2, 4), shapes=False)
-    assert refusal_of(model, 6).reason == "the shape of 'c' is unknown, and it decides whether to broadcast"
+    reason = "the shape of 'c' is unknown, and the attribute `broadcast` depends on it"
+    assert refusal_of(model, 6).reason == reason
 
 
 def test_refuses_integers_below_opset_9() -> None:

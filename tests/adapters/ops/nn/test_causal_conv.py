@@ -51,5 +51,5 @@ def test_refuses_unknown_kernel_size() -> None:
     model, _ = _case()
     assert (
         refusal_of(with_symbolic_dims(model), 26).reason
-        == "the number of channels and the kernel width are unknown"
+        == "the number of channels or the kernel width is unknown"
     )

@@ -58,7 +58,7 @@ def test_refuses_unwanted_nodes_with_optional_inputs(op_type: str) -> None:
     nodes = [helper.make_node("Optional", ["x"], ["o"]), helper.make_node(op_type, ["o"], ["y"])]
     element_type = TensorProto.BOOL if op_type == "OptionalHasElement" else TensorProto.FLOAT
     model = build(nodes, FEEDS, {"y": element_type}, 18)
-    with pytest.raises(ConversionRefused, match=f"no other operators express ai.onnx.{op_type}"):
+    with pytest.raises(ConversionRefused, match=f"no other operators can replace ai.onnx.{op_type}"):
         convert_version(model, 18, without=f"ai.onnx.{op_type}")
 
 
