@@ -195,7 +195,7 @@ def is_precompiled(path: Path) -> bool:
 def load_texts(path: Path, read: Callable[[], list[list[str]]]) -> list[list[str]]:
     """Return the description texts of each version of a precompiled operator: from its copy, or by `read`."""
     name = f"descriptions/{_name(path)}"
-    texts: list[list[str]] = json.loads(DESCRIPTIONS.text(name, [path], lambda: json.dumps(read())))
+    texts: list[list[str]] = json.loads(DESCRIPTIONS.text(name, [path], lambda: compact_json(read())))
     return texts
 
 
@@ -214,12 +214,17 @@ def packaged_file(texts: Mapping[str, str]) -> str:
     return "{\n" + ",\n".join(f"{json.dumps(key)}: {text}" for key, text in texts.items()) + "\n}\n"
 
 
+def compact_json(content: object) -> str:
+    """Return data in JSON without spaces; a `Record` becomes an object with its class name."""
+    return json.dumps(content, default=_encode_record, separators=(",", ":"))
+
+
 def _encode(content: object) -> str:
     """Return data in JSON; an operator becomes a list of the operator and the `DETAILS` of each version."""
     if not isinstance(content, Operator):
-        return json.dumps(content, default=_encode_record)
+        return compact_json(content)
     details = ({name: getattr(version, name) for name in DETAILS} for version in content.versions)
-    return f"[{_SEPARATOR.join(json.dumps(each, default=_encode_record) for each in (content, *details))}]"
+    return f"[{_SEPARATOR.join(map(compact_json, (content, *details)))}]"
 
 
 SHARED_ENTRIES: Final = {"Runtime": ("internal_operators", "operators", "restrictions", "schemas", "wrong")}
@@ -240,7 +245,7 @@ def _encode_record(record: Record) -> dict[str, object]:
         content["compatible_steps"] = record.compatible_steps
     for name in SHARED_ENTRIES.get(type(record).__name__, ()):
         entries: Mapping[str, object] = content.get(name, {})
-        content[name] = {key: json.dumps(each, default=_encode_record) for key, each in entries.items()}
+        content[name] = {key: compact_json(each) for key, each in entries.items()}
     return {CLASS_KEY: type(record).__name__, **content}
 
 

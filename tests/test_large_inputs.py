@@ -328,6 +328,28 @@ def _body_inputs() -> ModelProto:
     return model
 
 
+def _surplus_inputs() -> ModelProto:
+    """Return a BatchNormalization with 800 more inputs than it may have, of another type."""
+    model = _model(15)
+    model.graph.input.add(name="h").type.tensor_type.elem_type = 10
+    inputs = [*(["x"] * 5), *(["h"] * 800)]
+    model.graph.node.add(op_type="BatchNormalization", input=inputs, output=["y"])
+    return model
+
+
+def _growing_functions() -> ModelProto:
+    """Return functions that call the next one twice; the last one has nodes that become several."""
+    model = _model()
+    for index in range(15):
+        function = model.functions.add(domain="local", name=f"f{index}", input=["a"], output=["b"])
+        function.opset_import.extend(model.opset_import)
+        op_type, domain = (f"f{index + 1}", "local") if index < 14 else ("Round", "")
+        function.node.add(op_type=op_type, domain=domain, input=["a"], output=["m"])
+        function.node.add(op_type=op_type, domain=domain, input=["m"], output=["b"])
+    model.graph.node.add(op_type="f0", domain="local", input=["x"], output=["y"])
+    return model
+
+
 MODELS: dict[str, Callable[[], ModelProto]] = {
     "inputs": _inputs,
     "outputs": _outputs,
@@ -351,11 +373,24 @@ MODELS: dict[str, Callable[[], ModelProto]] = {
     "imports": _imports,
     "inherited imports": _inherited_imports,
     "inputs of a body": _body_inputs,
+    "surplus inputs": _surplus_inputs,
+    "growing functions": _growing_functions,
 }
 
 
 @pytest.mark.parametrize(
-    "build", [_inputs, _training, _operands, _states, _deep_calls, _branch_outputs, _call_outputs]
+    "build",
+    [
+        _inputs,
+        _training,
+        _operands,
+        _states,
+        _deep_calls,
+        _branch_outputs,
+        _call_outputs,
+        _surplus_inputs,
+        _growing_functions,
+    ],
 )
 def test_long_lists(build: Callable[[], ModelProto], worker: Worker) -> None:
     content = build().SerializeToString()

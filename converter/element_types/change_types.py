@@ -9,19 +9,22 @@ from math import copysign
 
 from opshift.converter.element_types.choose_types import has_declared_type
 from opshift.converter.element_types.graph_types import GraphTypes, TypedValue
+from opshift.converter.element_types.requested_types import EXACT_CHANGES, kept_operators
 from opshift.converter.internal_types.float_formats import widened_floats
 from opshift.converter.internal_types.node_writer import NodeWriter
 from opshift.converter.internal_types.widen_tensors import type_numbers, widen_type
 from opshift.inference.constants import read_constant_node
 from opshift.inference.infer_types import parameter_at
-from opshift.model.attributes import INT, STRING, TENSOR, graphs_in, types_in
+from opshift.inference.scope import Scope
+from opshift.model.attributes import ATTRIBUTE_TYPES, INT, STRING, TENSOR, graphs_in, types_in
+from opshift.model.device_configurations import rename_shardings
 from opshift.model.element_types import BY_NAME, BY_NUMBER, element_bits, element_names
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import graphs_of, node_place
 from opshift.model.messages import GraphProto, NodeProto, TensorProto, TypeProto
 from opshift.model.node import Node, Tensor
 from opshift.model.offloaded_tensors import EXTERNAL, store_of, with_payload
-from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.shared_data import FrozenRecord
 from opshift.model.tensors import DATA_FIELDS, pack_tensor, read_tensor, write_tensor
 from opshift.rewriting.constant_nodes import CAST_NAMES_TYPE_UNTIL
@@ -29,6 +32,9 @@ from opshift.rewriting.workspace import FreshNames
 
 EXTERNAL_REMEDY = "convert the file: opshift convert, or convert_file in Python"
 
+
+CONSTANT_OPERATORS = ("Constant", "ConstantOfShape")
+"""Operators with the elements of their output in an attribute."""
 
 LIMITS = {"float16": 65504.0, "float": 3.4028234663852886e38}
 """Largest finite number of each type to which a conversion narrows."""
@@ -63,7 +69,7 @@ class TypeChange:
     reasons: dict[str, CannotConvert]
     casts: int = 0
     changed: int = 0
-    """Number of values whose type changed."""
+    """Number of values whose type changed, and of constants added in a new type."""
 
     def change(self, types: GraphTypes, graph: GraphProto, parent: _Graph | None = None) -> None:
         """Change the types in `graph`, a copy of the graph that `types` describes, and in its subgraphs."""
@@ -115,10 +121,7 @@ class TypeChange:
 
     def _change_node(self, position: int, node: NodeProto, state: _Graph, *, is_main: bool) -> None:
         types = state.types.nodes[position]
-        for place, wanted in types.inputs.items():
-            value = state.types.find(node.input[place])
-            assert value is not None, "only values with changeable types are listed"
-            node.input[place] = self._name_of(node.input[place], value, state, wanted)
+        names = self._rename_inputs(position, node, state)
         originals = list(graphs_of(state.types.scope.container.node[position]))
         copies = [each for attribute in node.attribute for each in graphs_in(attribute)]
         for old, new in zip(originals, copies, strict=True):
@@ -130,17 +133,29 @@ class TypeChange:
             value = state.types.values[name]
             stored = _stored(value)
             if stored != value.old:
-                self._set_output_type(node, view, place, value, state)
+                self._set_output_type(node, view, place, value, stored, state)
+                self._change_numbers(node, value, state)
             if value.is_result and is_main and stored != self.result_type(value, True):
                 node.output[place] = self.names.fresh(name)
-                state.names[name, stored] = node.output[place]
+                names[name] = state.names[name, stored] = node.output[place]
                 results.append((node.output[place], name, value))
+        rename_shardings(node, names)
         state.writer.result.node.append(node)
         for source, name, value in results:
             self._cast(source, name, value, state, self.result_type(value, True))
 
+    def _rename_inputs(self, position: int, node: NodeProto, state: _Graph) -> dict[str, str]:
+        """Set the inputs of a node to values of the types it needs; return the new names by original name."""
+        names: dict[str, str] = {}
+        for place, wanted in state.types.nodes[position].inputs.items():
+            name = node.input[place]
+            value = state.types.find(name)
+            assert value is not None, "only values with changeable types are listed"
+            names[name] = node.input[place] = self._name_of(name, value, state, wanted)
+        return names
+
     def _name_of(self, name: str, value: TypedValue, state: _Graph, wanted: str) -> str:
-        """Return the name of a value in the wanted type; add a Cast unless the value exists in this type."""
+        """Return the name of a value in the wanted type; add a node unless the value exists in this type."""
         found = state.find(name, wanted)
         if found is not None:
             return found
@@ -150,9 +165,44 @@ class TypeChange:
         self._cast(source, output, value, state, wanted, name)
         return output
 
+    def _add_constant(self, name: str, output: str, value: TypedValue, state: _Graph, wanted: str) -> bool:
+        """Add a copy of a constant in a narrower type; return False if the value or the type is another.
+
+        A Cast at run time would convert large numbers to infinity, and small ones to zero.
+        """
+        state = state.defining(name)
+        scope, path = state.types.scope, state.types.path
+        is_narrower = wanted in LIMITS and (value.old, wanted) not in EXACT_CHANGES
+        if not (is_narrower and _is_constant(name, scope)):
+            return False
+        node = type(state.writer.result)().node.add(op_type="Constant", output=[output])
+        place, record = f"{path}, tensor {name!r}", scope.producing_records.get(name)
+        if record is not None:
+            source = scope.proto_of(record)
+            place, node.op_type = node_place(path, source), source.op_type
+            node.input.extend(source.input)
+            node.attribute.extend(source.attribute)
+            self._rename_inputs(record[0], node, state)
+        elif (tensor := scope.initializer(name)) is not None:
+            node.attribute.add(name="value", type=TENSOR).t.CopyFrom(tensor)
+        elif (sparse := scope.sparse_initializer(name)) is not None:
+            kind = ATTRIBUTE_TYPES["SPARSE_TENSOR"].number
+            node.attribute.add(name="sparse_value", type=kind).sparse_tensor.CopyFrom(sparse)
+        try:
+            self._set_output_type(node, Node.from_proto(node), 0, value, wanted, state)
+        except CannotConvert as error:
+            self.reasons[place] = error
+        state.writer.result.node.append(node)
+        state.names[name, wanted] = output
+        self.changed += 1
+        return True
+
     def _cast(
         self, source: str, output: str, value: TypedValue, state: _Graph, wanted: str, name: str = ""
     ) -> None:
+        """Add a Cast, or for a constant and a narrower type a second constant."""
+        if self._add_constant(name or output, output, value, state, wanted):
+            return
         if wanted not in BY_NAME:
             reason = f"{name or output!r} is {value.old}, and no operator casts it to {value.new}"
             remedy = "keep its element type, or convert to a newer opset first"
@@ -166,19 +216,19 @@ class TypeChange:
         self.casts += 1
 
     def _set_output_type(
-        self, proto: NodeProto, node: Node, position: int, value: TypedValue, state: _Graph
+        self, proto: NodeProto, node: Node, position: int, value: TypedValue, new: str, state: _Graph
     ) -> None:
-        """Set the attributes that determine the type of an output; `node` is a view of the unchanged node."""
+        """Set the attributes that give an output the type `new`; `node` is a view of the unchanged node."""
         operator = state.types.scope.operator(proto.op_type, proto.domain)
         if operator is None:
             return
         if operator.name == "Constant" and operator.domain == DEFAULT_DOMAIN:
-            self._change_constant(proto, node, _stored(value))
+            self._change_constant(proto, node, new)
             return
         formal = parameter_at(operator.outputs, position)
         for attribute in proto.attribute:
             for each in types_in(attribute):
-                _set_type(each, value.old, _stored(value))
+                _set_type(each, value.old, new)
         if formal is None or formal.type_attribute is None:
             return
         name = formal.type_attribute
@@ -191,12 +241,31 @@ class TypeChange:
             if not is_stated:
                 attribute.type = TENSOR
                 write_tensor(attribute.t, Tensor(value.old, (1,), (0,)))
-            self._change_tensor(attribute.t, _stored(value), "")
+            self._change_tensor(attribute.t, new, "")
         elif operator.attributes[name].type == "STRING":
-            attribute.type, attribute.s = STRING, _stored(value).upper().encode()
+            attribute.type, attribute.s = STRING, new.upper().encode()
         else:
-            (element_type,) = element_names(_stored(value))
+            (element_type,) = element_names(new)
             attribute.type, attribute.i = INT, BY_NAME[element_type].number
+
+    def _change_numbers(self, node: NodeProto, value: TypedValue, state: _Graph) -> None:
+        """Convert the FLOAT attributes that are numbers of the type of an output, as constants are."""
+        new = _stored(value)
+        operator = state.types.scope.operator(node.op_type, node.domain)
+        if operator is None or operator.domain != DEFAULT_DOMAIN or new not in LIMITS:
+            return
+        for attribute in node.attribute:
+            definition = operator.attributes.get(attribute.name)
+            is_number = f"{operator.name}.{attribute.name}" in kept_operators()["attributes"]
+            # the defaults of Clip are the limits of float, which means no limit
+            is_default = definition is not None and attribute.f == definition.default
+            if is_number and attribute.HasField("f") and not is_default:
+                try:
+                    data = ElementChange("float", new, self.clamps).convert(struct.pack("<f", attribute.f))
+                except CannotConvert:
+                    label = f"attribute {attribute.name!r}"
+                    raise out_of_range(attribute.f, value.old, new, label) from None
+                (attribute.f,) = struct.unpack(f"<{BY_NAME[new].code}", data)
 
     def _change_constant(self, proto: NodeProto, node: Node, stored: str) -> None:
         for attribute in proto.attribute:
@@ -228,6 +297,15 @@ class TypeChange:
 def _stored(value: TypedValue) -> str:
     assert value.stored is not None, "the types of all values are chosen"
     return value.stored
+
+
+def _is_constant(name: str, scope: Scope) -> bool:
+    """Return whether a node of `CONSTANT_OPERATORS` or an initializer without overrides defines a value."""
+    record = scope.producing_records.get(name)
+    if record is not None:
+        return record[2] in CONSTANT_OPERATORS and canonical_domain(record[1]) == DEFAULT_DOMAIN
+    is_initializer = bool(scope.initializer(name) or scope.sparse_initializer(name))
+    return is_initializer and not scope.is_overridable(name)
 
 
 def _set_type(value_type: TypeProto, old: str, new: str) -> None:
@@ -292,11 +370,19 @@ class _Graph:
             return found
         return self.parent.find(name, element_type)
 
+    def defining(self, name: str) -> _Graph:
+        """Return the state of the graph that defines a value: this one or an enclosing one."""
+        if self.parent is None or self.types.scope.is_local(name):
+            return self
+        return self.parent.defining(name)
 
-def out_of_range(value: float, old: str, new: str) -> CannotConvert:
-    """Return the error about a number out of the range of the new type."""
-    reason = f"a constant has the value {value:.9g}, which {new} cannot represent"
-    remedy = f"keep {old}, or allow clamp: the nearest number of {new} replaces it"
+
+def out_of_range(value: float, old: str, new: str, label: str = "a constant") -> CannotConvert:
+    """Return the error about a number out of the range of the new type; `label` says where the number is."""
+    number, remedy = f"{value:.9g}", f"keep {old}, or allow clamp: the nearest number of {new} replaces it"
+    if new not in LIMITS:  # an integer
+        number, remedy = f"{value:,}", f"keep {old}, or replace the number in the model"
+    reason = f"{label} has the value {number}, which {new} cannot represent"
     return CannotConvert(reason, "value.overflow", subject=new, remedy=remedy)
 
 
@@ -304,7 +390,8 @@ class ElementChange(FrozenRecord):
     """Conversion of `raw_data` to another element type, rounded half to even.
 
     Infinity and NaN stay. A nonzero number does not become zero, because it may be a divisor. A number out of
-    the range of the new type becomes the nearest number if `clamps` is set, else it is an error.
+    the range of the new type becomes the nearest number if `clamps` is set and the type is in `LIMITS`, else
+    it is an error.
     """
 
     old: str
@@ -340,12 +427,13 @@ class ElementChange(FrozenRecord):
 
     def require_range(self, data: bytes) -> None:
         """Raise CannotConvert if `convert` would raise it; most data are checked without a conversion."""
-        if self.clamps or self.new not in LIMITS:
+        if self.new not in LIMITS:
+            if (self.old, self.new) not in EXACT_CHANGES:
+                self.convert(data)
             return
         width = self.sizes[0]
-        if (self.old, self.new) == ("double", "float16") or data[width - 1 :: width].translate(
-            None, SMALL_HEADS
-        ):
+        has_large_numbers = bool(data[width - 1 :: width].translate(None, SMALL_HEADS))
+        if not self.clamps and (has_large_numbers or (self.old, self.new) == ("double", "float16")):
             self.convert(data)
 
     def _numbers(self, data: bytes) -> Sequence[float]:
@@ -356,11 +444,14 @@ class ElementChange(FrozenRecord):
         return struct.unpack(f"<{len(data) // (element_bits(kind) // 8)}{kind.code}", data)
 
     def _in_range(self, number: float) -> float:
-        """Return a number; if it is out of range, clamp it, or raise CannotConvert unless `clamps` is set."""
+        """Return a number; if it is out of range, clamp it, or raise CannotConvert unless `clamps` is set.
+
+        Integers are not clamped.
+        """
         try:
             struct.pack(f"<{BY_NAME[self.new].code}", number)
-        except OverflowError:
-            if not self.clamps:
+        except (OverflowError, struct.error):  # of floats and of integers
+            if not self.clamps or self.new not in LIMITS:
                 raise out_of_range(number, self.old, self.new) from None
             return copysign(LIMITS[self.new], number)
         return number

@@ -121,6 +121,8 @@ class TypeChoice:
         stored = [*(each.name for each in container.initializer)]
         stored += (each.values.name for each in container.sparse_initializer)
         is_interface = graph.parent is None
+        if self._is_old_ir and is_interface:  # runtimes treat them as constants
+            graph.scope.constant_inputs = graph.scope.initializer_inputs()
         if "int64" in self.changes:
             # these inputs get the type int32, so callers can pass only numbers in its range
             if is_interface and not self.keeps_interface:
@@ -149,8 +151,11 @@ class TypeChoice:
         value = graph.find(name)
         if value is None:
             return
-        value.needed.add(self.result_type(value, is_main=graph.parent is None))
+        wanted = self.result_type(value, is_main=graph.parent is None)
+        value.needed.add(wanted)
         value.is_result |= name in graph.values
+        if name in graph.scope.constant_inputs:  # the input and the output have one name, so one type
+            value.stored = wanted
 
     def result_type(self, value: TypedValue, is_main: bool) -> str:
         """Return the type of a value as an output of the main graph (`is_main`) or of a subgraph."""

@@ -41,7 +41,10 @@ class TypedModel(NamedTuple):
 
 
 def convert_element_types(model: ModelProto, options: Options) -> TypedModel:
-    """Return a copy of a model with the element types in `options.types`, or the original with refusals."""
+    """Return a copy of a model with the element types in `options.types`, or the original with refusals.
+
+    If nothing in the model changes, the copy has no sentences and no allowances.
+    """
     changes = dict(options.types)
     result = deepcopy(model)
     try:
@@ -54,7 +57,8 @@ def convert_element_types(model: ModelProto, options: Options) -> TypedModel:
     choice = TypeChoice(
         changes,
         keeps_interface=options.keep_interface,
-        is_old_ir=model.ir_version < FIRST_IR_WITH_STANDALONE_INITIALIZERS,
+        is_old_ir=model.ir_version < FIRST_IR_WITH_STANDALONE_INITIALIZERS
+        and not options.keep_initializer_inputs,
     )
     names = FreshNames()
     names.avoid(*root_graphs(source))
@@ -67,6 +71,8 @@ def convert_element_types(model: ModelProto, options: Options) -> TypedModel:
     if reasons:
         found = tuple(_refusal(place, error, changes) for place, error in reasons.items())
         return TypedModel(model, refusals=found)
+    if not (change.changed or change.casts or model.functions):  # functions were inlined
+        return TypedModel(result)
     pairs = ", ".join(f"{old} to {new}" for old, new in changes.items())
     counts = f"in {count_text(change.changed, 'value')}, with {count_text(change.casts, 'cast')}"
     sentences = [f"element types: {pairs} {counts}", kept_sentence(choice.kept)]

@@ -82,7 +82,8 @@ def _pair(text: str) -> tuple[str, str]:
 def kept_operators(path: Path = KEPT_TYPES) -> Mapping[str, Mapping[str, str]]:
     """Return the operators and inputs that keep their types, `always` or when `narrowing`, with reasons.
 
-    An entry is an operator of the default domain, an input such as `Pad.axes`, or another domain.
+    An entry is an operator of the default domain, an input such as `Pad.axes`, or another domain. The entries
+    of `attributes` are FLOAT attributes that are numbers of the type of the data, such as `Pad.value`.
     """
     return MappingProxyType(load_precompiled(path, (), lambda: _read(path)))
 

@@ -353,8 +353,7 @@ def inline_branches(branches: Iterable[ConstantBranch], model: ModelProto) -> No
         keys = [position * SORT_KEY_STRIDE for position in range(len(container.node))]
         for _, position, graph in found:
             node = container.node[position]
-            call = type(node)(name=node.name, doc_string=node.doc_string, output=node.output)
-            nodes = InlinedCall(call, _nodes_of(graph, type(node)), names.fresh).nodes
+            nodes = InlinedCall(node, _nodes_of(graph, type(node)), names.fresh).nodes
             keys += replace_call(container, position, nodes, node_names)
         sort_by_keys(container.node, keys)
 

@@ -8,6 +8,7 @@ from copy import deepcopy
 
 from opshift.converter.functions.inlined_call import InlinedCall, rename_parameters, rename_values
 from opshift.model.attributes import graphs_in
+from opshift.model.device_configurations import rename_shardings
 from opshift.model.graphs import ContainerProto, nested_nodes
 from opshift.model.messages import FunctionProto, NodeProto, ValueInfoProto
 from opshift.model.operator_ids import LocalFunction, called_function
@@ -156,6 +157,9 @@ def _shared_functions(
 def _without_names(call: NodeProto) -> NodeProto:
     """Return a copy of a call with placeholders for its inputs, its outputs and its own name."""
     copy = deepcopy(call)
+    placeholders = {name: f"{MARK}<{position}" for position, name in enumerate(call.input)}
+    placeholders |= {name: f"{MARK}>{position}" for position, name in enumerate(call.output)}
+    rename_shardings(copy, placeholders)
     copy.input[:] = [name and f"{MARK}<{position}" for position, name in enumerate(call.input)]
     copy.output[:] = [name and f"{MARK}>{position}" for position, name in enumerate(call.output)]
     copy.name = call.name and MARK

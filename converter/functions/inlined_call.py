@@ -8,6 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.model.attributes import graphs_in
+from opshift.model.device_configurations import remove_foreign_shardings, rename_shardings
 from opshift.model.messages import (
     AttributeProto,
     FunctionProto,
@@ -93,6 +94,7 @@ class InlinedCall:
                 replacement.metadata_props.add().CopyFrom(each)
         if not getattr(replacement, "device_configurations", True):
             replacement.device_configurations.extend(call.device_configurations)
+            remove_foreign_shardings(replacement)
 
     def _instantiate(self, node: NodeProto, names: Mapping[str, str]) -> NodeProto:
         instance = deepcopy(node)
@@ -133,10 +135,11 @@ class InlinedCall:
 
 
 def rename_parameters(node: NodeProto, names: Mapping[str, str]) -> None:
-    """Rename the inputs and outputs of a node, but no values in its subgraphs."""
+    """Rename the inputs and outputs of a node, and their shardings, but no values in its subgraphs."""
     for field in (node.input, node.output):
         for position, name in enumerate(field):
             field[position] = names.get(name, name)
+    rename_shardings(node, names)
 
 
 def rename_values(graph: GraphProto, names: Mapping[str, str]) -> None:

@@ -13,7 +13,7 @@ from opshift.converter.recognition.pattern_groups import PatternGroup, grouped
 from opshift.converter.recognition.patterns import Pattern, from_data, to_data
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.shared_data import share_results
-from opshift.registry.precompiled import CompiledFile
+from opshift.registry.precompiled import CompiledFile, compact_json
 from opshift.registry.registry import Registry, default_registry
 from opshift.rewriting.routes import ROUTES
 
@@ -57,7 +57,7 @@ def patterns_text(op_type: str) -> str:
     return PATTERNS.text(
         f"patterns/{op_type}",
         [registry.file_of(op_type)],
-        lambda: json.dumps([*map(to_data, patterns_of(op_type, DEFAULT_DOMAIN, registry))]),
+        lambda: compact_json([*map(to_data, patterns_of(op_type, DEFAULT_DOMAIN, registry))]),
     )
 
 

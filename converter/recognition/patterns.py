@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from opshift.model.element_types import round_to_float32
+from opshift.model.operator_ids import canonical_domain, model_domain
 from opshift.model.shared_data import ReadOnlyDict
 
 
@@ -140,7 +141,7 @@ def solved(element: float, function: str, kind: str) -> float | int | None:
 def to_data(pattern: Pattern) -> list[Any]:
     """Return a pattern as JSON data."""
     nodes = [
-        [each.op_type, each.domain, {slot: _ref_data(ref) for slot, ref in each.slots.items()}]
+        [each.op_type, model_domain(each.domain), {slot: _ref_data(ref) for slot, ref in each.slots.items()}]
         for each in pattern.nodes
     ]
     outputs = {str(position): list(ref) for position, ref in pattern.outputs.items()}
@@ -165,7 +166,8 @@ def to_data(pattern: Pattern) -> list[Any]:
 def _ref_data(ref: Ref) -> list[Any]:
     if isinstance(ref, Constant):
         elements = None if ref.elements is None else [_element_data(each) for each in ref.elements]
-        return ["c", elements, ref.whole, ref.is_filled]
+        options = (ref.whole, ref.is_filled)
+        return ["c", elements, *(options if any(options) else ())]  # the defaults make the wheel larger
     return [*ref]
 
 
@@ -189,7 +191,7 @@ def from_data(data: list[Any]) -> Pattern:
         approximate,
         {name: each[1].encode() if isinstance(each, list) else each for name, each in attributes.items()},
         tuple(
-            PatternNode(op_type, domain, {slot: _ref(ref) for slot, ref in slots.items()})
+            PatternNode(op_type, canonical_domain(domain), {slot: _ref(ref) for slot, ref in slots.items()})
             for op_type, domain, slots in nodes
         ),
         {int(position): NodeRef(*ref) for position, ref in outputs.items()},
@@ -204,7 +206,7 @@ def from_data(data: list[Any]) -> Pattern:
 def _ref(data: list[Any]) -> Ref:
     if data and data[0] == "c":
         elements = None if data[1] is None else tuple(map(_element, data[1]))
-        return Constant(elements, data[2], data[3])
+        return Constant(elements, *data[2:])
     return _value_ref(data) if data else AnyValue()
 
 

@@ -23,6 +23,7 @@ from opshift.converter.reversible.record import (
     read_record,
     top_level_graphs,
 )
+from opshift.converter.reversible.restored_features import drop_unknown_devices, lower_restored
 from opshift.converter.reversible.value_index import (
     ValueIndex,
     first_name,
@@ -171,6 +172,7 @@ class History:
         for function in model.functions:
             require_utf8_names(function_id(function))
         self._value_indexes: dict[int, ValueIndex] = {}
+        self._restored: list[NodeProto] = []
 
     def reserve_names(self, names: FreshNames) -> None:
         """Reserve the names that restored nodes may define: new values get other names."""
@@ -193,9 +195,15 @@ class History:
         value_index = self._value_index(scope.container)
         reversal.constants = [each for each in part.constants if value_index.has_constant(each)]
         groups = intact_groups(part, surveyed, value_index, self._used_outside(scope.container))
+        configurations = {each.name for each in getattr(self._model, "configuration", ())}
+        for group in groups:
+            if not group.is_original:
+                drop_unknown_devices(group.original, configurations)
         plan_restorations(groups, reversal, value_index, workspace, router)
         for position, each in reversal.restored.items():
             original = each.group.original
+            if not each.group.is_original:
+                self._restored.append(original)
             if not (each.is_whole and each.group.is_original):
                 record = read_node_record(position, original)
                 plan.changes.append(NodeChange(record, surveyed.path, original.name, each.result))
@@ -225,8 +233,13 @@ class History:
         """Return the change of the IR version, adapted to the record.
 
         A conversion back to the recorded opsets restores the recorded IR version. A recorded conversion keeps
-        the IR version high enough for the model's features, which avoids rewriting them.
+        the IR version high enough for the model's features, which avoids rewriting them. Features of restored
+        nodes that the IR version lacks are rewritten, too.
         """
+        change = self._recorded_ir_change(change, imports, options)
+        return lower_restored(self._restored, change, options) if self._restored else change
+
+    def _recorded_ir_change(self, change: IrChange, imports: Mapping[str, int], options: Options) -> IrChange:
         target = options.target
         if target.requested_ir_version is not None:
             return change

@@ -8,12 +8,13 @@ from opshift.converter.functions.attribute_references import restore_references
 from opshift.converter.plan.changes import ContainerPlan, Restoration, Restorations
 from opshift.converter.reversible.intact_groups import Group
 from opshift.converter.reversible.value_index import ValueIndex, names_read_by_emissions
+from opshift.inference.function_scope import CallScope
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
-from opshift.model.graphs import graphs_of
+from opshift.model.graphs import graphs_of, nested_nodes
 from opshift.model.messages import NodeProto
 from opshift.model.node import Node
-from opshift.model.operator_ids import canonical_domain
+from opshift.model.operator_ids import called_function, canonical_domain
 from opshift.registry.errors import ResolveError
 from opshift.rewriting.result import ComputedRewrite
 from opshift.rewriting.rewrite_node import rewrite_node
@@ -46,10 +47,13 @@ def _restoration(
 ) -> Restoration | None:
     """Return the restoration of a group.
 
-    `None` if it would lead away from the target, or if the original cannot be converted to the target.
+    `None` if it would lead away from the target, if the original cannot be converted to the target, or if its
+    subgraphs contain nodes that the result may not contain.
     """
     scope, allowances = workspace.scope, workspace.allowances
     if not _is_toward_target(group, scope, router):
+        return None
+    if not _are_subgraphs_valid(group, value_index, scope, router):
         return None
     used_before = len(allowances.used)
     try:
@@ -87,6 +91,34 @@ def _is_toward_target(group: Group, scope: Scope, router: Router) -> bool:
     if any(graphs_of(group.original)):
         return all(router.final_opset(each.domain) == each.version for each in group.entry.opsets)
     return (target - current) * (group.opset - current) > 0
+
+
+def _are_subgraphs_valid(group: Group, value_index: ValueIndex, scope: Scope, router: Router) -> bool:
+    """Return whether the model may contain the nodes in the subgraphs of the original, which do not change.
+
+    Each node must call a function of the model, or belong to a defined operator that `without` does not name.
+    An undefined operator, as of a private runtime, is valid if the group contains it, too. Otherwise, it is
+    probably a function that was inlined, renamed or removed.
+    """
+    functions = scope.functions if isinstance(scope, CallScope) else None
+    current = [value_index.nodes[position] for position in group.positions]
+    nested = nested_nodes(*chain.from_iterable(map(graphs_of, current)))
+    called = {called_function(node) for node in (*current, *nested)}
+    for node in nested_nodes(*graphs_of(group.original)):
+        if functions is not None and functions.find(node) is not None:
+            continue
+        domain = canonical_domain(node.domain)
+        opset = group.entry.opset(domain)
+        if opset is None:
+            return False
+        try:
+            if router.route(node.domain, node.op_type, opset).steps and router.without:
+                return False
+        except ResolveError:
+            names = (domain, f"{domain}.{node.op_type}")
+            if called_function(node) not in called or not router.without.isdisjoint(names):
+                return False
+    return True
 
 
 def _operator_label(node: NodeProto, scope: Scope) -> str:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Unpack
 
@@ -102,6 +102,7 @@ def converting(
     `opshift.model.offloaded_tensors`. `progress` counts the bytes of weights that are copied. `metadata` is
     stored with an object of S3. With `needs_file`, the converted model is in a local file even if `out` is a
     URL. With `rewrites_data`, external data are written to one file, `<out>.data`: elements may be converted.
+    A data file that other models may use is only replaced with `force`, see `_data_path`.
     """
     progress = progress or Progress()
     if is_url(source) or is_url(out):
@@ -131,7 +132,9 @@ def converting(
             if located and file.path is None and (rewrites_data or external != "keep"):
                 raise unknown_folder(file.place)
             folders = file.path.parent if file.path else Path(), Path(out).parent
-            new_data = data_file = None
+            is_same = file.path is not None and destination.exists() and file.path.samefile(destination)
+            old_files = [folders[0] / each for each in located]
+            new_data = data_path = data_file = None
             if located and rewrites_data:
                 if external == "keep":
                     reason = (
@@ -142,17 +145,17 @@ def converting(
                     )
                 require_files(located, folders[0])
                 require_not_overwritten(located, folders[0], destination)
+                # external data is relative to the folder of the given path, even if it is a symbolic link
+                data_path = _data_path(Path(out), old_files, is_same=is_same, force=force)
                 new_data = stack.enter_context(ExternalWeights(folders[0]))
                 new_data.take(model)
                 external, transferred = "keep", list[str]()
             else:
                 transferred = files_to_transfer(located, *folders, destination, external, force)
             report = convert_in_place(model)
-            data_path = destination.with_name(f"{destination.name}.data")
-            data_pieces = new_data.give_back(model, data_path.name) if new_data else []
+            data_pieces = new_data.give_back(model, data_path.name) if new_data and data_path else []
             pieces = output_pieces(report, message, model, weights, file)
             del message, model  # not needed while weights are copied
-            is_same = file.path is not None and destination.exists() and file.path.samefile(destination)
             new_file = files.new(destination, source=file.path, is_safe=is_same)
             with raising_cannot_write(out), new_file as (written, temporary):
                 progress.total = sum(each.end - each.start for each in pieces if isinstance(each, Range))
@@ -162,23 +165,35 @@ def converting(
                 size = os.fstat(written).st_size
             file.require_unchanged()
             transfer_files(transferred, *folders, external, force, files, progress)
-            if new_data:
-                old_files = [folders[0] / each for each in located]
-                _require_new(data_path, old_files, is_same=is_same, force=force)
-                with raising_cannot_write(data_path), files.new(data_path) as (written, data_file):
+            if new_data and data_path:
+                new_file = files.new(data_path, source=old_files[0], is_safe=is_same, is_new=not force)
+                with raising_cannot_write(data_path), new_file as (written, data_file):
                     for block in chain.from_iterable(map(new_data.blocks, data_pieces)):
                         write_all(written, block)
                 new_data.require_unchanged()
-        data = (data_path.name,) if new_data else tuple(located)
+        data = (data_path.name,) if data_path else tuple(located)
         yield OutputFile(temporary, replace(report, sizes=(file.size, size)), tuple(located), data, data_file)
 
 
-def _require_new(path: Path, old_files: list[Path], *, is_same: bool, force: bool) -> None:
-    """Raise UsageError if `path` is in `old_files` (unless `is_same`) or another file (unless `force`)."""
-    if not path.exists():
-        return
-    is_source = any(path.samefile(each) for each in old_files)
-    if is_source and not is_same:
-        raise is_name_of_weights(str(path))
-    if not is_source and not force:
+def _data_path(out: Path, old_files: list[Path], *, is_same: bool, force: bool) -> Path:
+    """Return the path of the new data file of `out`: `<out>.data`, or an unused name such as `<out>.1.data`.
+
+    The unused name is for a source that reads `<out>.data` or (`is_same`) is replaced: other models may read
+    an existing data file, too. `old_files` are the data files of the source.
+
+    Raises:
+        UsageError: `<out>.data` is another file, and `force` is not set; or, with `force`, it is in
+            `old_files` and the source is not replaced.
+    """
+    path = out.with_name(f"{out.name}.data")
+    if not os.path.lexists(path):
+        return path
+    is_old = path.exists() and any(path.samefile(each) for each in old_files)
+    if force:
+        if is_old and not is_same:
+            raise is_name_of_weights(str(path))
+        return path
+    if not is_old and not is_same:
         raise data_exists(str(path))
+    numbered = (out.with_name(f"{out.name}.{number}.data") for number in count(1))
+    return next(each for each in numbered if not os.path.lexists(each))

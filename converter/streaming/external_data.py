@@ -8,7 +8,7 @@ import filecmp
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Literal, get_args
 
 from opshift.converter.streaming.copy_ranges import copy_range
@@ -47,6 +47,8 @@ def require_handling(external: object) -> None:
 def external_files(message: bytes, place: str) -> Mapping[str, int]:
     """Return the external data files of a serialized model, with the minimum size of each in bytes.
 
+    Each file has one normalized name, such as `w.bin` for the locations `w.bin` and `./w.bin`.
+
     InvalidModel is raised if a location is outside the model's folder, or a number is malformed.
     """
     found: dict[str, int] = {}
@@ -56,7 +58,8 @@ def external_files(message: bytes, place: str) -> Mapping[str, int]:
         except UnicodeDecodeError as error:
             raise not_utf8_error(place) from error
         _require_below_folder(data.location, place)
-        found[data.location] = max(found.get(data.location, 0), _end_of_elements(tensor, data, place))
+        name = PurePath(data.location).as_posix()
+        found[name] = max(found.get(name, 0), _end_of_elements(tensor, data, place))
     return found
 
 

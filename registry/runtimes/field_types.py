@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from opshift.model.element_types import BY_NAME
+from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.shared_data import share_results
 from opshift.opsets import OPSETS
 from opshift.registry.errors import InvalidDefinition
@@ -52,6 +53,16 @@ Axis = Annotated[str, Checked(_axis)]
 """Number of an axis, as a string: keys in YAML files are strings."""
 
 Version = Annotated[int, Checked(strict=True, ge=1)]
+
+
+def _with_default_domain(opsets: object) -> object:
+    if isinstance(opsets, dict) and DEFAULT_DOMAIN not in opsets:
+        raise ValueError(f"{DEFAULT_DOMAIN} is missing; add its newest supported opset")
+    return opsets
+
+
+Opsets = Annotated[dict[str, Version], Checked(_with_default_domain)]
+"""Newest opset of each domain. The default domain is required: conversions choose one of its opsets."""
 
 Sizes = Annotated[tuple[Annotated[int, Checked(strict=True)], ...], Checked(min_length=1)]
 """Nonempty list of sizes or ranks."""

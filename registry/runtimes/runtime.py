@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 from opshift.model.operator_ids import OperatorId
 from opshift.model.types import short_type
 from opshift.registry.record import Checked, Record
-from opshift.registry.runtimes.field_types import ElementName, Types, Version
+from opshift.registry.runtimes.field_types import ElementName, Opsets, Types, Version
 from opshift.registry.runtimes.restrictions import Restriction
 
 Count = Annotated[int, Checked(strict=True, ge=0)]
@@ -76,7 +76,7 @@ class Runtime(Record):
     """Device or library for which the kernels are written."""
     extends: str = ""
     """Name of another runtime, from which this file inherits the keys and operators that it does not list."""
-    opsets: dict[str, Version]
+    opsets: Opsets
     """Newest supported opset of each domain."""
     imports: dict[str, Version | str] = field(default_factory=dict)
     """Newest opset of other domains that a model may import; a domain name means its opset in `opsets`.

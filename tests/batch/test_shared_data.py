@@ -10,6 +10,7 @@ import pytest
 from support.small_models import save
 
 import opshift
+from opshift.model.errors import UsageError
 
 Step = tuple[str, dict[str, Any], str, float]
 """Source, options, its result, and the value of the weights in `out/w.bin` afterwards."""
@@ -88,6 +89,24 @@ def test_changed_file_of_all_its_models_is_replaced(models: Path) -> None:
     Path("moved/w.bin").write_bytes(np.full(6, 6, np.float32).tobytes())
     assert {each.status for each in opshift.convert_many("moved", 17, "out")} == {"converted"}
     assert set(np.fromfile("out/w.bin", np.float32)) == {6.0}
+
+
+def test_converted_types_have_a_file_for_each_output(models: Path) -> None:
+    sources = ["a/a.onnx", "b/b.onnx"]
+    for expected in ("converted", "skipped"):
+        found = list(opshift.convert_many(sources, None, "out", types="float=double"))
+        assert [each.status for each in found] == [expected] * 2
+    assert sorted(each.name for each in Path("out").glob("*.onnx*")) == [
+        *("a.onnx", "a.onnx.data", "b.onnx", "b.onnx.data")
+    ]
+    assert [set(np.fromfile(f"out/{each}.onnx.data", np.float64)) for each in "ab"] == [{1.0}, {2.0}]
+
+
+@pytest.mark.parametrize("sources", [["a/a.onnx", "b/a.onnx.data"], ["b/a.onnx.data", "a/a.onnx"]])
+def test_converted_data_and_model_with_one_path_conflict(models: Path, sources: list[str]) -> None:
+    save(Path("b/a.onnx.data"))
+    with pytest.raises(UsageError, match=r"write different files to this path|the same output file"):
+        opshift.convert_many(sources, None, "out", types="float=double")
 
 
 def test_removed_output_uses_no_file(models: Path) -> None:

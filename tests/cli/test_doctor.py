@@ -42,7 +42,7 @@ def test_reports_wrong_versions(run: Run, mislabeled_model: Path) -> None:
     result = run("doctor", "old.onnx")
     assert result.exit_code == 1
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
-    assert "ai.onnx 13, does not fit: use 10" in lines
+    assert "ai.onnx 13, does not fit the nodes: use 10" in lines
     assert "IR version 3, does not fit: use 5" in lines
     assert "Clip graph, node 'clip1' ai.onnx.Clip:13 has no attribute 'max'" in lines
     assert os.listdir() == ["old.onnx"]
@@ -96,10 +96,27 @@ def test_fix_in_place(run: Run, mislabeled_model: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("arguments", "written"),
+    [
+        pytest.param(["old.onnx"], None, id="no fix"),
+        pytest.param(["old.onnx", "new.onnx", "--fix"], "new.onnx", id="fix"),
+        pytest.param(["old.onnx", "--fix", "--in-place"], "old.onnx", id="fix in place"),
+    ],
+)
+def test_json_names_the_written_file(
+    run: Run, mislabeled_model: Path, arguments: list[str], written: str | None
+) -> None:
+    assert json.loads(run("doctor", *arguments, "--format", "json").stdout)["output"] == written
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         pytest.param(["old.onnx", "new.onnx"], "new.onnx: file does not exist", id="output without --fix"),
         pytest.param(["old.onnx", "--in-place"], "--in-place requires --fix", id="in place without --fix"),
+        pytest.param(
+            ["old.onnx", "--external", "keep"], "--external requires --fix", id="external without --fix"
+        ),
         pytest.param(
             ["old.onnx", "a.onnx", "b.onnx", "--fix"], "--fix corrects one model", id="fix of several models"
         ),
@@ -122,8 +139,11 @@ def test_fix_writes_nothing_if_no_opset_fits(run: Run, old_model: Path) -> None:
     onnx.save(model, old_model)
     result = run("doctor", "old.onnx", "new.onnx", "--fix")
     assert result.exit_code == 1
-    assert "does not fit: no opset is valid for all nodes" in result.stdout
+    assert "does not fit the nodes: no opset is valid for all nodes" in result.stdout
     assert "no opset of ai.onnx is valid for all nodes" in result.stderr
+    data = json.loads(run("doctor", "old.onnx", "new.onnx", "--fix", "--format", "json").stdout)
+    assert data["reason"] == "no opset of ai.onnx is valid for all nodes"
+    assert "output" not in data
     assert os.listdir() == ["old.onnx"]
 
 

@@ -1,4 +1,4 @@
-"""`opshift convert --external`: transfer of external data files."""
+"""`--external`: transfer of external data files."""
 
 from __future__ import annotations
 
@@ -46,6 +46,26 @@ def test_transfers_weights(run: Run, weights: bytes, options: list[str], links: 
     assert Path("sub/weights.bin").read_bytes() == weights
     assert Path("sub/weights.bin").stat().st_nlink == links
     assert sorted(os.listdir("sub")) == ["new.onnx", "weights.bin"]
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("convert", ["-t", "17"]),
+        ("doctor", ["--fix"]),
+        ("doctor", ["--fix", "--verify"]),
+        ("fit", ["-r", "onnxruntime-1.20.1"]),
+        ("simplify", []),
+    ],
+)
+def test_commands_copy_weights(run: Run, weights: bytes, command: str, options: list[str]) -> None:
+    result = run(command, "old.onnx", "sub/new.onnx", *options)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert Path("sub/weights.bin").read_bytes() == weights
+    refused = run(command, "old.onnx", "sub/weights.bin", "--force", *options)
+    assert refused.exit_code == 2
+    assert "sub/weights.bin: is also the path of a file with weights of the model" in refused.stderr
+    assert Path("sub/weights.bin").read_bytes() == weights
 
 
 def test_names_kept_weights(run: Run, weights: bytes) -> None:

@@ -160,11 +160,29 @@ def test_names_weights_that_stay_in_their_folder(folder: Path) -> None:
         done = invoke(data, "convert", source, *TO_STDOUT)
         assert done.exit_code == 0
         assert "<stdout> has weights in separate files: copy w.bin to its folder." in done.stderr
-    refused = invoke(data, "convert", "-", "out.onnx", "-t", "17")
+    kept = invoke(data, "convert", "-", "out.onnx", "-t", "17", "--external", "keep")
+    assert "out.onnx has weights in separate files: copy w.bin to its folder." in kept.stdout
+
+
+@pytest.mark.parametrize("arguments", [("convert", "-t", "17"), ("doctor", "--fix")])
+def test_refuses_to_copy_weights_of_an_unknown_folder(arguments: tuple[str, ...], folder: Path) -> None:
+    data, (command, *options) = external_model(folder), arguments
+    refused = invoke(data, command, "-", "out.onnx", *options)
     assert refused.exit_code == 1
     assert "--external keep" in refused.stderr
     assert not Path("out.onnx").exists()
-    assert invoke(data, "convert", "-", "out.onnx", "-t", "17", "--external", "keep").exit_code == 0
+    assert invoke(data, command, "-", "out.onnx", *options, "--external", "keep").exit_code == 0
+
+
+@pytest.mark.parametrize("place", [".", "in"])
+def test_checks_no_weights_of_an_unknown_folder(
+    place: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = external_model(folder)
+    Path("in", "w.bin").write_bytes(b"")  # too short
+    assert "external." in invoke(b"", "check", "in/model.onnx").stdout
+    monkeypatch.chdir(place)
+    assert "external." not in invoke(data, "check", "-").stdout
 
 
 def large_file(folder: Path, size: int = 8 << 20) -> str:

@@ -72,13 +72,17 @@ def test_suggests_types(run: Run, write: Callable[[str], str]) -> None:
     assert "did you mean 'float'?" in done.stderr
 
 
-def external_model(write: Callable[[str], str], path: str) -> onnx.ModelProto:
-    """Write the float model with its weight in a separate file, and return it."""
+def float_model(write: Callable[[str], str]) -> onnx.ModelProto:
+    """Return the float model with its weight in `raw_data`, which can be saved in a separate file."""
     model = onnx.load(write("float"))
     (weight,) = model.graph.initializer
     weight.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(weight), "w"))
-    onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
     return model
+
+
+def external_model(write: Callable[[str], str], path: str) -> None:
+    """Write the float model with its weight in a separate file."""
+    onnx.save(float_model(write), path, save_as_external_data=True, location="w.bin", size_threshold=0)
 
 
 @pytest.mark.parametrize("out", ["out.onnx", "sub/out.onnx"])
@@ -114,9 +118,7 @@ def test_verifies_the_types_of_many_models(run: Run, write: Callable[[str], str]
 
 
 def test_converts_the_types_of_many_models(run: Run, write: Callable[[str], str], folder: Path) -> None:
-    model = onnx.load(write("float"))
-    (weight,) = model.graph.initializer
-    weight.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(weight), "w"))
+    model = float_model(write)
     (folder / "zoo").mkdir()
     onnx.save(model, "zoo/own.onnx")
     onnx.save(model, "zoo/external.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
@@ -130,12 +132,31 @@ def test_converts_the_types_of_many_models(run: Run, write: Callable[[str], str]
     assert "1 converted" in run(*command).stdout
 
 
+@pytest.mark.parametrize(
+    ("types", "data", "planned", "converted"),
+    [
+        pytest.param("bfloat16=float", None, "unchanged", "unchanged", id="absent type"),
+        pytest.param("bfloat16=float", "m.onnx.data", "unchanged", "unchanged", id="equal data file"),
+        pytest.param("bfloat16=float", "w.bin", "unchanged", "converted", id="renamed data file"),
+        pytest.param("float=double", None, "convertible", "converted", id="changed type"),
+    ],
+)
+def test_reports_models_without_the_type_as_unchanged(
+    run: Run, write: Callable[[str], str], types: str, data: str | None, planned: str, converted: str
+) -> None:
+    Path("zoo").mkdir()
+    model = float_model(write)
+    onnx.save(model, "zoo/m.onnx", save_as_external_data=bool(data), location=data, size_threshold=0)
+    for expected, command in ((planned, ("plan",)), (converted, ("convert", "--out", "out"))):
+        done = run(command[0], "zoo", *command[1:], "--types", types)
+        assert done.stdout.splitlines()[1].split()[0] == expected
+    assert (Path("out/m.onnx").read_bytes() == Path("zoo/m.onnx").read_bytes()) is (converted == "unchanged")
+
+
 def test_does_not_write_weights_beside_standard_output(
     run: Run, write: Callable[[str], str], folder: Path
 ) -> None:
-    model = onnx.load(write("float"))
-    (weight,) = model.graph.initializer
-    weight.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(weight), "w"))
+    model = float_model(write)
     onnx.save(model, "external.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
     done = run("convert", "external.onnx", "-", "--types", "float=float16", "--allow", "approximate")
     assert done.exit_code == 2

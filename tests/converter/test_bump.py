@@ -76,6 +76,11 @@ def test_raises_version_for_changes_in_functions() -> None:
     assert convert(model("1.2.3", 13, 8, FUNCTION), 13, bump=True).report.model_version is None
 
 
+@pytest.mark.parametrize(("types", "expected"), [("float=double", "1.2.4"), ("bfloat16=float", None)])
+def test_raises_version_for_changed_element_types(types: str, expected: str | None) -> None:
+    assert convert(model("1.2.3"), types=types, bump=True).report.model_version == expected
+
+
 @pytest.mark.parametrize("version", ["4294967295", "65535.65535.4294967295"])
 @pytest.mark.parametrize("target", [9, 17])
 def test_refuses_the_highest_version_and_keeps_the_model(version: str, target: int) -> None:

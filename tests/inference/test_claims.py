@@ -166,7 +166,7 @@ def test_refuses_sizes_that_runtimes_round_differently(
     ratio: tuple[int, int], size: int, declared: str
 ) -> None:
     model = _halfway_model(ratio, size, declared, "not_larger")
-    with pytest.raises(ConversionRefused, match="close to the middle of two integers"):
+    with pytest.raises(ConversionRefused, match="close to a midpoint of two integers"):
         convert_version(model, 17, allow="approximate")
 
 

@@ -108,6 +108,7 @@ def test_only_listed_modules_access_raw_bytes() -> None:
         "analysis/doctor/diagnose.py",
         "converter/element_types/change_types.py",  # converts placeholders, or reads after `with_payload`
         "converter/folding/no_ops.py",  # constants of one element, which are not offloaded
+        "analysis/fit/cheapest.py",  # placeholders of equal payloads may differ, which is safe
         "analysis/fit/fit.py",  # attributes of Cast
         "analysis/model_diff/match_nodes.py",  # whole models only
         "analysis/model_diff/diff.py",  # as above

@@ -40,6 +40,23 @@ def test_restriction_to_opsets(span: list[int], opset: int, *, is_refused: bool)
 
 
 @pytest.mark.parametrize(
+    ("node", "types", "axes", "is_refused"),
+    [
+        ("y = Mul (x, z)", "float[2, 3] x, float[3, 3] z", {"A": 1, "B": 0}, True),
+        ("y = Mul (x, z)", "float[2, 3] x, float[3, 3] z", {"A": 0, "B": 0}, False),
+        ("y = Mul (x, x)", "float[2, 3] x", {"A": 0, "B": 0}, True),
+        ("y = Mul (x, x)", "float[2, 3] x", {"A": 0, "B": 1}, False),
+        ("y = Mul (x, x)", "float[3, 3] x", {"A": 0, "B": 1}, True),
+        ("y = Mul (x, x)", "float[N, N] x", {"A": 0, "B": 1}, True),
+    ],
+)
+def test_restriction_to_equal_sizes(node: str, types: str, axes: dict[str, int], *, is_refused: bool) -> None:
+    restriction = {"reason": "a reason", "when": {"equal_sizes": axes}}
+    found = reasons(model(node, types), restrictions={"ai.onnx.Mul": [restriction]})
+    assert found == (["refuses the node: a reason"] if is_refused else [])
+
+
+@pytest.mark.parametrize(
     ("node", "opset", "keys", "is_run"),
     [
         # the body of Swish 24 has Mul, Sigmoid, Constant and CastLike, of which two are newer at opset 25

@@ -176,6 +176,15 @@ def test_results_inside_the_source_are_not_inputs(root: str) -> None:
         assert len(found) == 5
 
 
+def test_other_models_in_the_output_folder_fail(root: str, tmp_path: Path) -> None:
+    write_object(f"{root}/in/results/c/1.onnx", save(tmp_path / "model.onnx").read_bytes())
+    found = list(opshift.convert_many(f"{root}/in/", 17, f"{root}/in/results/"))
+    assert statuses(found) == STATUSES | {"failed": 2}
+    error = next(each.error for each in found if "/results/" in each.source)
+    assert error is not None
+    assert error.reason.startswith("is in the output folder")
+
+
 def test_two_sources_have_one_output(root: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="have the same output file"):
         opshift.convert_many([f"{root}/in/a/1.onnx", save(tmp_path / "1.onnx")], 17, f"{root}/out")

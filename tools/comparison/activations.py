@@ -177,7 +177,7 @@ def embedding(draw: Sampler, op_type: str) -> Sample:
         draw.floats((2, width), dtype) if has_segments else None,
         draw.floats((width,), dtype),
         draw.floats((width,), dtype),
-        draw.integers((batch, length), i32, 0, 1) if draw.maybe() else None,
+        draw.integers((batch, length), i32, 0, draw.pick([1, 2])) if draw.maybe() else None,
         draw.integers(positions, i32, 0, 4) if positions else None,
     ]
     outputs: list[Any] = [dtype, np.int32]

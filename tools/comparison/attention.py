@@ -19,12 +19,14 @@ def _heads(draw: Sampler) -> tuple[int, int, int, int]:
 
 def _mask(draw: Sampler, batch: int, queries: int, total: int, *, ends: bool = True) -> Array | None:
     """Return a mask of keys in one of its forms."""
-    kinds = ["", "keys", "queries", "padding", "ones", "lengths", *(["ends"] if ends else [])]
+    kinds = ["", "keys", "queries", "padding", "ones", "lengths", "offsets", *(["ends"] if ends else [])]
     match draw.pick(kinds):
         case "":
             return None
         case "lengths":
             return draw.integers((batch,), i32, 0, total)
+        case "offsets":
+            return draw.integers((3 * batch + 2,), i32, 0, total)
         case "ends":
             return np.concatenate(
                 [draw.integers((batch,), i32, 0, total), draw.integers((batch,), i32, 0, total)]
@@ -166,6 +168,10 @@ def group_query_attention(draw: Sampler, op_type: str) -> Sample:
     if batch > 1 and draw.maybe():
         lengths[1:] = draw.integers((batch - 1,), i32, max(queries if not is_prompt else 1, 1) - 1, total - 1)
     packed = draw.maybe(0.3)
+    appended = queries
+    if not packed and draw.maybe(0.2):
+        # The keys and values are those of the cache.
+        appended, cache = 0, total + draw.integer(0, 2)
     width = (heads + 2 * shared) if packed else heads
     rows = draw.maybe(0.8)
     attributes: dict[str, Any] = {"num_heads": heads, "kv_num_heads": shared}
@@ -200,7 +206,7 @@ def group_query_attention(draw: Sampler, op_type: str) -> Sample:
         *(
             [None, None]
             if packed
-            else [draw.floats((batch, queries, shared * size), dtype) for _ in range(2)]
+            else [draw.floats((batch, appended, shared * size), dtype) for _ in range(2)]
         ),
         *(
             [draw.floats((batch, shared, cache, size), dtype) for _ in range(2)]

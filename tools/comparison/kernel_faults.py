@@ -104,6 +104,11 @@ def _has_hidden_or_float32_not_finite(sample: Sample) -> bool:
     return not np.isfinite(tokens[is_padding]).all()
 
 
+def _has_nan(sample: Sample) -> bool:
+    data = sample.inputs[0]
+    return data is not None and bool(np.isnan(data).any())
+
+
 def _is_empty(sample: Sample) -> bool:
     return any(each is not None and each.size == 0 for each in sample.inputs)
 
@@ -138,6 +143,7 @@ KERNEL_FAULTS = (
         "The standard kernel writes 0 for infinity in float16, and the result for NaN is open.",
         _is_half_not_finite,
     ),
+    _fault("Unique", "The standard kernel treats NaN as equal to other elements.", _has_nan),
     _fault(
         PRODUCTS,
         "The kernel does not write the result of products over a dimension of 0.",

@@ -188,7 +188,7 @@ def packed_matmul(draw: Sampler, op_type: str) -> Sample:
         if zeros is None
         else draw.integers((columns, row), np.uint8)
         if zeros == "packed"
-        else draw.normal((columns, blocks), dtype),
+        else draw.normal((columns, blocks), draw.pick([dtype, np.float32, np.float16])),
         order,
         draw.floats((columns,), dtype) if draw.maybe(0.3) else None,
     ]

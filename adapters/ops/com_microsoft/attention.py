@@ -34,6 +34,9 @@ from opshift.adapters.emit.shapes import (
 MASK_FILTER_VALUE = -10000.0
 """Default of `mask_filter_value`."""
 
+PRESENTS = ("present_key", "present_value")
+"""Outputs 1 and 2 of MultiHeadAttention and GroupQueryAttention."""
+
 
 class Lengths(NamedTuple):
     """Numbers of queries, of past keys, and of all keys.
@@ -99,7 +102,8 @@ def _kept_keys(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
 def _kept_range(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
     """Return a boolean mask, True for keys from the start (included) to the end (excluded) of each entry.
 
-    `mask` lists an end for each batch entry, then optionally starts, or offsets in MultiHeadAttention.
+    `mask` lists an end for each batch entry, then optionally starts (if its size is twice the batch), or
+    offsets of packed sequences, which kernels for CPUs ignore.
     """
     data = node.inputs[0]
     shapes = out.comparable_shapes([data, mask])
@@ -111,14 +115,22 @@ def _kept_range(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
     count = dimension_tensor(dimension(data, 0, out), out)
     zero = out.int64([0])
     ends = reshape(out.emit("Slice", [bounds, zero, count, zero]), (-1, 1, 1, 1), out)
-    if node.op_type == "MultiHeadAttention":
+    has_starts = None
+    # Negative sizes are symbols.
+    if batch is not None and size is not None and min(batch, size) >= 0:
+        has_starts = size == 2 * batch
+    if node.op_type == "MultiHeadAttention" or has_starts is False:
         return out.emit("Less", [keys, ends])
-    # Append zeros, which are the starts if the mask has none.
-    starts = out.emit("Expand", [zero, count])
-    padded = out.emit("Concat", [bounds, starts], axis=0)
     both = dimension_tensor(add_dimensions(count, count, out), out)
-    starts = reshape(out.emit("Slice", [padded, count, both, zero]), (-1, 1, 1, 1), out)
-    is_started = out.emit("Not", [out.emit("Less", [keys, starts])])
+    if has_starts:
+        starts = out.emit("Slice", [bounds, count, both, zero])
+    else:
+        zeros = out.emit("Expand", [zero, count])
+        padded = out.emit("Concat", [bounds, zeros], axis=0)
+        starts = out.emit("Slice", [padded, count, both, zero])
+        is_doubled = out.emit("Equal", [out.emit("Shape", [bounds]), both])
+        starts = out.emit("Where", [is_doubled, starts, zeros])
+    is_started = out.emit("Not", [out.emit("Less", [keys, reshape(starts, (-1, 1, 1, 1), out)])])
     return out.emit("And", [out.emit("Less", [keys, ends]), is_started])
 
 
@@ -159,7 +171,7 @@ def expand_multi_head_attention(node: Node, out: Rewriter) -> None:
             reason = f"input {name} is not supported: it selects parts of caches longer than the past"
             raise CannotConvert(reason, "input.unsupported", subject=name)
     data = node.inputs[0]
-    _require_present(node, None, node.input(6), out)
+    require_present(node, node.input(6), PRESENTS, out)
     query, key, value = _projections(node, out)
     key = append_to_past(node.input(6), key, node.output(1), out)
     value = append_to_past(node.input(7), value, node.output(2), out)
@@ -231,15 +243,22 @@ def expand_attention(node: Node, out: Rewriter) -> None:
 
 @adapter("QAttention", 1, 0, domain="com.microsoft")
 def expand_quantized_attention(node: Node, out: Rewriter) -> None:
-    """Rewrite the projection as MatMulInteger with scales, and the attention like `expand_attention`."""
+    """Rewrite the projection as MatMulInteger with scales, and the attention like `expand_attention`.
+
+    The projection is computed in float32, because float16 cannot represent large sums of integers.
+    """
     out = out.for_opset(OPSET, "")
     data, weight, bias, data_scale, weight_scale, mask, data_zero, weight_zero, past = (
         node.input(position) for position in range(9)
     )
     product = out.emit("MatMulInteger", [data, weight, data_zero, weight_zero])
+    element_type = out.element_type(bias)
+    data_scale, weight_scale, bias = (
+        cast_between(each, element_type, "float", out) for each in (data_scale, weight_scale, bias)
+    )
     scale = out.emit("Mul", [data_scale, weight_scale])
-    product = out.emit("Mul", [out.cast(product, out.element_type(bias)), scale])
-    product = out.emit("Add", [product, bias])
+    product = out.emit("Mul", [out.cast(product, "float"), scale])
+    product = cast_between(out.emit("Add", [product, bias]), "float", element_type, out)
     _attend_to_projection(node, product, past, Masks(mask), out)
 
 
@@ -250,7 +269,10 @@ def _attend_to_projection(node: Node, product: str, past: str, masks: Masks, out
             reason = f"{name} is set, but the kernel for CPUs does not support it"
             raise CannotConvert(reason, "attribute.unsupported", subject=name)
     sizes = node.attribute("qkv_hidden_sizes")
-    _require_present(node, sizes, past, out)
+    require_present(node, past, ["present"], out)
+    if out.is_used(node.output(1)) and sizes and sizes[0] != sizes[2]:
+        reason = "the output present needs keys and values of equal sizes"
+        raise CannotConvert(reason, "node.invalid", subject="qkv_hidden_sizes")
     parts = out.emit_all("Split", [product, *([out.int64(sizes)] if sizes else [])], 3, axis=2)
     width = out.known_dimension(node.inputs[1], 1)
     widths = sizes or [width and width // 3] * 3
@@ -272,14 +294,15 @@ def _attend_to_projection(node: Node, product: str, past: str, masks: Masks, out
     _attend(node, Heads(query, key, value, widths[0], widths[2], element_type), lengths, masks, out)
 
 
-def _require_present(node: Node, sizes: Sequence[int] | None, past: str, out: Rewriter) -> None:
-    """Refuse `past` without the output `present`, and a used `present` if keys and values differ in size."""
-    if past and not node.output(1):
-        reason = "past is given without the output present; kernels then ignore past"
-        raise CannotConvert(reason, "result.runtime-dependent", subject="past", remedy="add present")
-    if out.is_used(node.output(1)) and sizes and sizes[0] != sizes[2]:
-        reason = "the output present needs keys and values of equal sizes"
-        raise CannotConvert(reason, "node.invalid", subject="qkv_hidden_sizes")
+def require_present(node: Node, past: str, presents: Sequence[str], out: Rewriter) -> None:
+    """Refuse a past that may have keys if one of `presents`, the names of outputs 1 and up, is omitted."""
+    if not past or out.known_dimension(past, -2) == 0:
+        return
+    missing = [name for position, name in enumerate(presents, 1) if not node.output(position)]
+    if missing:
+        reason = f"past is given without the output {missing[0]}; kernels then ignore past"
+        remedy = f"add {' and '.join(missing)}"
+        raise CannotConvert(reason, "result.runtime-dependent", subject="past", remedy=remedy)
 
 
 def _attend(node: Node, heads: Heads, lengths: Lengths, masks: Masks, out: Rewriter) -> None:

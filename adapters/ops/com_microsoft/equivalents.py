@@ -4,6 +4,7 @@ from typing import Any
 
 from opshift.adapters import CannotConvert, Node, Rewriter
 from opshift.adapters.core.equivalents import EquivalentNode, equivalent
+from opshift.adapters.emit.expression import FLOAT_TYPES
 from opshift.adapters.emit.quantization import is_per_tensor, scheme_of
 
 
@@ -42,10 +43,12 @@ def expand_dims(node: Node, out: Rewriter) -> EquivalentNode:
 
 @equivalent("Unique", "Unique")
 def unique(node: Node, out: Rewriter) -> EquivalentNode:
-    """Accept only vectors with `sorted` 0, and drop the output `indices`."""
+    """Accept only vectors with `sorted` 0, and drop the output `indices`; floats require an allowance."""
     _require(node.attribute("sorted", 1) == 0, "sorted", "is 1")
     _require(out.rank(node.inputs[0]) == 1, "X", "is not a vector")
     _require(not out.is_used(node.output(1)), "indices", "is used")
+    if out.element_type(node.inputs[0]) in FLOAT_TYPES:
+        out.allow("approximate", "Unique of com.microsoft lists each NaN, and Unique of ONNX only one")
     outputs = (node.output(position) or out.fresh("unused") for position in (0, 2, 3))
     return EquivalentNode(node.inputs, tuple(outputs), {})
 

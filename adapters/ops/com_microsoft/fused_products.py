@@ -6,6 +6,7 @@ MatMul, Gemm and Conv may be fused with a transposition, a scale, a residual or 
 from collections.abc import Mapping, Sequence
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters.emit.expression import cast, cast_between
 
 ACTIVATIONS = {
     "Celu": ("alpha",), "Clip": ("min", "max"), "Elu": ("alpha",), "Gelu": (),
@@ -93,12 +94,23 @@ def expand_fused_matmul(node: Node, out: Rewriter) -> None:
     _require_matrices(node, out)
     operands = [_transposed(node, position, out) for position in (0, 1)]
     result = 1 if activation else node.outputs
-    product = out.emit("MatMul", operands, result if alpha == 1 else 1)
-    if alpha != 1:
-        factor = out.constant(alpha, out.element_type(node.inputs[0]))
-        product = out.emit("Mul", [product, factor], result)
+    if alpha == 1:
+        product = out.emit("MatMul", operands, result)
+    else:
+        product = _scaled_product(operands, alpha, out.element_type(node.inputs[0]), result, out)
     if activation:
         _activate(product, activation, node, out)
+
+
+def _scaled_product(
+    operands: Sequence[str], alpha: float, element_type: str, result: int | Sequence[str], out: Rewriter
+) -> str:
+    """Return the matrix product times `alpha`. Only the result is rounded: the product may exceed float16."""
+    is_short = element_type in ("float16", "bfloat16")
+    wide = "float" if is_short else element_type
+    product = out.emit("MatMul", [cast_between(each, element_type, wide, out) for each in operands])
+    product = out.emit("Mul", [product, out.constant(alpha, wide)], 1 if is_short else result)
+    return cast(product, element_type, out, result) if is_short else product
 
 
 def _require_matrices(node: Node, out: Rewriter) -> None:

@@ -23,6 +23,7 @@ from opshift.adapters.emit.shapes import (
     reshape,
     shape_tensor,
 )
+from opshift.adapters.ops.com_microsoft.attention import PRESENTS, require_present
 
 OPSET, NORMALIZATION_OPSET = 13, 23
 """Opset of the emitted nodes, and of RotaryEmbedding and RMSNormalization."""
@@ -38,14 +39,17 @@ class CachedSequence(NamedTuple):
     """Names of int64 values: numbers of tokens, and positions of queries in each batch entry.
 
     Attributes:
-        new: number of new tokens, of shape (1,).
-        past: number of past keys, of shape (batch, 1).
+        query_count: number of queries, of shape (1,).
+        appended: number of keys that are appended to the cache, of shape (1,). It equals
+            `query_count`, or is 0 if the node reads the cache of another node.
+        past: number of keys before the appended ones, of shape (batch, 1).
         queries: positions of the queries, of shape (batch, queries).
         total: number of keys that are not padding, of shape (batch, 1).
         keys: number of keys in the longest sequence (`total_sequence_length`), of shape (1,).
     """
 
-    new: str
+    query_count: str
+    appended: str
     past: str
     queries: str
     total: str
@@ -57,11 +61,15 @@ def expand_group_query_attention(node: Node, out: Rewriter) -> None:
     """Rewrite as MatMul, Softmax and MatMul over the cache; normalize and rotate queries and keys first."""
     out = out.for_opset(OPSET, "")
     _require_plain_cache(node)
+    _require_presents(node, out)
     query, key, value = _projections(node, out)
     tokens = _tokens(node, out)
     query, key = (
-        _rotate(_normalize(each, weight, node, out), tokens, node, out)
-        for each, weight in ((query, node.input(14)), (key, node.input(15)))
+        _rotate(_normalize(each, weight, node, out), count, tokens, node, out)
+        for each, weight, count in (
+            (query, node.input(14), tokens.query_count),
+            (key, node.input(15), tokens.appended),
+        )
     )
     key, value = (_append_to_cache(node, index, new, tokens, out) for index, new in enumerate((key, value)))
     key, value = (_repeat_for_query_heads(each, node, out) for each in (key, value))
@@ -91,6 +99,13 @@ def _require_plain_cache(node: Node) -> None:
         raise CannotConvert("local_window_size is 0, which selects no keys", "value.unsupported")
 
 
+def _require_presents(node: Node, out: Rewriter) -> None:
+    """Refuse `past_key` without present outputs, unless `key` is known to be empty: kernels then read it."""
+    is_empty = node.input(1) and out.known_dimension(node.input(1), 1) == 0
+    if not is_empty or node.output(1) or node.output(2):
+        require_present(node, node.input(3), PRESENTS, out)
+
+
 def _projections(node: Node, out: Rewriter) -> list[str]:
     """Return queries, keys and values of shape (batch, heads, sequence, head size)."""
     heads, shared = node.attribute("num_heads"), node.attribute("kv_num_heads")
@@ -110,27 +125,46 @@ def _normalize(value: str, weight: str, node: Node, out: Rewriter) -> str:
 
 
 def _tokens(node: Node, out: Rewriter) -> CachedSequence:
-    count = dimension_tensor(dimension(node.inputs[0], 1, out), out)
+    count = appended = dimension_tensor(dimension(node.inputs[0], 1, out), out)
     last = reshape(out.cast(node.inputs[5], "int64"), (-1, 1), out)
     total = out.emit("Add", [last, out.int64(1)])
-    # The past is at least 0: for padded first tokens, `total` is less than `count`.
-    past = out.emit("Max", [out.emit("Sub", [total, count]), out.int64(0)])
-    queries = out.emit("Add", [past, positions(count, out)])
-    return CachedSequence(count, past, queries, total, reshape(out.cast(node.inputs[6], "int64"), (1,), out))
+    first = past = _length_before(total, count, out)
+    if _may_append_fewer_keys(node, out):
+        appended = dimension_tensor(dimension(node.inputs[1], 1, out), out)
+        past = _length_before(total, appended, out)
+    queries = out.emit("Add", [first, positions(count, out)])
+    keys = reshape(out.cast(node.inputs[6], "int64"), (1,), out)
+    return CachedSequence(count, appended, past, queries, total, keys)
 
 
-def _rotate(value: str, tokens: CachedSequence, node: Node, out: Rewriter) -> str:
-    """Rotate queries or keys by their positions if `do_rotary` is set."""
+def _length_before(total: str, count: str, out: Rewriter) -> str:
+    """Return the number of keys before the last `count` ones; 0 for padded first tokens."""
+    return out.emit("Max", [out.emit("Sub", [total, count]), out.int64(0)])
+
+
+def _may_append_fewer_keys(node: Node, out: Rewriter) -> bool:
+    """Return whether `key` may be shorter than `query`: kernels then require a past and an empty `key`."""
+    if not (node.input(1) and node.input(3)):
+        return False
+    queries, keys = ((shape or ())[1:2] for shape in out.comparable_shapes(node.inputs[:2]))
+    return not queries or None in queries or queries != keys
+
+
+def _rotate(value: str, count: str, tokens: CachedSequence, node: Node, out: Rewriter) -> str:
+    """Rotate `count` queries or keys by their positions if `do_rotary` is set."""
     if not node.attribute("do_rotary", 0):
         return value
     cosine, sine, ids = (node.input(position) for position in (7, 8, 9))
     if ids:
         # Without a past, kernels read only the first position, and count further positions from it.
         first = out.emit("Slice", [ids, out.int64([0, 0]), out.int64([1, 1])])
-        consecutive = out.emit("Add", [first, positions(tokens.new, out)])
-        ids = out.emit("Where", [out.emit("Equal", [tokens.new, tokens.keys]), consecutive, ids])
+        consecutive = out.emit("Add", [first, positions(tokens.query_count, out)])
+        ids = out.emit("Where", [out.emit("Equal", [tokens.query_count, tokens.keys]), consecutive, ids])
+    rotated = ids or tokens.queries
+    if count != tokens.query_count:
+        rotated = out.emit("Slice", [rotated, out.int64([0]), count, out.int64([1])])
     return out.emit(
-        "RotaryEmbedding", [value, cosine, sine, ids or tokens.queries], opset=NORMALIZATION_OPSET,
+        "RotaryEmbedding", [value, cosine, sine, rotated], opset=NORMALIZATION_OPSET,
         interleaved=node.attribute("rotary_interleaved", 0),
         rotary_embedding_dim=2 * out.dimension(cosine, 1),
     )  # fmt: skip
@@ -147,12 +181,12 @@ def _append_to_cache(node: Node, index: int, new: str, tokens: CachedSequence, o
             out.emit("Identity", [new], [present])
         return new
     size = dimension_tensor(dimension(past, 2, out), out)
-    # `joined` has the rows of the past, the rows of the new tokens, and one row of zeros.
+    # `joined` has the rows of the past, the appended rows, and one row of zeros.
     joined = out.emit("Concat", [past, new], axis=2)
     joined = out.emit("Pad", [joined, out.int64([0, 0, 0, 0, 0, 0, 1, 0])])
     rows = positions(out.emit("Max", [size, tokens.keys]), out)
     after_past = out.emit("Add", [rows, out.emit("Sub", [size, tokens.past])])
-    after_past = out.emit("Min", [after_past, out.emit("Add", [size, tokens.new])])
+    after_past = out.emit("Min", [after_past, out.emit("Add", [size, tokens.appended])])
     taken = out.emit("Where", [out.emit("Less", [rows, tokens.past]), rows, after_past])
     known_size = out.known_dimension(past, 3)
     head_size = computed_dimension(new, 3, out) if known_size is None else known_size

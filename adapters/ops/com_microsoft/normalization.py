@@ -3,6 +3,8 @@
 Models of onnxruntime contain LayerNormalization and SimplifiedLayerNormalization in the default domain, too.
 """
 
+from collections.abc import Sequence
+
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.emit.expression import cast, cast_between, cast_output, fold
@@ -20,43 +22,10 @@ EPSILON = 1e-12
 def expand_skip_layer_normalization(node: Node, out: Rewriter) -> None:
     """Rewrite as Add and LayerNormalization."""
     out = out.for_opset(OPSET, "")
-    if out.element_type(node.inputs[0]) != "float":
-        _normalize_in_float(node, out)
-        return
-    total = _sum([*node.inputs[:2], node.input(4)], node.output(3), out)
-    _normalize(total, node.inputs[2], node.input(3), node, node.outputs[:3], out)
-
-
-def _normalize_in_float(node: Node, out: Rewriter) -> None:
-    """Compute in float32, because the kernel does not round the sum before it normalizes.
-
-    In a row of similar numbers, the difference from the mean may be smaller than the rounding error.
-    """
     element_type = out.element_type(node.inputs[0])
-    names = [name and cast(name, "float", out) for name in node.inputs]
-    data, skip, scale, offset, bias = (names + [""] * 2)[:5]
-    total = _sum([data, skip, bias], "", out)
-    if out.is_used(node.output(3)):
-        cast(total, element_type, out, [node.output(3)])
-    result = out.fresh("normalized")
-    _normalize(total, scale, offset, node, (result, *node.outputs[1:3]), out)
-    cast(result, element_type, out, node.outputs[:1])
-
-
-def _sum(names: list[str], result: str, out: Rewriter) -> str:
-    """Return the sum of the values that are not `""`; its name is `result` if the model uses that output."""
-    *first, last = [name for name in names if name]
-    return out.emit("Add", [fold("Add", first, out), last], [result] if out.is_used(result) else 1, opset=14)
-
-
-def _normalize(
-    data: str, scale: str, offset: str, node: Node, outputs: tuple[str, ...], out: Rewriter
-) -> None:
-    epsilon = node.attribute("epsilon", EPSILON)
-    used = [name if out.is_used(name) or not position else "" for position, name in enumerate(outputs)]
-    while not used[-1]:
-        used.pop()
-    out.emit("LayerNormalization", [data, scale, *filter(None, [offset])], used, axis=-1, epsilon=epsilon)
+    total = _sum_in_float([*node.inputs[:2], node.input(4)], node.output(3), element_type, out)
+    parameters = [node.inputs[2], node.input(3)]
+    _normalize("LayerNormalization", total, parameters, node.outputs[:3], element_type, node, out)
 
 
 @adapter("SkipSimplifiedLayerNormalization", 1, 0, domain="com.microsoft")
@@ -67,18 +36,19 @@ def expand_skip_rms_normalization(node: Node, out: Rewriter) -> None:
             reason = f"the output {name} is used, and its value depends on the kernel"
             raise CannotConvert(reason, "output.unsupported", subject=name, remedy="omit the output")
     out = out.for_opset(RMS_OPSET, "")
-    total = _sum([*node.inputs[:2], node.input(3)], node.output(3), out)
-    epsilon = node.attribute("epsilon", EPSILON)
-    out.emit("RMSNormalization", [total, node.inputs[2]], node.outputs[:1], axis=-1, epsilon=epsilon)
+    element_type = out.element_type(node.inputs[0])
+    total = _sum_in_float([*node.inputs[:2], node.input(3)], node.output(3), element_type, out)
+    _normalize("RMSNormalization", total, node.inputs[2:3], node.outputs[:1], element_type, node, out)
 
 
 @adapter("EmbedLayerNormalization", 1, 0, domain="com.microsoft")
 def expand_embed_layer_normalization(node: Node, out: Rewriter) -> None:
-    """Rewrite as Gather of each table, Add and LayerNormalization; `mask_index` is the sum of the mask."""
+    """Rewrite as Gather of each table, Add and LayerNormalization; `mask_index` is a ReduceSum."""
     out = out.for_opset(OPSET, "")
     words, segments, word_rows, position_rows, segment_rows, scale, offset, mask, positions = (
         node.input(position) for position in range(9)
     )
+    element_type = out.element_type(word_rows)
     if positions:
         position_rows = out.emit("Gather", [position_rows, positions])
     else:
@@ -87,10 +57,54 @@ def expand_embed_layer_normalization(node: Node, out: Rewriter) -> None:
     rows = [out.emit("Gather", [word_rows, words]), position_rows]
     if segments:
         rows.append(out.emit("Gather", [segment_rows, segments]))
-    _normalize(_sum(rows, node.output(2), out), scale, offset, node, node.outputs[:1], out)
+    total = _sum_in_float(rows, node.output(2), element_type, out)
+    _normalize("LayerNormalization", total, [scale, offset], node.outputs[:1], element_type, node, out)
     if out.is_used(node.output(1)):
-        counted = mask or out.emit("Sub", [words, words])
+        # Kernels count the ones.
+        is_one = mask and out.emit("Equal", [mask, out.constant(1, "int32")])
+        counted = cast(is_one, "int32", out) if is_one else out.emit("Sub", [words, words])
         out.emit("ReduceSum", [counted, out.int64([1])], [node.output(1)], keepdims=0)
+
+
+def _sum_in_float(names: Sequence[str], result: str, element_type: str, out: Rewriter) -> str:
+    """Return the float32 sum of the values that are not `""`; emit `result` if the model uses that output.
+
+    Kernels do not round the sum to `element_type` before they normalize it. In a row of similar numbers, the
+    difference from the mean may be smaller than the rounding error.
+    """
+    names = [cast_between(name, element_type, "float", out) for name in names if name]
+    if element_type == "float":
+        return _sum(names, result, out)
+    total = _sum(names, "", out)
+    if out.is_used(result):
+        cast(total, element_type, out, [result])
+    return total
+
+
+def _sum(names: Sequence[str], result: str, out: Rewriter) -> str:
+    """Return the sum of the values that are not `""`; its name is `result` if the model uses that output."""
+    *first, last = [name for name in names if name]
+    return out.emit("Add", [fold("Add", first, out), last], [result] if out.is_used(result) else 1, opset=14)
+
+
+def _normalize(
+    op_type: str,
+    data: str,
+    parameters: Sequence[str],
+    outputs: Sequence[str],
+    element_type: str,
+    node: Node,
+    out: Rewriter,
+) -> None:
+    """Normalize float32 data with `parameters` of `element_type`; cast the first output back to it."""
+    used = [name if out.is_used(name) or not position else "" for position, name in enumerate(outputs)]
+    while not used[-1]:
+        used.pop()
+    operands = [data, *(cast_between(name, element_type, "float", out) for name in parameters if name)]
+    results = used if element_type == "float" else [out.fresh("normalized"), *used[1:]]
+    out.emit(op_type, operands, results, axis=-1, epsilon=node.attribute("epsilon", EPSILON))
+    if element_type != "float":
+        cast(results[0], element_type, out, used[:1])
 
 
 @adapter("GroupNorm", 1, 0, domain="com.microsoft")

@@ -16,6 +16,9 @@ from opshift.adapters.emit.shapes import computed_dimension, reshape, reshape_li
 OPSET = 13
 """Opset of the emitted nodes."""
 
+STEP_ERROR = "at most one step of the quantized result"
+"""Error bound of approximate operators with quantized results."""
+
 
 class Quantized(NamedTuple):
     """Value names of a quantized tensor, its scale and its zero point; `zero_point` may be `""`."""
@@ -67,13 +70,19 @@ def expand_quantized_function(node: Node, out: Rewriter) -> None:
     result.quantize(value, out, node.outputs)
 
 
-@adapter("QLinearAdd", 1, 0, domain="com.microsoft")
+@adapter("QLinearAdd", 1, 0, domain="com.microsoft", error=STEP_ERROR)
 def expand_quantized_add(node: Node, out: Rewriter) -> None:
-    """Rewrite as arithmetic that rounds like onnxruntime's kernel, which fuses products and sums."""
-    out = out.for_opset(OPSET, "")
+    """Rewrite as arithmetic that rounds like onnxruntime's kernel, which fuses products and sums.
+
+    The kernel adds the second operand first, or the first operand if it is repeated in the innermost loop.
+    """
     operands, result = quantized_operands(node, out)
-    if _is_repeated(operands[0].data, out) and not _is_repeated(operands[1].data, out):
+    orders = _possible_swaps(*out.comparable_shapes([each.data for each in operands]))
+    if len(orders) > 1:
+        out.allow("approximate", "the order of the operands in the kernel depends on unknown dimensions")
+    elif True in orders:
         operands.reverse()
+    out = out.for_opset(OPSET, "")
     scale, zero = (float32_scalar(name, out) for name in (result.scale, result.zero_point))
     data, zeros, ratios = zip(*(_ratio(each, scale, out) for each in operands), strict=True)
     offset = zero - ratios[0].multiply_add(zeros[0], ratios[1] * zeros[1])
@@ -81,10 +90,28 @@ def expand_quantized_add(node: Node, out: Rewriter) -> None:
     result.saturate(total.name, node, out)
 
 
-def _is_repeated(name: str, out: Rewriter) -> bool:
-    """Return True for a known scalar or a last dimension of 1: kernels make it the second operand."""
-    shape = out.shape(name)
-    return shape is not None and shape[-1:] in ((), (1,))
+def _possible_swaps(
+    first: Sequence[int | None] | None, second: Sequence[int | None] | None
+) -> frozenset[bool]:
+    """Return whether the kernel swaps operands of these shapes: True, False, or both if it is unknown.
+
+    It swaps them if the first one has size 1 in the innermost dimension in which an operand is larger, or in
+    the first dimension of the shorter shape. Negative sizes are symbols; `None` is unknown.
+    """
+    if first is None:
+        return frozenset((False, True))
+    second = (None,) * len(first) if second is None else second
+    pairs = list(zip(reversed(first or (1,)), reversed(second or (1,)), strict=False))
+    swaps = set()
+    for index, (size, other) in enumerate(pairs, 1):
+        is_one, is_other_one = (each is None or each < 0 or each == 1 for each in (size, other))
+        if size != 1:
+            swaps.add(False)
+        if is_one and (index == len(pairs) or other is None or other not in (1, size)):
+            swaps.add(True)
+        if not (is_one and is_other_one):
+            break
+    return frozenset(swaps)
 
 
 def _ratio(operand: Quantized, scale: Float32, out: Rewriter) -> tuple[Float32, Float32, Float32]:
@@ -194,7 +221,7 @@ def expand_nhwc_max_pool(node: Node, out: Rewriter) -> None:
     out.emit("Transpose", [pooled], node.outputs, perm=channels_last_order(rank))
 
 
-@adapter("QLinearAveragePool", 1, 0, domain="com.microsoft", error="at most one step of the quantized result")
+@adapter("QLinearAveragePool", 1, 0, domain="com.microsoft", error=STEP_ERROR)
 def expand_quantized_average_pool(node: Node, out: Rewriter) -> None:
     """Rewrite as AveragePool of dequantized data; add the zero point before the rounding."""
     out.allow("approximate", "AveragePool adds up a window in a different order than the kernel")

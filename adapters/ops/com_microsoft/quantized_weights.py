@@ -4,7 +4,7 @@ A byte holds one, two or four numbers; each block of numbers has a scale.
 """
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
-from opshift.adapters.emit.expression import Expression
+from opshift.adapters.emit.expression import Expression, cast_between
 from opshift.adapters.emit.shapes import (
     Dimension,
     computed_dimension,
@@ -93,13 +93,14 @@ FOUR_BIT_NUMBERS = {
 
 @adapter("MatMulNBits", 1, 0, domain="com.microsoft")
 def expand_matmul_nbits(node: Node, out: Rewriter) -> None:
-    """Rewrite as MatMul with weights that are unpacked and dequantized by arithmetic in the type of `A`."""
+    """Rewrite as MatMul with weights that are unpacked and dequantized by arithmetic."""
     out = out.for_opset(OPSET, "")
     bits, block_size = require_packed_bits(node.attribute("bits", 4)), node.attribute("block_size")
     if node.attribute("weight_prepacked", 0):
         reason = "weight_prepacked is set, but the prepacked layout is specific to one kernel"
         raise CannotConvert(reason, "attribute.unsupported", subject="weight_prepacked")
-    has_integers = node.input(3) and out.element_type(node.input(3)) == "uint8"
+    zero_type = node.input(3) and out.element_type(node.input(3))
+    has_integers = zero_type == "uint8"
     if node.input(4) and (has_integers or bits == 2):
         what = "decode 2-bit weights incorrectly" if bits == 2 else "ignore integer zero points"
         reason = f"with g_idx, kernels of onnxruntime {what}, unlike the definition"
@@ -108,15 +109,18 @@ def expand_matmul_nbits(node: Node, out: Rewriter) -> None:
         raise CannotConvert(reason, "result.runtime-dependent", remedy=remedy)
     columns, length = node.attribute("N"), node.attribute("K")
     blocks, element_type = -(-length // block_size), out.element_type(node.inputs[0])
-    numbers = unpack(reshape(node.inputs[1], (columns, blocks, -1), out), bits, 3, element_type, out)
+    # The type of A may not represent zero points of another floating-point type.
+    wide = element_type if zero_type in ("", "uint8", element_type) else "float"
+    numbers = unpack(reshape(node.inputs[1], (columns, blocks, -1), out), bits, 3, wide, out)
     scales = reshape(node.inputs[2], (columns, blocks, 1), out)
-    zeros = _matmul_zero_points(node, bits, columns, blocks, element_type, out)
+    zeros = _matmul_zero_points(node, bits, columns, blocks, wide, out)
     order = node.input(4)
     if order:
         numbers = first_columns(reshape(numbers, (columns, -1, 1), out), length, 1, out)
         scales, zeros = (each and out.emit("Gather", [each, order], axis=1) for each in (scales, zeros))
     zeros = zeros or out.constant(2.0 ** (bits - 1), element_type)
-    weights = out.emit("Mul", [out.emit("Sub", [numbers, zeros]), scales])
+    differences = cast_between(out.emit("Sub", [numbers, zeros]), wide, element_type, out)
+    weights = out.emit("Mul", [differences, scales])
     weights = reshape(weights, (columns, -1), out)
     if length % block_size and not order:
         weights = first_columns(weights, length, 1, out)
@@ -134,10 +138,13 @@ def _matmul_zero_points(
     zeros = node.input(3)
     if not zeros:
         return ""
-    if out.element_type(zeros) == "uint8":
+    source = out.element_type(zeros)
+    if source == "uint8":
         zeros = unpack(reshape(zeros, (columns, -1), out), bits, 2, element_type, out)
         if blocks * bits % 8:
             zeros = first_columns(zeros, blocks, 1, out)
+    else:
+        zeros = cast_between(zeros, source, element_type, out)
     return reshape(zeros, (columns, blocks, 1), out)
 
 

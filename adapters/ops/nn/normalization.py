@@ -89,7 +89,7 @@ def unify_parameter_types(node: Node, out: Rewriter) -> None:
 @adapter("BatchNormalization", 14, 9)
 def expand_training(node: Node, out: Rewriter) -> None:
     """For training, emit the batch statistics: runtimes do not train before version 14. Keep inference."""
-    wider = _common_type(node.inputs, out)
+    wider = _common_type(node.inputs[:5], out)
     if wider is not None:
         _emit_in_type(wider, 5, 3, node, out)
         return
@@ -109,7 +109,7 @@ def expand_training(node: Node, out: Rewriter) -> None:
 @expression("BatchNormalization", 14, 15)
 def express_in_arithmetic(node: Node, out: Rewriter) -> None:
     """Rewrite as arithmetic in at least float32, for runtimes whose kernel needs constant parameters."""
-    wider = _common_type(node.inputs, out) or out.element_type(node.inputs[0])
+    wider = _common_type(node.inputs[:5], out) or out.element_type(node.inputs[0])
     wider = "float" if wider in HALF_PRECISION_TYPES else wider
     axes = list(range(1, out.rank(node.inputs[0]) - 1))
     node, casts_back = _in_type(wider, 5, 3, node, out)

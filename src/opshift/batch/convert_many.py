@@ -80,7 +80,7 @@ def convert_many(
 
     Args:
         sources: files, folders and globs, as paths or URLs; a model keeps its path below the named
-            folder.
+            folder. Results of earlier runs in `out` are left out.
         target: as for `convert_version`.
         out: the folder of the results, or its URL.
         executor: runs the conversions: any executor with the interface of `concurrent.futures`, such as
@@ -164,18 +164,18 @@ class Batch(NamedTuple):
         out, first_root = _folder(self.out), None
         for source, relative, problem in self.models:
             root = _folder(source.removesuffix(relative) or ".")
-            if root != out and out.startswith(root) and without_links(source).startswith(out):
-                continue  # the result of an earlier run into a folder inside the source folder
+            output, place = os.path.join(self.out, relative.lstrip("/")), without_links(source)
+            if root != out and out.startswith(root) and place.startswith(out):
+                reason = "is in the output folder, and no run with this ledger wrote it"
+                remedy = "name another folder with --out, or remove the file if it is a result"
+                misplaced = UsageError(reason, place=source, remedy=remedy)
+                result = os.path.join(self.out, place.removeprefix(out))
+                yield _Model(source, output, (), True, problem or misplaced, result=result)
+                continue
             first_root = first_root or root
             is_remote = is_url(source) or is_url(self.out)
             # data files of objects are not in `Destinations`; those of one source folder have distinct names
-            model = _Model(
-                source,
-                os.path.join(self.out, relative.lstrip("/")),
-                (),
-                not is_remote or root == first_root,
-                problem,
-            )
+            model = _Model(source, output, (), not is_remote or root == first_root, problem)
             if problem is not None:
                 yield model
                 continue
@@ -186,7 +186,8 @@ class Batch(NamedTuple):
                 continue
             try:
                 model = model._replace(output=output, data=_data_of(source))
-                destinations.claim(*model[:3], self.settings.external)
+                rewrites_data = bool(self.settings.types)
+                destinations.claim(*model[:3], self.settings.external, rewrites_data=rewrites_data)
             except UsageError as error:
                 model = model._replace(error=error, is_conflict=True)
             yield model
@@ -206,7 +207,11 @@ class Batch(NamedTuple):
         existing = foreign_objects(self.out, ledger)
         chunks = run_chunks(
             partial(convert_model, self.settings, digest),
-            (self._task(each, ledger, destinations, existing) for each in models),
+            (
+                self._task(each, ledger, destinations, existing)
+                for each in models
+                if not _is_result(each, ledger)
+            ),
             jobs=jobs,
             executor=executor,
             on_error=_remove_unfinished_of,
@@ -224,7 +229,7 @@ class Batch(NamedTuple):
     def _task(
         self, model: _Model, ledger: Ledger, destinations: Destinations, existing: Container[str]
     ) -> Task:
-        source, output, data, may_copy_data, error, _ = model
+        source, output, data, may_copy_data, error, *_ = model
         entry = ledger.entry(output)
         if entry is not None and entry.status == STARTED:
             remove_unfinished(output)
@@ -263,7 +268,8 @@ class _Model(NamedTuple):
     """Model of a batch, with its external data files.
 
     `error` is set if the model cannot be found, its name is not valid for an output, or its files conflict
-    with other files of the batch. Only a conflict also sets `is_conflict`.
+    with other files of the batch. Only a conflict also sets `is_conflict`. A model in the
+    output folder has an error, too; it is left out if the ledger has its path `result` as an output.
     """
 
     source: str
@@ -272,6 +278,13 @@ class _Model(NamedTuple):
     may_copy_data: bool
     error: OpshiftError | None = None
     is_conflict: bool = False
+    result: str = ""
+
+
+def _is_result(model: _Model, ledger: Ledger) -> bool:
+    """Return whether a run with the ledger wrote this model."""
+    entry = ledger.entry(model.result) if model.result else None
+    return entry is not None and entry.owns_output
 
 
 def _folder(location: str) -> str:

@@ -31,6 +31,7 @@ from opshift.stores.locations import exists, folder_location, join, metadata_of
 
 if TYPE_CHECKING:
     from opshift.analysis.verification.result import Verification
+    from opshift.converter.streaming.output_file import OutputFile
 
 OPTIONS_KEY, SOURCE_KEY = "opshift-options", "opshift-source"
 """Metadata keys of an output object, for the digest of the options and the digest of the source model."""
@@ -191,26 +192,36 @@ def _convert(
                 task.source, result, settings, options.registry, data_file=written.data_file
             )
     files = {**states, **states_of(with_data(task.output, copied))}
-    report = written.report
-    is_same = (
-        report.sizes is not None
-        and report.sizes[0] == report.sizes[1]
-        and not (settings.shapes or settings.types)
-    )
-    is_same = is_same and not report.opsets and not report.changed and len(set(report.ir_version)) == 1
-    status: Status = "unchanged" if is_same else "converted"
+    status: Status = "unchanged" if _is_unchanged(task, written, data, copied, files) else "converted"
     output_data = _output_data(task, copied, data)
     return ModelOutcome(
         task.source,
         task.output,
         status,
         None,
-        report,
+        written.report,
         verification,
         data,
         files,
         output_data=output_data,
     )
+
+
+def _is_unchanged(
+    task: Task, written: OutputFile, data: tuple[str, ...], copied: tuple[str, ...], files: FileStates
+) -> bool:
+    """Return whether an output is the same as its source."""
+    report = written.report
+    if report.sizes is None or report.sizes[0] != report.sizes[1]:
+        return False
+    if report.opsets or report.changed or report.repairs or len(set(report.ir_version)) > 1:
+        return False
+    if written.data_file is None:
+        return True
+    # a conversion of element types writes the external data to a new file, at other positions
+    pairs = (task.source, data), (task.output, copied)
+    old, new = ([files[full_name(each)].digest for each in with_data(*pair)] for pair in pairs)
+    return old == new
 
 
 def _output_data(task: Task, written: tuple[str, ...], data: tuple[str, ...]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import NamedTuple
@@ -80,7 +80,15 @@ class Destinations:
         columns = "role TEXT, path BLOB, source BLOB, model BLOB, PRIMARY KEY (role, path)"
         self._files.execute(f"CREATE TABLE files ({columns})")
 
-    def claim(self, source: str, output: str, data: Iterable[str], external: ExternalHandling) -> None:
+    def claim(
+        self,
+        source: str,
+        output: str,
+        data: Sequence[str],
+        external: ExternalHandling,
+        *,
+        rewrites_data: bool,
+    ) -> None:
         """Record the files of a model.
 
         Args:
@@ -88,13 +96,13 @@ class Destinations:
             output: the converted model file.
             data: external data files of the model, relative to its folder.
             external: the handling of external data files.
+            rewrites_data: whether element types are converted, which writes all data to one new file.
 
         Raises:
             UsageError: another source has the same destination, or a destination is also an input.
         """
-        transfers = [
-            _Transfer(*map(self._one_spelling, each)) for each in _transfers(source, output, data, external)
-        ]
+        found = _transfers(source, output, data, external, rewrites_data=rewrites_data)
+        transfers = [_Transfer(*map(self._one_spelling, each)) for each in found]
         if transfers[0].source == transfers[0].destination:
             raise UsageError("is the input file", place=output, remedy="name another folder with --out")
         for position, (read, written) in enumerate(transfers):
@@ -108,9 +116,9 @@ class Destinations:
             self._first("input", read, read, source)
         for read, written in transfers:
             for path, role in (read, "output"), (written, "input"):
-                found = self._get(role, path)
-                if found and found[0] != read:
-                    reader = source if role == "output" else found[1]
+                other = self._get(role, path)
+                if other and other[0] != read:
+                    reader = source if role == "output" else other[1]
                     reason, remedy = f"is also an input file of {reader}", "name another folder with --out"
                     raise UsageError(reason, place=path, remedy=remedy)
 
@@ -149,17 +157,20 @@ def without_links(location: str) -> str:
 
 
 def _transfers(
-    source: str, output: str, data: Iterable[str], external: ExternalHandling
+    source: str, output: str, data: Sequence[str], external: ExternalHandling, *, rewrites_data: bool
 ) -> Iterator[_Transfer]:
     yield _Transfer(without_links(source), without_links(output))
     if is_url(source) or is_url(output):
         return  # the data files of objects are compared when they are written
     # external data is relative to the folder of the given path, even if this path is a symbolic link
     folder, target = (os.path.realpath(os.path.dirname(each)) for each in (source, output))
-    is_written = external != "keep" and folder != target
+    is_copied = external != "keep" and folder != target and not rewrites_data
     for location in data:
-        destination = os.path.realpath(os.path.join(target, location)) if is_written else ""
+        destination = os.path.realpath(os.path.join(target, location)) if is_copied else ""
         yield _Transfer(os.path.realpath(os.path.join(folder, location)), destination)
+    if data and rewrites_data:
+        new_file = os.path.join(target, f"{os.path.basename(output)}.data")
+        yield _Transfer(os.path.realpath(source), os.path.realpath(new_file))
 
 
 def _ignores_case(folder: str) -> bool:

@@ -142,9 +142,11 @@ def check_file(source: str, level: Level, settings: Settings) -> CheckedModel:
 
     registry = load_registry(settings.opsets)
     with add_file_to_errors(source):
+        file = model_input(source)
         try:
-            with open_without_weights(model_input(source)) as model:
-                findings = findings_of(model, registry=registry, folder=folder_of(source))
+            with open_without_weights(file) as model:
+                # the folder of standard input and of objects in stores is unknown: `folder_of` returns None
+                findings = findings_of(model, registry=registry, folder=folder_of(file))
         except InvalidModel:  # a file that is not a model is a finding, too
             findings = findings_of(model_input(source), registry=registry)
     numbers = Counter(each.level for each in findings)

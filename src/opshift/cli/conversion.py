@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.batch.settings import Settings
 from opshift.cli.errors import CommandLineError, add_file_to_errors
-from opshift.cli.paths import STDOUT, model_input, model_output
+from opshift.cli.paths import STDIN, STDOUT, model_input, model_output
 from opshift.cli.progress import BYTES, show_progress
 from opshift.cli.verification import compare_with_source
 from opshift.converter.errors import ConversionRefused
@@ -51,7 +51,11 @@ class ConvertedFile(NamedTuple):
     @property
     def note(self) -> str:
         """Advice to copy external data files to the folder of the output; empty if this is unnecessary."""
-        is_home = self.out != STDOUT and Path(self.out).parent.resolve() == Path(self.source).parent.resolve()
+        is_home = (
+            self.source != STDIN
+            and self.out != STDOUT
+            and Path(self.out).parent.resolve() == Path(self.source).parent.resolve()
+        )
         if is_home or self.external != "keep" or not self.weights:
             return ""
         return f"{self.out} has weights in separate files: copy {', '.join(self.weights)} to its folder."

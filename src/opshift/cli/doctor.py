@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -18,15 +19,16 @@ from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.findings.finding import Finding
 from opshift.cli.gate.inspect_models import inspect_models
 from opshift.cli.gate.several import GateOptions
-from opshift.cli.options import Format, expand_records
+from opshift.cli.options import PLAIN_FORMATS, Format, expand_records
 from opshift.cli.output import page_for, print_result
 from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import STDOUT, model_input, model_output, output_file, require_file
 from opshift.cli.plan import PlannedModel, plan_file, plan_settings
-from opshift.cli.progress import show_progress
+from opshift.cli.progress import BYTES, show_progress
+from opshift.converter.report import Report
 from opshift.converter.streaming.weights import open_without_weights
-from opshift.model.errors import UsageError
-from opshift.model.files import read_model, write_model
+from opshift.model.errors import OpshiftError, UsageError
+from opshift.model.files import read_model
 from opshift.model.locations import is_url
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import short_label
@@ -58,6 +60,7 @@ def doctor(
     ] = False,
     in_place: options.InPlaceOption = False,
     force: options.ForceOption = False,
+    external: options.ExternalOption = "copy",
     *,
     comparison: verification.ComparisonOptions,
     gate: GateOptions,
@@ -72,9 +75,10 @@ def doctor(
     models with correct versions, and exits with 1 if one is refused.
     """
     names = sources or []
-    compared = comparison.settings()
+    fix_settings = comparison.settings(Settings(external=external, force=force))
     given = {
         "--in-place": in_place,
+        "--external": external != "copy",
         "--verify": comparison.verify,
         "--keep-initializer-inputs": keep_initializer_inputs,
     }
@@ -93,48 +97,73 @@ def doctor(
     if gate.files_from or target or len(names) not in (1, 2):
         reason, remedy = "--fix corrects one model", "name IN and OUT, without --target and --files-from"
         raise UsageError(reason, remedy=remedy)
+    if gate.form not in PLAIN_FORMATS:
+        reason, remedy = "the result has no findings", "use text or json"
+        raise UsageError(reason, place=f"--format {gate.form}", remedy=remedy)
     source, out = require_file(names[0]), names[1] if names[1:] else None
     path = output_file(source, out, in_place=in_place, force=force, form=gate.form)
     if is_url(path):
         reason, remedy = "--fix writes local files only", "name a local file, and copy it to the store"
         raise UsageError(reason, place=path, remedy=remedy)
-    _fix(source, out, path, compared, gate, keep_initializer_inputs)
+    _fix(source, path, fix_settings, gate, keep_initializer_inputs)
 
 
 def _fix(
     source: str,
-    out: str | None,
     path: str,
-    compared: Settings,
+    settings: Settings,
     gate: GateOptions,
     keep_initializer_inputs: bool,
 ) -> None:
     """Write a model with corrected versions; with `--verify`, only if its outputs are the same."""
     from opshift.analysis.doctor.restamp import fix_model, require_fixable
-    from opshift.converter.streaming.external_data import external_files, require_not_overwritten
+    from opshift.converter.streaming.convert_file import converting
 
-    is_quiet = gate.quiet or gate.form is Format.JSON
-    with show_progress(f"Reading {source}", quiet=is_quiet), add_file_to_errors(source):
-        model = read_model(model_input(source))
-        found = _diagnosed(source, model, gate.folders or ())
-    # only the locations of external data are needed, not the weights
-    with open_without_weights(model_input(source)) as skeleton:
-        files = external_files(skeleton.SerializeToString(), source)
-        require_not_overwritten(files, Path(source).parent, Path(path))
+    settings.load_references()
     registry = load_registry(gate.folders or ())
-    try:
+    is_quiet = gate.quiet or gate.form is Format.JSON
+    diagnosed: list[DiagnosedModel] = []
+
+    def fix_in_place(model: ModelProto) -> Report:
         with add_file_to_errors(source):
-            require_fixable(found.diagnosis)
-            fix_model(found.diagnosis, model, registry, keep_initializer_inputs=keep_initializer_inputs)
-        if compared.verify:
-            compared.load_references()
-            verified = verification.compare_with_source(source, model, compared, registry, quiet=is_quiet)
-            found = found._replace(verification=verified)
-    finally:  # print the diagnosis also after an error, because it explains the error
-        data = {**found.as_dict(), "output": out}
+            diagnosed.append(_diagnosed(source, model, gate.folders or ()))
+            diagnosis = diagnosed[0].diagnosis
+            require_fixable(diagnosis)
+            fix_model(diagnosis, model, registry, keep_initializer_inputs=keep_initializer_inputs)
+        # `converting` requires a report, which is not printed
+        versions = diagnosis.ir_version.stated, diagnosis.ir_version.fitting
+        return Report(opsets=(), ir_version=versions, kept=0, changed=(), constants=0, refusals=())
+
+    def print_diagnosis(found: DiagnosedModel) -> None:
+        data = {**found.as_dict(), "output": path}
         print_result(gate.form, data, found.write, quiet=gate.quiet, on_stderr=path == STDOUT)
-    with add_file_to_errors(path), model_output(path) as place:
-        write_model(model, place)
+
+    verified = None
+    try:
+        with ExitStack() as stack:
+            with show_progress(f"Fixing {source}", quiet=is_quiet, unit=BYTES) as progress:
+                place = stack.enter_context(model_output(path))
+                conversion = converting(
+                    model_input(source),
+                    place,
+                    fix_in_place,
+                    "keep" if path == STDOUT else settings.external,
+                    settings.force,
+                    progress,
+                    needs_file=settings.verify,
+                )
+                written = stack.enter_context(conversion)
+            if settings.verify and written.path:
+                result = read_model(written.path)
+                verified = verification.compare_with_source(
+                    source, result, settings, registry, quiet=is_quiet
+                )
+    except OpshiftError:
+        if diagnosed and gate.form is not Format.JSON:  # the diagnosis explains the error
+            print_diagnosis(diagnosed[0])
+        raise
+    found = diagnosed[0]._replace(verification=verified)
+    print_diagnosis(found)
     if not is_quiet and path != STDOUT:
         page = page_for()
         page.blank()

@@ -96,6 +96,20 @@ def has_shape(proto: TypeProto) -> bool:
     return proto.WhichOneof("value") == "tensor_type" and proto.tensor_type.HasField("shape")
 
 
+_INNER_TYPES = {"sequence_type": "elem_type", "optional_type": "elem_type", "map_type": "value_type"}
+
+
+def nested_types(proto: TypeProto) -> list[TypeProto]:
+    """Return a type and the types inside sequences, optionals and maps, from the outermost to the innermost.
+
+    Only the innermost type, such as the tensor in `seq(tensor(float))`, can have a shape.
+    """
+    found = [proto]
+    while (kind := found[-1].WhichOneof("value")) in _INNER_TYPES:
+        found.append(getattr(getattr(found[-1], kind), _INNER_TYPES[kind]))
+    return found
+
+
 def declared_dims(proto: TypeProto) -> tuple[Dim, ...] | None:
     """Return the dimensions of a dense or sparse tensor type; `None` if the type has no shape."""
     kind = proto.WhichOneof("value")

@@ -117,8 +117,10 @@ def _dimensions(condition: Condition, node: ModelNode) -> bool | None:
 
 def _equal_sizes(condition: Condition, node: ModelNode) -> bool | None:
     values = node.values
-    axes_of = {values[name]: axis for name, axis in condition.equal_sizes.items() if name in values}
-    return _are_equal(node.scope.comparable_shapes(list(axes_of)), list(axes_of.values()))
+    # pairs, not a dictionary: two inputs may be the same value
+    axes_of = [(values[name], axis) for name, axis in condition.equal_sizes.items() if name in values]
+    shapes = node.scope.comparable_shapes([value for value, _ in axes_of])
+    return _are_equal(shapes, [axis for _, axis in axes_of])
 
 
 def _sized(condition: Condition, node: ModelNode) -> bool:

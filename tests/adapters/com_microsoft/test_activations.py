@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from support.com_microsoft import NodeCase, assert_replaced, case, model_of, without_microsoft
+from support.execution import assert_equal, run, run_reference
 from support.forms import FORMS, RANKED_FORMS
 
 from opshift import ConversionRefused
@@ -116,6 +117,13 @@ def test_matmul_in_forms(form: str) -> None:
     assert_replaced(case("FusedMatMul", X, _floats(5, 6), transB=1, alpha=0.5), form, 11)
 
 
+def test_matmul_rounds_after_the_factor() -> None:
+    """The product exceeds float16, the result does not. onnxruntime computes in float: run onnx.reference."""
+    given = case("FusedMatMul", *np.full((2, 64, 64), 100, np.float16), alpha=0.05)
+    model, feeds = model_of(given)
+    assert_equal(run_reference(without_microsoft(model, 17), feeds), run(model, feeds), 1e-3)
+
+
 FUSABLE: dict[str, dict[str, float]] = {
     "Relu": {}, "Sigmoid": {}, "Tanh": {}, "Softplus": {}, "Softsign": {},
     "LeakyRelu": {"alpha": 0.2}, "Elu": {"alpha": 0.7}, "HardSigmoid": {"alpha": 0.3, "beta": 0.4},
@@ -156,9 +164,9 @@ def test_fused_conv_equals_the_kernel(activation: str, residual: bool) -> None:
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        (case("FusedGemm", X[0], X[0].T, activation="Swirl"), "computes the activation with 'Swirl'"),
+        (case("FusedGemm", X[0], X[0].T, activation="Swirl"), "computes the activation 'Swirl'"),
         (case("FusedGemm", X[0], X[0].T, activation="Relu", activation_alpha=2.0),
-         "parameters ['alpha'] of 'Relu'"),
+         "parameters ['alpha'] of the activation 'Relu'"),
         (case("FusedConv", X, _floats(2, 4, 3), activation="Clip", activation_params=[1.0]),
          "Clip has 2 parameters, and activation_params has 1"),
     ],

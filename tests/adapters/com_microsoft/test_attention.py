@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.com_microsoft import NodeCase, assert_replaced, case, model_of, without_microsoft
-from support.execution import Array, run
+from support.execution import Array, assert_equal, run, run_reference
 from support.forms import RANKED_FORMS
 
 from opshift import ConversionRefused
@@ -22,7 +22,7 @@ def _floats(*shape: int) -> Array:
 
 
 def _mask(kind: str, total: int) -> Array | None:
-    """Return a mask: lengths, ends and starts, or 1 and 0 for keys."""
+    """Return a mask: lengths, ends and starts, lengths and offsets, or 1 and 0 for keys."""
     random = np.random.default_rng(total)
     if not kind:
         return None
@@ -30,6 +30,8 @@ def _mask(kind: str, total: int) -> Array | None:
         return np.array([total, total - 2], np.int32)
     if kind == "ends and starts":
         return np.array([total, total - 1, 1, 0], np.int32)
+    if kind == "lengths and offsets":
+        return np.array([total, total - 2, 0, 2, 5, 0, 3, 6], np.int32)
     shape = (BATCH, total) if kind == "keys" else (BATCH, LENGTH, total)
     return random.integers(0, 2, shape).astype(np.int32)
 
@@ -130,6 +132,7 @@ CASES = {
     "separate heads, bias": _multi_head(split=True, bias=True),
     "separate heads, caches": _multi_head(split=True, outputs=3),
     "lengths": _multi_head(mask="lengths"),
+    "lengths and offsets": _multi_head(mask="lengths and offsets"),
     "mask of keys": _multi_head(mask="keys"),
     "mask of queries and keys": _multi_head(mask="queries and keys"),
     "added": _multi_head(added=(2, 4)),
@@ -150,6 +153,7 @@ CASES = {
     "projection sizes": _self_attention(sizes=[8, 8, 16]),
     "projection lengths": _self_attention(mask="lengths"),
     "projection ends and starts": _self_attention(mask="ends and starts"),
+    "projection lengths and offsets": _self_attention(mask="lengths and offsets"),
     "projection mask": _self_attention(mask="keys"),
     "projection mask of queries": _self_attention(mask="queries and keys"),
     "projection past": _self_attention(past=2, mask="keys"),
@@ -159,6 +163,7 @@ CASES = {
     "projection added": _self_attention(added=(1, 4), mask="keys"),
     "projection scale": _self_attention(scale=0.2, mask="keys", mask_filter_value=-5.0),
     "quantized": _quantized(),
+    "quantized lengths and offsets": _quantized(mask="lengths and offsets"),
     "quantized mask": _quantized(mask="keys"),
     "quantized signed weights": _quantized(kind=np.int8),
     "quantized by column": _quantized(by_column=True),
@@ -216,6 +221,24 @@ def test_projection_without_bias_equals_one_of_zeros() -> None:
     assert_replaced(zeros._replace(inputs=zeros.inputs[:2]), expected=run(model, feeds))
 
 
+def test_an_empty_past_needs_no_present() -> None:
+    given = _multi_head()
+    empty = np.zeros((BATCH, HEADS, 0, SIZE), f)
+    inputs = [*given.inputs, *[None] * (6 - len(given.inputs))][:6]
+    assert_replaced(given._replace(inputs=[*inputs, empty, empty]))
+
+
+def test_float16_represents_the_projection_but_not_its_integers() -> None:
+    """The sum of integers is 4 * 255 * 255. onnxruntime computes float16 in float: run onnx.reference."""
+    half = np.float16
+    sizes = {"data": (1, 2, 4), "weight": (4, 12)}
+    data, weight = (np.full(size, 255, np.uint8) for size in sizes.values())
+    scale, bias = np.array(0.002, half), np.zeros(12, half)
+    given = case("QAttention", data, weight, bias, scale, scale, outputs=[half], num_heads=2)
+    model, feeds = model_of(given)
+    assert_equal(run_reference(without_microsoft(model, 17), feeds), run(model, feeds), 1e-2)
+
+
 LENGTHS = np.array([2], np.int32)
 REFUSED = {
     "input past_sequence_length is not supported": case(
@@ -226,8 +249,11 @@ REFUSED = {
     ),
     "do_rotary is set": _self_attention(do_rotary=1),
     "past_present_share_buffer is set": _self_attention(past=2, past_present_share_buffer=1),
-    "past is given without the output present": _self_attention(past=2)._replace(outputs=[f]),
-    "keys and values of different sizes": _self_attention(sizes=[8, 8, 16], outputs=2),
+    "past is given without the output present;": _self_attention(past=2)._replace(outputs=[f]),
+    "past is given without the output present_key;": _multi_head(past=2)._replace(outputs=[f]),
+    "kernels then ignore past .add present_key.": _multi_head(past=2)._replace(outputs=[f, None, f]),
+    "past is given without the output present_value;": _multi_head(past=2)._replace(outputs=[f, f]),
+    "keys and values of equal sizes": _self_attention(sizes=[8, 8, 16], outputs=2),
 }
 
 

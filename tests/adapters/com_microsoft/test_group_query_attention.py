@@ -28,6 +28,8 @@ class Sequences(NamedTuple):
 def _sequences(
     *,
     new: int = 4,
+    appended: int | None = None,
+    presents: bool = True,
     heads: int = 4,
     shared: int = 2,
     size: int = 16,
@@ -44,6 +46,7 @@ def _sequences(
     element_type: Any = f,
     **attributes: Any,
 ) -> Sequences:
+    """Return a node; `appended` is the length of `key`, by default that of `query`."""
     random = np.random.default_rng(new + capacity)
     totals = list(lengths) or [new, new]
     batch, total = len(totals), max(totals)
@@ -52,7 +55,8 @@ def _sequences(
     def floats(*shape: int) -> Array:
         return random.normal(size=shape).astype(element_type)
 
-    keys = [None, None] if packed else [floats(batch, new, shared * size) for _ in range(2)]
+    key_shape = (batch, new if appended is None else appended, shared * size)
+    keys = [None, None] if packed else [floats(*key_shape) for _ in range(2)]
     caches = [floats(batch, shared, capacity, size) if capacity else None for _ in range(2)]
     tables = [np.cos(angles).astype(element_type), np.sin(angles).astype(element_type)]
     if scores:
@@ -69,7 +73,7 @@ def _sequences(
         floats(*added, new, total) if added else None,
         floats(heads) if sink else None,
         *([None, None, floats(size), floats(size)] if normalize else []),
-        outputs=[element_type] * (4 if scores else 3),
+        outputs=[element_type] * (4 if scores else 3 if presents else 1),
         num_heads=heads,
         kv_num_heads=shared,
         do_rotary=int(rotate),
@@ -79,6 +83,9 @@ def _sequences(
 
 
 SINGLE: dict[str, Any] = {"new": 1, "capacity": 12, "lengths": (6, 3)}
+SHARED: dict[str, Any] = {"new": 1, "appended": 0, "lengths": (6, 3)}
+"""Arguments for a node that reads the cache of another node."""
+
 CASES = {
     "prompt": _sequences(),
     "padded prompt": _sequences(lengths=(4, 3)),
@@ -94,6 +101,11 @@ CASES = {
     "prompt with cache": _sequences(rotate=True, capacity=12, lengths=(4, 3)),
     "later prompt": _sequences(rotate=True, new=3, capacity=12, lengths=(9,)),
     "later packed prompt": _sequences(rotate=True, packed=True, new=3, capacity=6, lengths=(9,)),
+    "shared cache": _sequences(capacity=6, **SHARED),
+    "large shared cache": _sequences(capacity=9, **SHARED),
+    "rotated shared cache": _sequences(capacity=9, rotate=True, positions=True, **SHARED),
+    "window of a shared cache": _sequences(capacity=9, local_window_size=2, **SHARED),
+    "shared cache of a prompt": _sequences(rotate=True, new=3, appended=0, capacity=9, lengths=(8,)),
     "no groups": _sequences(shared=4),
     "one group": _sequences(heads=6, shared=1),
     "bound": _sequences(softcap=5.0),
@@ -215,15 +227,31 @@ def test_reads_lengths_that_a_model_computes() -> None:
     assert_equal(run(without_microsoft(model, 17), fed), run(model, fed), 5e-5)
 
 
+@pytest.mark.parametrize("form", ["fed", "initializer", "branch"])
+def test_a_shared_cache_needs_no_present(form: str) -> None:
+    _assert_equals_kernel(_sequences(capacity=9, presents=False, **SHARED), form, 17)
+
+
+def test_an_empty_cache_needs_no_present() -> None:
+    given = _sequences(presents=False).node
+    empty = np.zeros((2, 2, 0, 16), f)
+    inputs = [*given.inputs[:3], empty, empty, *given.inputs[5:]]
+    _assert_equals_kernel(Sequences(given._replace(inputs=inputs), [4, 4]), "fed", 17)
+
+
 REFUSED = {
     "k_quant_type is b'PER_TENSOR'": _sequences(k_quant_type="PER_TENSOR"),
     "sliding_window_cache is 1": _sequences(sliding_window_cache=1),
     "local_window_size is 0": _sequences(local_window_size=0),
+    "without the output present_key": _sequences(presents=False, **SINGLE),
+    "without the output present_value": Sequences(
+        _sequences(capacity=9, **SHARED).node._replace(outputs=[f, f]), []
+    ),
 }
 
 
 @pytest.mark.parametrize("reason", REFUSED)
-def test_refuses_other_caches(reason: str) -> None:
+def test_refuses_caches_that_kernels_handle_differently(reason: str) -> None:
     with pytest.raises(ConversionRefused, match=reason):
         without_microsoft(model_of(REFUSED[reason].node)[0], 17)
 

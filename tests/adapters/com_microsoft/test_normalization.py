@@ -77,6 +77,10 @@ EMBEDDINGS = {
     "no segments": case(
         "EmbedLayerNormalization", WORDS, None, *TABLES[:2], None, GAMMA, BETA, MASK, outputs=[f, ID]
     ),
+    "mask of other numbers": case(
+        "EmbedLayerNormalization", WORDS, None, *TABLES[:2], None, GAMMA, BETA, 3 * MASK - SEGMENTS,
+        outputs=[f, ID],
+    ),
     "no mask": case("EmbedLayerNormalization", WORDS, SEGMENTS, *TABLES, GAMMA, BETA, outputs=[f, ID]),
     "positions": case(
         "EmbedLayerNormalization", WORDS, SEGMENTS, *TABLES, GAMMA, BETA, None, POSITIONS, outputs=[f, ID, f]
@@ -171,3 +175,24 @@ def test_normalizes_a_sum_of_float16_that_is_not_rounded(form: str) -> None:
     for outputs in ([np.float16], [np.float16, np.float32, np.float32, np.float16]):
         given = case("SkipLayerNormalization", data, skip, gamma, beta, outputs=outputs, epsilon=1e-12)
         assert_replaced(given, form, 17)
+
+
+LARGE, OTHERS = np.full((1, 4), 60000, np.float16), np.array([[60000, 3, 4, 5]], np.float16)
+ONES, NO_OFFSET = np.ones(4, np.float16), np.zeros(4, np.float16)
+LARGE_SUMS = {
+    "skip": case("SkipLayerNormalization", LARGE, OTHERS, ONES),
+    "rms": case("SkipSimplifiedLayerNormalization", LARGE, OTHERS, ONES),
+    "rms sum": case(
+        "SkipSimplifiedLayerNormalization", LARGE, OTHERS, ONES, outputs=[np.float16, None, None, np.float16]
+    ),
+    "embedding": case(
+        "EmbedLayerNormalization", np.zeros((1, 1), np.int32), None, LARGE, OTHERS, None, ONES, NO_OFFSET,
+        outputs=[np.float16, ID, np.float16],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("opset", [13, 17, 23])
+@pytest.mark.parametrize("name", LARGE_SUMS)
+def test_normalizes_a_sum_that_exceeds_float16(name: str, opset: int) -> None:
+    assert_replaced(LARGE_SUMS[name], opset=opset, tolerance=1e-3)

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper
 from support.com_microsoft import NodeCase, assert_replaced, case, model_of, without_microsoft
 from support.execution import Array, run
 from support.forms import FORMS, RANKED_FORMS
@@ -51,19 +53,68 @@ def test_arithmetic_rounds_like_the_kernel(op: str, scales: Any, element_type: A
 @pytest.mark.parametrize(
     "shapes",
     [((40, 1), (40, 300)), ((1,), (70, 80)), ((), (500,)), ((70, 80), ()), ((60, 50), (50,)),
-     ((50,), (60, 50)), ((7, 1), (7, 1)), ((7, 1), (1,)), ((), ())],
+     ((50,), (60, 50)), ((7, 1), (7, 1)), ((7, 1), (1,)), ((), ()), ((256, 1, 1), (256, 256, 1))],
 )  # fmt: skip
 @pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])
 def test_arithmetic_broadcasts(op: str, shapes: Any) -> None:
     assert_replaced(_binary(op, shapes, (0.11, 0.33, 0.22), np.uint8, _zeros(np.uint8)))
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [((), ()), ((1,), (1,)), ((1,), (3, 1)), ((3, 1), (1,)), ((), (3, 1)), ((3, 1), ()), ((1, 1), (3, 1)),
+     ((3, 1), (1, 1)), ((3, 1), (3, 1)), ((2, 1, 1), (2, 3, 1)), ((2, 3, 1), (2, 1, 1)), ((2, 1), (1, 3)),
+     ((1, 3), (2, 1)), ((3,), ()), ((), (3,))],
+)  # fmt: skip
+def test_sums_add_the_operands_in_the_order_of_the_kernel(first: Any, second: Any) -> None:
+    """The sum of these numbers is 33 in one order, and 34 in the other."""
+    operands = np.full(first, 19, np.uint8), np.full(second, 111, np.uint8)
+    scales, zeros = np.array([0.11, 0.33, 0.22], f), np.array([3, 100, 9], np.uint8)
+    parts = [part for each in zip(operands, scales, zeros, strict=False) for part in each]
+    assert_replaced(case("QLinearAdd", *parts, scales[2], zeros[2]))
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])
 def test_arithmetic_in_forms(op: str, form: str) -> None:
     given = _binary(op, ((3, 4), (3, 4)), (0.5, 0.25, 1.0), np.uint8, _zeros(np.uint8))
+    is_unknown = op == "QLinearAdd" and form in ("symbolic", "no shapes")
     for opset in (8, 11, 21):
-        assert_replaced(given, form, opset)
+        assert_replaced(given, form, opset, allow=["approximate"] if is_unknown else [])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_exact"),
+    [
+        (("n", 5), ("n", 5), True),
+        (("n", 5), ("m", "k"), True),
+        (("n", 5, "h", "w"), ("n", 5, "h", "w"), True),
+        ((1,), ("m", "k"), True),
+        (("n", 1), ("n", 5), True),
+        (("n", "w"), ("n", "w"), False),
+        (("n", "w"), (5,), False),
+        (("n", 1), ("n", "w"), False),
+        (None, (5,), False),
+        ((5,), None, True),
+    ],
+)
+def test_sums_require_an_allowance_if_the_order_of_operands_is_unknown(
+    first: Any, second: Any, is_exact: bool
+) -> None:
+    """Kernels swap operands that depend on the dimensions; a symbol may be 1."""
+    operands = [np.ones((2,) * len(shape or (1,)), np.uint8) for shape in (first, second)]
+    scale, zero = f(1), np.uint8(0)
+    model, _ = model_of(case("QLinearAdd", operands[0], scale, zero, operands[1], scale, zero, scale, zero))
+    for index, shape in ((0, first), (3, second)):
+        model.graph.input[index].CopyFrom(
+            helper.make_tensor_value_info(f"x{index}", onnx.TensorProto.UINT8, shape)
+        )
+    if is_exact:
+        without_microsoft(model, 17)
+    else:
+        with pytest.raises(ConversionRefused, match="the error is at most one step"):
+            without_microsoft(model, 17)
+        without_microsoft(model, 17, ["approximate"])
 
 
 def test_known_scales_are_folded() -> None:

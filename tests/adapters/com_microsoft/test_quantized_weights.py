@@ -27,6 +27,7 @@ def _product(
     bias: bool = False,
     flat: bool = True,
     element_type: Any = np.float32,
+    zero_type: Any = None,
     **attributes: Any,
 ) -> NodeCase:
     """Return a node MatMulNBits; `zeros` is the form of the zero points, `order` adds block indices."""
@@ -35,7 +36,7 @@ def _product(
     zero_points = {
         "": None,
         "packed": random.integers(0, 256, (columns, -(-blocks * bits // 8)), np.uint8),
-        "numbers": random.uniform(0, 2**bits, (columns, blocks)).astype(element_type),
+        "numbers": random.uniform(0, 2**bits, (columns, blocks)).astype(zero_type or element_type),
     }[zeros]
     scales = random.uniform(0.1, 1, (columns, blocks)).astype(element_type)
     if flat:
@@ -87,6 +88,17 @@ def test_product_equals_the_kernel_at_other_opsets(opset: int) -> None:
 def test_half_precision_product_equals_the_kernel(name: str) -> None:
     zeros = {"4 bits": "", "packed zeros": "packed", "zeros as numbers": "numbers"}[name]
     assert_replaced(_product(zeros=zeros, element_type=np.float16), tolerance=5e-2)
+
+
+@pytest.mark.parametrize("form", RANKED_FORMS)
+@pytest.mark.parametrize(
+    ("element_type", "zero_type", "tolerance"), [("float32", "float16", 1e-4), ("float16", "float32", 5e-2)]
+)
+def test_zero_points_may_have_another_type(
+    element_type: str, zero_type: str, tolerance: float, form: str
+) -> None:
+    given = _product(zeros="numbers", element_type=np.dtype(element_type), zero_type=np.dtype(zero_type))
+    assert_replaced(given, form, tolerance=tolerance)
 
 
 def test_product_adds_the_bias() -> None:

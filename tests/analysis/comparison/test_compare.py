@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -84,6 +86,24 @@ def input_shapes(old: Dims, new: Dims) -> tuple[Model, Model]:
 
 def output_shapes(old: Dims, new: Dims) -> tuple[Model, Model]:
     return with_outputs(y=(FLOAT, old)), with_outputs(y=(FLOAT, new))
+
+
+def _tensor(dims: Dims, element: int = FLOAT) -> onnx.TypeProto:
+    return helper.make_tensor_type_proto(element, dims)
+
+
+def _sparse(dims: Dims) -> onnx.TypeProto:
+    return helper.make_sparse_tensor_type_proto(FLOAT, dims)
+
+
+def _opaque(name: str) -> onnx.TypeProto:
+    return onnx.TypeProto(opaque_type=onnx.TypeProto.Opaque(domain="acme", name=name))
+
+
+def _denoted(denotation: str, dim: str = "") -> onnx.TypeProto:
+    declared = helper.make_tensor_type_proto(FLOAT, [3], shape_denotation=[dim])
+    declared.denotation = denotation
+    return declared
 
 
 WITH_DEFAULT = replace(with_inputs(z=(FLOAT, [1])), defaults={"z": 1.0})
@@ -206,6 +226,62 @@ def test_reports_changes_and_required_increase(old: Model, new: Model, rules: se
     assert comparison.required == max((RULES[rule].rise for rule in rules), default=VersionBump.NONE)
 
 
+CONTAINER_TYPES: dict[str, Callable[[onnx.TypeProto], onnx.TypeProto]] = {
+    "sequence": helper.make_sequence_type_proto,
+    "optional": helper.make_optional_type_proto,
+    "map": lambda inner: helper.make_map_type_proto(INT64, inner),
+    "optional sequence": lambda inner: helper.make_optional_type_proto(
+        helper.make_sequence_type_proto(inner)
+    ),
+}
+
+INNER_CHANGES: dict[str, tuple[onnx.TypeProto, onnx.TypeProto, set[str]]] = {
+    "no change": (_tensor(["N", 3]), _tensor(["N", 3]), set()),
+    "size": (_tensor(["N", 3]), _tensor(["N", 4]), {"SHAPE_CHANGED"}),
+    "rank": (_tensor(["N", 3]), _tensor(["N", 3, 1]), {"SHAPE_CHANGED"}),
+    "sparse size": (_sparse([3]), _sparse([4]), {"SHAPE_CHANGED"}),
+    "dynamic size": (_tensor([3]), _tensor(["N"]), {"SHAPE_WIDENED"}),
+    "fixed size": (_tensor(["N"]), _tensor([3]), {"SHAPE_NARROWED"}),
+    "unknown rank": (_tensor([3]), _tensor(None), {"SHAPE_WIDENED"}),
+    "element type": (_tensor([3]), _tensor([3], INT64), {"TYPE_CHANGED"}),
+    "unknown element type": (_tensor([3], 98), _tensor([3], 99), {"TYPE_CHANGED"}),
+    "opaque type": (_opaque("a"), _opaque("b"), {"TYPE_CHANGED"}),
+    "denotation": (_denoted("IMAGE"), _denoted("TEXT"), {"MEANING_CHANGED", "METADATA_CHANGED"}),
+    "added denotation": (_denoted(""), _denoted("TEXT"), {"METADATA_CHANGED"}),
+    "denotation of a dimension": (
+        _denoted("", "DATA_BATCH"),
+        _denoted("", "DATA_CHANNEL"),
+        {"MEANING_CHANGED", "METADATA_CHANGED"},
+    ),
+    "added denotation of a dimension": (_denoted("", ""), _denoted("", "DATA_BATCH"), {"METADATA_CHANGED"}),
+}
+
+
+@pytest.mark.parametrize("wrap", [lambda inner: inner, *CONTAINER_TYPES.values()], ids=["", *CONTAINER_TYPES])
+@pytest.mark.parametrize(("old", "new", "kinds"), INNER_CHANGES.values(), ids=INNER_CHANGES)
+def test_compares_types_inside_other_types(
+    wrap: Callable[[onnx.TypeProto], onnx.TypeProto],
+    old: onnx.TypeProto,
+    new: onnx.TypeProto,
+    kinds: set[str],
+) -> None:
+    models = []
+    for inner in (old, new):
+        model = OLD.build()
+        model.graph.input[1].type.CopyFrom(wrap(inner))
+        models.append(model)
+    rules = {kind if kind in RULES else f"INPUT_{kind}" for kind in kinds}
+    assert {change.rule for change in compare(*models).changes} == rules
+
+
+def test_shared_dimension_names_inside_sequences_are_constraints() -> None:
+    old, new = OLD.build(), OLD.build()
+    for model, dims in ((old, ["L"]), (new, ["N"])):
+        model.graph.input[1].type.CopyFrom(helper.make_sequence_type_proto(_tensor(dims)))
+    rules = {change.rule for change in compare(old, new).changes}
+    assert rules == {"INPUT_SHAPE_NARROWED", "OUTPUT_SHAPE_NARROWED"}
+
+
 def test_every_rule_has_a_case() -> None:
     covered = set().union(*(rules for _, _, rules in CASES.values()))
     assert covered | {"WEIGHTS_UNKNOWN", "OPERATORS_REPLACED"} == set(RULES)
@@ -282,6 +358,93 @@ def test_reports_unknown_weights_unless_external_files_are_equal(tmp_path: Path)
     assert [change.rule for change in compare(one, same.read_bytes()).changes] == ["WEIGHTS_UNKNOWN"]
     (tmp_path / "same" / "w.bin").unlink()
     assert [change.rule for change in compare(one, same).changes] == ["WEIGHTS_UNKNOWN"]
+
+
+EXTERNAL_TENSORS: dict[str, Callable[[onnx.ModelProto], onnx.TensorProto]] = {
+    "initializer": lambda m: m.graph.initializer.add(),
+    "initializer of a subgraph": lambda m: _attribute(m.graph).g.initializer.add(),
+    "constant in a list of subgraphs": lambda m: _attribute(_attribute(m.graph).graphs.add()).t,
+    "attribute": lambda m: _attribute(m.graph).t,
+    "list of tensors": lambda m: _attribute(m.graph).tensors.add(),
+    "sparse attribute": lambda m: _attribute(m.graph).sparse_tensor.values,
+    "list of sparse tensors": lambda m: _attribute(m.graph).sparse_tensors.add().values,
+    "sparse initializer": lambda m: m.graph.sparse_initializer.add().values,
+    "indices of a sparse initializer": lambda m: m.graph.sparse_initializer.add().indices,
+    "function": lambda m: _attribute(m.functions.add(name="f")).t,
+    "default of a function": lambda m: m.functions.add(name="f").attribute_proto.add(name="a", type=4).t,
+    "initialization of training": lambda m: m.training_info.add().initialization.initializer.add(),
+    "algorithm of training": lambda m: _attribute(m.training_info.add().algorithm).t,
+}
+
+
+def _attribute(container: onnx.GraphProto | onnx.FunctionProto) -> onnx.AttributeProto:
+    return container.node.add(op_type="Constant", output=["c"]).attribute.add(name="value", type=4)
+
+
+@pytest.mark.parametrize("add_tensor", EXTERNAL_TENSORS.values(), ids=EXTERNAL_TENSORS)
+def test_compares_external_data_of_every_tensor(
+    add_tensor: Callable[[onnx.ModelProto], onnx.TensorProto], tmp_path: Path
+) -> None:
+    model = OLD.build()
+    tensor = add_tensor(model)
+    tensor.name, tensor.data_type, tensor.data_location = "t", FLOAT, TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="w.bin")
+    for folder, data in (("one", b"1234"), ("same", b"1234"), ("other", b"5678")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "m.onnx").write_bytes(model.SerializeToString())
+        (tmp_path / folder / "w.bin").write_bytes(data)
+    one, same, other = (tmp_path / folder / "m.onnx" for folder in ("one", "same", "other"))
+    assert (compare(one, same).changes, opshift.diff_model(one, same).equal) == ((), True)
+    assert [change.rule for change in compare(one, other).changes] == ["WEIGHTS_UNKNOWN"]
+    assert not opshift.diff_model(one, other).equal
+
+
+WITH_NESTED_WEIGHTS = """
+<ir_version: 8, opset_import: ["" : 13]>
+g (float[2] x, bool c) => (float[2] y) {
+    h = Constant <value = float[2] {0, 0}> ()
+    y = If (c) <
+        then_branch = t () => (float[2] a) <float[2] w = {0, 0}> { a = Mul (h, w) },
+        else_branch = e () => (float[2] b) { b = Neg (x) }
+    >
+}"""
+
+
+@pytest.mark.parametrize("weights", [[2, 1, 1, 1], [1, 1, 2, 1]], ids=["constant", "subgraph"])
+def test_models_with_different_external_data_have_changes(weights: list[int], tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(WITH_NESTED_WEIGHTS)
+    constant, branch = (node.attribute[0] for node in model.graph.node)
+    for offset, tensor in (("0", constant.t), ("8", branch.g.initializer[0])):
+        tensor.ClearField("float_data")
+        tensor.data_location = TensorProto.EXTERNAL
+        for key, value in (("location", "w.bin"), ("offset", offset), ("length", "8")):
+            tensor.external_data.add(key=key, value=value)
+    results = []
+    for folder, numbers in (("old", [1, 1, 1, 1]), ("new", weights)):
+        (tmp_path / folder).mkdir()
+        path = tmp_path / folder / "m.onnx"
+        path.write_bytes(model.SerializeToString())
+        np.array(numbers, np.float32).tofile(tmp_path / folder / "w.bin")
+        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        results.append(session.run(None, {"x": np.zeros(2, np.float32), "c": np.array(True)})[0].tolist())
+    assert results == [[1, 1], [2, 1]]
+    old, new = tmp_path / "old" / "m.onnx", tmp_path / "new" / "m.onnx"
+    assert [change.rule for change in compare(old, new).changes] == ["WEIGHTS_UNKNOWN"]
+    assert not opshift.diff_model(old, new).equal
+
+
+def test_reports_or_refuses_invalid_locations_of_external_data(tmp_path: Path) -> None:
+    model = OLD.build()
+    tensor = model.graph.initializer[0]
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="w.bin")
+    data, path = model.SerializeToString(), tmp_path / "m.onnx"
+    for location in (b"w.b\0n", b"../..", b"w.bin"):
+        path.write_bytes(data.replace(b"w.bin", location))
+        assert [change.rule for change in compare(path, path).changes] == ["WEIGHTS_UNKNOWN"]
+    data = data.replace(b"w.bin", b"w.bi\xff")
+    with pytest.raises(InvalidModel, match="not UTF-8"):
+        compare(data, data)
 
 
 def test_refuses_model_without_graph() -> None:

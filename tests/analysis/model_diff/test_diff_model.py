@@ -14,6 +14,7 @@ import onnx
 import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 from support.rich_model import full_model
 
 import opshift
@@ -258,6 +259,81 @@ def test_inserted_node_is_added_and_its_reader_changed() -> None:
     diff = diff_model(example(), new)
     assert statuses(diff) == {"negate": "added", "call": "changed"}
     assert [str(each) for each in find(diff, "call").changes] == ["~ input 0: b -> negated"]
+
+
+ORDERED, SWAPPED = "a = Relu (x) b = Neg (x)", "a = Neg (x) b = Relu (x)"
+SUB = ["~ input 0: a -> a (renamed from b)", "~ input 1: b -> b (renamed from a)"]
+OTHER_BRANCH = "else_branch = e () => (f) { f = Abs (x) }"
+CAPTURES = f"y = If (c) <then_branch = t () => (s) {{ s = Sub (a, b) }}, {OTHER_BRANCH}>"
+CAPTURED = [change.replace("input", "captured value") for change in SUB]
+OWN = f"h = If (c) <then_branch = t () => (s) {{ a = Neg (x) s = Elu <alpha = %s> (a) }}, {OTHER_BRANCH}>"
+OUTPUTS = {
+    ("graph", "value of output 0"): ("a", "a (renamed from b)"),
+    ("graph", "value of output 1"): ("b", "b (renamed from a)"),
+}
+
+Values = dict[tuple[str, str], tuple[str, str]]
+EXCHANGES: dict[str, tuple[str, str, str, dict[str, list[str]], Values]] = {
+    "inputs": (f"{ORDERED} y = Sub (a, b)", f"{SWAPPED} y = Sub (a, b)", "y", {"y": SUB}, {}),
+    "both names": (f"{ORDERED} y = Sub (a, b)", f"{SWAPPED} y = Sub (b, a)", "y", {}, {}),
+    "outputs of one node": (
+        "a, b = Split (x) y = Sub (a, b)", "b, a = Split (x) y = Sub (a, b)", "y", {"y": SUB}, {}
+    ),
+    "names of the outputs of one node": (
+        "a, b = Split (x) y = Sub (a, b)", "b, a = Split (x) y = Sub (b, a)", "y", {}, {}
+    ),
+    "one input": (
+        f"{ORDERED} y = Add (a, x)", f"{SWAPPED} y = Add (a, x)", "y", {"y": SUB[:1]}, {}
+    ),
+    "outputs of the graph": (ORDERED, SWAPPED, "a, b", {}, OUTPUTS),
+    "outputs of a node and of the graph": ("a, b = Split (x)", "b, a = Split (x)", "a, b", {}, OUTPUTS),
+    "captured values": (
+        f"{ORDERED} {CAPTURES}", f"{SWAPPED} {CAPTURES}", "y", {"y": CAPTURED, "s": SUB}, {}
+    ),
+    "captured value as the output of a subgraph": (
+        f"{ORDERED} {CAPTURES.replace('(s)', '(a)').replace('s = Sub (a, b)', 's = Abs (x)')}",
+        f"{SWAPPED} {CAPTURES.replace('(s)', '(a)').replace('s = Sub (a, b)', 's = Abs (x)')}",
+        "y",
+        {"y": ["~ captured value 1: a -> a (renamed from b)"]},
+        {("graph, If -> y then_branch", "value of output 0"): ("a", "a (renamed from b)")},
+    ),
+    "names that a subgraph uses for its own values": (
+        f"{OWN % '1.0'} {ORDERED} y = Sub (a, h)",
+        f"{OWN % '2.0'} {SWAPPED} y = Sub (b, h)",
+        "y",
+        {"h": [
+            "~ attribute 'then_branch': graph, number of nodes: 2 -> graph, number of nodes: 2, other content"
+        ], "s": ["~ attribute 'alpha': 1 -> 2"]},
+        {},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "outputs", "changes", "values"), EXCHANGES.values(), ids=EXCHANGES)
+def test_names_of_exchanged_values(
+    old: str, new: str, outputs: str, changes: dict[str, list[str]], values: Values
+) -> None:
+    """Models that differ only in names compute the same; changes explain any other result."""
+    header = '<ir_version: 8, opset_import: ["" : 13]> g (float[2] x, bool c)'
+    models = [onnx.parser.parse_model(f"{header} => ({outputs}) {{ {nodes} }}") for nodes in (old, new)]
+    feeds = {"x": np.array([1.0, -3.0], np.float32), "c": np.array(True)}
+    results = [ReferenceEvaluator(each).run(None, feeds) for each in models]
+    diff = diff_model(*models)
+    found = {place: status for place, status in statuses(diff).items() if status != "renamed"}
+    assert found == dict.fromkeys(changes, "changed")
+    assert {place: [str(each) for each in find(diff, place).changes] for place in changes} == changes
+    found_values = {place: texts for place, texts in properties(diff).items() if "value of" in place[1]}
+    assert found_values == values
+    assert bool(changes or values) != all(map(np.array_equal, *results))
+
+
+def test_exchanged_values_in_a_function() -> None:
+    old, new = example(), example()
+    for model, names in ((old, "ab"), (new, "ba")):
+        nodes = [helper.make_node("Relu", ["p"], [names[0]]), helper.make_node("Neg", ["p"], [names[1]])]
+        del model.functions[0].node[:]
+        model.functions[0].node.extend([*nodes, helper.make_node("Sub", ["a", "b"], ["q"])])
+    assert [str(each) for each in find(diff_model(old, new), "q").changes] == SUB
 
 
 def test_order_of_attributes_and_encoding_of_nodes_do_not_matter() -> None:

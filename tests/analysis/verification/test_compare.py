@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from opshift.analysis.verification.compare import TOLERANCES, compare_output
+from opshift.analysis.verification.compare import TOLERANCES, agreeing_elements, compare_output
 from opshift.analysis.verification.result import OutputCompared
 
 NAN, INF = math.nan, math.inf
@@ -34,6 +34,7 @@ EQUAL = {
     "complex": ([1 + 1j], [1.00001 + 1j], np.complex64),
     "no elements": ([], [], np.float32),
     "scalar": (1.0, 1.0, np.float32),
+    "rounding of the largest doubles": ([1.7e308] * 4, [1.7e308 * (1 - 1e-15)] * 4, np.float64),
     "strings": (["a", ""], ["a", ""], object),
     "booleans": ([True, False], [True, False], bool),
 }
@@ -48,6 +49,16 @@ DIFFERENT = {
     "float rounding in double": ([1.0], [1.0000001], np.float64, "1.0 at [0] became 1.0000001", 1e-7),
     "small elements": ([1e-3] * 9, [1.2e-3] * 9, np.float32, "9 of 9 elements", 2e-4),
     "integers that differ by one": ([7], [8], np.int64, "7 at [0] became 8", 1.0),
+    "large doubles, whose sum overflows": (
+        [1.7e308] * 4,
+        [1.7e308] * 3 + [1e308],
+        np.float64,
+        "1 of 4",
+        7e307,
+    ),
+    "large doubles and infinity": ([1.7e308] * 4, [1.7e308] * 3 + [INF], np.float64, "1 of 4", INF),
+    "large doubles of opposite sign": ([1.7e308] * 4, [-1.7e308] * 4, np.float64, "4 of 4", INF),
+    "largest double and NaN": ([np.finfo(float).max] * 3, [NAN] * 3, np.float64, "3 of 3", INF),
     "large integers that differ by one": ([2**62], [2**62 + 1], np.int64, "1 of 1 elements", 1.0),
     "integers of opposite sign": ([-(2**63)], [2**63 - 1], np.int64, "1 of 1 elements", 2.0**64),
     "unsigned integers": ([0], [2**64 - 1], np.uint64, "1 of 1 elements", 2.0**64),
@@ -143,6 +154,22 @@ def test_accepts_equal_structure(value: Any) -> None:
     comparison = compare_output("y", [value], [value], None)
     assert comparison.equal
     assert comparison.shape is None
+
+
+@pytest.mark.parametrize(
+    "first", [pytest.param([], id="empty sequence"), pytest.param(None, id="absent value")]
+)
+def test_takes_the_tolerance_from_the_first_tensor_of_all_samples(first: Any) -> None:
+    tensor = np.ones(3, np.float32)
+    comparison = compare_output("y", [first, [tensor]], [first, [tensor * np.float32(1 + 1e-6)]], None)
+    assert (comparison.equal, comparison.type, comparison.tolerance) == (True, "float", TOLERANCES["float"])
+    assert not compare_output("y", [first, [tensor]], [first, [tensor * 2]], None).equal
+
+
+@pytest.mark.parametrize("other", [-1.7e308, NAN, INF])
+@pytest.mark.parametrize("tolerance", [None, 2.0])
+def test_runtimes_that_differ_by_infinity_disagree(other: float, tolerance: float | None) -> None:
+    assert not agreeing_elements(np.full(4, 1.7e308), np.full(4, other), tolerance).any()
 
 
 def test_compares_values_of_maps_as_floats() -> None:

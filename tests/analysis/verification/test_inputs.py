@@ -120,6 +120,21 @@ def test_refuses_invalid_input(given: Any, message: str) -> None:
         read_provided(given, make_graph({"x": (FLOAT, [2])}))
 
 
+@pytest.mark.parametrize(
+    ("element", "value"),
+    [
+        pytest.param(TensorProto.INT8, [300, 1], id="int8"),
+        pytest.param(TensorProto.UINT8, [-1], id="uint8"),
+        pytest.param(INT64, 2**70, id="int64"),
+        pytest.param(FLOAT, [10**400], id="float"),
+        pytest.param(TensorProto.BFLOAT16, [10**400], id="bfloat16"),
+    ],
+)
+def test_refuses_numbers_out_of_the_range_of(element: int, value: Any) -> None:
+    with pytest.raises(UsageError, match="input 'x' is not an array of"):
+        read_provided({"x": value}, make_graph({"x": (element, None)}))
+
+
 def test_reads_inputs_from_file(tmp_path: Path) -> None:
     model_graph = make_graph({"x": (FLOAT, [2]), "t": (STRING, [1]), "h": (TensorProto.BFLOAT16, [2])})
     halves = np.ones(2, ml_dtypes.bfloat16)

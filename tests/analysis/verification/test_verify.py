@@ -106,6 +106,14 @@ def test_applies_tolerance_to_floats_only() -> None:
         verify(*integer_models, tolerance=100.0)
 
 
+def test_compares_outputs_whose_sum_overflows() -> None:
+    large = np.full((2, 3), 1.7e308)
+    identity, negative = (single_node_model(op, element=TensorProto.DOUBLE) for op in ("Identity", "Neg"))
+    assert verify(identity, identity, {"x": large}).equal
+    with pytest.raises(VerificationFailed, match="6 of 6 elements"):
+        verify(identity, negative, {"x": large})
+
+
 def test_changed_shape_or_type_is_a_difference() -> None:
     """The computed outputs matter, not the declared types."""
     unsqueezed = single_node_model("Unsqueeze", 11, axes=[0])
@@ -182,6 +190,7 @@ def test_selects_runtime_that_supports_model() -> None:
     [
         pytest.param({"runtime": "tensorrt"}, "unknown runtime 'tensorrt'", id="unknown runtime"),
         pytest.param({"samples": 0}, "cannot compare 0 samples", id="no samples"),
+        pytest.param({"seed": -1}, "the seed -1 is negative", id="negative seed"),
         pytest.param({"inputs": {"z": X}}, "'z' is not an input", id="unknown input"),
         pytest.param(
             {"inputs": {"x": X.astype(np.float64)}}, "the type double instead of float", id="different type"

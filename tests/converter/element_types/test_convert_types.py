@@ -202,7 +202,7 @@ def test_narrowing_needs_permission(types: str, reason: str) -> None:
         ("flot=float16", "'flot' is not an element type; did you mean 'float'?"),
         ("float", "'float' is not a change of an element type"),
         ("float16=int8", "cannot convert float16 to int8 in a whole model"),
-        (["float=float16", "float=double"], "float has two replacements, float16 and double"),
+        (["float=float16", "float=double"], "two new types are requested for float: float16 and double"),
     ],
 )
 def test_refuses_invalid_types(types: str | list[str], reason: str) -> None:
@@ -286,6 +286,18 @@ def test_refuses_training_graphs() -> None:
     model.training_info.add()
     plan = plan_version(model, types="float=double")
     assert [each.code for each in plan.refusals] == ["training.unsupported"]
+
+
+@pytest.mark.parametrize("fold", [False, True])
+@pytest.mark.parametrize("types", ["bfloat16=float", "bfloat16=float16"])
+def test_an_absent_type_changes_nothing(types: str, fold: bool) -> None:
+    model = model_of("a = Add(w, w) y = Add(x, a)", "float w = {2}")
+    original = model.SerializeToString()
+    found = convert(model, types=types, allow="approximate", fold=fold)
+    assert model.SerializeToString() == original
+    assert (found.model.SerializeToString() == original) is not fold
+    assert not [each for each in found.report.repairs if "element types" in each]
+    assert found.report.concessions == ()
 
 
 def test_converts_types_before_the_opset() -> None:

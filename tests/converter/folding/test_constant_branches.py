@@ -79,6 +79,34 @@ def test_replaces_an_if_by_its_branch(name: str) -> None:
     assert simplify(result) == result
 
 
+def test_producer_of_the_result_has_the_metadata_and_devices_of_the_if() -> None:
+    model = onnx.parser.parse_model(f"{HEADER}y = {IF.format(condition='yes')}}}{FUNCTION}")
+    model.ir_version = 11
+    model.configuration.add(name="pair", num_devices=2)
+    node = model.graph.node[0]
+    node.name = "choice"
+    node.metadata_props.add(key="k", value="v")
+    devices = node.device_configurations.add(configuration_id="pair")
+    for tensor in ("yes", "y"):
+        devices.sharding_spec.add(tensor_name=tensor, device=[0])
+    inner = node.attribute[0].g.node[0].device_configurations.add(configuration_id="pair")
+    inner.sharding_spec.add(tensor_name="a", device=[1])
+    first, last = simplify(model).graph.node
+    assert [(each.name, shardings(each)) for each in (first, last)] == [
+        ("", [("pair", list(first.output))]),
+        ("choice", [("pair", ["y"])]),
+    ]
+    assert list(last.metadata_props) == list(node.metadata_props)
+
+
+def shardings(node: onnx.NodeProto) -> list[tuple[str, list[str]]]:
+    """Return each device configuration of a node with the names of its sharded tensors."""
+    return [
+        (each.configuration_id, [spec.tensor_name for spec in each.sharding_spec])
+        for each in node.device_configurations
+    ]
+
+
 def test_keeps_an_if_whose_branch_returns_an_outer_value() -> None:
     nodes = (
         IF.format(condition="yes")

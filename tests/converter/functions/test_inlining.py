@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -25,6 +26,7 @@ from support.execution import Array, assert_equal, op_types, run
 
 from opshift.converter.functions import expanded_calls
 from opshift.converter.functions.inlining import inline_functions, inlining_obstacles
+from opshift.model.graphs import nested_nodes
 from opshift.registry.registry import default_registry
 
 
@@ -173,6 +175,55 @@ def test_producer_of_the_result_has_the_name_and_metadata_of_the_call() -> None:
     assert {each.key: each.value for each in last.metadata_props} == {"k": "of the node", "l": "of the call"}
 
 
+def sharded(changed: onnx.NodeProto, *tensors: str) -> onnx.NodeProto:
+    """Shard tensors of a node."""
+    devices = changed.device_configurations.add(configuration_id="pair")
+    for tensor in tensors:
+        devices.sharding_spec.add(tensor_name=tensor, device=[0])
+    return changed
+
+
+def sharded_tensors(changed: onnx.NodeProto) -> list[str]:
+    return [spec.tensor_name for each in changed.device_configurations for spec in each.sharding_spec]
+
+
+def sharded_calls() -> onnx.ModelProto:
+    """Return calls with shardings, of functions with shardings in a subgraph and of an omitted input."""
+    branch = graph("branch", [sharded(node("Relu", ["t"], ["c"]), "t", "c")], "c")
+    other = graph("other", [node("Neg", ["t"], ["c"])], "c")
+    inner = function(
+        "Inner",
+        [
+            sharded(node("Clip", ["a", "low"], ["t"]), "a", "low", "t"),
+            node("If", ["q"], ["b"], then_branch=branch, else_branch=other),
+        ],
+        inputs=["a", "q", "low"],
+    )
+    outer = function("Outer", [call("Inner", ["a", "q"], ["b"])], inputs=["a", "q"])
+    calls = [call("Outer", [f"v{index}", "k"], [f"v{index + 1}"]) for index in range(4)]
+    calls = [sharded(each, each.input[0], each.output[0]) for each in calls]
+    calls += [sharded(call("Outer", ["v0", "k"], [f"w{index}"]), "k") for index in range(3)]
+    constant = node("Constant", [], ["k"], value=helper.make_tensor("k", TensorProto.BOOL, [], [True]))
+    return model([node("Abs", ["x"], ["v0"]), constant, *calls, node("Neg", ["v4"], ["y"])], [outer, inner])
+
+
+def test_renames_the_tensors_of_shardings() -> None:
+    before = sharded_calls()
+    after = inlined(before)
+    found = [each for each in nested_nodes(after.graph) if each.device_configurations]
+    assert all({*sharded_tensors(each)} <= {*each.input, *each.output} - {""} for each in found)
+    counts = Counter((each.op_type, len(sharded_tensors(each))) for each in found)
+    assert counts == {("Clip", 2): 7, ("Relu", 2): 7, ("If", 1): 7}
+    assert_equal(run(after, FEEDS), run(before, FEEDS))
+
+
+def test_producer_of_the_result_has_the_shardings_of_the_call_that_concern_it() -> None:
+    body = function("F", [node("Neg", ["a"], ["n"]), node("Relu", ["n"], ["b"])])
+    first, last = inlined(model([sharded(call("F", ["x"], ["y"]), "x", "y")], [body])).graph.node
+    assert [each.configuration_id for each in last.device_configurations] == ["pair"]
+    assert (sharded_tensors(first), sharded_tensors(last)) == ([], ["y"])
+
+
 def test_copies_have_unique_node_names() -> None:
     """Nodes of one graph that share a name are an error in onnxruntime."""
     body = function("F", [node("Neg", ["a"], ["n"], name="neg"), node("Relu", ["n"], ["b"], name="relu")])
@@ -279,7 +330,7 @@ def named_calls() -> onnx.ModelProto:
     return model([constant, *calls, node("Add", ["v4", "w2"], ["y"])], [outer, inner])
 
 
-@pytest.mark.parametrize("build", [nested_functions, named_calls])
+@pytest.mark.parametrize("build", [nested_functions, named_calls, sharded_calls])
 def test_copied_calls_equal_expanded_ones(
     build: Callable[[], onnx.ModelProto], monkeypatch: pytest.MonkeyPatch
 ) -> None:

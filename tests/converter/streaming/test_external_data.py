@@ -79,6 +79,13 @@ def test_minimum_size_covers_all_tensors_in_file() -> None:
     assert external_files_of(*ends) == {"w.bin": 768}
 
 
+@pytest.mark.parametrize("location", ["./deep/v.bin", "deep//v.bin", "deep/./v.bin"])
+def test_spellings_of_one_file_are_equal(location: str) -> None:
+    tensors = external_tensor("deep/v.bin"), external_tensor(location, "v", offset="512")
+    for order in (tensors, tensors[::-1]):
+        assert external_files_of(*order) == {"deep/v.bin": 768}
+
+
 def test_ignores_tensors_without_external_data() -> None:
     inside = raw()
     inside.external_data.add(key="location", value="w.bin")
@@ -119,6 +126,15 @@ def test_transfers_files_to_output_folder(
     assert files(folder / "out") == ["deep/v.bin", "new.onnx", "w.bin"]
     assert (folder / "out/w.bin").read_bytes() == DATA
     assert (folder / "out/w.bin").stat().st_nlink == links
+
+
+@pytest.mark.parametrize("external", ["copy", "link"])
+def test_transfers_file_with_two_spellings_once(external: Literal["copy", "link"], folder: Path) -> None:
+    tensors = [external_tensor("w.bin"), external_tensor("./w.bin", "v", offset="256")]
+    save(model(initializers=tensors), folder / "in/model.onnx")
+    convert_file(folder / "in/model.onnx", folder / "out/new.onnx", 17, external=external)
+    assert files(folder / "out") == ["new.onnx", "w.bin"]
+    assert (folder / "out/w.bin").read_bytes() == DATA
 
 
 @pytest.mark.parametrize("external", ["copy", "link", "keep"])

@@ -175,6 +175,7 @@ def test_inherits_keys_and_operators(tmp_path: Path) -> None:
         pytest.param("[float]", "[]", "at least 1 item", 10, id="no types"),
         pytest.param("[float]", "float", "types.T", 10, id="type without a list"),
         pytest.param("ai.onnx: 17", "ai.onnx: 0", "opsets.ai.onnx", 4, id="opset 0"),
+        pytest.param("ai.onnx: 17", "acme: 1", "opsets: ai.onnx is missing", 4, id="no default domain"),
         pytest.param("documentation", "rumour", "evidence.kind", 7, id="kind of evidence"),
         pytest.param("2026-11-23", "soon", "evidence.date", 7, id="date"),
         pytest.param("provider", "extends: onnxruntime-9\nprovider", "runtime 'onnxruntime-9'", 3, id="base"),

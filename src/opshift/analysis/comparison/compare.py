@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, cast, get_args
 
 from opshift.adapters.core.type_guard import WIDER_FLOATS, WIDER_INTEGERS
 from opshift.analysis.comparison.operators import operator_changes
 from opshift.analysis.comparison.result import Comparison, ModelChange
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.model.errors import reading_text
 from opshift.model.files import ModelLike, model_of
 from opshift.model.graphs import require_graph, require_limited_depth
 from opshift.model.locations import folder_of
@@ -26,7 +27,8 @@ from opshift.model.messages import (
 )
 from opshift.model.offloaded_tensors import EXTERNAL, read_external_data
 from opshift.model.operator_ids import opset_imports
-from opshift.model.types import Dim, declared_dims, dims_text, short_type, type_to_string
+from opshift.model.tensor_pieces import TENSOR, tensor_fields
+from opshift.model.types import Dim, declared_dims, dims_text, nested_types, short_type, type_to_string
 from opshift.registry.registry import Registry, default_registry
 
 IMAGE_PREFIX = "image."
@@ -86,9 +88,24 @@ def _image_metadata(model: ModelProto) -> dict[str, str]:
 
 
 def _external_files(model: ModelProto) -> set[str]:
-    """Return the external data files of the main graph."""
-    tensors = (each for each in model.graph.initializer if each.data_location == EXTERNAL)
-    return {read_external_data(each).location for each in tensors} - {""}
+    """Return the external data files of all tensors, such as attributes and initializers of subgraphs."""
+    with reading_text():
+        tensors = (each for each in _tensors_of(model) if each.data_location == EXTERNAL)
+        return {read_external_data(each).location for each in tensors} - {""}
+
+
+def _tensors_of(model: ModelProto) -> Iterator[TensorProto]:
+    pending: list[Message] = [model]
+    while pending:
+        message = pending.pop()
+        name = message.DESCRIPTOR.name
+        if name == TENSOR:
+            yield cast("TensorProto", message)
+            continue
+        parts = tensor_fields()[name]
+        for field, value in message.ListFields():
+            if field.number in parts:
+                pending += value if parts[field.number].is_repeated else (value,)
 
 
 def external_data_may_differ(old: ModelProto, new: ModelProto, folders: Folders) -> bool:
@@ -99,7 +116,7 @@ def external_data_may_differ(old: ModelProto, new: ModelProto, folders: Folders)
         return bool(names)
     try:
         return not all(filecmp.cmp(old_folder / name, new_folder / name, shallow=False) for name in names)
-    except OSError:  # a missing file is not an error of this comparison
+    except (OSError, ValueError):  # a missing file, or a name with a zero byte, is not an error here
         return True
 
 
@@ -141,7 +158,7 @@ def _same_value_texts(old: ModelProto, new: ModelProto) -> bool:
 
 def _value_texts(value: ValueInfoProto) -> tuple[object, ...]:
     metadata = [(each.key, each.value) for each in value.metadata_props]
-    return value.doc_string, value.type.denotation, metadata
+    return value.doc_string, _denotations(value.type), metadata
 
 
 def _same_fields(old: Message, new: Message, fields: Iterable[str]) -> bool:
@@ -164,9 +181,12 @@ class SignatureValue:
     name: str
     position: int
     type: str
+    unshaped_type: bytes
+    """Serialized type without shapes and denotations; unlike `type`, it includes unknown types."""
     dims: tuple[Dim, ...] | None
-    denotations: tuple[str, ...]
-    """Denotations of the type and of each dimension."""
+    """Dimensions of the tensor; for a sequence, optional or map, of the tensors inside it."""
+    denotations: Mapping[str, str]
+    """Denotations of the type and its dimensions, see `_denotations`."""
     default: bytes | None
     """Serialized initializer of an input; `None` if it has no default."""
 
@@ -182,9 +202,17 @@ def values_of(graph: GraphProto, role: Role) -> dict[str, SignatureValue]:
     defaults = initializer_values(graph, named)
     values = {}
     for position, value in enumerate(graph.input if role == "INPUT" else graph.output):
-        kind, name, content = value.type, value.name, defaults.get(value.name)
-        type_text, dims = type_to_string(kind) or "", declared_dims(kind)
-        values[name] = SignatureValue(role, name, position, type_text, dims, _denotations(kind), content)
+        kind, name = value.type, value.name
+        values[name] = SignatureValue(
+            role,
+            name,
+            position,
+            type_to_string(kind) or "",
+            _unshaped(kind),
+            declared_dims(nested_types(kind)[-1]),
+            _denotations(kind),
+            defaults.get(name),
+        )
     return values
 
 
@@ -201,9 +229,30 @@ def initializer_values(graph: GraphProto, names: Set[str] | None = None) -> dict
     }
 
 
-def _denotations(kind: TypeProto) -> tuple[str, ...]:
-    tensor = kind.sparse_tensor_type if kind.HasField("sparse_tensor_type") else kind.tensor_type
-    return (kind.denotation, *(each.denotation for each in tensor.shape.dim))
+def _denotations(kind: TypeProto) -> dict[str, str]:
+    """Return the denotations of a type, of the types inside it and of dimensions, by their positions."""
+    types = nested_types(kind)
+    tensor = _tensor_of(types[-1])
+    dims = tensor.shape.dim if tensor is not None else ()
+    found = {f"type {depth}": each.denotation for depth, each in enumerate(types)}
+    found |= {f"dimension {axis}": each.denotation for axis, each in enumerate(dims)}
+    return {position: denotation for position, denotation in found.items() if denotation}
+
+
+def _unshaped(kind: TypeProto) -> bytes:
+    copy = type(kind).FromString(kind.SerializeToString())
+    types = nested_types(copy)
+    for each in types:
+        each.ClearField("denotation")
+    tensor = _tensor_of(types[-1])
+    if tensor is not None:
+        tensor.ClearField("shape")
+    return copy.SerializeToString(deterministic=True)
+
+
+def _tensor_of(kind: TypeProto) -> TypeProto.Tensor | TypeProto.SparseTensor | None:
+    name = kind.WhichOneof("value")
+    return getattr(kind, name) if name in ("tensor_type", "sparse_tensor_type") else None
 
 
 class DimensionPosition(NamedTuple):
@@ -398,14 +447,14 @@ def _value_changes(old: SignatureValue, new: SignatureValue) -> Iterator[ModelCh
     yield from _type_changes(old, new)
     yield from _default_changes(old, new)
     yield from _shape_changes(old, new)
-    # different ranks are reported as a change of the shape
-    for before, after in zip(old.denotations, new.denotations, strict=False):
-        if before and after and before != after:
+    for position, before in old.denotations.items():
+        after = new.denotations.get(position, before)
+        if before != after:
             yield ModelChange("MEANING_CHANGED", old.label, before, after)
 
 
 def _type_changes(old: SignatureValue, new: SignatureValue) -> Iterator[ModelChange]:
-    if old.type != new.type:
+    if (old.type, old.unshaped_type) != (new.type, new.unshaped_type):
         element = short_type(old.type)
         wider = [f"tensor({each})" for each in WIDER_TYPES.get(element, ())]
         kind = "WIDENED" if new.type in wider else "CHANGED"

@@ -6,7 +6,7 @@ Connected changed nodes form one region, together with the unchanged nodes next 
 from collections import ChainMap, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import NamedTuple
 
 import networkx
@@ -21,6 +21,8 @@ from opshift.model.files import ModelLike, serialize_model
 from opshift.model.graphs import (
     Container,
     ContainerProto,
+    captured_names,
+    defined_values,
     graphs_of,
     nested_nodes,
     node_label,
@@ -67,10 +69,13 @@ def node_change(
         return NodeChange("removed" if added is None else "added", removed, added, attributes)
     old_proto, new_proto = old.nodes[before], new.nodes[after]
     old_record, new_record = old.node_records[before], new.node_records[after]
-    if old_proto.SerializeToString() == new_proto.SerializeToString():
-        return None
-    properties = list(property_changes(old_proto, new_proto, VALUES_AND_OPERATOR))
+    is_equal = old_proto.SerializeToString() == new_proto.SerializeToString()
+    properties = [] if is_equal else list(property_changes(old_proto, new_proto, VALUES_AND_OPERATOR))
     inputs = list(_value_changes("input", old_record[3], new_record[3], renames))
+    if is_equal and renames:
+        # other captured values are compared as inputs of the nodes in the subgraphs
+        captured = [*dict.fromkeys(chain.from_iterable(map(captured_names, graphs_of(new_proto))))]
+        inputs += _value_changes("captured value", captured, captured, renames)
     if not properties and not inputs:
         is_renamed = (old_proto.name, *old_record[3:]) != (new_proto.name, *new_record[3:])
         return NodeChange("renamed", diff_node(old, before), diff_node(new, after)) if is_renamed else None
@@ -85,8 +90,11 @@ def node_change(
 
 def _value_changes(side: str, old: Sequence[str], new: Sequence[str], renames: Renames) -> Iterator[Change]:
     for position, (before, after) in enumerate(zip_longest(old, new)):
-        if before != renames.get(after, after):
-            texts = ("" if each is None else each or "omitted" for each in (before, after))
+        origin = renames.get(after, after)
+        if before != origin:
+            texts = ["" if each is None else each or "omitted" for each in (before, after)]
+            if before == after:
+                texts[1] += f" (renamed from {origin})"
             yield Change(f"{side} {position}", *texts)
 
 
@@ -261,6 +269,10 @@ def _compare_containers(pair: ContainerPair) -> tuple[ContainerDiff, int, list[C
         if change is not None:
             changes.append(change)
     properties = with_renames(property_changes(pair.old, pair.new, ("node",)), pair.renames)
+    # added, removed and reordered outputs are differences of the field `output`
+    known = {*old.outputs}
+    outputs = [name if name in known else "" for name in new.outputs]
+    properties += _value_changes("value of output", outputs, outputs, pair.renames)
     order = [positions[each] for each in sorted(positions)]
     if order != sorted(order):
         properties.append(Change("order of nodes", "", "differs"))
@@ -277,4 +289,6 @@ def _subgraphs(pair: ContainerPair, old: NodeProto, new: NodeProto) -> Iterator[
             graphs = zip(graphs_in(attributes[each.name]), graphs_in(each), strict=False)
             for position, (before, after) in enumerate(graphs):
                 place = f"{pair.place}, {label} {each.name}{f'[{position}]' if each.graphs else ''}"
-                yield ContainerPair(place, before, after, ChainMap({}, pair.renames))
+                # values of the subgraph are not renamed values of the enclosing graph with the same names
+                own = {name: name for name in pair.renames.keys() & {*defined_values(after)}}
+                yield ContainerPair(place, before, after, ChainMap(own, pair.renames))

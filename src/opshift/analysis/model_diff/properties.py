@@ -17,7 +17,7 @@ from opshift.model.messages import (
 from opshift.model.offloaded_tensors import EXTERNAL, read_external_data
 from opshift.model.operator_ids import canonical_domain, function_label
 from opshift.model.tensors import element_count, read_tensor
-from opshift.model.types import declared_dims, dims_text, element_type_of, type_to_string
+from opshift.model.types import declared_dims, dims_text, element_type_of, nested_types, type_to_string
 
 MAX_TEXT = 200
 """Maximum number of characters of a text; longer texts are cut."""
@@ -138,7 +138,7 @@ def tensor_text(tensor: TensorProto) -> str:
 
 
 def _declaration_text(value: ValueInfoProto) -> str:
-    dims = declared_dims(value.type)
+    dims = declared_dims(nested_types(value.type)[-1])
     return f"{element_type_of(value.type) or 'unknown type'}{'' if dims is None else dims_text(dims)}"
 
 

@@ -12,6 +12,9 @@ Status = Literal["added", "removed", "changed", "renamed", "kept"]
 
 MARKS: Mapping[Status, str] = {"added": "+", "removed": "-", "changed": "~", "renamed": "=", "kept": " "}
 
+VALUE_CHANGES = ("input", "output", "captured value")
+"""Starts of the names of changes whose texts are value names."""
+
 
 @dataclass(frozen=True)
 class Change:
@@ -92,7 +95,7 @@ class NodeChange:
     def kind(self) -> tuple[object, ...]:
         """Key of the change without metadata, node names and value names: equal for identical changes."""
         changes = [each for each in self.changes if not each.is_metadata]
-        is_value = [each.name.startswith(("input", "output")) for each in changes]
+        is_value = [each.name.startswith(VALUE_CHANGES) for each in changes]
         parts = (each.name if value else each for each, value in zip(changes, is_value, strict=True))
         return self.status, self.node.operator, *parts
 

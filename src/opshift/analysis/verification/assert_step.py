@@ -22,7 +22,7 @@ from opshift.analysis.verification.inputs import (
 )
 from opshift.analysis.verification.numpy_types import NUMPY_TYPES, Array, array_element_type
 from opshift.analysis.verification.result import CannotVerify, Verification, VerificationFailed
-from opshift.analysis.verification.verify import verify
+from opshift.analysis.verification.verify import require_seed, verify
 from opshift.converter.convert import convert_version
 from opshift.converter.errors import ConversionRefused
 from opshift.converter.options import AllowLike
@@ -357,6 +357,7 @@ def assert_step_preserves_outputs(
     version = registry.get_schema(op_type, source, domain)
     preset = Preset(attributes or {}, inputs or {}, shapes or {})
     _require_known_names(version, preset)
+    require_seed(seed)
     opsets = {DEFAULT_DOMAIN: onnx_opset, domain: source}
     step = f"{domain}.{op_type} {source} -> {target}"
     compared: list[str] = []

@@ -11,6 +11,8 @@ from opshift.model.plain_data import Json
 
 EXACT = Tolerance(0.0, 0.0)
 
+LARGEST = float(np.finfo(np.float64).max)
+
 TOLERANCES: Mapping[str, Tolerance] = {
     "double": Tolerance(1e-9, 1e-10), "complex128": Tolerance(1e-9, 1e-10),
     "float": Tolerance(1e-4, 1e-5), "complex64": Tolerance(1e-4, 1e-5),
@@ -44,7 +46,9 @@ def compare_output(
 
     If it is not `None`, `tolerance` replaces the relative and the absolute tolerances in `TOLERANCES`.
     """
-    first = next((array for _, array in _leaves(original[0])), None)
+    # the first sample may have an empty sequence or an absent value
+    leaves = (array for value in original for _, array in _leaves(value))
+    first = next((array for array in leaves if array is not None), None)
     element_type = "" if first is None else array_element_type(first)
     allowed = _tolerance_of(element_type, tolerance)
     pairs = enumerate(zip(original, converted, strict=True))
@@ -169,10 +173,16 @@ def _compare_elements(
 
 
 def _allowed(magnitude: Array, tolerance: Tolerance) -> Array:
-    """Return the largest allowed difference of each element; `magnitude` has the absolute values."""
+    """Return the largest allowed difference of each element; `magnitude` has the absolute values.
+
+    The differences are finite: an infinite difference is never allowed.
+    """
     finite = np.isfinite(magnitude)
-    mean = max(1.0, float(magnitude[finite].mean())) if finite.any() else 1.0
-    return np.where(finite, tolerance.absolute * mean + tolerance.relative * magnitude, 0.0)
+    # the sum of large doubles overflows; scaling by a power of 2 is exact
+    mean = float((magnitude[finite] * 2.0**-64).mean()) * 2.0**64 if finite.any() else 1.0
+    mean = min(max(1.0, mean), LARGEST)
+    allowed = np.minimum(tolerance.absolute * mean + tolerance.relative * magnitude, LARGEST)
+    return np.where(finite, allowed, 0.0)
 
 
 def _plain(element: Any) -> Json:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opshift.analysis.verification.inputs import Feeds
+from opshift.analysis.verification.interface_casts import InterfaceCasts
 from opshift.analysis.verification.numpy_types import array_element_type
 from opshift.analysis.verification.runtimes import CannotRun, Opener, Runner, RuntimeModel
 from opshift.model.graphs import captured_names, graphs_of
@@ -138,7 +139,9 @@ class ExecutableGraph:
             self._loaded_key, self._loaded = key, None
         if self._loaded is None:
             model, inputs = self._model_of(computed, feeds)
-            runner = self.runtime.open(self.runtime.source._replace(model=model), self.runtime.registry)
+            # the feeds already have the types of this model
+            source = self.runtime.source._replace(model=model, casts=InterfaceCasts())
+            runner = self.runtime.open(source, self.runtime.registry)
             self._loaded = runner, inputs
         runner, inputs = self._loaded
         return values | dict(zip(computed, runner.run({name: feeds[name] for name in inputs}), strict=True))

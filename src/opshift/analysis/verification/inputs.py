@@ -317,9 +317,9 @@ def _convert(value: object, declared: ModelInput) -> object:
     dtype = dtype_of(declared.element_type)
     try:
         array = np.asarray(value, None if isinstance(value, np.ndarray | np.generic) else dtype)
-    except (TypeError, ValueError) as error:
-        reason = f"input {declared.name!r} is not an array: {error}"
-        raise UsageError(reason, remedy="provide an array") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        reason = f"input {declared.name!r} is not an array of {declared.element_type}: {error}"
+        raise UsageError(reason, remedy="provide an array of this type") from error
     if array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
         array = array.view(dtype)  # numpy files store types of ml_dtypes as raw bytes
     element_type = array_element_type(array)

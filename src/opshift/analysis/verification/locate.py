@@ -15,7 +15,8 @@ import numpy as np
 from opshift.analysis.verification.compare import compare_output
 from opshift.analysis.verification.executable_graph import ExecutableGraph, ModelRuntime
 from opshift.analysis.verification.inputs import Feeds
-from opshift.analysis.verification.numpy_types import array_element_type
+from opshift.analysis.verification.interface_casts import cast_like
+from opshift.analysis.verification.numpy_types import Array, array_element_type
 from opshift.analysis.verification.result import DifferenceLocation, OutputCompared
 from opshift.analysis.verification.runtimes import CannotRun
 from opshift.converter.convert import plan_with
@@ -101,11 +102,10 @@ def compare_values(
     if isinstance(original, np.ndarray) and isinstance(converted, np.ndarray):
         if np.array_equal(original, converted):  # the usual case, in a tenth of the time of `compare_output`
             return None
-        kinds = {original.dtype.kind, converted.dtype.kind}
-        if kinds <= {"i", "u"} or kinds == {"f"}:
-            converted = converted.astype(original.dtype)
-        elif array_element_type(original) != array_element_type(converted):
+        cast: Array = cast_like(converted, original)
+        if array_element_type(original) != array_element_type(cast):
             return None
+        converted = cast
     elif type(original) is not type(converted):
         return None
     return compare_output(name, [original], [converted], tolerance)
@@ -286,7 +286,8 @@ def _own_difference(
     try:
         original = pair.original.values([*read, name], pair.feeds[0])
         known = pair.converted.producers.keys() | pair.feeds[1].keys()
-        feeds = {**pair.feeds[1], **{each: original[each] for each in read if each in known}}
+        given = {each: cast_like(original[each], pair.feeds[1].get(each)) for each in read if each in known}
+        feeds = {**pair.feeds[1], **given}
         converted = pair.converted.values([name], feeds)
     except CannotRun:  # for example if the conversion computes an input in a different type
         return value
@@ -339,7 +340,8 @@ def locate(
     enlarges a difference within the tolerance, return the node that introduces this difference instead.
     """
     original, converted = models
-    pair = GraphPair(original.main_graph(), converted.main_graph(), (feeds, feeds), "graph", progress)
+    both_feeds = feeds, converted.source.casts.cast_inputs(feeds)
+    pair = GraphPair(original.main_graph(), converted.main_graph(), both_feeds, "graph", progress)
     found = _search(pair, [each.name for each in different], tolerance)
     if found is None:
         # no value with a name in both models was found to differ: report the producer of the output

@@ -6,11 +6,12 @@ from importlib import import_module
 from itertools import product
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from opshift.analysis.verification.inputs import Feeds
+from opshift.analysis.verification.interface_casts import InterfaceCasts
 from opshift.analysis.verification.numpy_types import ML_DTYPES_TYPES
 from opshift.analysis.verification.reference_runtime import unsupported_operators
 from opshift.analysis.verification.result import Runtime
@@ -24,6 +25,12 @@ from opshift.registry.registry import Registry
 
 UNREGISTERED_OPERATOR = "is not a registered function/op"
 """Part of onnxruntime's error for an unknown operator outside ONNX's own domains."""
+
+INSERTED_CAST = "InsertedPrecisionFreeCast_"
+"""Prefix of the names of nodes that onnxruntime inserts if it has only a float kernel for a float16 node.
+
+Below opset 6, it rejects its own node, because the attribute `to` of Cast is a string there.
+"""
 
 MAX_MESSAGE_LENGTH = 300
 """Maximum number of characters of a runtime's error that messages quote."""
@@ -39,11 +46,19 @@ class CannotRun(Exception):
 
 
 class RuntimeModel(NamedTuple):
-    """Model, the folder of its external data files, and libraries of custom operators for onnxruntime."""
+    """Model to load into a runtime.
+
+    Attributes:
+        model: the model.
+        folder: the folder of its external data files.
+        libraries: libraries of custom operators for onnxruntime.
+        casts: casts of its inputs and outputs, whose values have other types outside of the runtime.
+    """
 
     model: ModelProto
     folder: Path | None
     libraries: tuple[Path, ...] = ()
+    casts: InterfaceCasts = InterfaceCasts()
 
 
 @dataclass(frozen=True)
@@ -157,9 +172,10 @@ def open_onnxruntime(source: RuntimeModel, registry: Registry) -> Runner:
     try:
         session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors have no common base class
-        unsupported = type(error).__name__ == "NotImplemented" or UNREGISTERED_OPERATOR in str(error)
+        is_valid = any(each in str(error) for each in (UNREGISTERED_OPERATOR, INSERTED_CAST))
+        unsupported = type(error).__name__ == "NotImplemented" or is_valid
         raise CannotRun(f"{name}: {_shorten(error)}", unsupported=unsupported) from error
-    return Runner(name, lambda feeds: session.run(None, dict(feeds)))
+    return _session_runner(name, session, source.casts)
 
 
 def open_reference(source: RuntimeModel, registry: Registry) -> Runner:
@@ -181,7 +197,11 @@ def open_reference(source: RuntimeModel, registry: Registry) -> Runner:
         session = evaluator(model, registry)
     except Exception as error:  # implementations of operators may raise any exception
         raise CannotRun(f"{name}: {_shorten(error)}", unsupported=True) from error
-    return Runner(name, lambda feeds: session.run(None, dict(feeds)))
+    return _session_runner(name, session, source.casts)
+
+
+def _session_runner(name: str, session: Any, casts: InterfaceCasts) -> Runner:
+    return Runner(name, lambda feeds: casts.cast_outputs(session.run(None, casts.cast_inputs(feeds))))
 
 
 def _serialize(source: RuntimeModel) -> bytes:

@@ -1,90 +1,23 @@
-"""Verification of a converted model against its original.
-
-If the conversion changed input or output types, casts restore the types of the original.
-"""
+"""Verification of a converted model against its original."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
-from copy import deepcopy
 from pathlib import Path
 from typing import get_args
 
 from opshift.analysis.verification.reference_runtime import ExecutedGraph, executed_graphs
 from opshift.analysis.verification.result import CannotVerify, Runtime, Verification, VerificationFailed
-from opshift.model.attributes import INT
-from opshift.model.element_types import BY_NAME
 from opshift.model.errors import UsageError
 from opshift.model.files import ModelLike, model_of
-from opshift.model.graphs import nested_nodes, node_label
+from opshift.model.graphs import node_label
 from opshift.model.locations import folder_of
-from opshift.model.messages import ModelProto, ValueInfoProto
+from opshift.model.messages import ModelProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.progress import Progress
-from opshift.model.types import element_type_of
 from opshift.registry.registry import Registry, default_registry
-from opshift.rewriting.workspace import FreshNames
-
-FLOATS, INTEGERS = re.compile("double|b?float.*"), re.compile(r"u?int\d+")
-
-
-def with_types_of(original: ModelProto, converted: ModelProto) -> tuple[ModelProto, frozenset[str]]:
-    """Return the converted model with the input and output types of the original, and the types that differ.
-
-    If a conversion replaced float types by other float types, or integer types by other integer types, the
-    model is a copy with Cast nodes; otherwise, it is `converted` itself.
-    """
-    inputs = _differences(original.graph.input, converted.graph.input)
-    outputs = _differences(original.graph.output, converted.graph.output)
-    if not inputs and not outputs:
-        return converted, frozenset()
-    model = deepcopy(converted)
-    fresh_names = FreshNames()
-    fresh_names.avoid(model.graph)
-    names = {name: fresh_names.fresh(f"{name}_cast") for name in {**inputs, **outputs}}
-    for node in nested_nodes(model.graph):
-        node.input[:] = [names.get(each, each) for each in node.input]
-        node.output[:] = [names.get(each, each) for each in node.output]
-    for tensor in model.graph.initializer:
-        tensor.name = names.get(tensor.name, tensor.name)
-    nodes = list(model.graph.node)
-    del model.graph.node[:]
-    for name, (_, new) in inputs.items():
-        _add_cast(model, name, names[name], new)
-    model.graph.node.extend(nodes)
-    for name, (old, _) in outputs.items():
-        _add_cast(model, names[name], name, old)
-    for values, changed in ((model.graph.input, inputs), (model.graph.output, outputs)):
-        for value in values:
-            if value.name in changed:
-                value.type.tensor_type.elem_type = BY_NAME[changed[value.name][0]].number
-    return model, frozenset(each for pair in (*inputs.values(), *outputs.values()) for each in pair)
-
-
-def _differences(
-    originals: Iterable[ValueInfoProto], converted: Iterable[ValueInfoProto]
-) -> Mapping[str, tuple[str, str]]:
-    """Return (original, converted) element types by name, for the tensors to cast, see `_is_change`."""
-    types = {value.name: element_type_of(value.type) for value in converted}
-    pairs = ((value.name, element_type_of(value.type), types.get(value.name)) for value in originals)
-    return {
-        name: (old, new)
-        for name, old, new in pairs
-        if old is not None and new is not None and old != new and _is_change(old, new)
-    }
-
-
-def _is_change(old: str, new: str) -> bool:
-    """Return whether both types are floats, or both integers; `verify` reports other type changes."""
-    return any(all(kind.fullmatch(each) for each in (old, new)) for kind in (FLOATS, INTEGERS))
-
-
-def _add_cast(model: ModelProto, source: str, result: str, element_type: str) -> None:
-    node = model.graph.node.add(op_type="Cast", input=[source], output=[result])
-    node.attribute.add(name="to", type=INT, i=BY_NAME[element_type].number)
 
 
 def verify(
@@ -105,7 +38,7 @@ def verify(
 
     If the outputs of small models agree, generated inputs with infinities and NaN are compared, too, for
     elements on which onnxruntime and onnx.reference agree. If input or output types differ, as after
-    `convert_types`, Cast nodes from and to the original types are added to the converted model.
+    `convert_types`, inputs of the converted model are cast from the original types, and outputs to them.
 
     Args:
         original: a ModelProto of opshift or `onnx`, serialized bytes, or a path. External data files are
@@ -143,12 +76,14 @@ def verify(
         raise UsageError(f"unknown runtime {runtime!r}", remedy=remedy)
     if samples < 1:
         raise UsageError(f"cannot compare {samples} samples", remedy="use 1 or more samples")
+    require_seed(seed)
     registry = registry or default_registry()
     try:
         # numpy is an optional dependency
         from opshift.analysis.verification.compare import tolerance_for
         from opshift.analysis.verification.execution import RunRequest, execute
         from opshift.analysis.verification.inputs import inputs_of, read_provided, with_sizes_of
+        from opshift.analysis.verification.interface_casts import interface_casts
         from opshift.analysis.verification.runtimes import RuntimeModel, opener_of
     except ModuleNotFoundError as error:
         if error.name != "numpy":
@@ -156,10 +91,11 @@ def verify(
         raise CannotVerify("numpy is not installed", remedy="pip install 'opshift[verify]'") from error
     home, libraries = _folder(original), _libraries(custom_ops)
     first = RuntimeModel(model_of(original)[0], home, libraries)
-    result, changed_types = with_types_of(first.model, model_of(converted)[0])
-    tolerance = tolerance_for(changed_types) if tolerance is None and changed_types else tolerance
+    result = model_of(converted)[0]
+    casts = interface_casts(first.model, result)
+    tolerance = tolerance_for(casts.types) if tolerance is None and casts.types else tolerance
     named = None if folder is None else Path(folder).resolve()
-    second = RuntimeModel(result, _folder(converted) or named or home, libraries)
+    second = RuntimeModel(result, _folder(converted) or named or home, libraries, casts)
     require_deterministic(first.model)
     graph = first.model.graph
     given = read_provided(inputs, graph, second.model.graph)
@@ -182,6 +118,12 @@ def verify(
     raise VerificationFailed(
         verification, location=locate((one, other), feeds, different, tolerance, progress)
     )
+
+
+def require_seed(seed: int) -> None:
+    """Raise UsageError for a negative seed, which numpy does not accept."""
+    if seed < 0:
+        raise UsageError(f"the seed {seed} is negative", remedy="use 0 or a positive number")
 
 
 def _require_inputs(given: Iterable[str], converted: ModelProto) -> None:

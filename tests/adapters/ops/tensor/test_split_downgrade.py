@@ -58,4 +58,4 @@ def test_rewrites_computed_sizes(axis: int, target: int) -> None:
 
 def test_refuses_more_outputs_than_parts() -> None:
     refused = refusal_of(_split_model(18, 5, num_outputs=5)[0], 13)
-    assert refused.reason == "7 elements in parts of 2 do not fill 5 outputs"
+    assert refused.reason == "7 elements cannot be split into 5 parts of 2"

@@ -1,0 +1,26 @@
+"""Sharding specifications of nodes, which name inputs and outputs of the node."""
+
+from collections.abc import Mapping
+
+from opshift.model.graphs import remove_messages
+from opshift.model.messages import NodeProto
+
+
+def rename_shardings(node: NodeProto, names: Mapping[str, str]) -> None:
+    """Rename the tensors in the sharding specifications of a node; an empty name removes a specification.
+
+    Call this function wherever the inputs and outputs of a node are renamed.
+    """
+    # The message classes of an older `onnx` have no device configurations.
+    for each in getattr(node, "device_configurations", ()):
+        for spec in each.sharding_spec:
+            spec.tensor_name = names.get(spec.tensor_name, spec.tensor_name)
+        remove_messages(each.sharding_spec, [not spec.tensor_name for spec in each.sharding_spec])
+
+
+def remove_foreign_shardings(node: NodeProto) -> None:
+    """Remove the sharding specifications of tensors that a node neither reads nor produces."""
+    configurations = getattr(node, "device_configurations", ())
+    tensors = {*node.input, *node.output} if configurations else ()
+    for each in configurations:
+        remove_messages(each.sharding_spec, [spec.tensor_name not in tensors for spec in each.sharding_spec])

@@ -1,0 +1,95 @@
+"""External data whose elements are converted: the name of the new file, and the files that stay."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from support.small_models import save
+
+from opshift.converter.streaming.convert_file import convert_file
+from opshift.model.errors import CannotWrite
+
+TYPES = {"float": "double"}
+
+
+def location(path: Path) -> str:
+    (weight,) = onnx.load(path, load_external_data=False).graph.initializer
+    return str({each.key: each.value for each in weight.external_data}["location"])
+
+
+def assert_double(path: Path) -> None:
+    onnx.checker.check_model(path, full_check=True)
+    (weight,) = onnx.load(path).graph.initializer
+    np.testing.assert_array_equal(numpy_helper.to_array(weight), np.full(6, 2.5), strict=True)
+
+
+NAMES = {
+    "unused name": ("w.bin", [], "m.onnx", False, "m.onnx.data"),
+    "data of the source": ("m.onnx.data", [], "m.onnx", False, "m.onnx.1.data"),
+    "used number": ("m.onnx.data", ["m.onnx.1.data"], "m.onnx", False, "m.onnx.2.data"),
+    "data of the source for another output": ("o.onnx.data", [], "o.onnx", False, "o.onnx.1.data"),
+    "data of another model": ("w.bin", ["m.onnx.data"], "m.onnx", False, "m.onnx.1.data"),
+    "data of the source with force": ("m.onnx.data", [], "m.onnx", True, "m.onnx.data"),
+    "data of another model with force": ("w.bin", ["m.onnx.data"], "m.onnx", True, "m.onnx.data"),
+}
+
+
+@pytest.mark.parametrize(("data", "others", "out", "force", "expected"), NAMES.values(), ids=NAMES)
+def test_existing_data_is_only_replaced_with_force(
+    tmp_path: Path, data: str, others: list[str], out: str, force: bool, expected: str
+) -> None:
+    source = save(tmp_path / "m.onnx", fill=2.5, data=data)
+    for name in others:
+        (tmp_path / name).write_text("data of another model")
+    before = {name: (tmp_path / name).read_bytes() for name in (data, *others)}
+    convert_file(source, tmp_path / out, types=TYPES, force=force)
+    assert location(tmp_path / out) == expected
+    assert_double(tmp_path / out)
+    replaced = {name for name, content in before.items() if (tmp_path / name).read_bytes() != content}
+    assert replaced == ({expected} if force else set())
+
+
+def test_converts_in_place_several_times(tmp_path: Path) -> None:
+    path = save(tmp_path / "m.onnx", fill=2.5, data="m.onnx.data")
+    for types in (TYPES, {"double": "float"}, TYPES):
+        convert_file(path, path, types=types, allow="approximate")
+    assert_double(path)
+
+
+def test_data_is_in_the_folder_of_a_link_to_the_model(tmp_path: Path) -> None:
+    real, link = save(tmp_path / "real/m.onnx", fill=2.5, data="w.bin"), tmp_path / "a/m.onnx"
+    link.parent.mkdir()
+    link.symlink_to("../real/m.onnx")
+    (real.parent / "w.bin").rename(link.parent / "w.bin")
+    convert_file(link, link, types=TYPES)
+    assert link.is_symlink()
+    assert sorted(os.listdir(link.parent)) == ["m.onnx", "m.onnx.data", "w.bin"]
+    assert os.listdir(real.parent) == ["m.onnx"]
+    assert_double(link)
+
+
+def test_file_of_another_process_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = save(tmp_path / "m.onnx", fill=2.5, data="m.onnx.data")
+    before = source.read_bytes()
+    (tmp_path / "m.onnx.1.data").write_text("written in the meantime")
+    monkeypatch.setattr(
+        "opshift.converter.streaming.convert_file._data_path", lambda *_, **__: tmp_path / "m.onnx.1.data"
+    )
+    with pytest.raises(CannotWrite, match="cannot be written: File exists"):
+        convert_file(source, source, types=TYPES)
+    assert (tmp_path / "m.onnx.1.data").read_text() == "written in the meantime"
+    assert source.read_bytes() == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+def test_new_data_has_the_permissions_of_the_old(tmp_path: Path) -> None:
+    source = save(tmp_path / "m.onnx", data="m.onnx.data")
+    (tmp_path / "m.onnx.data").chmod(0o600)
+    convert_file(source, source, types=TYPES)
+    assert stat.S_IMODE((tmp_path / "m.onnx.1.data").stat().st_mode) == 0o600
