@@ -11,6 +11,7 @@ import pytest
 from opshift.converter.recognition.load import operator_names, patterns_of, patterns_text
 from opshift.converter.recognition.patterns import from_data, to_data
 from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.registry.precompiled import compact_json
 from opshift.registry.registry import default_registry
 
 SLOW = ("Attention", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
@@ -28,6 +29,6 @@ def operators() -> Iterator[Any]:
 @pytest.mark.parametrize("name", [*operators()])
 def test_compiled_patterns_equal_derived_ones(name: str) -> None:
     derived = patterns_of(name, DEFAULT_DOMAIN, default_registry())
-    written = json.dumps([*map(to_data, derived)])
+    written = compact_json([*map(to_data, derived)])
     assert written == patterns_text(name)
     assert repr([*map(from_data, json.loads(written))]) == repr(derived)
