@@ -329,7 +329,7 @@ def _body_inputs() -> ModelProto:
 
 
 def _surplus_inputs() -> ModelProto:
-    """Return a BatchNormalization with 800 more inputs than it may have, of another type."""
+    """Return a BatchNormalization with 800 more inputs than it may have, in float16."""
     model = _model(15)
     model.graph.input.add(name="h").type.tensor_type.elem_type = 10
     inputs = [*(["x"] * 5), *(["h"] * 800)]

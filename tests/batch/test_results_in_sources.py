@@ -1,4 +1,4 @@
-"""Models in the output folder: results of earlier runs are no sources, and all others have an outcome."""
+"""Models in the output folder: results of earlier runs are left out, and all other models have an outcome."""
 
 from __future__ import annotations
 
