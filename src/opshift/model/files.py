@@ -310,7 +310,7 @@ def gc_paused(function: Callable[Parameters, Result]) -> Callable[Parameters, Re
             return function(*args, **kwargs)
         finally:
             gc.enable()
-            if gc.get_count()[0] > gc.get_threshold()[0]:
+            if 0 < gc.get_threshold()[0] < gc.get_count()[0]:
                 gc.collect(0)  # the caller may pause again before the next allocation starts a collection
 
     return paused
