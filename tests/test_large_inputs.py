@@ -350,6 +350,21 @@ def _growing_functions() -> ModelProto:
     return model
 
 
+def _nested_branches() -> ModelProto:
+    """Return a chain of 30 nested If; the branch of the last one has 4,000 nodes that read an outer value."""
+    model = _model()
+    graph = model.graph
+    for index in range(30):
+        node = graph.node.add(op_type="If", input=["x"], output=["y" if index == 0 else f"b{index}"])
+        graph = node.attribute.add(name="then_branch", type=5).g
+        graph.name = f"g{index}"
+        graph.output.add(name=f"b{index + 1}")
+    for index in range(4_000):
+        graph.node.add(op_type="Relu", input=["x"], output=[f"r{index}"])
+    graph.node.add(op_type="Relu", input=["x"], output=["b30"])
+    return model
+
+
 MODELS: dict[str, Callable[[], ModelProto]] = {
     "inputs": _inputs,
     "outputs": _outputs,
@@ -375,6 +390,7 @@ MODELS: dict[str, Callable[[], ModelProto]] = {
     "inputs of a body": _body_inputs,
     "surplus inputs": _surplus_inputs,
     "growing functions": _growing_functions,
+    "nested branches": _nested_branches,
 }
 
 
@@ -390,6 +406,7 @@ MODELS: dict[str, Callable[[], ModelProto]] = {
         _call_outputs,
         _surplus_inputs,
         _growing_functions,
+        _nested_branches,
     ],
 )
 def test_long_lists(build: Callable[[], ModelProto], worker: Worker) -> None:

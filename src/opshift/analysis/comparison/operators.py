@@ -120,7 +120,8 @@ class Structure:
 
     def _subgraph(self, graph: GraphProto, outer: Digests, depth: int) -> str:
         inputs = {each.name: f"input {depth} {index}" for index, each in enumerate(graph.input)}
-        values = ChainMap(inputs, outer)  # a copy per subgraph would make the cost quadratic
+        # A copy per subgraph would make the cost quadratic, and a chain of chains has slow lookups.
+        values = ChainMap(inputs, *(outer.maps if isinstance(outer, ChainMap) else (outer,)))
         self.add(graph, values, depth)
         return _digest([values.get(each.name, "") for each in graph.output])
 
