@@ -170,7 +170,7 @@ def group_query_attention(draw: Sampler, op_type: str) -> Sample:
     packed = draw.maybe(0.3)
     appended = queries
     if not packed and draw.maybe(0.2):
-        # The keys and values are those of the cache.
+        # The cache contains all keys and values.
         appended, cache = 0, total + draw.integer(0, 2)
     width = (heads + 2 * shared) if packed else heads
     rows = draw.maybe(0.8)

@@ -92,7 +92,7 @@ class Producer(NamedTuple):
 
 
 class OperatorStatus(NamedTuple):
-    """Whether nodes of an operator may need conversion (`has_step`) or contain subgraphs (`has_graphs`)."""
+    """Status of an operator: its nodes may need conversion (`has_step`), or contain subgraphs."""
 
     has_step: bool
     has_graphs: bool

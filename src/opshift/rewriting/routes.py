@@ -43,7 +43,7 @@ class Route(NamedTuple):
     final: OperatorVersion
     """Version in effect at the target; `operator` if the target opset lacks the operator."""
     status: OperatorStatus
-    """Whether nodes of the operator may need conversion, and whether they may contain subgraphs."""
+    """Status of the operator: its nodes may need conversion, or contain subgraphs."""
     affected_element_types: frozenset[str] | None
     """Element types with which nodes may change; `None` if changes do not depend on types alone."""
     older_versions: tuple[OperatorVersion, ...]

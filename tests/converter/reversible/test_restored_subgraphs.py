@@ -163,7 +163,7 @@ class TestIrFeatures:
         ("make", "ir_version"), [row[1:] for row in FEATURES], ids=[row[0] for row in FEATURES]
     )
     @pytest.mark.parametrize(
-        "has_old_ir", [True, False], ids=["old IR on both ways", "old IR on the way back"]
+        "has_old_ir", [True, False], ids=["old IR on both ways", "old IR in the second conversion"]
     )
     def test_rewrites_features_that_the_ir_version_lacks(
         self, make: Callable[[], onnx.ModelProto], ir_version: int, has_old_ir: bool

@@ -272,7 +272,7 @@ def _compare_body(case: Case, outputs: Arrays, references: References) -> Output
 
 
 def _compare_numpy(case: Case, outputs: Arrays, name: str) -> Iterator[OutputComparison]:
-    """Compare outputs with those of a numpy function, unless the case has attributes or omits inputs."""
+    """Compare outputs with the results of numpy, unless the case has attributes or omits inputs."""
     function = numpy_function(name)
     if function is None or case.attributes or any(each is None for each in case.inputs):
         return
