@@ -11,7 +11,7 @@ from opshift.converter.options import Options
 from opshift.converter.plan.changes import Plan
 from opshift.model.element_types import element_names
 from opshift.model.errors import CannotConvert
-from opshift.model.graphs import root_graphs
+from opshift.model.graphs import count_model_nodes, root_graphs
 from opshift.model.messages import ModelProto, TypeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.tensors import PACKED_BITS
@@ -40,6 +40,7 @@ def replan(
     """
     reasons: dict[str, CannotConvert] = {}
     allowances = Allowances(options.allow)
+    original = model
     replace_all_sequences = partial(replace_sequences, allowances=allowances)
     for replace_types, sentence in (
         (replace_narrow_integers, INTEGERS_REPLACED),
@@ -53,7 +54,9 @@ def replan(
         if copy is not None and len(new.refusals) < len(plan.refusals):
             concessions = (*allowances.used, *new.concessions)
             repairs = tuple(dict.fromkeys((*plan.repairs, sentence, *new.repairs)))
-            model, plan = copy, replace(new, repairs=repairs, concessions=concessions)
+            count = count_model_nodes(original)
+            plan = replace(new, repairs=repairs, concessions=concessions, nodes_before=count)
+            model = copy
         if not plan.refusals:
             return model, plan
     refusals = []

@@ -293,7 +293,7 @@ class Plan(FrozenRecord):
     requested_removals: frozenset[str] = frozenset()
     """Domains of the opset imports that `fold` and `without` remove."""
     nodes_before: int | None = None
-    """Number of nodes before element types were converted and constants folded, if that was requested."""
+    """Number of nodes of the given model, if the plan is for a copy with other types or folded constants."""
     recognition: Recognition | None = None
     """Groups of nodes that one node replaced after the conversion, if the caller requests `recognize`."""
 

@@ -159,6 +159,33 @@ def deep() -> onnx.ModelProto:
     return parsed
 
 
+def narrow() -> onnx.ModelProto:
+    """Return a model with 4-bit integers, which opset 20 lacks."""
+    parsed: onnx.ModelProto = parser.parse_model("""
+    <ir_version: 10, opset_import: ["": 21]>
+    narrow (float[3] x) => (float[3] y) {
+        scale = Constant <value = float {0.5}> ()
+        zero = Constant <value = int4 {1}> ()
+        q = QuantizeLinear (x, scale, zero)
+        y = DequantizeLinear (q, scale, zero)
+    }
+    """)
+    return parsed
+
+
+def with_sequence() -> onnx.ModelProto:
+    """Return a model with a sequence, which opset 10 lacks."""
+    parsed: onnx.ModelProto = parser.parse_model("""
+    <ir_version: 6, opset_import: ["": 11]>
+    sequence (float[3] x) => (float[3] y) {
+        several = SequenceConstruct (x, x)
+        one = Constant <value = int64 {1}> ()
+        y = SequenceAt (several, one)
+    }
+    """)
+    return parsed
+
+
 NODE_COUNTS = {
     "subgraphs": (model(), 13),
     "expansion": (grid_sample(), 11),
@@ -166,6 +193,8 @@ NODE_COUNTS = {
     "IR version without functions": (with_function(), 8),
     "IR version without initializers": (deep(), 8),
     "unchanged": (model(), 10),
+    "narrow integers": (narrow(), 20),
+    "sequences": (with_sequence(), 10),
 }
 
 

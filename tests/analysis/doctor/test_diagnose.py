@@ -174,6 +174,11 @@ def test_refuses_undefined_values() -> None:
         diagnose(model)
 
 
+def test_refuses_models_without_a_graph() -> None:
+    with pytest.raises(opshift.InvalidModel, match="it has no graph"):
+        diagnose(onnx.ModelProto(ir_version=8))
+
+
 def test_finds_private_domain_without_import() -> None:
     model = plain_model(17, [node("Own", ["x"], ["y"], "acme")])
     diagnosis = diagnose(model)

@@ -30,7 +30,7 @@ from opshift.model.graphs import (
     ContainerProto,
     initializer_inputs,
     node_place,
-    require_limited_lists,
+    require_graph,
     training_graphs,
 )
 from opshift.model.messages import AttributeProto, FunctionProto, ModelProto
@@ -325,7 +325,7 @@ class _Doctor:
 
     def diagnosis(self) -> Diagnosis:
         model = self._model
-        require_limited_lists(model)
+        require_graph(model)
         imports = _imports_of(model)
         opsets = _last_opsets(imports) or declared_opsets((), model.ir_version)
         graph = self._survey(model.graph, "graph", opsets)
