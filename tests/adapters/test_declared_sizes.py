@@ -44,7 +44,6 @@ REVIEWED = {
     "ops/tensor/gather_scatter.py _constant_sources": IS_COMPARED,
     "ops/tensor/gather_scatter.py scatter_at_explicit_indices": IS_LAZY,
     "ops/tensor/negative_axes.py make_axes_nonnegative": IS_LISTED,
-    "ops/tensor/pad.py _padded_axes": IS_RANK,
     "ops/tensor/pad.py _pads_of_all_axes": IS_RANK,
     "ops/tensor/pad.py crop_then_pad": IS_LISTED,
     "ops/tensor/selection.py _classes": IS_COMPARED,
@@ -117,4 +116,14 @@ def test_refuses_huge_zero_points(dims: list[int]) -> None:
     graph = helper.make_graph(nodes, "g", [x, scale], [helper.make_tensor_value_info("y", 3, None)])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     with pytest.raises(opshift.ConversionRefused):
+        opshift.convert_version(model, 13)
+
+
+def test_refuses_huge_pads() -> None:
+    nodes = [helper.make_node("Pad", ["x", "pads"], ["y"], mode="wrap")]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
+    pads = helper.make_tensor_value_info("pads", TensorProto.INT64, [2**40])
+    graph = helper.make_graph(nodes, "g", [x, pads], [helper.make_tensor_value_info("y", 1, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    with pytest.raises(opshift.ConversionRefused, match="dimensions"):
         opshift.convert_version(model, 13)

@@ -107,7 +107,7 @@ def _padded_axes(node: Node, out: Rewriter) -> tuple[int, ...]:
         rank = out.rank(node.inputs[0]) if any(axis < 0 for axis in axes) else 0
         return tuple(axis + rank if axis < 0 else axis for axis in axes)
     count = out.known_dimension(node.inputs[1], 0)
-    return tuple(range(out.rank(node.inputs[0]) if count is None else count // 2))
+    return tuple(range(out.rank(node.inputs[0]) if count is None else out.require_rank(count // 2)))
 
 
 def _wrapped_indices(axis: int, size: int, before: int, after: int, out: Rewriter) -> str:
