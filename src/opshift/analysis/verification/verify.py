@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from math import inf
 from pathlib import Path
 from typing import get_args
 
@@ -76,6 +77,8 @@ def verify(
         raise UsageError(f"unknown runtime {runtime!r}", remedy=remedy)
     if samples < 1:
         raise UsageError(f"cannot compare {samples} samples", remedy="use 1 or more samples")
+    if tolerance is not None and not 0 <= tolerance < inf:
+        raise UsageError(f"the tolerance is {tolerance}", remedy="use a finite number that is not negative")
     require_seed(seed)
     registry = registry or default_registry()
     try:
