@@ -4,7 +4,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import permutations, zip_longest
 
-from opshift.model.types import MAX_RANK, SMALLEST_SYMBOL, Shape, Symbol
+from opshift.model.types import MAX_RANK, Shape, Symbol
+from opshift.registry.shapes.sizes import is_limited
 
 
 def unknown(rank: int) -> Shape:
@@ -80,13 +81,16 @@ def common_shape(first: Shape | None, second: Shape | None) -> Shape | None:
 def unify(first: Shape | None, second: Shape | None) -> Shape | None:
     """Return the combined knowledge of two shapes of the same value.
 
-    Contradicting dimensions are unknown; contradicting ranks return `None`.
+    Contradicting dimensions are unknown; contradicting ranks return `None`. Two symbols never contradict each
+    other: they are equal in every run, for example because a Concat requires it.
     """
     if first is None or second is None:
         return second if first is None else first
     if len(first) != len(second):
         return None
-    return tuple(unify_dims(a, b) for a, b in zip(first, second, strict=True))
+    return tuple(
+        a if type(a) is type(b) is Symbol else unify_dims(a, b) for a, b in zip(first, second, strict=True)
+    )
 
 
 def unify_dims(first: int | None, second: int | None) -> int | None:
@@ -108,15 +112,6 @@ def broadcast(shapes: Sequence[Shape | None]) -> Shape | None:
     return tuple(_broadcast_dim(column) for column in columns)[::-1]
 
 
-def at_most(size: Symbol) -> Symbol:
-    """Return the symbol of min(size, n) for a positive number n.
-
-    The symbol is the same for every n: a dimension of `size` and one of this minimum can only be broadcast if
-    the minimum is `size` or 1, so the broadcast dimension is `size`.
-    """
-    return Symbol(SMALLEST_SYMBOL + hash(("at most", int(size))) % SMALLEST_SYMBOL)
-
-
 def _broadcast_dim(column: Sequence[int | None]) -> int | None:
     sizes = {dim for dim in column if dim is not None and dim != 1}
     if len(sizes) == 1:
@@ -124,8 +119,9 @@ def _broadcast_dim(column: Sequence[int | None]) -> int | None:
         # A symbol may be 1 at run time; then the result is the other, unknown dimension.
         return None if type(size) is Symbol and None in column else size
     if len(sizes) == 2 and None not in column:
-        # For example, position embeddings that a Slice cuts to the sequence length, which is `size`.
+        # For example, position embeddings that a Slice cuts to the sequence length, which is `size`. A
+        # minimum of `size` and a positive number can only be broadcast to `size` if it is `size` or 1.
         for size, other in permutations(sizes):
-            if type(size) is Symbol and type(other) is Symbol and at_most(size) == other:
+            if is_limited(other, size):
                 return size
     return 1 if all(dim == 1 for dim in column) else None

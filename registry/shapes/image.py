@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from opshift.model.element_types import round_to_float32
-from opshift.model.types import SMALLEST_SYMBOL, Shape
+from opshift.model.types import Shape
 from opshift.registry.shapes.dims import (
     dim_at,
     exact_quotient,
@@ -16,6 +16,7 @@ from opshift.registry.shapes.dims import (
 )
 from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
 from opshift.registry.shapes.shape_context import ShapeContext
+from opshift.registry.shapes.sizes import computed_size, floor_quotient, is_symbolic
 
 
 @rule("depth_to_space", keeps_rank=True)
@@ -137,14 +138,15 @@ def _sizes(node: ShapeContext, dims: Sequence[int | None]) -> Shape | None:
     pairs = [(size, dim) for size, dim in zip(sizes, dims, strict=False) if size is not None and dim]
     if len(pairs) != len(sizes):
         return unknown(len(sizes))
+    if any(is_symbolic(*pair) for pair in pairs):
+        # The order of the ratios is unknown.
+        return tuple(computed_size(policy, axis, *pairs) for axis in range(len(pairs)))
     ratio = (min if policy == "not_larger" else max)(pairs, key=lambda pair: pair[0] / pair[1])
     return tuple(_rounded_product(dim, *ratio) for _, dim in pairs)
 
 
 def _rounded_product(dim: int, numerator: int, denominator: int) -> int:
     """Return dim * numerator / denominator, rounded half up (Resize 18, `keep_aspect_ratio_policy`)."""
-    if max(dim, numerator, denominator) >= SMALLEST_SYMBOL:
-        return (2 * dim * numerator + denominator) // (2 * denominator)
     ratio = round_to_float32(round_to_float32(numerator) / round_to_float32(denominator))
     return math.floor(round_to_float32(ratio * round_to_float32(dim)) + 0.5)
 
@@ -170,7 +172,10 @@ def _scaled_dim(dim: int | None, scale: object) -> int | None:
     """Return the product, rounded down, or `None` if it is unknown, not positive, or 2**31 or more."""
     if dim is None or not isinstance(scale, int | float) or not math.isfinite(scale) or dim * scale <= 0:
         return None
+    if is_symbolic(dim):
+        numerator, denominator = scale.as_integer_ratio()
+        if 1 in (numerator, denominator):
+            return floor_quotient(dim * numerator, denominator)
+        return computed_size("Resize", dim, scale)  # the product may be rounded to an integer
     exact = dim * scale
-    if dim >= SMALLEST_SYMBOL:
-        return math.floor(exact)
     return math.floor(round_to_float32(exact)) if exact < 2**31 else None

@@ -3,9 +3,10 @@
 import math
 
 from opshift.model.types import Shape, Symbol
-from opshift.registry.shapes.dims import at_most, normalize_axes, normalize_axis, product, unknown, with_dims
+from opshift.registry.shapes.dims import normalize_axes, normalize_axis, product, unknown, with_dims
 from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
 from opshift.registry.shapes.shape_context import ShapeContext
+from opshift.registry.shapes.sizes import minimum
 
 
 @data_rule("gather", rank_inputs=(0, 1))
@@ -84,14 +85,14 @@ def _sliced_dim(
         if is_positive and (start, step) == (-1, 1):
             return 1
         end = max(end, dim or 0)  # a symbol is a large number, which may exceed `end`
-    if dim is None:
-        return None
+    if dim is None or (step < 0 and end >= UNBOUNDED):
+        return None  # for onnxruntime, the largest end is the start of the axis if the step is negative
     if Symbol in (type(start), type(end)):
         # The order of symbols is unknown, but a slice from 0 to the dimension itself is complete.
         if (start, end, step) == (0, dim, 1):
             return dim
         is_cut = type(end) is Symbol and (start, step) == (0, 1) and type(dim) is not Symbol and dim > 0
-        return at_most(Symbol(end)) if is_cut else None
+        return minimum(dim, end) if is_cut else None
     low, high = (0, dim) if step > 0 else (-1, dim - 1)
     first = min(max(start + dim if start < 0 else start, 0), high)
     last = min(max(end + dim if end < 0 else end, low), high)

@@ -1,11 +1,14 @@
 """Output shapes of matrix products, Einsum and Fourier transforms."""
 
 import re
+from collections import defaultdict
+from collections.abc import Mapping
 
 from opshift.model.types import Shape
-from opshift.registry.shapes.dims import broadcast, normalize_axis, of_rank, unify_dims, unknown, with_dims
+from opshift.registry.shapes.dims import broadcast, normalize_axis, of_rank, unknown, with_dims
 from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
 from opshift.registry.shapes.shape_context import ShapeContext
+from opshift.registry.shapes.sizes import floor_quotient
 
 
 @rule("matmul", rank_inputs=(0, 1))
@@ -49,13 +52,17 @@ def einsum(node: ShapeContext) -> Shapes:
     output = right if arrow else _implicit_output(left)
     if len(terms) != len(node.inputs) or not all(_TERM.fullmatch(term) for term in [*terms, output]):
         return [None]
-    labels: dict[str, int | None] = {}
+    labels: defaultdict[str, list[Shape | None]] = defaultdict(list)
     ellipsis_shapes: list[Shape | None] = []
     for position, term in enumerate(terms):
         _bind_labels(term, node.shape(position), labels, ellipsis_shapes)
     before, dots, after = output.partition("...")
     middle = broadcast(ellipsis_shapes) if dots else ()
-    return [None if middle is None else (*map(labels.get, before), *middle, *map(labels.get, after))]
+    if middle is None:
+        return [None]
+    # A label may have size 1 in one term and another size elsewhere, as in a broadcast.
+    sizes = {label: of_rank(broadcast(dims), 1)[0] for label, dims in labels.items()}
+    return [(*map(sizes.get, before), *middle, *map(sizes.get, after))]
 
 
 def _implicit_output(left: str) -> str:
@@ -65,8 +72,12 @@ def _implicit_output(left: str) -> str:
 
 
 def _bind_labels(
-    term: str, shape: Shape | None, labels: dict[str, int | None], ellipsis_shapes: list[Shape | None]
+    term: str,
+    shape: Shape | None,
+    labels: Mapping[str, list[Shape | None]],
+    ellipsis_shapes: list[Shape | None],
 ) -> None:
+    """Add the dimension of each label of a term to `labels`, as a 1-D shape; `None` if it is unknown."""
     before, dots, after = term.partition("...")
     label_count = len(before) + len(after)
     if shape is not None and (len(shape) < label_count or (len(shape) > label_count and not dots)):
@@ -74,11 +85,9 @@ def _bind_labels(
     end = 0 if shape is None else len(shape) - len(after)
     if dots:
         ellipsis_shapes.append(None if shape is None else shape[len(before) : end])
-    if shape is None:
-        return
-    for label, dim in zip(before + after, shape[: len(before)] + shape[end:], strict=True):
-        # A label may have size 1 in one term and another size elsewhere, so 1 does not determine the size.
-        labels[label] = unify_dims(labels.get(label), None if dim == 1 else dim)
+    dims = unknown(label_count) if shape is None else shape[: len(before)] + shape[end:]
+    for label, dim in zip(before + after, dims, strict=True):
+        labels[label].append((dim,))
 
 
 @data_rule("dft")
@@ -99,7 +108,7 @@ def dft(node: ShapeContext, data: Shape) -> Shapes:
         return [(*unknown(last), 1 if real else 2)]
     size = _transform_length(node, data[axis], real)
     if onesided and not real and size is not None:
-        size = size // 2 + 1
+        size = floor_quotient(size, 2) + 1
     return [with_dims(data, {axis: size, last: 1 if real else 2})]
 
 
@@ -110,8 +119,9 @@ def stft(node: ShapeContext) -> Shapes:
     frame, step = _frame_length(node, signal), node.constant_integer(1)
     if frame is None:
         return [(batch, None, None, 2)]
-    frames = None if signal is None or not step or step < 0 else (signal - frame) // step + 1
-    return [(batch, frames, frame // 2 + 1 if node.integer("onesided", 1) else frame, 2)]
+    frames = None if signal is None or not step or step < 0 else floor_quotient(signal - frame, step) + 1
+    bins = floor_quotient(frame, 2) + 1 if node.integer("onesided", 1) else frame
+    return [(batch, frames, bins, 2)]
 
 
 def _transform_length(node: ShapeContext, dim: int | None, real: bool) -> int | None:

@@ -7,6 +7,7 @@ from opshift.model.types import Shape
 from opshift.registry.shapes.dims import dim_at, of_rank, plus, product, unknown
 from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
 from opshift.registry.shapes.shape_context import ShapeContext
+from opshift.registry.shapes.sizes import ceil_quotient, computed_size, floor_quotient, is_symbolic
 
 
 @rule("convolution", keeps_rank=True)
@@ -149,16 +150,20 @@ def _window_count(node: ShapeContext, size: int | None, window: _Window) -> int 
         return None
     padding = node.string("auto_pad") or "NOTSET"
     if padding in ("SAME_UPPER", "SAME_LOWER"):
-        return -(-size // window.stride)
-    pads = 0 if padding == "VALID" else window.pads
-    if window.kernel is None or pads is None or padding not in ("VALID", "NOTSET"):
+        return ceil_quotient(size, window.stride)
+    pads, after = (0, 0) if padding == "VALID" else (window.pads, window.after)
+    if window.kernel is None or pads is None or after is None or padding not in ("VALID", "NOTSET"):
         return None
     span = size + pads - window.kernel
-    floor_count, ceil_count = span // window.stride + 1, -(-span // window.stride) + 1
+    floor_count = floor_quotient(span, window.stride) + 1
+    ceil_count = ceil_quotient(span, window.stride) + 1
     if floor_count == ceil_count or not node.integer("ceil_mode", 0):
         return floor_count
-    after = 0 if padding == "VALID" else window.after
-    begins_in_data = after is not None and (ceil_count - 1) * window.stride < size + pads - after
+    if after + window.stride <= window.kernel:
+        return ceil_count  # for every size, the last window begins before the padding at the end
+    if is_symbolic(span):
+        return computed_size(f"{node.version.id} with ceil_mode", size, pads, *window)
+    begins_in_data = (ceil_count - 1) * window.stride < size + pads - after
     return ceil_count if begins_in_data else None
 
 

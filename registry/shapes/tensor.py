@@ -17,6 +17,7 @@ from opshift.registry.shapes.dims import (
 )
 from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
 from opshift.registry.shapes.shape_context import ShapeContext
+from opshift.registry.shapes.sizes import ceil_quotient, floor_quotient
 
 
 @rule("transpose", keeps_rank=True)
@@ -181,10 +182,12 @@ def _lengths(node: ShapeContext, size: int | None) -> Shape:
     parts = node.integer("num_outputs", count)
     if size is None or not count or parts != count:
         return unknown(count)
-    part = -(-size // count)
-    if size % count and "num_outputs" not in node.version.attributes:
-        return unknown(count)
-    return (*((part,) * (count - 1)), size - part * (count - 1))
+    if "num_outputs" not in node.version.attributes:
+        return (exact_quotient(size, count),) * count
+    part = ceil_quotient(size, count)
+    # Two parts need no subtraction, which may give a negative number for symbols.
+    last = floor_quotient(size, 2) if count == 2 else size - part * (count - 1)
+    return (*((part,) * (count - 1)), last)
 
 
 def _repeated_axis(node: ShapeContext, data: Shape) -> Shape:

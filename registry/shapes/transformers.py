@@ -4,6 +4,7 @@ from opshift.model.types import Shape
 from opshift.registry.shapes.dims import dim_at, exact_quotient, normalize_axis, of_rank, plus, product
 from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
 from opshift.registry.shapes.shape_context import ShapeContext
+from opshift.registry.shapes.sizes import ceil_quotient, floor_quotient
 
 
 @data_rule("matmul_columns", keeps_rank=True)
@@ -27,7 +28,8 @@ def _unpacked_width(node: ShapeContext, width: int | None) -> int | None:
     scales, bits, size = node.shape(2), node.integer("bits", 4), node.integer("block_size", 128)
     if width is None or not scales or not bits or not size:
         return None
-    found = [each for each in {width, width * 8 // bits} if scales[-1] == -(-each // size)]
+    widths = {width, floor_quotient(width * 8, bits)}
+    found = [each for each in widths if ceil_quotient(each, size) == scales[-1]]
     return found[0] if len(found) == 1 else None
 
 

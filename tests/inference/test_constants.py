@@ -402,6 +402,25 @@ def test_follows_operators_that_move_elements(
     assert scope.constant("c") == Tensor("float", dims, tuple(map(float, values)))
 
 
+SPLIT_1: dict[str, tuple[Sequence[str], dict[str, Any], Any]] = {
+    "input": (["w", "s"], {}, [1, 2, 3]),
+    "fractions in the input": (["w", "half"], {}, None),
+    "computed input": (["w", "x"], {}, None),
+    "attribute": (["w", ""], {"split": [1, 3]}, [1]),
+    "equal parts": (["w"], {}, [1, 2]),
+}
+
+
+@pytest.mark.parametrize(("inputs", "attributes", "expected"), SPLIT_1.values(), ids=SPLIT_1)
+def test_reads_the_sizes_of_split_1(
+    inputs: Sequence[str], attributes: dict[str, Any], expected: Any, scope_of: ScopeFactory
+) -> None:
+    split = node("Split", inputs, ["p", "q"], axis=0, **attributes)
+    sizes = {"s": np.array([3, 1], np.float32), "half": np.array([2.5, 1.5], np.float32)}
+    scope = build_scope(scope_of, split, opset=1, w=np.arange(1, 5), **sizes)
+    assert scope.constant("p") == (expected and Tensor("int64", (len(expected),), tuple(expected)))
+
+
 def test_does_not_follow_reshape_to_a_computed_shape(scope_of: ScopeFactory) -> None:
     reshape = node("Reshape", ["w", "s"], ["c"])
     model = build([reshape], {"s": np.array([3, 2])}, [], 13, initializers={"w": np.arange(6)})

@@ -9,13 +9,14 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.execution import one_node_model, run
 from support.shape_computations import OPSET, SIZES, random_graph
 
 from opshift.inference.evaluator.rule_table import EVALUATED, MAX_ELEMENTS
 from opshift.inference.scope import Scope
-from opshift.inference.symbols import exact_symbol_quotient, symbol_named
 from opshift.model.node import Tensor
 from opshift.model.types import Symbol
+from opshift.registry.shapes.sizes import exact_symbol_quotient, symbol_named
 
 if TYPE_CHECKING:
     from support.execution import Array
@@ -103,6 +104,15 @@ def test_undefined_and_rounded_results_are_unknown(
     assert found is not None
     assert found.values == expected
     assert (scope.constant("c") is None) == (None in expected)
+
+
+@pytest.mark.parametrize("op_type", ["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"])
+def test_compares_special_floats(op_type: str, scope_of: ScopeFactory) -> None:
+    numbers = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5], np.float32)
+    first, second = (each.ravel() for each in np.meshgrid(numbers, numbers))
+    expected = run(one_node_model(op_type, OPSET, bool, first, second), {"x0": first, "x1": second})
+    scope = scope_with(scope_of, helper.make_node(op_type, ["a", "b"], ["c"]), a=first, b=second)
+    assert scope.constant("c") == Tensor("bool", (36,), tuple(expected[0].tolist()))
 
 
 def test_unknown_elements_leave_others_known(scope_of: ScopeFactory) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
+from functools import cached_property
+from itertools import count
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self, TypeVar
 
 from opshift.inference.evaluation import Evaluation
 from opshift.model.graphs import Container, ContainerProto, NodeRecord
@@ -106,6 +108,9 @@ MAX_SEARCHED_OUTPUTS = 64
 """Maximum number of outputs of a node that are searched for a name; longer lists get an index."""
 
 
+_SCOPE_NUMBERS: Final = count(1)
+
+
 class InferenceScope(Container, Facts):
     """Values of one graph or function, with access to the values of enclosing graphs.
 
@@ -177,6 +182,23 @@ class InferenceScope(Container, Facts):
     @abstractmethod
     def element_facts(self) -> ElementFacts:
         """Return the facts about the elements of the values of this scope."""
+
+    @cached_property
+    def value_prefix(self) -> str:
+        """Prefix of value names in the names of symbols: empty for the main graph, unique in other scopes.
+
+        Values in several subgraphs, and in several calls of a function, may have the same name.
+        """
+        is_main = self.parent is None and not self.is_function
+        return "" if is_main else f"{next(_SCOPE_NUMBERS)}\0"
+
+    @cached_property
+    def variable_prefix(self) -> str:
+        """Prefix of dimension variables in the names of symbols, which is unique in a call of a function.
+
+        A dimension variable has one value in the main graph and its subgraphs, and in one call of a function.
+        """
+        return self.value_prefix if self.parent is None else self.parent.variable_prefix
 
     def child(self, graph: GraphProto) -> Self:
         """Return the scope of a subgraph of a node."""

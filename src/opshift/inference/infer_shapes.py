@@ -8,6 +8,7 @@ from opshift.inference.fact_kinds import MAXIMUM, Inferred, Shortcut
 from opshift.inference.facts import InferenceScope
 from opshift.inference.infer_types import body_output
 from opshift.inference.symbols import is_symbol, with_symbols
+from opshift.model.extensions import is_external
 from opshift.model.graphs import NodeRecord
 from opshift.model.node import Node
 from opshift.model.types import MAX_RANK, Shape
@@ -24,11 +25,15 @@ def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -
     symbolic = _Context(operator, node, scope, _symbolic_shape)
     if symbolic.inputs == context.inputs and not context.has_symbols and not operator.holds_graphs:
         return Inferred(known, context.is_cacheable)
+    if _has_private_rule(operator):
+        # It may round or compare sizes with Python's operators, which are wrong for symbols.
+        return Inferred(known, context.is_cacheable)
     computed = _apply_rule(symbolic)
     # Reshape computes the dimension for -1 as an exact quotient, in which symbols cancel out. Small numbers
     # that other rules compute may depend on symbols, such as the minimum of a symbol and 5.
     is_exact = operator.shape == "reshape"
-    rows = zip(known, (*computed, *[None] * len(known)), node.outputs, strict=False)
+    names = (scope.value_prefix + each for each in node.outputs)
+    rows = zip(known, (*computed, *[None] * len(known)), names, strict=False)
     shapes = [with_symbols(*each, is_exact=is_exact) for each in rows]
     is_shared = all(each.is_shared for each in shapes)
     return Inferred([each.shape for each in shapes], context.is_cacheable and is_shared)
@@ -76,6 +81,12 @@ def _apply_rule(context: _Context) -> Sequence[Shape | None]:
 
     rule = SHAPE_RULES.get(context.version.shape)
     return () if rule is None or context.node.has_attribute_references else rule(context)
+
+
+def _has_private_rule(operator: OperatorVersion) -> bool:
+    from opshift.registry.shapes.all_rules import SHAPE_RULES  # imported only when needed
+
+    return is_external(SHAPE_RULES[operator.shape])
 
 
 def shape_link(operator: OperatorVersion) -> int | None:
@@ -209,8 +220,7 @@ def shape_shortcut(operator: OperatorVersion) -> Shortcut[Shape] | None:
     if operator.shape == "gather":
         return lambda scope, name: () if scope.rank(name) == 0 else None
     if operator.shape == "unsqueeze":
-        # A 1-D output has a scalar input: the node inserts the only dimension.
-        return lambda scope, name: (1,) if scope.rank(name) == 1 else None
+        return _dims_of_unsqueezed_scalar
     return _dims_of_constant if operator.shape == "constant" else None
 
 
@@ -225,6 +235,14 @@ def rank_shortcut(operator: OperatorVersion) -> Shortcut[int] | None:
     if listed is not None:
         return lambda scope, name: _rank_from_list(scope, name, listed[0])
     return _rank_of_constant if operator.shape == "constant" else None
+
+
+def _dims_of_unsqueezed_scalar(scope: InferenceScope, name: str) -> Shape | None:
+    """Return `(1,)` for a 1-D output of an Unsqueeze of a scalar; without axes, the input is 1-D, too."""
+    if scope.rank(name) != 1:
+        return None
+    _, _, _, inputs, _ = scope.producing_records[name]
+    return (1,) if inputs and scope.rank(inputs[0]) == 0 else None
 
 
 def _dims_of_constant(scope: InferenceScope, name: str) -> Shape | None:
@@ -274,7 +292,7 @@ def _constant_length(scope: InferenceScope, name: str) -> int | None:
         is_constant = _shape_rule(scope, record) == "constant"
         return list_length(_dims_of_constant(scope, name)) if is_constant else None
     stored = scope.initializer(name)
-    return None if stored is None else list_length(tuple(stored.dims))
+    return None if stored is None or scope.is_overridable(name) else list_length(tuple(stored.dims))
 
 
 def _shape_rule(scope: InferenceScope, record: NodeRecord) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from opshift.inference.function_scope import CallScope, FunctionTable
 from opshift.inference.scope import Scope
 from opshift.model.attributes import graphs_in
-from opshift.model.graphs import ContainerProto, node_place, training_graphs
+from opshift.model.graphs import ContainerProto, bound_names, node_place, training_graphs
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import function_label, opset_imports
 from opshift.registry.registry import Registry
@@ -14,13 +14,20 @@ from opshift.registry.registry import Registry
 def root_scopes(
     model: ModelProto, copy: ModelProto, registry: Registry
 ) -> Iterator[tuple[CallScope, ContainerProto, str]]:
-    """Yield for each graph (main or training) and function: scope, message in `copy`, path for messages."""
+    """Yield for each graph (main or training) and function: scope, message in `copy`, path for messages.
+
+    Initializers that training updates are no constants in these scopes, see `Container.variables`.
+    """
+    variables = frozenset(bound_names(model))
     opsets = opset_imports(model.opset_import, model.ir_version)
     functions = FunctionTable(model, registry)
     main = functions.scope(model.graph, opsets, registry, {})
+    main.variables = variables
     yield main, copy.graph, "graph"
     for old, new in zip(training_graphs(model), training_graphs(copy), strict=True):
-        yield functions.scope(old.graph, opsets, registry, {}, main), new.graph, old.path
+        scope = functions.scope(old.graph, opsets, registry, {}, main)
+        scope.variables = variables
+        yield scope, new.graph, old.path
     for index, function in enumerate(model.functions):
         scope = functions.scope(function, functions.opsets(index), registry, {})
         yield scope, copy.functions[index], f"function {function_label(function)}"

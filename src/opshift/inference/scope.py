@@ -22,7 +22,6 @@ from opshift.inference.infer_types import infer_types, type_inputs, type_link, t
 from opshift.inference.partial_elements import is_nonnegative, uniform_element
 from opshift.inference.propagation import Propagation
 from opshift.inference.symbols import (
-    is_named,
     merge_claim,
     numbered_symbols,
     symbol_of,
@@ -32,7 +31,8 @@ from opshift.inference.symbols import (
 from opshift.model.graphs import NodeRecord, captured_names, graphs_of, is_graph, mentioned_names
 from opshift.model.messages import GraphProto, NodeProto, TensorShapeProto
 from opshift.model.node import Node, Tensor, Value
-from opshift.model.types import MAX_RANK, Shape, Symbol, has_shape
+from opshift.model.types import MAX_RANK, Shape, Symbol, declared_dims, has_shape
+from opshift.registry.shapes.sizes import is_named
 
 BATCHED_SCAN_OPSET = 8
 """Opset of the only version of Scan with a leading `sequence_lens` input and a batch dimension."""
@@ -63,12 +63,25 @@ def subgraph_input_shape(body: InferenceScope, name: str) -> Shape | None:
     if holder is None or position is None or body.parent is None:
         return None
     if holder.op_type == "Loop":
-        return () if position < len(LOOP_COUNTER_TYPES) else None
+        return _counter_shape(body, holder, name) if position < len(LOOP_COUNTER_TYPES) else None
     passed = _outer_value(body, holder, position)
     shape = body.parent.symbolic_shape(passed)
     if shape is None or holder.op_type == "Scan":
         return shape and _iteration_shape(body, Node.from_proto(holder), position, shape)
     return None if (body.parent.element_type(passed) or "seq(").startswith("seq(") else shape
+
+
+def _counter_shape(body: InferenceScope, loop: NodeProto, name: str) -> Shape | None:
+    """Return the shape of the iteration number or the condition in the body of a Loop.
+
+    Runtimes pass a scalar, or the tensor with one element that the body or the node declares.
+    """
+    declared = body.declared_type_proto(name)
+    dims = None if declared is None else declared_dims(declared)
+    if dims is not None:
+        return (1,) * len(dims) if dims in ((), (1,)) else None
+    given = filter(None, loop.input[: len(LOOP_COUNTER_TYPES)])
+    return () if body.parent is not None and all(body.parent.rank(each) == 0 for each in given) else None
 
 
 def _position(body: InferenceScope, name: str) -> int | None:
@@ -324,7 +337,7 @@ class Scope(InferenceScope):
         if name in self.added_constants:
             return self.added_constants[name].dims
         stored = self.initializer(name) or self.sparse_initializer(name)
-        if stored is not None:
+        if stored is not None and not self._is_default(name):
             return tuple(stored.dims[:]) if len(stored.dims) <= MAX_RANK else None
         if self._is_subgraph_input(name):
             return merge_claim(subgraph_input_shape(self, name), self.claimed_shape(name))
@@ -332,13 +345,14 @@ class Scope(InferenceScope):
 
     def declared_rank(self, name: str) -> int | None:
         """Return the rank of an input or initializer, from the same sources as `declared_type`."""
-        tensor = self.initializer(name)
+        is_default = self._is_default(name)
+        tensor = None if is_default else self.initializer(name)
         if tensor is not None:
             return len(tensor.dims)
         if name in self.added_constants or self._is_subgraph_input(name):
             result = self.declared_shape(name)
             return None if result is None else len(result)
-        sparse = self.sparse_initializer(name)
+        sparse = None if is_default else self.sparse_initializer(name)
         return self.claimed_rank(name) if sparse is None else len(sparse.dims)
 
     def claimed_rank(self, name: str) -> int | None:
@@ -358,7 +372,8 @@ class Scope(InferenceScope):
 
     def _declared_shape(self, name: str, owner: str | None) -> Shape | None:
         declared = self._shape_proto(name)
-        return None if declared is None else symbolic_dims(declared, owner)
+        prefixed = None if owner is None else self.value_prefix + owner
+        return None if declared is None else symbolic_dims(declared, prefixed, self.variable_prefix)
 
     def _shape_proto(self, name: str) -> TensorShapeProto | None:
         """Return the shape that the model declares for a value; `None` if its rank exceeds `MAX_RANK`."""
@@ -367,6 +382,10 @@ class Scope(InferenceScope):
             return None
         found = declared.tensor_type.shape
         return found if len(found.dim) <= MAX_RANK else None
+
+    def _is_default(self, name: str) -> bool:
+        """Return whether an initializer is a default, for which callers may pass other sizes."""
+        return name in self._inputs and self.is_overridable(name)
 
     def _is_subgraph_input(self, name: str) -> bool:
         return self.owner is not None and name in self._inputs

@@ -5,49 +5,11 @@ from typing import NamedTuple, TypeAlias
 
 from opshift.model.messages import TensorShapeProto
 from opshift.model.types import SMALLEST_SYMBOL, Shape, Symbol, dims_of, shapes_conflict
-
-LARGEST_SYMBOL = 1 << 320
-"""Exclusive upper limit of symbols; it bounds the numbers that long chains of products compute."""
-
-_CHECK_BITS = 32
-"""Number of low bits of a named symbol that are a checksum of its high bits."""
-
+from opshift.registry.shapes.sizes import LARGEST_SYMBOL
+from opshift.registry.shapes.sizes import symbol_named as symbol_named
 
 SymbolicShape: TypeAlias = Shape
 """Shape whose sizes may be symbols."""
-
-
-def symbol_from_number(number: int) -> Symbol | None:
-    """Return the symbol for a computed number, such as a product; `None` if the number is out of range."""
-    return Symbol(number) if SMALLEST_SYMBOL <= number < LARGEST_SYMBOL else None
-
-
-def symbol_named(name: str) -> Symbol:
-    """Return the symbol for a name; in a process, equal names give equal symbols, also in other models."""
-    number = SMALLEST_SYMBOL + hash(name) % SMALLEST_SYMBOL
-    return Symbol(number << _CHECK_BITS | _check_bits(number))
-
-
-def exact_symbol_quotient(size: int, by: int) -> Symbol | None:
-    """Return `size / by` if this is a symbol from `symbol_named`, or `None`.
-
-    Other quotients may be integers by coincidence, for example if `size` is the sum of two symbols.
-    """
-    quotient, rest = divmod(size, by)
-    number, low = divmod(quotient, 1 << _CHECK_BITS)
-    is_named = not rest and number >> SMALLEST_SYMBOL.bit_length() - 1 == 1 and low == _check_bits(number)
-    return Symbol(quotient) if is_named else None
-
-
-def is_named(symbol: int) -> bool:
-    """Return whether a symbol comes from `symbol_named`, and is not a sum or product of symbols."""
-    return exact_symbol_quotient(symbol, 1) is not None
-
-
-def _check_bits(number: int) -> int:
-    # The hash of a text mixes all bits, unlike the hash of a number or tuple: sums and quotients of symbols
-    # have other low bits, except by a coincidence.
-    return hash(str(number)) % (1 << _CHECK_BITS)
 
 
 def is_symbol(element: object) -> bool:
@@ -61,19 +23,20 @@ def symbol_of(value: str, axis: int) -> Symbol:
     return symbol_named(f"{value}\0{axis}")
 
 
-def symbolic_dims(proto: TensorShapeProto, value: str | None) -> SymbolicShape:
+def symbolic_dims(proto: TensorShapeProto, value: str | None, prefix: str = "") -> SymbolicShape:
     """Return the dimensions of a TensorShapeProto, with symbols for named dimensions.
 
     Args:
         proto: the declared shape.
         value: name of the value, for the symbols of dimensions without size and name; if `None`, these
             dimensions are unknown.
+        prefix: prefix of the names of dimensions.
     """
     sizes = dims_of(proto)
     if None not in sizes:
         return sizes
     return tuple(
-        symbol_named(dim.dim_param)
+        symbol_named(prefix + dim.dim_param)
         if size is None and dim.dim_param
         else symbol_of(value, axis)
         if size is None and value is not None
@@ -121,7 +84,7 @@ def with_symbols(
 
     Args:
         known: the shape that the shape rule infers if all symbols are replaced by `None`.
-        computed: the shape that the shape rule infers if symbols are used as ordinary numbers.
+        computed: the shape that the shape rule infers with the integers of symbols.
         value: name of the value, for new symbols.
         is_exact: whether a small computed number is a size, such as the quotient of products of symbols.
     """

@@ -38,8 +38,9 @@ SMALLEST_SYMBOL = 1 << 62
 class Symbol(int):
     """Size known only at run time, represented by a large pseudo-random number.
 
-    Shape rules compute with the number as with any size. If two results are equal, they are the same function
-    of the same symbols: the numbers have so many random bits that a chance match is practically impossible.
+    Shape rules compute sums, products and exact quotients with the number, and everything else with functions
+    of `registry/shapes/sizes.py`. If two results are equal, they are the same function of the same symbols:
+    the numbers have so many random bits that a chance match is practically impossible.
     """
 
 

@@ -15,6 +15,9 @@ from onnx import TensorProto, helper
 from opshift.checker.check import check
 from opshift.converter.convert import convert_version
 from opshift.converter.errors import ConversionRefused
+from opshift.inference.facts import OperatorStatus
+from opshift.inference.scope import Scope
+from opshift.inference.survey import survey
 from opshift.model.extensions import ExtensionFailed
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.shapes.rule_table import TABLE
@@ -148,6 +151,27 @@ def test_check_reports_a_failing_rule(registry: Registry) -> None:
     rule("acme_thin")(_raise)
     with pytest.raises(ExtensionFailed, match="raises KeyError"):
         list(check(_model(), registry=registry))
+
+
+def _half(node: ShapeContext) -> Shapes:
+    shape = node.shape(0)
+    return [shape and (None if shape[0] is None else shape[0] // 2, *shape[1:])]
+
+
+RULES: dict[str, Callable[[ShapeContext], Any]] = {
+    "input's shape": lambda node: [node.shape(0)],
+    "quotient": _half,
+}
+
+
+@pytest.mark.parametrize("function", RULES.values(), ids=RULES)
+def test_sizes_known_only_at_run_time_are_unknown(
+    registry: Registry, function: Callable[[ShapeContext], Any]
+) -> None:
+    rule("acme_thin")(function)
+    scope = Scope(_model("N").graph, {"": 11, "com.acme": 1}, registry, {})
+    survey(scope, "graph", lambda node, inner: OperatorStatus(has_step=False, has_graphs=True))
+    assert scope.symbolic_shape("t") == (None, 3)
 
 
 def test_negative_and_surplus_results_are_dropped(registry: Registry) -> None:

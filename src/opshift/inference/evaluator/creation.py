@@ -7,11 +7,11 @@ from math import prod
 from opshift.inference.constants import cast
 from opshift.inference.evaluator.elements import Dims, strides_of
 from opshift.inference.evaluator.rule_table import EvaluatedNode, Outputs, UnknownValue, rule
-from opshift.inference.symbols import symbol_from_number
 from opshift.model.element_types import NAME_BY_NUMBER
 from opshift.model.node import Tensor
 from opshift.model.tensors import read_tensor
 from opshift.model.types import Shape, Symbol
+from opshift.registry.shapes.sizes import symbol_from_number
 
 
 @rule("Shape")

@@ -15,6 +15,7 @@ from opshift.inference.evaluator.numbers import FLOAT_TYPES, Operation
 from opshift.inference.evaluator.rule_table import EvaluatedNode, Outputs, UnknownValue, rule
 from opshift.inference.symbols import is_symbol
 from opshift.model.node import Tensor
+from opshift.registry.shapes.sizes import minimum
 
 ON_INTEGERS: dict[str, tuple[Callable[[int, int], int | None], Operation]] = {
     "Add": (operator.add, numbers.add_sizes),
@@ -23,7 +24,7 @@ ON_INTEGERS: dict[str, tuple[Callable[[int, int], int | None], Operation]] = {
     "Div": (numbers.divide_integers, numbers.divide_sizes),
     "Mod": (numbers.remainder, numbers.remainder_of_sizes),
     "FMod": (numbers.truncated_remainder, numbers.remainder_of_sizes),
-    "Min": (min, numbers.smaller_size),
+    "Min": (min, minimum),
     "Max": (max, numbers.larger_size),
 }
 """Two operations per operator: on two integers, and on two sizes if at least one is a symbol."""
@@ -36,8 +37,8 @@ COMPARISONS: dict[str, Operation] = {
     "Equal": numbers.EQUAL,
     "Less": numbers.LESS,
     "Greater": numbers.swapped(numbers.LESS),
-    "LessOrEqual": numbers.negated(numbers.swapped(numbers.LESS)),
-    "GreaterOrEqual": numbers.negated(numbers.LESS),
+    "LessOrEqual": numbers.LESS_OR_EQUAL,
+    "GreaterOrEqual": numbers.swapped(numbers.LESS_OR_EQUAL),
 }
 
 LOGICAL: dict[str, Operation] = {"And": operator.and_, "Or": operator.or_, "Xor": operator.xor}

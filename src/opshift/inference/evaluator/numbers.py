@@ -1,8 +1,8 @@
 """Arithmetic on single elements: exact numbers, and symbols (sizes known only at run time).
 
-Unknown results are `None`. Symbols are sizes, so they are at least 0. A symbol is a large integer: sums and
-products are computed with these integers, so that equal polynomials of sizes give equal symbols. Other
-results that are at least 0, such as quotients, get a symbol that is named after the computation.
+Unknown results are `None`. Symbols are sizes, so they are at least 0. Sums and products are computed with
+their integers. Other results that are at least 0, such as quotients, get a symbol that is named after the
+computation, see `opshift.registry.shapes.sizes`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,14 @@ from fractions import Fraction
 from typing import Any
 
 from opshift.inference.evaluator.elements import Element
-from opshift.inference.symbols import exact_symbol_quotient, is_symbol, symbol_from_number, symbol_named
+from opshift.inference.symbols import is_symbol
 from opshift.model.element_types import BY_NAME
-from opshift.model.types import Symbol
+from opshift.registry.shapes.sizes import (
+    computed_size,
+    exact_symbol_quotient,
+    floor_quotient,
+    symbol_from_number,
+)
 
 Operation = Callable[[Any, Any], Element]
 """Function that computes an element from two known elements; it returns `None` for an unknown result."""
@@ -36,11 +41,6 @@ def in_range(value: int, element_type: str) -> int | None:
     if element_type.startswith("u"):
         return value % (1 << bits)
     return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None
-
-
-def named(operation: str, *operands: Element) -> Symbol:
-    """Return the symbol that is named after a computation, whose result must be at least 0."""
-    return symbol_named("\0".join((operation, *map(str, operands))))
 
 
 def add_sizes(first: int, second: int) -> int | None:
@@ -64,23 +64,14 @@ def divide_sizes(first: int, second: int) -> int | None:
     """Divide two sizes; a symbolic divisor counts as nonzero, because the model itself would divide by 0."""
     if second <= 0:
         return None
-    found = exact_symbol_quotient(first, second)
-    if found is not None or is_symbol(second):
-        return found
-    return first if second == 1 else named("Div", first, second)
+    if is_symbol(second):
+        return exact_symbol_quotient(first, second)
+    return symbol_from_number(floor_quotient(first, second))
 
 
 def remainder_of_sizes(first: int, second: int) -> int | None:
     """Return the remainder of two sizes; `None` if the divisor is not positive, or a symbol (maybe 0)."""
-    return None if is_symbol(second) or second <= 0 else named("Mod", first, second)
-
-
-def smaller_size(first: int, second: int) -> int | None:
-    """Return the minimum of two sizes; a number of at most 0 is the minimum, as symbols are at least 0."""
-    number = second if is_symbol(first) else first
-    if first == second or (not is_symbol(number) and number <= 0):
-        return number
-    return named("Min", *sorted((first, second)))
+    return None if is_symbol(second) or second <= 0 else computed_size("Mod", first, second)
 
 
 def larger_size(first: int, second: int) -> int | None:
@@ -90,7 +81,7 @@ def larger_size(first: int, second: int) -> int | None:
     for size, other in ((first, second), (second, first)):
         if not is_symbol(other) and other <= 0:
             return size
-    return named("Max", *sorted((first, second)))
+    return computed_size("Max", *sorted((first, second)))
 
 
 def equal_sizes(first: int, second: int) -> bool | None:
@@ -207,3 +198,4 @@ def swapped(operation: Operation) -> Operation:
 
 EQUAL = comparison(operator.eq, equal_sizes)
 LESS = comparison(operator.lt, less_size)
+LESS_OR_EQUAL = comparison(operator.le, negated(swapped(less_size)))

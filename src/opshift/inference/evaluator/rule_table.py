@@ -81,14 +81,18 @@ class EvaluatedNode:
         return values
 
     def setting(self, name: str) -> tuple[int, ...] | None:
-        """Return the integers in an attribute or, in versions without it, in an input; `None` if omitted."""
-        if name in self.version.attributes:
-            found = self.node.attribute(name)
-            if found is None or not isinstance(found, tuple | list):
-                return self.reject() if found is not None else None
-            return tuple(found) if all(isinstance(each, int) for each in found) else self.reject()
+        """Return the integers in an input or an attribute, depending on the version; `None` if omitted."""
         named = self.version.input_named(name)
-        return None if named is None or not self.node.input(named[0]) else self.integers(named[0])
+        if named and self.node.input(named[0]):
+            values = self.elements(named[0]).values
+            # The input `split` of Split-1 has the element type of the data, which is a float type.
+            if all(isinstance(each, float) and each.is_integer() for each in values):
+                return tuple(map(int, values))
+            return self.integers(named[0])
+        found = self.node.attribute(name) if name in self.version.attributes else None
+        if found is None or not isinstance(found, tuple | list):
+            return self.reject() if found is not None else None
+        return tuple(found) if all(isinstance(each, int) for each in found) else self.reject()
 
     def integer(self, name: str, default: int | None = None) -> int:
         """Return an integer attribute, or else `default`; raise `UnknownValue` if this is not an integer."""
