@@ -30,6 +30,8 @@ class RecognizedForm(Record):
 
     source: Annotated[str, Checked(min_length=1)]
     """Where models have this form, such as the exporter that writes it."""
+    since_version: Annotated[int, Checked(ge=0, strict=True)] = 0
+    """The oldest operator version with the same results as the form; 0 for only the newest version."""
     rounding: str = ""
     """The operation that rounds differently from the definition; empty if the results are equal."""
     attributes: dict[str, Literals] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from opshift.model.graphs import ContainerProto, NodeRecord, graphs_of
 from opshift.model.messages import NodeProto
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
-from opshift.model.tensors import can_pack_tensor, element_count, pack_tensor
+from opshift.model.tensors import can_pack_tensor, element_count, has_inexact_nan, pack_tensor
 from opshift.rewriting.constant_nodes import needs_cast
 from opshift.rewriting.rewrite_node import INVALID_NODE_ERRORS
 
@@ -143,7 +143,9 @@ def _constant_outputs(record: NodeRecord, scope: Scope, rules: Rules) -> list[Te
     values = []
     for name in outputs:
         value = _constant(name, scope)
-        if value is None or not can_pack_tensor(value) or not _has_place(name, value, scope, rules):
+        if value is None or not can_pack_tensor(value) or has_inexact_nan(value):
+            return None
+        if not _has_place(name, value, scope, rules):
             return None
         values.append(value)
     return values if all(map(rules.budget.spend, values)) else None
@@ -249,7 +251,8 @@ class EqualValues:
             name = self._aliases[name]
         if name not in self._identities:
             value = self._small_constant(name)
-            self._identities[name] = name if value is None else (*value[:2], pack_tensor(value))
+            is_exact = value is not None and not has_inexact_nan(value)
+            self._identities[name] = (*value[:2], pack_tensor(value)) if value and is_exact else name
         return self._identities[name]
 
     def _small_constant(self, name: str) -> Tensor | None:

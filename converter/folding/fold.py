@@ -53,7 +53,7 @@ from opshift.model.operator_ids import (
     function_id,
     opset_imports,
 )
-from opshift.model.tensors import write_tensor
+from opshift.model.tensors import has_inexact_nan, write_tensor
 from opshift.model.types import shape_of
 from opshift.registry.registry import Registry
 from opshift.rewriting.constant_nodes import ANY_CONSTANT_SINCE
@@ -130,11 +130,9 @@ def _without_constant_branches(model: ModelProto, options: Options, *, owned: bo
 
 def _scopes(model: ModelProto, options: Options) -> Iterator[CallScope]:
     """Yield a scope for each graph and function, with the values that callers can override."""
-    variables = frozenset(bound_names(model))
     has_dynamic_inputs = _has_dynamic_inputs(model)
     is_modern = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
     for scope, container, _ in root_scopes(model, model, options.registry):
-        scope.variables = variables
         if not is_modern and not options.keep_initializer_inputs and container is model.graph:
             scope.constant_inputs = initializer_inputs(model.graph)
         if has_dynamic_inputs:
@@ -376,19 +374,29 @@ def detach_constants(decisions: Decisions) -> None:
     keys = [*range(len(container.node))]
     for position in [*keys] if decisions.constants else ():
         node = container.node[position]
-        outputs, name = node.output[:], node.name
+        outputs = node.output[:]
         if not outputs or outputs[0] not in decisions.constants:
             continue
-        node.Clear()
-        node.op_type, node.name = "Constant", name
-        node.output.append(outputs[0])
+        _clear_operation(node)
+        node.op_type = "Constant"
         for output in outputs[1:]:
-            container.node.add(op_type="Constant", output=[output])
+            added = container.node.add()
+            added.CopyFrom(node)
+            added.name, added.output[:] = "", [output]
             keys.append(position)
+        node.output.append(outputs[0])
     if len(keys) > len(set(keys)):
         sort_by_keys(container.node, keys)
     for each in decisions.nested:
         detach_constants(each)
+
+
+def _clear_operation(node: NodeProto) -> None:
+    """Clear a node, except its name, doc string and metadata."""
+    for field, _ in node.ListFields():
+        if field.name not in ("name", "doc_string", "metadata_props"):
+            node.ClearField(field.name)
+    node.DiscardUnknownFields()
 
 
 def write_constants(decisions: Decisions, *, as_initializers: bool = False) -> int:
@@ -442,6 +450,7 @@ def _add_initializer(node: NodeProto, constants: Mapping[str, Tensor], graph: Gr
         return True
     is_sparse = any(each.name == "sparse_value" for each in node.attribute)
     value = constants.get(name) or (None if is_sparse else read_constant_node(Node.from_proto(node)))
-    if value is not None:
-        write_tensor(graph.initializer.add(), value, name)
-    return value is not None
+    if value is None or has_inexact_nan(value):
+        return False
+    write_tensor(graph.initializer.add(), value, name)
+    return True

@@ -150,7 +150,7 @@ def _casts_like_same_type(node: Node, scope: Scope, version: int) -> bool:
 
 def _keeps_axes(node: Node, scope: Scope, version: int) -> bool:
     axes = node.attribute("perm")
-    if axes is not None:
+    if axes:  # onnx.reference treats an empty list like an absent attribute
         return tuple(axes) == tuple(range(len(axes)))
     rank = scope.rank(node.input(0))
     return rank is not None and rank <= 1

@@ -26,6 +26,7 @@ from opshift.model.graphs import (
     MAX_NODES,
     ContainerProto,
     NodeRecord,
+    bound_names,
     count_model_nodes,
     max_node_count,
     node_place,
@@ -85,6 +86,7 @@ class Planner:
         self._options = options
         self._registry = registry = options.registry
         self._names = FreshNames()
+        self._variables = frozenset(bound_names(model))
         self._history = history
         self._allowances = Allowances(options.allow)
         self._functions = functions
@@ -175,6 +177,8 @@ class Planner:
         statuses = self._node_analysis.statuses_at(opsets)
         scope_class = Scope if self._functions is None else self._functions.scope
         scope = scope_class(container, opsets, self._registry, statuses, parent)
+        if not scope.is_function:
+            scope.variables = self._variables
         self._names.sources.append(scope.used_names)
         keeps_lines = scope.opset_of("") in self._node_analysis.router(opsets).fact_querying_opsets
         return survey(scope, path, self._node_analysis.classify, keeps_lines=keeps_lines)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from math import prod
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from math import inf, prod
+from typing import Any, Final, NamedTuple
 
 from opshift.converter.recognition.expansion import Call, ExactGraph, InputFact, expand
 from opshift.converter.recognition.graph_view import GraphView
 from opshift.converter.recognition.matching import Match, Matcher
-from opshift.converter.recognition.patterns import InputRef, NodeRef, Pattern
+from opshift.converter.recognition.patterns import BODY, InputRef, NodeRef, Pattern
 from opshift.inference.constants import INTEGER_RANGES
 from opshift.inference.root_scopes import root_scopes
 from opshift.inference.symbols import is_symbol
-from opshift.model.graphs import NodeRecord
+from opshift.model.graphs import NodeRecord, captured_names, graphs_of
 from opshift.model.node import Tensor
-from opshift.model.tensors import can_pack_tensor
+from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.tensors import can_pack_tensor, has_inexact_nan
 from opshift.model.types import Shape
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
@@ -23,6 +24,12 @@ from opshift.registry.steps import Allow
 
 MAX_PASSED_ELEMENTS = 64
 """Maximum number of elements of an integer input that an expansion gets as a constant."""
+
+POSITIVE: Final = {(DEFAULT_DOMAIN, "Attention"): "scale"}
+"""Attributes, by domain and operator, that are positive and finite in each new node.
+
+The definition of Attention multiplies by the square root of `scale`, and onnxruntime refuses a `scale` of 0.
+"""
 
 
 class Replacement(NamedTuple):
@@ -114,6 +121,8 @@ class Candidate:
         call, actual_shape = self._call(inputs, attributes)
         outputs = {0: self._anchor}
         if self._pattern.is_form:
+            if self._operator.has_function:
+                self._expansion(call, BODY)  # refuses a node without a defined result
             size_nodes: frozenset[int] = frozenset()
             self._add_outputs(match, self._pattern.outputs, outputs)
         else:
@@ -158,6 +167,8 @@ class Candidate:
         value = self._view.constant(name)
         if value is None or self._scope.is_function or not can_pack_tensor(value):
             raise Rejected(f"{name!r} is not a constant of a graph")
+        if has_inexact_nan(value):
+            raise Rejected(f"{name!r} has a NaN")
         return value._replace(dims=(len(value.values),))
 
     def _require_type(self, inputs: tuple[str, ...]) -> None:
@@ -218,6 +229,9 @@ class Candidate:
             attribute = self._operator.attributes.get(name)
             if attribute is None:
                 raise Rejected(f"{self._operator.id} has no attribute {name}")
+            is_positive = POSITIVE.get((self._operator.domain, self._operator.name)) == name
+            if is_positive and not 0 < value < inf:
+                raise Rejected(f"attribute {name} of the new node cannot be {value!r}")
             default = attribute.default
             if value != (default.encode() if isinstance(default, str) else default):
                 result[name] = value
@@ -266,11 +280,15 @@ class Candidate:
         opset = self._scope.opset_of("")
         return Call(self._operator, opset, tuple(attributes.items()), tuple(facts), outputs), actual
 
-    def _verified(self, call: Call, match: Match) -> tuple[ExactGraph, Match, bool]:
-        """Return the expansion of the call, its match and `is_relaxed`; raise Rejected if nodes differ."""
-        graph = self._expansions.graph(call, self._pattern.variant)
+    def _expansion(self, call: Call, variant: int) -> ExactGraph:
+        graph = self._expansions.graph(call, variant)
         if graph is None:
             raise Rejected("the operator cannot be expanded with these attributes")
+        return graph
+
+    def _verified(self, call: Call, match: Match) -> tuple[ExactGraph, Match, bool]:
+        """Return the expansion of the call, its match and `is_relaxed`; raise Rejected if nodes differ."""
+        graph = self._expansion(call, self._pattern.variant)
         matcher = Matcher(self._view, graph.nodes, graph.outputs, self._operator, is_complete=True)
         found = matcher.match(self._anchor, match.inputs)
         if found is None or found.inputs != match.inputs:
@@ -341,7 +359,7 @@ class Candidate:
                 outside = [each for each in self._scope.readers(name) if each[0] not in inner]
                 readers = [each[0] for each in outside if not self._is_unread(each, fixed)]
                 if name in outputs.values():
-                    if any(position < self._record[0] for position in readers):
+                    if self._is_read_early(name, readers):
                         yield name
                     continue
                 if readers and private is None:
@@ -367,6 +385,12 @@ class Candidate:
         return not any(
             name and (self._is_kept(name, fixed) or self._scope.readers(name)) for name in record[4]
         )
+
+    def _is_read_early(self, name: str, readers: Iterable[int]) -> bool:
+        """Return whether a node before the new node reads a value: one of `readers`, or in a subgraph."""
+        earlier = self._scope.nodes[: self._record[0]] if self._scope.is_captured(name) else ()
+        is_captured = any(name in captured_names(graph) for node in earlier for graph in graphs_of(node))
+        return is_captured or any(position < self._record[0] for position in readers)
 
     def _is_kept(self, name: str, fixed: frozenset[str]) -> bool:
         return name in fixed or self._scope.is_captured(name)

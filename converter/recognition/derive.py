@@ -48,7 +48,7 @@ TYPES = ("float", "float16", "int64")
 """Element types of the first input that are tried."""
 
 INTEGER_TYPES = ("int32", "int8", "uint32", "uint64")
-"""Further types to try for operators without attributes: older opsets compute them in other types."""
+"""Further types to try for operators with one attribute at most: older opsets use other types for them."""
 
 SIMILAR_TYPES = (("float", "float16"), ("int64", "int32"), ("int8", "uint8"))
 """Pairs of element types: a constant that differs between expansions for a pair depends on the type."""
@@ -85,7 +85,7 @@ def derive(definition: Operator, registry: Registry) -> Iterator[Pattern]:
         if version.has_function and definition.domain == DEFAULT_DOMAIN:
             older = _Derivation(definition, version, successor.since_version - 1, registry)
             if older.shapes() != newest.shapes():
-                yield from (each._replace(version=version.since_version) for each in older.patterns())
+                yield from (each._replace(versions=(version.since_version,)) for each in older.patterns())
 
 
 class _Derivation:
@@ -336,7 +336,7 @@ def _first_type(version: OperatorVersion, formal: Parameter) -> str:
 def _element_types(operator: OperatorVersion) -> list[str]:
     first = operator.types_of(operator.inputs[0]) if operator.inputs else ()
     types = [each.removeprefix("tensor(").removesuffix(")") for each in first]
-    tried = TYPES if operator.attributes else (*TYPES, *INTEGER_TYPES)
+    tried = TYPES if len(operator.attributes) > 1 else (*TYPES, *INTEGER_TYPES)
     return [each for each in tried if each in types] or types[:1]
 
 

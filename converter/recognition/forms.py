@@ -33,10 +33,12 @@ from opshift.registry.registry import Registry
 
 def form_patterns(operator: Operator, registry: Registry) -> Iterator[Pattern]:
     """Yield a pattern for each alternative of the forms of an operator."""
-    version = operator.versions[-1]
+    newest = operator.versions[-1]
     for position, form in enumerate(operator.recognize):
-        for each in parse_form(form.form, version.attributes):
-            yield _pattern(position, form, each, version, registry)
+        first = form.since_version or newest.since_version
+        versions = tuple(v.since_version for v in operator.versions if v.since_version >= first)
+        for each in parse_form(form.form, newest.attributes):
+            yield _pattern(position, form, each, newest, registry)._replace(versions=versions)
 
 
 def _pattern(

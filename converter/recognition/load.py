@@ -48,7 +48,7 @@ def pattern_groups(op_type: str, domain: str, registry: Registry) -> tuple[Patte
 @share_results
 def _compiled(op_type: str) -> tuple[PatternGroup, ...]:
     with _COMPILING:
-        return grouped(map(from_data, json.loads(patterns_text(op_type))))
+        return grouped(from_data(json.loads(patterns_text(op_type))))
 
 
 def patterns_text(op_type: str) -> str:
@@ -57,7 +57,7 @@ def patterns_text(op_type: str) -> str:
     return PATTERNS.text(
         f"patterns/{op_type}",
         [registry.file_of(op_type)],
-        lambda: compact_json([*map(to_data, patterns_of(op_type, DEFAULT_DOMAIN, registry))]),
+        lambda: compact_json(to_data(patterns_of(op_type, DEFAULT_DOMAIN, registry))),
     )
 
 

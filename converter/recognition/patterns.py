@@ -6,8 +6,9 @@ of the same name, such as `axes` of ReduceMean, so one pattern covers both.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from opshift.model.element_types import round_to_float32
@@ -83,7 +84,7 @@ class Pattern(NamedTuple):
         types: element types that the first input may have; empty for all.
         copies: attributes that constants do not determine, each with the attribute that it equals.
         flattened: positions of constant inputs that are reshaped to one dimension.
-        version: `since_version` of the only operator version with this pattern; 0 for all versions.
+        versions: `since_version` of each operator version with this pattern; empty for all versions.
     """
 
     domain: str
@@ -98,7 +99,7 @@ class Pattern(NamedTuple):
     types: tuple[str, ...] = ()
     copies: Mapping[str, str] = ReadOnlyDict()
     flattened: tuple[int, ...] = ()
-    version: int = 0
+    versions: tuple[int, ...] = ()
 
     @property
     def anchor(self) -> PatternNode:
@@ -138,29 +139,41 @@ def solved(element: float, function: str, kind: str) -> float | int | None:
     return round_to_float32(float(value))
 
 
-def to_data(pattern: Pattern) -> list[Any]:
-    """Return a pattern as JSON data."""
-    nodes = [
-        [each.op_type, model_domain(each.domain), {slot: _ref_data(ref) for slot, ref in each.slots.items()}]
-        for each in pattern.nodes
-    ]
+def to_data(patterns: Iterable[Pattern]) -> dict[str, Any]:
+    """Return patterns as JSON data: equal nodes and shapes of several patterns are written once."""
+    nodes: dict[str, int] = {}
+    shapes: dict[str, int] = {}
+    rows = [_pattern_data(each, nodes, shapes) for each in patterns]
+    return {"nodes": [*map(json.loads, nodes)], "shapes": [*map(json.loads, shapes)], "patterns": rows}
+
+
+def _pattern_data(pattern: Pattern, nodes: dict[str, int], shapes: dict[str, int]) -> list[Any]:
+    """Return a pattern with positions in `nodes` and `shapes`, to which it adds texts of new members."""
+
+    def number(member: list[Any], known: dict[str, int]) -> int:
+        return known.setdefault(json.dumps(member), len(known))
+
     outputs = {str(position): list(ref) for position, ref in pattern.outputs.items()}
     attributes = {
         name: ["b", value.decode()] if isinstance(value, bytes) else value
         for name, value in pattern.attributes.items()
     }
-    shapes = [[list(ref), list(dims)] for ref, dims in pattern.shapes]
     return [
         *pattern[:5],
         attributes,
-        nodes,
+        [number(_node_data(each), nodes) for each in pattern.nodes],
         outputs,
-        shapes,
+        [number([list(ref), list(dims)], shapes) for ref, dims in pattern.shapes],
         list(pattern.types),
         dict(pattern.copies),
         list(pattern.flattened),
-        pattern.version,
+        list(pattern.versions),
     ]
+
+
+def _node_data(node: PatternNode) -> list[Any]:
+    slots = {slot: _ref_data(ref) for slot, ref in node.slots.items()}
+    return [node.op_type, model_domain(node.domain), slots]
 
 
 def _ref_data(ref: Ref) -> list[Any]:
@@ -179,9 +192,20 @@ def _element_data(element: Element) -> Any:
     return element
 
 
-def from_data(data: list[Any]) -> Pattern:
-    """Return the pattern that `to_data` wrote as JSON data."""
-    *first, nodes, outputs, shapes, types, copies, flattened, version = data
+def from_data(data: Mapping[str, Any]) -> list[Pattern]:
+    """Return the patterns that `to_data` wrote as JSON data."""
+    nodes = [
+        PatternNode(op_type, canonical_domain(domain), {slot: _ref(ref) for slot, ref in slots.items()})
+        for op_type, domain, slots in data["nodes"]
+    ]
+    shapes = [(_value_ref(ref), tuple(dims)) for ref, dims in data["shapes"]]
+    return [_pattern(row, nodes, shapes) for row in data["patterns"]]
+
+
+def _pattern(
+    row: list[Any], all_nodes: Sequence[PatternNode], all_shapes: Sequence[tuple[Any, tuple[Any, ...]]]
+) -> Pattern:
+    *first, nodes, outputs, shapes, types, copies, flattened, versions = row
     domain, operator, variant, is_form, approximate, attributes = first
     return Pattern(
         domain,
@@ -190,16 +214,13 @@ def from_data(data: list[Any]) -> Pattern:
         is_form,
         approximate,
         {name: each[1].encode() if isinstance(each, list) else each for name, each in attributes.items()},
-        tuple(
-            PatternNode(op_type, canonical_domain(domain), {slot: _ref(ref) for slot, ref in slots.items()})
-            for op_type, domain, slots in nodes
-        ),
+        tuple(all_nodes[each] for each in nodes),
         {int(position): NodeRef(*ref) for position, ref in outputs.items()},
-        tuple((_value_ref(ref), tuple(dims)) for ref, dims in shapes),
+        tuple(all_shapes[each] for each in shapes),
         tuple(types),
         copies,
         tuple(flattened),
-        version,
+        tuple(versions),
     )
 
 

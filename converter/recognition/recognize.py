@@ -219,9 +219,11 @@ class _Pass:
         return found
 
     def _operator(self, pattern: Pattern, view: GraphView) -> OperatorVersion | None:
-        """Return the operator version at the graph's opset; `None` if the pattern is for another version."""
+        """Return the operator version at the graph's opset; `None` if the pattern is for other versions."""
         found = view.scope.operator(pattern.operator, model_domain(pattern.domain))
-        return found if found is None or pattern.version in (0, found.since_version) else None
+        return (
+            found if found and found.since_version in (pattern.versions or (found.since_version,)) else None
+        )
 
 
 def _add_call_facts(scopes: Sequence[CallScope]) -> None:

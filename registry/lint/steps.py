@@ -101,10 +101,14 @@ def body_valid(version: OperatorVersion) -> Iterator[Problem]:
 
 @rule("form.valid", "correct the form")
 def form_valid(operator: Operator) -> Iterator[Problem]:
-    """A form in `recognize` computes an output of the newest version from its inputs and attributes."""
+    """A form in `recognize` computes an output of the newest version, and its `since_version` exists."""
     newest = operator.versions[-1]
     inputs = [each.name for each in newest.inputs]
     outputs = [each.name for each in newest.outputs]
     for position, form in enumerate(operator.recognize):
         for reason in dict.fromkeys(form_problems(form, inputs, outputs, newest.attributes)):
             yield Problem(reason, ("recognize", position, "form"))
+        if form.since_version not in (0, *(each.since_version for each in operator.versions)):
+            yield Problem(
+                f"the operator has no version {form.since_version}", ("recognize", position, "since_version")
+            )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from opshift.model.messages import TensorProto
-from opshift.model.tensors import read_tensor
+from opshift.model.node import Tensor
+from opshift.model.tensors import pack_tensor, read_tensor
 
 RAW = {
     "bfloat16": (16, b"\x80\x3f\x00\x40", (1.0, 2.0)),
@@ -33,6 +36,13 @@ def test_raw_data_of_another_size_has_no_value(
 ) -> None:
     for other in (payload + b"\0", payload[:-1], b""):
         assert read_tensor(tensor(data_type, other)) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "bits"), [(1.0, 0x3F80), (math.nan, 0x7FC0), (-math.nan, 0xFFC0), (-math.inf, 0xFF80)]
+)
+def test_writes_bfloat16(value: float, bits: int) -> None:
+    assert pack_tensor(Tensor("bfloat16", (), (value,))) == bits.to_bytes(2, "little")
 
 
 def test_does_not_read_a_tensor_with_more_elements_than_any_payload() -> None:

@@ -438,6 +438,12 @@ MISTAKES = {
         f"shape: same_as_first\nrecognize:\n- source: a test\n  form: Y = Relu(Z) {HERE}\n",
         "recognize.0.form: Z is neither an input nor a value of an earlier line",
     ),
+    "form of an unknown version": Mistake(
+        "form.valid",
+        "shape: same_as_first\n",
+        f"shape: same_as_first\nrecognize:\n- source: test\n  since_version: 7 {HERE}\n  form: Y = Relu(X)\n",
+        "recognize.0.since_version: the operator has no version 7",
+    ),
     # Texts
     "missing text": Mistake(
         "text.missing",

@@ -177,14 +177,23 @@ def _bfloat16_bits(value: float) -> int:
     """Return the bits of a number rounded to bfloat16, half to even."""
     (bits,) = struct.unpack("<I", struct.pack("<f", value))
     if value != value:
-        # Rounding could carry the bits of a NaN into those of infinity or zero.
-        return 0x7FC0
+        # Rounding could carry the bits of a NaN into those of infinity or zero: keep the sign only.
+        return int(0x7FC0 | bits >> 16 & 0x8000)
     return int((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF
 
 
 def _bfloat16_value(bits: int) -> float:
     """Return the value of a bfloat16, the upper half of the bits of a float."""
     return float(struct.unpack("<f", struct.pack("<I", (bits & 0xFFFF) << 16))[0])
+
+
+def has_inexact_nan(tensor: Tensor) -> bool:
+    """Return whether a tensor has a NaN that `pack_tensor` may write with other bits than were read.
+
+    A Python number has the 64 bits of a double: conversion from and to smaller types may change a NaN.
+    """
+    is_smaller = tensor.element_type in ("bfloat16", "float", "float16")
+    return is_smaller and any(value != value for value in tensor.values)
 
 
 def can_pack_tensor(tensor: Tensor) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from support.execution import op_types, run
+from support.execution import op_types, run, run_reference
 
 import opshift
 from opshift import convert, convert_file, convert_many, convert_version, simplify
@@ -178,6 +178,13 @@ def test_keeps_nodes_that_change_their_input(name: str) -> None:
     assert op_types(simplify(model_of(*nodes, opset=opset, **used))) == ["Neg", op_type, "Neg"]
 
 
+def test_transpose_of_empty_perm_stays() -> None:
+    transpose = node("Transpose", "x", "a")
+    transpose.attribute.add(name="perm", type=onnx.AttributeProto.INTS)
+    model = model_of(transpose, node("Relu", "a", "y"))
+    assert np.array_equal(run_reference(simplify(model), {"x": X})[0], X.T)
+
+
 @pytest.mark.parametrize(
     ("attributes", "shape", "opset", "kept"),
     [
@@ -220,6 +227,38 @@ def test_outputs_keep_their_names() -> None:
     result = simplify(model_of(*nodes, outputs=("y", "z")))
     assert op_types(result) == ["Identity", "Constant"]
     assert [each.name for each in result.graph.output] == ["y", "z"]
+
+
+def test_constants_keep_descriptions_of_nodes() -> None:
+    nodes = node("Shape", "x", "z"), node("Relu", "x", "y")
+    model = model_of(*nodes, outputs=("y", "z"), ir_version=10)
+    model.graph.node[0].doc_string, model.graph.node[0].name = "sizes", "shape"
+    model.graph.node[0].metadata_props.add(key="namespace", value="layer1")
+    (constant,) = (each for each in simplify(model).graph.node if each.op_type == "Constant")
+    assert (constant.name, constant.doc_string) == ("shape", "sizes")
+    assert [(each.key, each.value) for each in constant.metadata_props] == [("namespace", "layer1")]
+
+
+NANS = {
+    "float": (TensorProto.FLOAT, "<u4", (0x7F800001, 0xFFC00000, 0x7FC00000)),
+    "float16": (TensorProto.FLOAT16, "<u2", (0x7E01, 0xFE01, 0xFE00, 0x7C01)),
+    "bfloat16": (TensorProto.BFLOAT16, "<u2", (0x7FC1, 0xFFC1, 0xFFC0, 0x7F81)),
+    "double": (TensorProto.DOUBLE, "<u8", (0x7FF0000000000001, 0xFFF8000000000000)),
+}
+"""Element type, type of its bits, and the bits of several NaNs, also of signaling ones."""
+
+
+@pytest.mark.parametrize(("element_type", "dtype", "bits"), NANS.values(), ids=NANS)
+def test_folding_keeps_bits_of_nans(element_type: int, dtype: str, bits: tuple[int, ...]) -> None:
+    indices = range(len(bits))
+    moved = [node("Reshape", f"w{i} size", f"a{i}") for i in indices]
+    negated = [node("Neg", f"w{i}", f"b{i}") for i in indices]  # equal nodes are shared
+    joined = [node("Concat", " ".join(f"{name}{i}" for i in indices), f"{name}", axis=0) for name in "ab"]
+    model = model_of(*moved, *negated, *joined, outputs=("a", "b"), size=np.array([1]))
+    for i, each in enumerate(np.array(bits, dtype)):
+        model.graph.initializer.add(name=f"w{i}", data_type=element_type, dims=[1], raw_data=each.tobytes())
+    expected, found = (run_reference(each, {"x": X}) for each in (model, simplify(model)))
+    assert [each.tobytes() for each in found] == [each.tobytes() for each in expected]
 
 
 def test_overridable_initializers_are_not_constant() -> None:

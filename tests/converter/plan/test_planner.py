@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
-from onnx import NodeProto, TensorProto, helper
-from support.execution import build
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+from support.execution import assert_equal, build, run
 
 from opshift.converter.apply import apply_plan
 from opshift.converter.convert import convert_version, plan_version
@@ -164,6 +165,40 @@ def test_applies_a_plan_to_a_copy() -> None:
     apply_plan(plan_version(original, 13), copy)
     assert copy == convert_version(original, 13)
     assert original == model()
+
+
+# Initializers that training updates
+
+CLIP = "y = Clip (x, low, high)"
+BRANCHES = (
+    "y = If (yes) <then_branch = t () => (float[1, 2, 3] a) { a = Clip (x, low, high) },"
+    " else_branch = e () => (float[1, 2, 3] b) { b = Neg (x) }>"
+)
+FUNCTION = '<domain: "local", opset_import: ["": 13]> F (p, q, r) => (s) {{ {} }}'
+
+
+@pytest.mark.parametrize(
+    ("body", "functions"),
+    [
+        pytest.param(CLIP, "", id="node"),
+        pytest.param(BRANCHES, "", id="subgraph"),
+        pytest.param("y = local.F (x, low, high)", FUNCTION.format("s = Clip (p, q, r)"), id="call"),
+        pytest.param(CLIP, FUNCTION.format("s = Relu (p)"), id="node beside functions"),
+    ],
+)
+def test_initializer_that_training_updates_stays_an_input(body: str, functions: str) -> None:
+    trained = onnx.parser.parse_model(f"""
+    <ir_version: 8, opset_import: ["": 13, "local": 1]>
+    g (float[1, 2, 3] x) => (float[1, 2, 3] y) <float low = {{0}}, float high = {{2}}, bool yes = {{1}}>
+    {{ {body} }}
+    {functions}
+    """)
+    trained.training_info.add().update_binding.add(key="low", value="high")
+    converted = convert_version(trained, 10)
+    for each in (trained, converted):
+        (low,) = (tensor for tensor in each.graph.initializer if tensor.name == "low")
+        low.CopyFrom(numpy_helper.from_array(np.float32(1.5), "low"))
+    assert_equal(run(converted, {"x": X}), run(trained, {"x": X}))
 
 
 # Refusals

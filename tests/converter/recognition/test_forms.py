@@ -24,7 +24,8 @@ from opshift.converter.recognition.patterns import (
 )
 
 REGISTRY = opshift.default_registry()
-OPSET = 24
+FIRST_OPSET = 7
+"""Oldest opset that onnxruntime supports."""
 RANDOM = np.random.default_rng(0)
 SIZES = {"B": 2, "L": 3, "S": 4, "E": 5, "F": 6, "H": 4, "G": 2, "R": 2, "q_num_heads": 2, "kv_num_heads": 2,
     "N": 2, "C": 4, "W": 3, "num_groups": 2,
@@ -36,11 +37,12 @@ SPECIAL = np.array([-np.inf, -90, -1e-30, -0.0, 0, 1e-30, 3, 90, np.inf, np.nan]
 
 
 def patterns() -> Iterator[Any]:
-    """Yield the pattern of each alternative."""
+    """Yield the pattern of each alternative, with each operator version that has it."""
     for operator in REGISTRY.operators("ai.onnx"):
         for index, pattern in enumerate(form_patterns(operator, REGISTRY)):
             marks = [] if index < 2 else [pytest.mark.full]
-            yield pytest.param(pattern, id=f"{operator.name} {index}", marks=marks)
+            for version in pattern.versions:
+                yield pytest.param(pattern, version, id=f"{operator.name}:{version} {index}", marks=marks)
 
 
 def size_of(term: int | str) -> int:
@@ -67,8 +69,9 @@ def inputs_of(pattern: Pattern) -> dict[int, Array]:
 class Builder:
     """Model with the nodes of a pattern; its shapes are the targets of Reshapes and Expands."""
 
-    def __init__(self, pattern: Pattern) -> None:
+    def __init__(self, pattern: Pattern, version: int) -> None:
         self.pattern = pattern
+        self.opset = max(version, FIRST_OPSET)
         self.initializers: list[onnx.TensorProto] = []
 
     def model(self, inputs: Mapping[int, Array]) -> onnx.ModelProto:
@@ -83,14 +86,14 @@ class Builder:
         output = self._name(self.pattern.outputs[0])
         outputs = [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)]
         graph = helper.make_graph(nodes, "g", values, outputs, self.initializers)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=10)
 
     def _name(self, ref: InputRef | NodeRef) -> str:
         return f"in{ref.position}" if isinstance(ref, InputRef) else f"v{ref.node}"
 
     def _node(self, index: int) -> onnx.NodeProto:
         node = self.pattern.nodes[index]
-        version = REGISTRY.at(node.op_type, OPSET)
+        version = REGISTRY.at(node.op_type, self.opset)
         assert version is not None
         names, attributes = [], {}
         for slot, ref in node.slots.items():
@@ -107,7 +110,7 @@ class Builder:
                 names.append(self._constant(values if is_list else values[0], dtype))
             else:
                 values = self._values(ref)
-                attributes[slot] = values if slot == "perm" else values[0]
+                attributes[slot] = values if slot in ("axes", "perm") else values[0]
         return helper.make_node(node.op_type, names, [f"v{index}"], **attributes)
 
     def _values(self, constant: Constant) -> list[Any]:
@@ -132,14 +135,24 @@ class Builder:
 
 
 @pytest.mark.every_case
-@pytest.mark.parametrize("pattern", list(patterns()))
-def test_form_computes_operator(pattern: Pattern) -> None:
+@pytest.mark.parametrize(("pattern", "version"), list(patterns()))
+def test_form_computes_operator(pattern: Pattern, version: int) -> None:
     inputs = inputs_of(pattern)
-    model = Builder(pattern).model(inputs)
+    model = Builder(pattern, version).model(inputs)
     feeds = {f"in{i}": each for i, each in inputs.items() if i not in pattern.flattened}
-    converted = opshift.convert_version(model, OPSET, recognize=pattern.operator, allow="approximate")
+    converted = opshift.convert_version(model, recognize=pattern.operator, allow="approximate")
     assert op_types(converted) == [pattern.operator]
     np.testing.assert_allclose(run(model, feeds)[0], run(converted, feeds)[0], rtol=2e-5, atol=2e-6)
+
+
+def test_form_of_newer_version_is_not_used() -> None:
+    """GroupNormalization has a scale and bias of each channel since version 21, before of each group."""
+    operator = REGISTRY.operator("GroupNormalization")
+    assert operator is not None
+    (pattern,) = form_patterns(operator, REGISTRY)
+    model = Builder(pattern, 20).model(inputs_of(pattern))
+    converted = opshift.convert_version(model, recognize=pattern.operator, allow="approximate")
+    assert op_types(converted) == op_types(model)
 
 
 @pytest.mark.parametrize("name", ["Gelu", "HardSwish", "Swish"])
@@ -147,8 +160,8 @@ def test_elementwise_forms_agree_on_special_values(name: str) -> None:
     operator = REGISTRY.operator(name)
     assert operator is not None
     pattern = next(iter(form_patterns(operator, REGISTRY)))
-    model = Builder(pattern).model({0: SPECIAL})
-    converted = opshift.convert_version(model, OPSET, recognize=name, allow="approximate")
+    model = Builder(pattern, pattern.versions[-1]).model({0: SPECIAL})
+    converted = opshift.convert_version(model, recognize=name, allow="approximate")
     expected, found = run(model, {"in0": SPECIAL})[0], run(converted, {"in0": SPECIAL})[0]
     finite = np.isfinite(SPECIAL)
     np.testing.assert_allclose(expected[finite], found[finite], rtol=1e-5, atol=1e-30)

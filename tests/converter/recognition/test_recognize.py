@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from typing import Any
@@ -134,6 +135,56 @@ def test_keeps_values_that_subgraphs_read() -> None:
     body = f"branch = If <then_branch = {then}, else_branch = {otherwise}> (c)"
     model = model_of(f"{SWISH}  {body}", y="float[N, 4] y, float[N, 4] branch", constants="bool c = {1}")
     assert recognized(model) == ["Sigmoid", "Mul", "If"]
+
+
+CAPTURED_MEAN = (
+    "z = If <then_branch = t () => (float[N, 1] a) { a = Neg (mean) },"
+    " else_branch = e () => (float[N, 1] b) { b = Abs (mean) }> (c)"
+)
+
+
+@pytest.mark.parametrize("is_early", [False, True])
+@pytest.mark.parametrize("reader", ["z = Neg (mean)", CAPTURED_MEAN], ids=["node", "subgraph"])
+def test_optional_output_has_no_earlier_reader(reader: str, is_early: bool) -> None:
+    outputs, constants = "float[N, 4] y, float[N, 1] z", f"{CONSTANTS}, bool c = {{1}}"
+    body = f"y, mean = LayerNormalization (x, scale, scale)  {reader}"
+    low = convert_version(model_of(body, y=outputs, constants=constants), 16)
+    if is_early:
+        nodes = [*low.graph.node]
+        position = next(index for index, each in enumerate(nodes) if "mean" in each.output)
+        low.graph.ClearField("node")
+        low.graph.node.extend([*nodes[: position + 1], nodes[-1], *nodes[position + 1 : -1]])
+    result = convert_version(low, 17, recognize="LayerNormalization")
+    assert ("LayerNormalization" in op_types(result)) != is_early
+    for found, expected in zip(run(result, FEEDS), run(low, FEEDS), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [-0.25, 0.0, 0.25])
+@pytest.mark.parametrize(
+    "scores",
+    [
+        pytest.param("t = MatMul (x, k)  s = Mul (t, scale)", id="product"),
+        pytest.param("p = Mul (x, root)  r = Mul (k, root)  s = MatMul (p, r)", id="factors"),
+    ],
+)
+def test_scale_of_attention_is_positive(scores: str, scale: float) -> None:
+    body = (
+        f"k = Transpose <perm = [0, 1, 3, 2]> (x)  {scores}  w = Softmax <axis = -1> (s)  y = MatMul (w, x)"
+    )
+    dims = "float[1, 2, 3, 4]"
+    root = f"float root = {{{math.copysign(math.sqrt(abs(scale)), scale)}}}"
+    constants = f"float scale = {{{scale}}}, {root}"
+    model = model_of(body, opset=23, x=dims, y=f"{dims} y", constants=constants)
+    expected = ["Attention"] if scale > 0 else op_types(model)
+    assert recognized(model, allow="approximate") == expected
+
+
+def test_keeps_attributes_that_training_updates() -> None:
+    model = model_of("t = Mul (x, alpha)  g = Sigmoid (t)  y = Mul (x, g)", constants="float alpha = {1.5}")
+    assert recognized(model) == ["Swish"]
+    model.training_info.add().update_binding.add(key="alpha", value="alpha")
+    assert recognized(model) == ["Mul", "Sigmoid", "Mul"]
 
 
 @pytest.mark.parametrize(
