@@ -186,6 +186,32 @@ def reshape(
     return out.emit("Reshape", [value, shape_tensor(sizes, out)], outputs, opset=opset)
 
 
+def reshape_exactly(
+    value: str, sizes: Sequence[Dimension], out: Rewriter, outputs: int | Sequence[str] = 1
+) -> str:
+    """Emit a Reshape to sizes that may be 0, and do not copy a dimension."""
+    known = [size if isinstance(size, int) and size else -1 for size in sizes]
+    if known.count(-1) > 1:
+        shape = shape_tensor(sizes, out)
+        return out.emit("Reshape", [value, shape], outputs, domain="", opset=ALLOWZERO_OPSET, allowzero=1)
+    # Reshape infers one size, even 0, if no other size is 0.
+    return reshape(value, known, out, outputs)
+
+
+def merge_dimensions(
+    value: str, groups: Sequence[Sequence[int]], like: str, out: Rewriter, outputs: int | Sequence[str] = 1
+) -> str:
+    """Emit a Reshape that merges each group of axes of `value`, which has the shape of `like`, into one.
+
+    An empty group becomes a dimension of 1.
+    """
+    known = [[out.known_dimension(like, axis) or 0 for axis in group] for group in groups]
+    sizes: list[Dimension] = [math.prod(group) for group in known]
+    if sizes.count(0) > 1:
+        sizes = [product_of_dimensions(like, group, out) for group in groups]
+    return reshape_exactly(value, sizes, out, outputs)
+
+
 def reshape_like(value: str, like: str, shape: str, out: Rewriter, outputs: int | Sequence[str] = 1) -> str:
     """Emit a Reshape of a value to the shape of `like`, which the tensor `shape` holds; sizes may be 0."""
     if is_nonempty(like, out):

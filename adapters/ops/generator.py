@@ -9,9 +9,9 @@ import math
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter, expression
 from opshift.adapters.core.rewriter import rename_output
-from opshift.adapters.emit.expression import IEEE_FLOAT_TYPES, cast
+from opshift.adapters.emit.expression import IEEE_FLOAT_TYPES, cast, cast_between
 from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, index_range, reshape
-from opshift.model.element_types import BY_NAME, BY_NUMBER, round_to_float32
+from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.tensors import read_sparse_tensor, require_tensor
 
 
@@ -94,9 +94,6 @@ def replace_constant_of_shape_by_expand(node: Node, out: Rewriter) -> None:
     out.emit("Expand", [single, node.inputs[0]], node.outputs)
 
 
-MAX_CONSTANT_DISTANCE = 1e38
-"""Bound of `abs(limit - start)` of a Range that becomes a constant, below the largest float (3.4e38)."""
-
 HALF_TYPES = ("float16", "bfloat16")
 
 ALL_NUMERIC_TYPES_OPSET = 14
@@ -147,19 +144,39 @@ def _constant_range(inputs: list[Tensor]) -> Tensor | None:
         return None
     start, limit, delta = (each.scalar for each in inputs)
     steps = (limit - start) / delta if delta else math.inf
-    if not (steps <= MAX_CONSTANT_ELEMENTS and abs(limit - start) < MAX_CONSTANT_DISTANCE):
+    if not -math.inf < steps <= MAX_CONSTANT_ELEMENTS:
         return None
-    if inputs[0].element_type == "float":
-        # Round like a runtime that computes in float32: the last bit can change the number of steps.
-        steps = round_to_float32(limit - start) / delta
     count = max(math.ceil(steps), 0)
     return Tensor(inputs[0].element_type, (count,), tuple(start + index * delta for index in range(count)))
 
 
 def _element_count(node: Node, out: Rewriter) -> str:
     """Emit the number of elements, an int64 tensor of shape (1,); a negative count becomes 0."""
-    start, limit, delta = node.inputs
-    difference = out.emit("Sub", [limit, start], opset=ALL_NUMERIC_TYPES_OPSET)
-    distance, step = (out.cast(name, "double") for name in (difference, delta))
-    steps = out.emit("Ceil", [out.emit("Div", [distance, step])])
+    step = cast_between(node.inputs[2], out.element_type(node.inputs[2]), "double", out)
+    steps = out.emit("Ceil", [out.emit("Div", [_distance(node, out), step])])
     return reshape(out.cast(out.emit("Relu", [steps]), "int64"), (1,), out)
+
+
+def _distance(node: Node, out: Rewriter) -> str:
+    """Emit `limit - start` as double, in which differences of narrower types neither overflow nor round."""
+    start, limit, _ = node.inputs
+    element_type = out.element_type(start)
+    exact = ""
+    if element_type == "int64":
+        # Double rounds numbers above 2**53, so subtract first.
+        exact = out.cast(out.emit("Sub", [limit, start]), "double")
+        if not _may_overflow(start, limit, out):
+            return exact
+    rounded = out.emit("Sub", [cast_between(name, element_type, "double", out) for name in (limit, start)])
+    if not exact:
+        return rounded
+    is_near = out.emit("Less", [out.emit("Abs", [rounded]), out.constant(2.0**62, "double")])
+    return out.emit("Where", [is_near, exact, rounded])
+
+
+def _may_overflow(start: str, limit: str, out: Rewriter) -> bool:
+    """Return whether `limit - start` may exceed int64: not from 0, to -1, or between positive numbers."""
+    first, last = (out.constant_value(name) for name in (start, limit))
+    if (first and first.scalar == 0) or (last and last.scalar == -1):
+        return False
+    return not all(map(out.is_nonnegative, (start, limit)))

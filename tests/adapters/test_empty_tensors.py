@@ -162,6 +162,46 @@ def test_elements_at_no_indices(form: str) -> None:
         _check("GatherElements", feeds, 13, (10, 9), form, axis=axis)
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 0), (2, 0, 3), (2, 0), (2, 3, 4)])
+def test_rows_at_indices(shape: tuple[int, ...]) -> None:
+    indices = {"i": np.array([[1], [0], [1]])}
+    _check_with_unknown_sizes("GatherND", np.ones(shape, np.float32), indices, 12)
+
+
+@pytest.mark.parametrize("shape", [(2, 0, 3), (0, 2, 3), (2, 2, 3)])
+def test_rows_at_indices_of_a_batch(shape: tuple[int, ...]) -> None:
+    feeds: Feeds = {"x": np.ones(shape, np.float32), "i": np.ones((*shape[:2], 1), np.int64)}
+    node = helper.make_node("GatherND", list(feeds), ["y"], batch_dims=2)
+    model, fed = in_form("symbolic", [node], feeds, {"y": onnx.TensorProto.FLOAT}, 12)
+    model.graph.input[1].type.tensor_type.shape.dim[-1].dim_value = 1  # the length of index tuples
+    for target in (11, 10, 8):
+        assert_equal(run(convert_version(model, target), fed), run(model, fed))
+
+
+@pytest.mark.parametrize("form", RANKED_FORMS)
+@pytest.mark.parametrize("op_type", ["NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"])
+@pytest.mark.parametrize("sizes", [(2, 0), (0, 2), (2, 3, 0), (2, 0, 3), (2, 3, 2)])
+def test_losses(sizes: tuple[int, ...], op_type: str, form: str) -> None:
+    scores = np.ones((sizes[0], 3, *sizes[1:]), np.float32)
+    feeds: Feeds = {"x": scores, "labels": np.zeros(sizes, np.int64)}
+    node = helper.make_node(op_type, list(feeds), ["y"], name="node", reduction="none")
+    model, fed = in_form(form, [node], feeds, {"y": onnx.TensorProto.FLOAT}, 12)
+    for target in (11, 9):
+        assert_equal(run(convert_version(model, target), fed), run_reference(model, fed))
+
+
+@pytest.mark.parametrize("form", RANKED_FORMS)
+@pytest.mark.parametrize("sizes", [(0, 2, 2), (2, 0, 2), (2, 2, 2)])
+def test_attention_with_shared_heads(sizes: tuple[int, int, int], form: str) -> None:
+    batch, queries, keys = sizes
+    shapes = {"x": (batch, queries, 32), "key": (batch, keys, 16), "value": (batch, keys, 16)}
+    feeds = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
+    node = helper.make_node("Attention", list(feeds), ["y"], name="node", q_num_heads=4, kv_num_heads=2)
+    model, fed = in_form(form, [node], feeds, {"y": onnx.TensorProto.FLOAT}, 23)
+    for target in (22, 13):
+        assert_equal(run(convert_version(model, target), fed), [feeds["x"]])
+
+
 @pytest.mark.parametrize("form", RANKED_FORMS)
 @pytest.mark.parametrize("boxes", [0, 2])
 def test_selection_among_no_boxes(boxes: int, form: str) -> None:
@@ -203,6 +243,29 @@ def test_products_of_empty_vectors(size: int, form: str) -> None:
     feeds: Feeds = {"x": np.ones(size, np.float32), "z": np.ones(size, np.float32)}
     _check("Einsum", feeds, 12, (11, 9), form, equation="i,i")
     _check("Einsum", feeds, 12, (11, 9), form, equation="i,i->")
+
+
+@pytest.mark.parametrize("form", ["fed", "symbolic"])
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("bsd,dhk->bshk", [(2, 0, 3), (3, 2, 2)]),
+        ("bsd,dhk->bshk", [(2, 4, 3), (3, 2, 0)]),
+        ("abkl,klc->abc", [(2, 0, 3, 2), (3, 2, 4)]),
+        ("xabk,xkcd->xabcd", [(2, 2, 0, 3), (2, 3, 2, 2)]),
+        ("xabk,xkcd->xabcd", [(0, 2, 2, 3), (0, 3, 2, 2)]),
+        ("abk,k->ab", [(2, 0, 3), (3,)]),
+    ],
+)
+def test_products_of_empty_matrices(equation: str, shapes: list[tuple[int, ...]], form: str) -> None:
+    feeds: Feeds = {name: np.ones(shape, np.float32) for name, shape in zip("xz", shapes, strict=True)}
+    _check("Einsum", feeds, 12, (11, 9), form, equation=equation)
+
+
+@pytest.mark.parametrize("shape", [(0, 2, 2), (2, 0, 0), (3, 2, 2)])
+def test_diagonals_of_empty_matrices(shape: tuple[int, ...]) -> None:
+    for equation in ("bii->b", "bii->ib"):
+        _check("Einsum", {"x": np.ones(shape, np.float32)}, 12, (11, 9), "fed", equation=equation)
 
 
 @pytest.mark.parametrize("form", RANKED_FORMS)
@@ -284,7 +347,7 @@ def test_combined_updates(shape: tuple[int, ...], reduction: str, form: str) -> 
     _check("ScatterElements", feeds, opset, (15, 13, 11), form, axis=len(shape) - 1, reduction=reduction)
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 0, 2), (2, 3, 0), (2, 3)])
+@pytest.mark.parametrize("shape", [(2, 3, 0, 2), (2, 3, 0), (2, 3), (0, 3, 2), (3, 0, 2)])
 def test_reversed_sequences(shape: tuple[int, ...]) -> None:
-    feeds: Feeds = {"x": np.ones(shape, np.float32), "n": np.array([1, 2, 1])}
+    feeds: Feeds = {"x": np.ones(shape, np.float32), "n": np.full(shape[1], min(shape[0], 2))}
     _check("ReverseSequence", feeds, 10, (9,), "fed")

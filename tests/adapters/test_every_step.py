@@ -25,6 +25,7 @@ NEVER_REWRITTEN = frozenset(
         "QuantizeLinear:24 -> 23",
         "QuantizeLinear:25 -> 24",
         "QuantizeLinear:28 -> 25",
+        "ml.LabelEncoder:2 -> 4",
     }
 )
 """Steps whose adapter refuses or keeps every node that a runtime can run alone."""

@@ -74,7 +74,7 @@ def correct_sign_of_float_mod(node: Node, out: Rewriter) -> None:
     """Rewrite Mod of floats with `fmod` 0 as `fmod` 1 and a correction of the sign.
 
     Before version 28, floats require `fmod` 1, whose result has the sign of the dividend. Where this sign
-    differs from the sign of the divisor, the divisor is added once.
+    differs from the sign of the divisor, the divisor is added once. A 0 gets the sign of the divisor.
     """
     divisor = node.inputs[1]
     element_type = out.element_type(divisor)
@@ -85,9 +85,10 @@ def correct_sign_of_float_mod(node: Node, out: Rewriter) -> None:
     remainder = out.fresh("rest")
     out.replace(node, outputs=[remainder], attributes={"fmod": 1})
     signs_differ = out.emit("Xor", [out.emit("Less", [remainder, zero]), out.emit("Less", [divisor, zero])])
-    is_nonzero = out.emit("Not", [out.emit("Equal", [remainder, zero])])
-    needs_correction = out.emit("And", [signs_differ, is_nonzero])
-    out.emit("Where", [needs_correction, out.emit("Add", [remainder, divisor]), remainder], node.outputs)
+    corrected = out.emit("Where", [signs_differ, out.emit("Add", [remainder, divisor]), remainder])
+    # Where of onnxruntime keeps -0.0 only as its third input.
+    is_nonzero = cast(remainder, "bool", out)
+    out.emit("Where", [is_nonzero, corrected, out.emit("Div", [zero, divisor])], node.outputs)
 
 
 @adapter("Mod", 10, 9)
@@ -126,8 +127,13 @@ def _emit_float_remainder(node: Node, element_type: str, out: Rewriter) -> None:
         quotient = (remainder / multiple).cast("int64").cast("double")
         remainder = remainder - quotient * multiple
     # ONNX allows `fmod` 0 for floats since opset 28; runtimes compute older nodes in the same way.
-    if not node.attribute("fmod", 0):
+    if node.attribute("fmod", 0):
+        zero = dividend * 0
+    else:
         remainder = _add_divisor_of_other_sign(remainder, divisor)
+        zero = 0 / divisor
+    is_nonzero = cast(remainder.name, "bool", out)
+    remainder = Expression(out.emit("Where", [is_nonzero, remainder.name, zero.name]), "double", out)
     is_defined = abs(dividend).apply("Less", math.inf).apply("And", magnitude.apply("Greater", 0.0))
     # 0 / 0 is NaN, which is the remainder if the dividend is infinite or the divisor is 0.
     one_or_nan = is_defined.cast("double") / is_defined.cast("double")
@@ -156,18 +162,21 @@ def _match_divisor_sign(divisor: str, remainder: str, element_type: str, out: Re
 
 @adapter("Round", 11, 10)
 def expand_round(node: Node, out: Rewriter) -> None:
-    """Rewrite as Floor, plus 1 if the fraction is above a half, or is a half and the floor is odd."""
+    """Rewrite as Ceil, minus 1 if Ceil adds more than a half, or adds a half and results in an odd number.
+
+    Unlike `Floor(x) + 1`, this keeps the sign of a negative number that becomes -0.0.
+    """
     element_type = out.element_type(node.inputs[0])
     compute_type = "double" if element_type == "double" else "float"
     value = Expression(cast_between(node.inputs[0], element_type, compute_type, out), compute_type, out)
-    floor = value.apply("Floor")
-    fraction = value - floor
-    even_part = (floor * 0.5).apply("Floor") * 2.0
-    is_odd = (floor - even_part).apply("Greater", 0.5)
-    # For an infinite value the fraction and the parity are NaN: both Greater are false, and nothing is added.
-    is_at_least_half = fraction.apply("Less", 0.5).apply("Not")
-    rounds_up = fraction.apply("Greater", 0.5).apply("Or", is_at_least_half.apply("And", is_odd))
+    ceil = value.apply("Ceil")
+    added = ceil - value
+    even_part = (ceil * 0.5).apply("Floor") * 2.0
+    is_odd = (ceil - even_part).apply("Greater", 0.5)
+    # For an infinite value, `added` and the parity are NaN: both Greater are false; nothing is subtracted.
+    is_at_least_half = added.apply("Less", 0.5).apply("Not")
+    rounds_down = added.apply("Greater", 0.5).apply("Or", is_at_least_half.apply("And", is_odd))
     outputs = node.outputs if compute_type == element_type else 1
-    result = out.emit("Add", [floor.name, cast(rounds_up.name, compute_type, out)], outputs)
+    result = out.emit("Sub", [ceil.name, cast(rounds_down.name, compute_type, out)], outputs)
     if compute_type != element_type:
         cast(result, element_type, out, node.outputs)

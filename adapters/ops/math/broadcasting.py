@@ -7,6 +7,7 @@ and Min have the same shape, and Expand does not exist: it is rewritten as Tile 
 as Mul with ones or And with True.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -190,7 +191,11 @@ def align_slope_with_channels(node: Node, out: Rewriter) -> None:
 
 @adapter("PRelu", 7, 6)
 def restrict_slope(node: Node, out: Rewriter) -> None:
-    """Keep a PRelu with a slope per tensor or channel; rewrite others as `Relu(x) - slope * Relu(-x)`."""
+    """Keep a PRelu with a slope per tensor or channel; rewrite others with Relu, or Pow for unknown slopes.
+
+    Finite slopes give `Relu(x) - slope * Relu(-x)`. An infinite slope times 0 would be NaN. Therefore, other
+    slopes get the exponent 1 for negative data, and 0 for other data: every number to the power 0 is 1.
+    """
     require_supported_types(node, out)
     data, slope = node.inputs
     out.rank(slope)  # refuses a slope of unknown rank
@@ -200,10 +205,21 @@ def restrict_slope(node: Node, out: Rewriter) -> None:
     if not non_unit or non_unit == [channel]:
         flat_slope = slope if len(shape) == 1 else reshape(slope, (-1,), out, opset=5)
         out.replace(node, inputs=[data, flat_slope])
+    elif not _is_finite(slope, out):
+        element_type = out.element_type(data)
+        is_negative = out.emit("Less", [data, out.constant(0.0, element_type)], opset=7)
+        exponent = out.cast(is_negative, element_type, opset=6)
+        out.emit("Mul", [data, out.emit("Pow", [slope, exponent], opset=7)], node.outputs, opset=7)
     else:
         negative = out.emit("Relu", [out.emit("Neg", [data])], opset=7)
         below = out.emit("Mul", [negative, slope], opset=7)
         out.emit("Sub", [out.emit("Relu", [data], opset=7), below], node.outputs, opset=7)
+
+
+def _is_finite(name: str, out: Rewriter) -> bool:
+    """Return whether a value is a constant of finite numbers."""
+    constant = out.constant_value(name)
+    return constant is not None and all(map(math.isfinite, constant.values))
 
 
 @adapter(("Sum", "Mean"), 8, 6)

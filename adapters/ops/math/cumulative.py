@@ -3,7 +3,7 @@
 import math
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
-from opshift.adapters.emit.expression import cast
+from opshift.adapters.emit.expression import FLOAT_TYPES, cast
 from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, computed_dimension, reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder, SubgraphBuilder
 
@@ -104,7 +104,11 @@ def _accumulate_in_scan(axis: int, shape: tuple[int, ...], node: Node, out: Rewr
 def _neutral_elements(axis: int, node: Node, out: Rewriter) -> str:
     """Return the initial total: neutral elements in the shape of the data without dimension `axis`."""
     value = node.inputs[0]
-    neutral = Tensor(out.element_type(value), (1,), (ACCUMULATORS[node.op_type][1],))
+    element_type = out.element_type(value)
+    number: float = ACCUMULATORS[node.op_type][1]
+    if not number and element_type in FLOAT_TYPES and not node.attribute("exclusive", 0):
+        number = -0.0  # 0 would change a sum of -0.0
+    neutral = Tensor(element_type, (1,), (number,))
     if shape := out.known_shape(value):
         dims = (*shape[:axis], *shape[axis + 1 :])
         if (count := math.prod(dims)) <= MAX_CONSTANT_ELEMENTS:

@@ -23,7 +23,13 @@ from opshift.adapters.emit.expression import (
     fold,
 )
 from opshift.adapters.emit.quantization import ARITHMETIC_OPSET, CLIP_OPSET, INTEGER_RANGES, ROUND_OPSET
-from opshift.adapters.emit.shapes import Dimension, computed_dimension, dimension, reshape
+from opshift.adapters.emit.shapes import (
+    Dimension,
+    computed_dimension,
+    dimension,
+    reshape,
+    reshape_exactly,
+)
 
 MAX_MATRIX_SIZE = 4
 """Largest size of a matrix whose Det is expanded: the number of products is the factorial of the size."""
@@ -334,12 +340,12 @@ def _take_diagonals(term: Term, out: Rewriter) -> Term:
         reason = f"label {repeated!r} is repeated, and the size of its dimensions is unknown"
         raise UnknownShape(reason, (term.origins[repeated] or (term.value,))[0])
     labels = tuple(term.labels[axis] for axis in other_axes)
-    moved = out.emit("Transpose", [term.value], perm=[first, second, *other_axes])
-    flattened = reshape(moved, [size * size, *_sizes(term, labels, out)], out)
+    moved = out.emit("Transpose", [term.value], perm=[*other_axes, first, second])
+    flattened = reshape(moved, [*[0] * len(labels), size * size], out)
     # Diagonal elements are `size + 1` apart in the flattened dimensions.
     positions = out.int64(range(0, size * size, size + 1))
-    value = out.emit("Gather", [flattened, positions], axis=0)
-    return _take_diagonals(term._replace(value=value, labels=(repeated, *labels)), out)
+    value = out.emit("Gather", [flattened, positions], axis=len(labels))
+    return _take_diagonals(term._replace(value=value, labels=(*labels, repeated)), out)
 
 
 def known_size(term: Term, label: str, out: Rewriter) -> int | None:
@@ -416,30 +422,36 @@ def _matrix_product(
     if len(shared) == len(right) == 1 and (len(left) == 1 or (left and not batch)):
         value = out.emit("MatMul", [first_term.value, second_term.value])
         return Term(value, (*batch, *left, *right), merge_origins(first_term, second_term))
-    # In Reshape 0 copies a dimension, so its size does not have to be known.
-    copied: list[Dimension] = [0] * len(batch)
-    left_sizes, shared_sizes = (_sizes(first_term, labels, out) for labels in (left, shared))
-    right_sizes = _sizes(second_term, right, out)
-    first, second = (
-        reshape(term.value, [*copied, *_matrix_sizes(pair, bool(copied), out)], out)
-        for term, pair in (
-            (first_term, (left_sizes, shared_sizes)),
-            (second_term, (shared_sizes, right_sizes)),
-        )
-    )
-    value = reshape(out.emit("MatMul", [first, second]), [*copied, *left_sizes, *right_sizes], out)
+    # MatMul keeps the rows of a stack of matrices apart if it sums over one dimension.
+    is_stack = len(shared) == 1 and not batch and bool(left)
+    first = first_term.value if is_stack else _merge_to_matrix(first_term, batch, left, shared, out)
+    second = _merge_to_matrix(second_term, batch, shared, right, out)
+    value = out.emit("MatMul", [first, second])
+    merged_left = () if is_stack or len(left) == 1 else left
+    if len(left) != 1 or len(right) != 1:
+        kept = len(batch) + len(left) - len(merged_left)
+        sizes = [*_sizes(first_term, merged_left, out), *_sizes(second_term, right, out)]
+        value = _reshape_trailing(value, kept, sizes, out)
     return Term(value, (*batch, *left, *right), merge_origins(first_term, second_term))
 
 
-def _matrix_sizes(
-    groups: tuple[list[Dimension], list[Dimension]], has_batch: bool, out: Rewriter
-) -> list[Dimension]:
-    """Return rows and columns for Reshape; without batch, -1 infers a computed or zero length of a vector."""
-    rows, columns = (_product(group, out) for group in groups)
-    if not has_batch and 1 in (rows, columns):
-        # Reshape copies a dimension for 0, and infers a size for -1 only if all other sizes are nonzero.
-        return [each if isinstance(each, int) and each else -1 for each in (rows, columns)]
-    return [rows, columns]
+def _merge_to_matrix(
+    term: Term, batch: tuple[str, ...], rows: tuple[str, ...], columns: tuple[str, ...], out: Rewriter
+) -> str:
+    """Merge the dimensions of the rows into one, and those of the columns; keep the batch dimensions."""
+    if len(rows) == len(columns) == 1:
+        return term.value
+    groups = [columns] if len(rows) == 1 else [rows, columns]
+    sizes = [_product(_sizes(term, labels, out), out) for labels in groups]
+    return _reshape_trailing(term.value, len(batch) + (len(rows) == 1), sizes, out)
+
+
+def _reshape_trailing(value: str, kept: int, sizes: Sequence[Dimension], out: Rewriter) -> str:
+    """Reshape all dimensions after the first `kept` ones to `sizes`, which may be 0."""
+    if all(isinstance(size, int) and size for size in sizes):
+        return reshape(value, [*[0] * kept, *sizes], out)
+    leading = [computed_dimension(value, axis, out) for axis in range(kept)]
+    return reshape_exactly(value, [*leading, *sizes], out)
 
 
 def transpose_to_labels(term: Term, labels: Sequence[str], out: Rewriter) -> Term:

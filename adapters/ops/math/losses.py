@@ -7,11 +7,10 @@ equals `ignore_index` or matches no class selects nothing: its loss and its weig
 from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.shapes import (
     MAX_CONSTANT_ELEMENTS,
-    Dimension,
     dimension,
     dimension_tensor,
     index_range,
-    product_of_dimensions,
+    merge_dimensions,
     reshape,
     reshape_like,
 )
@@ -28,7 +27,7 @@ def _emit_loss(scores: str, node: Node, out: Rewriter) -> None:
     reduction = node.attribute("reduction", b"mean")
     element_type = out.element_type(node.inputs[0])
     label_mask = _label_mask(node, out)
-    flat_scores = reshape(scores, (0, 0, _labels_per_sample(node, out)), out)
+    flat_scores = _flatten_samples(scores, node.inputs[0], True, out)
     losses = out.emit("Neg", [_select_by_label(label_mask, flat_scores, element_type, out)])
     # With neither weights nor `ignore_index`, all samples count equally.
     weights = reshape(node.input(2), (-1, 1), out) if node.input(2) else ""
@@ -49,7 +48,7 @@ def _emit_loss(scores: str, node: Node, out: Rewriter) -> None:
 def _label_mask(node: Node, out: Rewriter) -> str:
     """Return a mask N x C x D: True at the class of each label, unless the label is `ignore_index`."""
     element_type = out.element_type(node.inputs[1])
-    labels = reshape(node.inputs[1], (0, 1, _labels_per_sample(node, out)), out)
+    labels = _flatten_samples(node.inputs[1], node.inputs[1], False, out)
     mask = out.emit("Equal", [labels, _class_indices(node.inputs[0], element_type, out)])
     ignored = node.attribute("ignore_index")
     if ignored is None:
@@ -58,10 +57,13 @@ def _label_mask(node: Node, out: Rewriter) -> str:
     return out.emit("And", [mask, out.emit("Not", [is_ignored])])
 
 
-def _labels_per_sample(node: Node, out: Rewriter) -> Dimension:
-    """Return the number of labels for each element of the batch, or -1 for Reshape if the rank is unknown."""
-    rank = out.known_rank(node.inputs[1])
-    return -1 if rank is None else product_of_dimensions(node.inputs[1], range(1, rank), out)
+def _flatten_samples(value: str, like: str, has_classes: bool, out: Rewriter) -> str:
+    """Return scores as N x C x D or labels as N x 1 x D; `value` has the shape of the input `like`."""
+    rank = out.known_rank(like)
+    if rank is None:
+        return reshape(value, (0, 0 if has_classes else 1, -1), out)
+    classes = (1,) if has_classes else ()
+    return merge_dimensions(value, [(0,), classes, range(1 + len(classes), rank)], like, out)
 
 
 def _class_indices(scores: str, element_type: str, out: Rewriter) -> str:

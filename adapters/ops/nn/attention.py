@@ -306,10 +306,8 @@ def _repeat_for_query_heads(value: str, node: Node, position: int, out: Rewriter
     heads, shared = _head_count(node, 0, out), _head_count(node, position, out)
     if heads == shared:
         return value
-    size = _head_size(node, position, value, out)
-    unsqueezed = out.emit("Unsqueeze", [value, out.int64([2])], opset=13)
-    repeats = out.int64([1, 1, heads // shared, 1, 1])
-    return reshape(out.emit("Tile", [unsqueezed, repeats]), (0, heads, -1, size), out)
+    owners = [head * shared // heads for head in range(heads)]
+    return out.emit("Gather", [value, out.int64(owners)], axis=1)
 
 
 def _softmax(scores: str, node: Node, out: Rewriter) -> str:

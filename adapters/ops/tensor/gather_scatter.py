@@ -3,7 +3,7 @@
 GatherND and GatherElements were introduced in opset 11, and `batch_dims` of GatherND in opset 12.
 ReverseSequence (introduced in opset 10) becomes a Gather, and Scatter (opset 9) becomes a Gather from the
 concatenation of data and updates. For `reduction` (opsets 16 and 18), a table of updates and targets is
-reduced if the table is small; otherwise a Loop applies the updates.
+reduced if it is small and its result is exact; otherwise a Loop applies the updates.
 """
 
 from itertools import product
@@ -22,6 +22,7 @@ from opshift.adapters.emit.indices import (
     nonnegative_indices,
 )
 from opshift.adapters.emit.shapes import (
+    ALLOWZERO_OPSET,
     MAX_CONSTANT_DATA,
     computed_dimension,
     dimension,
@@ -60,7 +61,12 @@ def gather_rows(node: Node, out: Rewriter) -> None:
     bounds = [out.int64([each]) for each in (depth, 2**31 - 1, 0)]
     row_shape = out.emit("Slice", [out.emit("Shape", [data]), *bounds])
     shape = out.emit("Concat", [out.emit("Shape", [row_ids]), row_shape], axis=0)
-    out.emit("Reshape", [gathered, shape], node.outputs)
+    sizes = out.shape(data)
+    # A 0 may copy a dimension of the row numbers, or the flattened row instead of its first dimension.
+    if sizes is not None and all(sizes[depth + 1 :]):
+        out.emit("Reshape", [gathered, shape], node.outputs)
+    else:
+        out.emit("Reshape", [gathered, shape], node.outputs, opset=ALLOWZERO_OPSET, allowzero=1)
 
 
 def _batch_indices(indices: str, batch_dims: int, last_axis: int, out: Rewriter) -> str:
@@ -77,7 +83,8 @@ def _batch_indices(indices: str, batch_dims: int, last_axis: int, out: Rewriter)
     ones = out.emit("ConstantOfShape", [batch_shape], value=INT64_ONE)
     positions = out.emit("Transpose", [out.emit("NonZero", [ones])], perm=[1, 0])
     trailing = out.int64([*[1] * (last_axis - batch_dims), batch_dims])
-    aligned = out.emit("Reshape", [positions, out.emit("Concat", [batch_shape, trailing], axis=0)])
+    aligned_shape = out.emit("Concat", [batch_shape, trailing], axis=0)
+    aligned = out.emit("Reshape", [positions, aligned_shape], opset=ALLOWZERO_OPSET, allowzero=1)
     outer_shape = out.emit("Slice", [shape, bounds[0], bounds[2], bounds[0]])
     return out.emit("Expand", [aligned, out.emit("Concat", [outer_shape, bounds[1]], axis=0)])
 
@@ -102,13 +109,11 @@ def gather_flat_elements(node: Node, out: Rewriter) -> None:
 MAX_TABLE_ELEMENTS = 1 << 20
 """Maximum number of elements of the table in `_reduce_table`: updates times elements of the data."""
 
-COMBINING_OPERATORS = {
-    b"add": ("Add", "ReduceSum"),
-    b"mul": ("Mul", "ReduceProd"),
-    b"max": ("Max", "ReduceMax"),
-    b"min": ("Min", "ReduceMin"),
-}
-"""For each reduction, the operator that combines two tensors, and the operator that reduces a dimension."""
+COMBINING_OPERATORS = {b"add": "Add", b"mul": "Mul", b"max": "Max", b"min": "Min"}
+"""For each reduction, the operator that combines two tensors."""
+
+TABLE_OPERATORS = {b"mul": "ReduceProd", b"max": "ReduceMax", b"min": "ReduceMin"}
+"""For each reduction except `add`, the operator that reduces the rows of a table."""
 
 EXTREMUM_TYPES = {
     **dict.fromkeys(("int8", "uint8", "int16", "uint16"), "int32"),
@@ -131,6 +136,16 @@ COMPUTED_TOP_K_OPSET = 10
 
 VALUE_BITS = {"int32": 31, "int64": 63}
 """Number of bits, without the sign bit, of the integer types to compute in."""
+
+TABLE_TYPES = {
+    b"add": ("float", "double", *VALUE_BITS),
+    b"mul": ("float", "double"),
+    **dict.fromkeys((b"max", b"min"), (*IEEE_FLOAT_TYPES, *VALUE_BITS)),
+}
+"""For each reduction, the types in which a table has the same result as updates in turns.
+
+Runtimes round a total of float16 only once, and onnxruntime multiplies integers as floats in ReduceProd.
+"""
 
 
 @adapter("Scatter", 9, 8)
@@ -222,9 +237,10 @@ def _combine(node: Node, out: Rewriter) -> None:
     if compute_type not in (*VALUE_BITS, *IEEE_FLOAT_TYPES):
         reason = f"reduction {reduction.decode()!r} cannot be rewritten for elements of type {element_type}"
         raise CannotConvert(reason, "type.unsupported", subject=element_type)
-    sizes = _table_sizes(node, out)
+    has_table = compute_type in TABLE_TYPES[reduction]
+    sizes = _table_sizes(node, out) if has_table else None
     if sizes is None:
-        _require_computed_top_k(node, out)
+        _require_computed_top_k(node, has_table, out)
     wide_data, wide_updates = (
         cast_between(name, element_type, compute_type, out) for name in (data, updates)
     )
@@ -253,30 +269,41 @@ def _targets(node: Node, out: Rewriter) -> str:
 def _reduce_table(
     node: Node, targets: str, sizes: tuple[int, int, int], element_type: str, out: Rewriter
 ) -> None:
-    """Reduce a table of updates and targets to one value per data element, and combine it with the data."""
+    """Reduce a table to one value per data element; its first row is the data, and each update adds a row."""
     data, _, updates = node.inputs
     reduction = node.attribute("reduction")
-    combine, reduce = COMBINING_OPERATORS[reduction]
     rows, row_length, count = sizes
-    targets = reshape(targets, (count, 1, 1), out)
-    row_numbers = reshape(out.int64(range(rows)), (rows, 1), out)
-    is_target = out.emit("Equal", [targets, row_numbers])
-    new_rows = reshape(updates, (count, 1, row_length), out)
+    is_target = out.emit("Equal", [reshape(targets, (count, 1), out), out.int64(range(rows))])
+    numbers = out.tensor(Tensor("int64", (count, 1), tuple(range(1, count + 1))))
+    # Choose the neutral row 0 or an update by Gather: Where of onnxruntime turns -0.0 into 0.
+    neutral = out.tensor(Tensor(element_type, (1, 1), (_neutral_element(reduction, element_type),)))
+    if row_length > 1:
+        neutral = out.emit("Expand", [neutral, out.int64([1, row_length])])
+    choices = out.emit("Concat", [neutral, reshape(updates, (count, row_length), out)], axis=0)
+    chosen = out.emit("Where", [is_target, numbers, out.int64(0)])
     # Dimensions: update, target row, element of the row.
-    table = out.emit("Where", [is_target, new_rows, _identity_value(reduction, element_type, out)])
-    # In opset 11 all four reductions have `axes` as an attribute.
-    reduced = out.emit(reduce, [table], opset=11, axes=[0], keepdims=0)
-    shaped = reshape_like(reduced, data, out.emit("Shape", [data]), out)
-    out.emit(combine, [data, shaped], node.outputs)
+    table = out.emit("Gather", [choices, chosen], axis=0)
+    table = out.emit("Concat", [reshape(data, (1, rows, row_length), out), table], axis=0)
+    if reduction == b"add":
+        # ReduceSum starts from 0, which changes -0.0, and onnxruntime adds integers as floats in it.
+        totals = out.emit("CumSum", [table, out.int64(0)], opset=11)
+        result = out.emit("Gather", [totals, out.int64(count)], axis=0)
+    else:
+        # In opset 11 the reductions have `axes` as an attribute.
+        result = out.emit(TABLE_OPERATORS[reduction], [table], opset=11, axes=[0], keepdims=0)
+    reshape_like(result, data, out.emit("Shape", [data]), out, node.outputs)
 
 
-def _require_computed_top_k(node: Node, out: Rewriter) -> None:
-    """Refuse a node that requires `_apply_in_turns` if the target opset has no TopK with a computed K."""
+def _require_computed_top_k(node: Node, has_table: bool, out: Rewriter) -> None:
+    """Refuse a node that requires `_apply_in_turns` if the target opset has no TopK with a computed K.
+
+    Known sizes permit a table if `has_table` is set.
+    """
     if out.default_opset >= COMPUTED_TOP_K_OPSET:
         return
-    reason = "a reduction with computed or large sizes needs TopK with a computed K"
+    reason = "updates that are applied in turns need TopK with a computed K"
     remedy = "convert to opset 10 or later"
-    if None in map(out.known_shape, node.inputs[:2]):
+    if has_table and None in map(out.known_shape, node.inputs[:2]):
         raise UnknownShape(reason, *node.inputs[:2], otherwise=remedy)
     raise CannotConvert(reason, "limit.exceeded", remedy=remedy)
 
@@ -288,7 +315,7 @@ def _apply_in_turns(node: Node, targets: str, element_type: str, out: Rewriter) 
     """
     out = out.for_opset(TURNS_OPSET)
     data, indices, updates = node.inputs
-    combine, _ = COMBINING_OPERATORS[node.attribute("reduction")]
+    combine = COMBINING_OPERATORS[node.attribute("reduction")]
     if node.op_type == "ScatterND":
         rows = out.emit("Flatten", [data], axis=index_depth(indices, out))
         new_rows = out.emit("Flatten", [updates], axis=out.rank(indices) - 1)
@@ -343,13 +370,12 @@ def _table_sizes(node: Node, out: Rewriter) -> tuple[int, int, int] | None:
     return None if is_large else (prod(data[:depth]), prod(data[depth:]), count)
 
 
-def _identity_value(reduction: bytes, element_type: str, out: Rewriter) -> str:
-    """Return the constant that leaves every other value unchanged in a reduction."""
-    lowest, highest = -inf, inf
+def _neutral_element(reduction: bytes, element_type: str) -> float:
+    """Return the number that leaves every other value unchanged in a reduction."""
+    zero, lowest, highest = -0.0, -inf, inf
     if element_type in VALUE_BITS:
-        lowest, highest = -(2 ** VALUE_BITS[element_type]), 2 ** VALUE_BITS[element_type] - 1
-    value = {b"add": 0, b"mul": 1, b"max": lowest, b"min": highest}[reduction]
-    return out.constant(value, element_type)
+        zero, lowest, highest = 0, -(2 ** VALUE_BITS[element_type]), 2 ** VALUE_BITS[element_type] - 1
+    return {b"add": zero, b"mul": 1, b"max": lowest, b"min": highest}[reduction]
 
 
 @adapter("TensorScatter", 24, 23)
@@ -387,7 +413,9 @@ def gather_reversed_steps(node: Node, out: Rewriter) -> None:
         reason = f"the first two dimensions of {data!r} are unknown"
         raise UnknownShape(reason, data)
     first, second = (entries, steps) if time_axis else (steps, entries)
-    out.require_elements(first, second)
+    if not out.require_elements(first, second):
+        out.emit("Identity", [data], node.outputs)
+        return
     pairs = [divmod(row, second) for row in range(first * second)]
     step = out.tensor(Tensor("int64", (first, second), tuple(pair[time_axis] for pair in pairs)))
     aligned = out.emit("Reshape", [lengths, out.int64([-1, 1] if time_axis else [1, -1])])

@@ -15,6 +15,7 @@ from opshift.adapters.ops.tensor.resize_request import (
     ResizeRequest,
     equivalent_scales,
     has_constant_axes,
+    has_integer_scales,
     read_axes,
     read_request,
     repeats_pixels,
@@ -31,6 +32,12 @@ from opshift.adapters.ops.tensor.resize_samples import (
     sample_axis,
 )
 
+MATRIX_DIFFERENCE = (
+    "each pixel of the result is a weighted sum of all pixels, so that one infinite or NaN pixel may make "
+    "all of them NaN"
+)
+"""Deviation of a resize by a matrix: infinity multiplied by a weight of 0 is NaN."""
+
 
 def expand_resize(node: Node, out: Rewriter) -> None:
     """Emit nodes that compute the same pixels as a Resize or Upsample of any version."""
@@ -43,6 +50,8 @@ def expand_resize(node: Node, out: Rewriter) -> None:
     data = request.data if element_type == compute_type else out.cast(request.data, compute_type)
     changed = {axis: each for axis, each in axes.items() if not is_unchanged(each, request.sampling)}
     sampled = {axis: sample_axis(each, request.sampling, out) for axis, each in changed.items()}
+    if any(samples.matrix for samples in sampled.values()):
+        out.allow("approximate", MATRIX_DIFFERENCE)
     for axis, samples in sampled.items():
         if samples.matrix is not None:
             data = _multiply(data, axis, request.rank, samples.matrix, compute_type, out)
@@ -105,6 +114,12 @@ EMPTY_ROI = Tensor("float", (0,), ())
 
 COORDINATE_MODE = "coordinate_transformation_mode"
 
+ASYMMETRIC_ROUNDINGS = {"floor": b"floor", "round_prefer_floor": b"round_prefer_ceil"}
+"""`nearest_mode` with which `asymmetric` reads the same pixels, by that of `tf_half_pixel_for_nn`.
+
+Scales must be integers.
+"""
+
 ADDED_IN_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
 """Attributes that version 18 introduced."""
 
@@ -154,14 +169,27 @@ def add_coordinate_attributes(node: Node, out: Rewriter) -> None:
     out.replace(node, inputs=[data, out.tensor(EMPTY_ROI), scales], attributes=attributes)
 
 
-@adapter("Resize", 11, 13)
+@adapter("Resize", 11, 13, error=ERROR)
 def omit_empty_scales(node: Node, out: Rewriter) -> None:
-    """Omit the empty `scales` that version 11 requires next to `sizes`."""
-    if not node.input(3):
+    """Omit the empty `scales` that version 11 requires next to `sizes`; replace `tf_half_pixel_for_nn`."""
+    if node.input(3):
+        data, region, _, sizes = node.inputs
+        node = node.with_(inputs=[data, region, "", sizes])
+    if text_attribute(node, COORDINATE_MODE, "") != "tf_half_pixel_for_nn":
         out.replace(node)
         return
-    data, region, _, sizes = node.inputs
-    out.replace(node, inputs=[data, region, "", sizes])
+    is_nearest = text_attribute(node, "mode", "nearest") == "nearest"
+    rounding = text_attribute(node, "nearest_mode", "round_prefer_floor")
+    if is_nearest and rounding in ASYMMETRIC_ROUNDINGS and has_integer_scales(node, out):
+        changes = {COORDINATE_MODE: b"asymmetric", "nearest_mode": ASYMMETRIC_ROUNDINGS[rounding]}
+        out.replace(node, attributes={**node.attributes, **changes})
+        return
+    try:
+        expand_resize(node, out)
+    except CannotConvert:
+        # Exported models of newer opsets contain this mode, and onnxruntime supports it.
+        out.emitted.clear()
+        out.replace(node)
 
 
 @adapter("Resize", 19, 18, error=ERROR)

@@ -212,6 +212,17 @@ def has_constant_axes(node: Node, request: ResizeRequest, out: Rewriter) -> bool
     return is_constant and None not in sizes and has_region
 
 
+def has_integer_scales(node: Node, out: Rewriter) -> bool:
+    """Return whether all scales of a Resize-11 are known to be integers."""
+    if node.input(3):
+        sizes, shape = out.constant_value(node.input(3)), out.known_shape(node.inputs[0])
+        if sizes is None or shape is None:
+            return False
+        return all(dim and size % dim == 0 for size, dim in zip(sizes.values, shape, strict=True))
+    scales = out.constant_value(node.input(2))
+    return scales is not None and all(map(float.is_integer, scales.values))
+
+
 def repeats_pixels(request: ResizeRequest, out: Rewriter) -> bool:
     """Return whether a node is known to enlarge by repeating pixels as version 10 does."""
     scales = out.constant_value(request.scales)

@@ -243,7 +243,8 @@ def compare_all_pairs(node: Node, out: Rewriter) -> None:
     axis = node.attribute("axis")
     rows = _rows(node.inputs[0], axis, out)
     numbers = index_range(computed_dimension(rows, 0, out), out)
-    less, same = _compare(rows, axis is not None, out)
+    is_float = out.element_type(node.inputs[0]) in FLOAT_TYPES
+    less, same = _compare(rows, is_float, axis is not None, out)
     earliest = out.emit("ArgMax", [same], axis=0, keepdims=0)
     is_first = out.emit("Equal", [earliest, numbers])
     firsts = reshape(out.emit("NonZero", [is_first]), (-1,), out)
@@ -286,15 +287,19 @@ def _rows(data: str, axis: int | None, out: Rewriter) -> str:
     return out.emit("Concat", [rows, zeros], axis=1)
 
 
-def _compare(rows: str, has_columns: bool, out: Rewriter) -> tuple[str, str]:
+def _compare(rows: str, is_float: bool, has_columns: bool, out: Rewriter) -> tuple[str, str]:
     """Return two float matrices: 1 where row i is less than row j, and 1 where row i equals row j.
 
-    The first different element determines the order of rows with several elements.
+    The first different element determines the order of rows with several elements. NaN equals NaN, and is
+    greater than all numbers.
     """
     sides = [out.emit("Unsqueeze", [rows], axes=[axis]) for axis in (1, 0)]
     below = cast(out.emit("Less", sides, opset=COMPARISON_OPSET), "float", out)
     above = cast(out.emit("Greater", sides, opset=COMPARISON_OPSET), "float", out)
     sign = out.emit("Sub", [below, above])
+    if is_float:
+        row_nan, column_nan = (cast(out.emit("IsNaN", [side], opset=9), "float", out) for side in sides)
+        sign = out.emit("Add", [sign, out.emit("Sub", [column_nan, row_nan])])
     if has_columns:
         # Keep only the sign of the first column that differs.
         column = out.emit("ArgMax", [out.emit("Abs", [sign])], axis=2, keepdims=0)

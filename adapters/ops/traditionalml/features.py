@@ -79,12 +79,22 @@ def convert_classes_to_pairs(node: Node, out: Rewriter) -> None:
     out.replace(node, attributes={**kept, **lists})
 
 
+@adapter("LabelEncoder", 2, 4, domain="ai.onnx.ml")
+def refuse_nan_keys(node: Node, out: Rewriter) -> None:
+    """Refuse NaN keys: version 4 matches every NaN, version 2 equal bits or, in onnxruntime, no NaN."""
+    if _has_nan(node.attribute("keys_floats", ())):
+        reason = "the keys contain NaN; version 4 matches such keys differently"
+        remedy = "remove the NaN keys and their values, or keep version 2"
+        raise CannotConvert(reason, "value.unsupported", remedy=remedy)
+    out.replace(node)
+
+
 @adapter("LabelEncoder", 4, 2, domain="ai.onnx.ml")
 def move_tensors_to_lists(node: Node, out: Rewriter) -> None:
     """Move tensors to lists of string, int64 or float; cast values of other types."""
     keys_type, keys = _read_side(node, "keys")
     values_type, values = _read_side(node, "values")
-    if keys_type == "double" or any(isinstance(key, float) and math.isnan(key) for key in keys):
+    if keys_type == "double" or _has_nan(keys):
         reason = "the keys are double or contain NaN; version 2 matches such keys differently"
         raise CannotConvert(reason, "value.unsupported")
     if values_type == "double" and any(math.isnan(value) or not fits_float32(value) for value in values):
@@ -125,6 +135,10 @@ def convert_pairs_to_classes(node: Node, out: Rewriter) -> None:
     classes = [string for _, string in sorted(zip(indices, strings, strict=True))]
     kept = {name: node.attributes[name] for name in DEFAULTS[1:] if name in node.attributes}
     out.replace(node, attributes={**kept, "classes_strings": classes})
+
+
+def _has_nan(keys: Sequence[object]) -> bool:
+    return any(isinstance(key, float) and math.isnan(key) for key in keys)
 
 
 def _read_side(node: Node, side: str) -> tuple[str, Sequence[Any]]:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper
 from support.conversion import convert_and_check, refusal_of
-from support.execution import Array, build, op_types
+from support.execution import Array, build, op_types, run
+from support.forms import in_form
 
 from opshift import convert_version, default_registry
 
@@ -97,6 +98,16 @@ CASES = {
         expected=np.pad(VECTOR, (0, 1)),
         inputs=["x", "const"],
     ),
+    "a negative zero differs from a default of zero": RewriteCase(
+        "attribute_to_input",
+        "Pad",
+        2,
+        11,
+        {"x": VECTOR},
+        {"pads": [0, 1], "value": -0.0},
+        expected=np.pad(VECTOR, (0, 1)),
+        inputs=["x", "const", "const_1"],
+    ),
     "two lists become inputs and a third is omitted": RewriteCase(
         "attribute_to_input",
         "Slice",
@@ -176,6 +187,20 @@ def test_every_verb_of_an_upgrade_has_cases() -> None:
     steps = (version.step for version in default_registry().get_all_schemas_with_history() if version.step)
     used = {verb.name for step in steps if isinstance(step.up, tuple) for verb in step.up}
     assert {case.verb for case in CASES.values()} == used
+
+
+@pytest.mark.parametrize("form", ["fed", "function"])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_keeps_the_sign_of_zero(dtype: type[np.generic], form: str) -> None:
+    """The nodes differ only in an attribute value, so that they may share a rewrite."""
+    values = {"zero": 0.0, "minus_zero": -0.0, "three": 3.0, "minus_zero_again": -0.0}
+    nodes = [helper.make_node("Pad", ["x"], [name], pads=[0, 1], value=each) for name, each in values.items()]
+    data = np.array([1, -0.0], dtype)
+    outputs = dict.fromkeys(values, helper.np_dtype_to_tensor_dtype(data.dtype))
+    model, feeds = in_form(form, nodes, {"x": data}, outputs, 10)
+    padded = run(convert_version(model, 13), feeds)
+    assert np.signbit([each[-1] for each in padded]).tolist() == [False, True, False, True]
+    assert np.signbit(padded).tolist() == np.signbit(run(model, feeds)).tolist()
 
 
 def test_refuses_a_missing_required_attribute() -> None:

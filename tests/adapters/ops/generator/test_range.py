@@ -18,6 +18,13 @@ CASES = [
     pytest.param((5, 0, 1), np.int64, id="empty"),
     pytest.param((0.1, 0.7, 0.1), np.float32, id="limit almost reached"),
     pytest.param((-1.5, 2.0, 0.25), np.float64, id="double"),
+    pytest.param((0.3, 5.8, 1.1), np.float32, id="float rounds the difference down"),
+    pytest.param((0.3, 2.7, 0.8), np.float32, id="float rounds the difference up"),
+    pytest.param((-30_000, 30_000, 20_000), np.int16, id="difference exceeds int16"),
+    pytest.param((-(2**31), 2**31 - 1, 2**30), np.int32, id="difference exceeds int32"),
+    pytest.param((2**31 - 1, -(2**31), -(2**30)), np.int32, id="negative difference exceeds int32"),
+    pytest.param((-(2**63), 2**63 - 1, 2**62), np.int64, id="difference exceeds int64"),
+    pytest.param((2**63 - 1, -(2**63), -(2**62)), np.int64, id="negative difference exceeds int64"),
 ]
 
 
@@ -44,6 +51,30 @@ def test_expands_computed_ranges(bounds: Bounds, dtype: type[np.generic]) -> Non
     model, feeds = _model(bounds, dtype, constant=False)
     for target in (7, 8, 9, 10):
         convert_and_check(model, target, feeds)
+
+
+def test_subtracts_large_integers_exactly() -> None:
+    """Double rounds both numbers to 2**60, as onnxruntime does."""
+    model, feeds = _model((2**60, 2**60 + 3, 1), np.int64, constant=False)
+    convert_and_check(model, 10, feeds, [2**60 + np.arange(3)])
+
+
+@pytest.mark.parametrize(
+    ("constants", "expected_nodes"),
+    [
+        pytest.param({"start": 0}, 1, id="from 0"),
+        pytest.param({"limit": -1}, 1, id="to -1"),
+        pytest.param({"start": 2, "limit": 9}, 1, id="between positive numbers"),
+        pytest.param({"start": 2}, 2, id="from another number"),
+    ],
+)
+def test_guards_only_differences_that_may_overflow(constants: dict[str, int], expected_nodes: int) -> None:
+    values = {name: np.array(constants.get(name, 7), np.int64) for name in NAMES}
+    feeds = {name: value for name, value in values.items() if name not in constants}
+    initializers = {name: value for name, value in values.items() if name in constants}
+    node = helper.make_node("Range", list(NAMES), ["y"], name="node")
+    model = build([node], feeds, {"y": TensorProto.INT64}, 11, initializers=initializers)
+    assert op_types(convert_and_check(model, 10, feeds)).count("Sub") == expected_nodes
 
 
 @pytest.mark.parametrize("limit", [4, 0, -3])

@@ -24,6 +24,12 @@ LARGE_VALUES: dict[type, list[float]] = {
 }
 
 
+def _assert_same_signs(found: Array, expected: Array) -> None:
+    """Assert equal signs of all numbers, also of zeros."""
+    is_number = ~np.isnan(expected)
+    assert np.array_equal(np.signbit(found[is_number]), np.signbit(expected[is_number]))
+
+
 @pytest.mark.parametrize("target", [7, 9])
 @pytest.mark.parametrize("fmod", [0, 1])
 @pytest.mark.parametrize("dtype", INTEGERS)
@@ -44,7 +50,8 @@ def test_expands_float_mod_with_the_sign_of_the_divisor(dtype: type, target: int
     model = one_node_model("Mod", 28, dtype, values, divisors)
     with np.errstate(invalid="ignore"):
         expected = np.mod(values, divisors)
-    convert_and_check(model, target, {"x0": values, "x1": divisors}, [expected])
+    feeds = {"x0": values, "x1": divisors}
+    _assert_same_signs(run(convert_and_check(model, target, feeds, [expected]), feeds)[0], expected)
 
 
 @pytest.mark.parametrize("opset", [10, 28])
@@ -63,6 +70,7 @@ def test_expands_float_mod_with_the_sign_of_the_divisor_below_opset_10(
         expected = np.mod(feeds["x0"], feeds["x1"])
     for runtime in (run, run_reference):
         np.testing.assert_array_equal(runtime(result, feeds)[0], expected)
+        _assert_same_signs(runtime(result, feeds)[0], expected)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -80,6 +88,7 @@ def test_expands_fmod_exactly(dtype: type, target: int, form: str) -> None:
     result = convert_version(model, target)
     for runtime in (run, run_reference):
         np.testing.assert_array_equal(runtime(result, fed)[0], expected)
+        _assert_same_signs(runtime(result, fed)[0], expected)
 
 
 def test_refuses_fmod_of_double() -> None:
@@ -96,4 +105,6 @@ def test_expands_round(dtype: type, target: int) -> None:
     data: Array = np.array(
         [*SPECIAL_VALUES, *halves, 0.49999997, -0.49999997, 2049, *LARGE_VALUES[dtype]], dtype
     )
-    convert_and_check(one_node_model("Round", 11, dtype, data), target, {"x0": data}, [np.rint(data)])
+    model = one_node_model("Round", 11, dtype, data)
+    result = convert_and_check(model, target, {"x0": data}, [np.rint(data)])
+    _assert_same_signs(run(result, {"x0": data})[0], np.rint(data))

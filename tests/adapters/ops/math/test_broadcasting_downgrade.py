@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check, refusal_of
-from support.execution import Array, build, op_types, run
+from support.execution import Array, assert_equal, build, op_types, run, run_reference
 from support.old_operators import assert_round_trip
 
 from opshift import convert_version
@@ -154,22 +154,45 @@ def test_converts_max_and_min_of_integers(op_type: str, dtype: Any) -> None:
     convert_and_check(model, 11, feeds)
 
 
+FORMULA = ["Neg", "Relu", "Mul", "Relu", "Sub"]
+SELECTION = ["Less", "Cast", "Pow", "Mul"]
+
 SLOPE_CASES = [
     pytest.param((3, 1, 1), ["Reshape", "PRelu"], id="one per channel"),
     pytest.param((1, 3, 1, 1), ["Reshape", "PRelu"], id="one per channel, rank 4"),
     pytest.param((1,), ["PRelu"], id="single slope"),
     pytest.param((), ["Reshape", "PRelu"], id="scalar"),
-    pytest.param((5,), ["Neg", "Relu", "Mul", "Relu", "Sub"], id="one per column"),
-    pytest.param((2, 1, 1, 1), ["Reshape", "Neg", "Relu", "Mul", "Relu", "Sub"], id="one per sample"),
-    pytest.param((2, 3, 4, 5), ["Neg", "Relu", "Mul", "Relu", "Sub"], id="one per element"),
+    pytest.param((5,), FORMULA, id="one per column"),
+    pytest.param((2, 1, 1, 1), ["Reshape", *FORMULA], id="one per sample"),
+    pytest.param((2, 3, 4, 5), FORMULA, id="one per element"),
 ]
 
 
 @pytest.mark.parametrize(("slope", "expected_nodes"), SLOPE_CASES)
 def test_converts_prelu_slopes(slope: Shape, expected_nodes: Sequence[str]) -> None:
-    feeds = {"x": _random((2, 3, 4, 5)) - 3, "slope": _random(slope)}
-    model = build([helper.make_node("PRelu", ["x", "slope"], ["y"])], feeds, ["y"], 7)
+    feeds = {"x": _random((2, 3, 4, 5)) - 3}
+    node = helper.make_node("PRelu", ["x", "slope"], ["y"])
+    model = build([node], feeds, ["y"], 7, initializers={"slope": _random(slope)})
     assert sorted(op_types(assert_round_trip(model, 6, feeds))) == sorted(expected_nodes)
+
+
+@pytest.mark.parametrize("constant", [True, False], ids=["constant", "computed"])
+@pytest.mark.parametrize(
+    ("slope", "expected_nodes"), [(2.0, FORMULA), (np.inf, SELECTION), (np.nan, SELECTION)]
+)
+def test_multiplies_only_negative_data_by_infinite_slopes(
+    slope: float, expected_nodes: Sequence[str], constant: bool
+) -> None:
+    data: Array = np.array([-2, -1, 0, 1, 2, np.inf, -np.inf, np.nan], np.float32)
+    slopes: Array = np.array([[slope], [-1]], np.float32) * np.ones_like(data)
+    fed = {"x": np.stack([data, data])}
+    feeds = fed if constant else {**fed, "slope": slopes}
+    node = helper.make_node("PRelu", ["x", "slope"], ["y"])
+    model = build([node], feeds, ["y"], 7, initializers={"slope": slopes} if constant else None)
+    result = convert_version(model, 6)
+    assert sorted(op_types(result)) == sorted(expected_nodes if constant else SELECTION)
+    # onnxruntime has no kernels of opset 6
+    assert_equal(run_reference(result, feeds), run(model, feeds), 0)
 
 
 def test_refuses_slope_of_unknown_rank() -> None:

@@ -9,7 +9,8 @@ import onnx
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check
-from support.execution import Array, build
+from support.dynamic import with_symbolic_dims
+from support.execution import Array, build, run
 
 RANDOM = np.random.default_rng(0)
 
@@ -42,6 +43,18 @@ def test_expands_cumulative_operators(
     node = helper.make_node(op_type, ["x", "a"], ["y"], name="node", exclusive=exclusive, reverse=reverse)
     model = build([node], {"x": data}, ["y"], opset, initializers={"a": np.array(axis, np.int64)})
     convert_and_check(model, target, {"x": data}, [_expected_totals(data, axis, op_type, exclusive, reverse)])
+
+
+@pytest.mark.parametrize("shapes", [True, False], ids=["known shape", "unknown dimensions"])
+def test_keeps_sums_of_negative_zero(shapes: bool) -> None:
+    data = np.array([-0.0, -0.0, 0.0, -0.0], np.float32)
+    node = helper.make_node("CumSum", ["x", "a"], ["y"], name="node")
+    model = build([node], {"x": data}, ["y"], 11, initializers={"a": np.array(0)})
+    if not shapes:
+        with_symbolic_dims(model)
+    for target in (10, 8):
+        result = convert_and_check(model, target, {"x": data})
+        assert np.signbit(run(result, {"x": data})[0]).tolist() == [True, True, False, False]
 
 
 @pytest.mark.parametrize("reverse", [0, 1])

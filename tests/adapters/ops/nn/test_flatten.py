@@ -14,7 +14,10 @@ from support.execution import Array, build, op_types
 @pytest.mark.parametrize("shapes", [True, False], ids=["known shape", "unknown dimensions"])
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.bool_, np.float32])
 @pytest.mark.parametrize(
-    ("shape", "axis"), [((2, 3, 4), 0), ((2, 3, 4), 1), ((2, 3, 4), 2), ((2, 3), 2), ((0, 3), 1), ((3,), -1)]
+    ("shape", "axis"),
+    [((2, 3, 4), 0), ((2, 3, 4), 1), ((2, 3, 4), 2), ((2, 3), 2), ((0, 3), 1), ((3,), -1)]
+    + [((3, 0, 2), axis) for axis in range(4)]
+    + [((0, 3), 0), ((2, 3, 0), 2), ((0, 0), 1)],
 )
 def test_flattens_every_type(shape: tuple[int, ...], axis: int, dtype: Any, shapes: bool) -> None:
     """Flatten remains except for int64, which no float type represents exactly."""

@@ -66,11 +66,48 @@ def _reduction(
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_reduces_in_a_table(dtype: type, reduction: str) -> None:
+    """A Loop multiplies integers, because ReduceProd of onnxruntime does not wrap around."""
     model, feeds = _reduction("ScatterElements", reduction, dtype, 3)
     for target in (15, 13):
-        result = convert_and_check(model, target, feeds)
-        assert "Loop" not in op_types(result)
+        result = convert_and_check(model, target, feeds, tolerance=0)
+        assert ("Loop" in op_types(result)) == (reduction == "mul" and np.dtype(dtype).kind != "f")
         assert_equal(run_reference(result, feeds), run(model, feeds))
+
+
+HUGE = [1e30, 1e30]
+INT64_MAX = np.iinfo(np.int64).max
+
+
+@pytest.mark.parametrize("op_type", ["ScatterElements", "ScatterND"])
+@pytest.mark.parametrize(
+    ("reduction", "dtype", "start", "updates", "total"),
+    [
+        pytest.param("mul", np.float32, 0.0, HUGE, 0.0, id="product of updates overflows"),
+        pytest.param("mul", np.float64, 2.0, [-0.0], -0.0, id="product is -0.0"),
+        pytest.param("mul", np.uint8, 3, [255] * 5, 3 * 255**5 % 256, id="product wraps around"),
+        pytest.param("add", np.float32, -3e38, [3e38, 3e38], 3e38, id="sum of updates overflows"),
+        pytest.param("add", np.float32, 1e8, [1.0] * 9, 1e8, id="each update is rounded"),
+        pytest.param("add", np.float16, 2048.0, [1.0] * 9, 2048.0, id="each float16 update is rounded"),
+        pytest.param("add", np.float64, -0.0, [-0.0], -0.0, id="sum is -0.0"),
+        pytest.param("add", np.int64, 2**60, [2**60, 5], 2**61 + 5, id="large integers"),
+        pytest.param("add", np.int64, INT64_MAX, [1], -INT64_MAX - 1, id="sum wraps around"),
+    ],
+)
+def test_applies_updates_to_the_data_in_order(
+    reduction: str, dtype: type, start: float, updates: list[float], total: float, op_type: str
+) -> None:
+    """The second element has no updates."""
+    feeds: dict[str, Array] = {
+        "x": np.array([start, start], dtype),
+        "i": np.zeros((len(updates), 1) if op_type == "ScatterND" else len(updates), np.int64),
+        "u": np.array(updates, dtype),
+    }
+    node = helper.make_node(op_type, list(feeds), ["y"], name="node", reduction=reduction)
+    model = build([node], feeds, {"y": helper.np_dtype_to_tensor_dtype(np.dtype(dtype))}, 16)
+    expected: Array = np.array([total, start], dtype)
+    for target in (15, 13, 11, 10):
+        result = convert_and_check(model, target, feeds, [expected], tolerance=0)
+        assert np.array_equal(np.signbit(run(result, feeds)[0]), np.signbit(expected))
 
 
 @pytest.mark.some_cases(12)

@@ -10,7 +10,9 @@ import onnx
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check, refusal_of
-from support.execution import Array, build
+from support.execution import Array, assert_equal, build, op_types, run
+
+from opshift import convert_version
 
 DATA = np.arange(24, dtype=np.float32).reshape(4, 6)
 
@@ -59,6 +61,14 @@ def test_upgrades_sizes_of_split_1(
     if target < 13:
         assert _attributes(result) == {"axis": 1, "split": [1, 3, 2]}
         assert list(result.graph.node[0].input) == ["x"]
+
+
+def test_folds_sizes_of_split_1_in_an_input() -> None:
+    node = helper.make_node("Split", ["a", "s"], ["y0", "y1"], axis=1)
+    initializers = {"a": DATA, "s": np.array([1, 5], np.float32)}
+    folded = convert_version(build([node], {}, ["y0", "y1"], 1, initializers=initializers), 13, fold=True)
+    assert "Split" not in op_types(folded)
+    assert_equal(run(folded, {}), np.split(DATA, [1], 1))
 
 
 def test_refuses_computed_sizes() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
@@ -41,6 +43,26 @@ def test_expands_unique(data: Array, attributes: dict[str, int], is_sorted: int,
     convert_and_check(model, target, {"x": data})
     if target == 10:
         convert_and_check(with_symbolic_dims(model), target, {"x": data})
+
+
+@pytest.mark.parametrize("target", [10, 8])
+@pytest.mark.parametrize("is_sorted", [1, 0], ids=["sorted", "unsorted"])
+@pytest.mark.parametrize(
+    ("data", "attributes"),
+    [([1, np.nan, 2, np.nan, 1], {}), ([np.nan], {}), ([[1, np.nan], [1, 2], [1, np.nan]], {"axis": 0})],
+    ids=["numbers", "only NaN", "rows"],
+)
+def test_nan_equals_only_nan(data: Any, attributes: dict[str, int], is_sorted: int, target: int) -> None:
+    """NaN follows all numbers, unlike in onnxruntime, where it equals other elements."""
+    array = np.array(data, np.float32)
+    # numpy does not find equal rows with NaN; infinity, which the data does not contain, has the same order.
+    ordered = np.where(np.isnan(array), np.float32(np.inf), array)
+    _, first, inverse, count = np.unique(ordered, True, True, True, attributes.get("axis"))
+    if not is_sorted:
+        order = np.argsort(first)
+        first, inverse, count = first[order], np.argsort(order)[inverse], count[order]
+    expected = [array[first], first, inverse.reshape(-1), count]
+    convert_and_check(_model(array, sorted=is_sorted, **attributes), target, {"x": array}, expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int8], ids=lambda dtype: dtype.__name__)

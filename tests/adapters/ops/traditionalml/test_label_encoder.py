@@ -1,4 +1,4 @@
-"""Upgrade of LabelEncoder to version 2: the list of classes becomes keys and values."""
+"""Upgrades of LabelEncoder: the list of classes becomes keys and values, and NaN keys are refused."""
 
 from __future__ import annotations
 
@@ -92,3 +92,34 @@ def test_refuses_unknown_input_type() -> None:
     model.graph.input[0].type.Clear()
     with pytest.raises(ConversionRefused, match="element type of 'x' is unknown"):
         convert_version(model, {ML: 2})
+
+
+FLOATS = np.array([1, np.nan, 2, 5], np.float32)
+
+
+def _float_model(*keys: float) -> onnx.ModelProto:
+    node = helper.make_node(
+        "LabelEncoder", ["x"], ["y"], domain=ML, keys_floats=keys, values_int64s=[10, 20], default_int64=-7
+    )
+    return build([node], {"x": FLOATS}, {"y": TensorProto.INT64}, {ML: 2})
+
+
+@pytest.mark.parametrize("target", [4, 5])
+def test_keeps_float_keys(target: int) -> None:
+    model = _float_model(1.0, 2.0)
+    result = convert_version(model, {ML: target})
+    assert result.graph == model.graph
+    assert_equal(run(result, {"x": FLOATS}), [np.array([10, -7, 20, -7])])
+    assert_equal(run(model, {"x": FLOATS}), [np.array([10, -7, 20, -7])])
+
+
+def test_refuses_nan_keys() -> None:
+    """Version 4 would find the NaN of the input; version 2 does not, in onnxruntime."""
+    model = _float_model(1.0, np.nan)
+    with pytest.raises(
+        ConversionRefused, match="the keys contain NaN; version 4 matches such keys differently"
+    ):
+        convert_version(model, {ML: 4})
+    assert_equal(run(model, {"x": FLOATS}), [np.array([10, -7, -7, -7])])
+    model.opset_import[0].version = 4
+    assert_equal(run(model, {"x": FLOATS}), [np.array([10, 20, -7, -7])])

@@ -8,7 +8,7 @@ import pytest
 from onnx import helper
 from support.execution import Array, assert_equal, build, run
 
-from opshift import ConversionRefused, convert_version
+from opshift import ConversionRefused, convert_version, plan_version
 
 RANDOM = np.random.default_rng(0)
 
@@ -33,6 +33,16 @@ def test_multiplies_by_a_matrix_of_weights(
     result = convert_version(model, target, allow="approximate")
     assert_equal(run(result, feeds), run(model, feeds), 1e-5)
     assert len(result.graph.node) < 300
+
+
+def test_reports_that_infinite_pixels_spread() -> None:
+    """Infinity multiplied by a weight of 0 is NaN."""
+    data = np.ones((1, 1, 4, 4), np.float32)
+    data[0, 0, 0, 0] = np.inf
+    model, feeds = _model(data, [1, 1, 0.5, 0.5], mode="linear")
+    assert np.isnan(run(convert_version(model, 17, allow="approximate"), feeds)[0]).all()
+    reasons = [reason for _, reason in plan_version(model, 17, allow="approximate").concessions]
+    assert any("one infinite or NaN pixel may make all of them NaN" in reason for reason in reasons)
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 200, 3), (2, 1, 3, 150)])

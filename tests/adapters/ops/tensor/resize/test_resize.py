@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,8 @@ import pytest
 from onnx import helper
 from support.conversion import convert_and_check
 from support.execution import Array, build, op_types
+
+from opshift.adapters.ops.tensor.resize import ASYMMETRIC_ROUNDINGS
 
 IMAGE = np.random.default_rng(0).standard_normal((1, 2, 5, 7)).astype(np.float32)
 MODES = ("nearest", "linear")
@@ -179,3 +183,97 @@ def test_keeps_scales_without_sizes(mode: str, sizes: list[str]) -> None:
     initializers = {"roi": np.zeros(0, np.float32), "scales": np.array([1, 1, 1.3, 0.6], np.float32)}
     model = build([node], {"x": IMAGE}, ["y"], 11, initializers=initializers)
     assert list(convert_and_check(model, 13, {"x": IMAGE}).graph.node[0].input) == inputs
+
+
+HALF = Fraction(1, 2)
+ROUNDINGS = {
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "round_prefer_floor": lambda position: math.ceil(position - HALF),
+    "round_prefer_ceil": lambda position: math.floor(position + HALF),
+}
+
+
+def test_asymmetric_mode_reads_the_pixels_of_tf_half_pixel_for_nn() -> None:
+    """Compare the pixels of all output indices for scales 1 to 8, with each rounding in either mode."""
+
+    def pixels(rounding: str, offset: Fraction) -> list[int]:
+        positions = [(index + offset) / scale for scale in range(1, 9) for index in range(5 * scale)]
+        return [ROUNDINGS[rounding](each) for each in positions]
+
+    asymmetric = {each: pixels(each, Fraction(0)) for each in ROUNDINGS}
+    same = {
+        rounding: each.encode()
+        for rounding in ROUNDINGS
+        for each in ROUNDINGS
+        if asymmetric[each] == pixels(rounding, HALF)
+    }
+    assert same == ASYMMETRIC_ROUNDINGS
+
+
+def _tf_half_pixel_model(
+    inputs: Mapping[str, Sequence[float]], *, constant: bool = True, **attributes: Any
+) -> tuple[onnx.ModelProto, dict[str, Array]]:
+    mode = "tf_half_pixel_for_nn"
+    node = helper.make_node(
+        "Resize", RESIZE_INPUTS, ["y"], name="node", coordinate_transformation_mode=mode, **attributes
+    )
+    arrays: dict[str, Array] = {
+        name: np.array(inputs.get(name, []), np.float32) for name in ("roi", "scales")
+    }
+    if "sizes" in inputs:
+        arrays["sizes"] = np.array(inputs["sizes"], np.int64)
+    else:
+        node.input.pop()
+    feeds = {"x": IMAGE} if constant else {"x": IMAGE, **arrays}
+    return build([node], feeds, ["y"], 11, initializers=arrays if constant else {}), feeds
+
+
+TF_HALF_PIXEL_CASES: dict[str, tuple[Mapping[str, Sequence[float]], bool]] = {
+    "integer scales": ({"scales": [1, 1, 2, 3]}, True),
+    "sizes with integer scales": ({"sizes": [1, 2, 20, 7]}, True),
+    "fractions": ({"scales": [1, 1, 0.6, 1.7]}, False),
+    "sizes with fractions": ({"sizes": [1, 2, 4, 11]}, False),
+}
+
+
+@pytest.mark.parametrize("target", [13, 18, 19])
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+@pytest.mark.parametrize(
+    ("inputs", "has_integer_scales"), TF_HALF_PIXEL_CASES.values(), ids=TF_HALF_PIXEL_CASES
+)
+def test_replaces_tf_half_pixel_for_nn(
+    inputs: Mapping[str, Sequence[float]], has_integer_scales: bool, rounding: str, target: int
+) -> None:
+    model, feeds = _tf_half_pixel_model(inputs, nearest_mode=rounding)
+    result = convert_and_check(model, target, feeds, tolerance=0)
+    is_asymmetric = has_integer_scales and rounding in ASYMMETRIC_ROUNDINGS
+    assert set(op_types(result)) == ({"Resize"} if is_asymmetric else {"Gather"})
+    assert b"tf_half_pixel_for_nn" not in result.SerializeToString()
+
+
+@pytest.mark.parametrize("target", [13, 19])
+@pytest.mark.parametrize(
+    ("inputs", "constant", "attributes"),
+    [
+        pytest.param({"scales": [1, 1, 2, 2]}, False, {}, id="computed scales"),
+        pytest.param({"sizes": [1, 2, 10, 7]}, False, {}, id="computed sizes"),
+        pytest.param({"scales": [1, 1, 2, 2]}, True, {"mode": "linear"}, id="undefined for linear"),
+    ],
+)
+def test_keeps_tf_half_pixel_for_nn_without_an_exact_replacement(
+    inputs: Mapping[str, Sequence[float]], constant: bool, attributes: Mapping[str, str], target: int
+) -> None:
+    model, feeds = _tf_half_pixel_model(inputs, constant=constant, **attributes)
+    (node,) = convert_and_check(model, target, feeds).graph.node
+    assert list(node.attribute) == list(model.graph.node[0].attribute)
+
+
+@pytest.mark.parametrize("rounding", ASYMMETRIC_ROUNDINGS)
+def test_replaces_tf_half_pixel_for_nn_without_shapes(rounding: str) -> None:
+    model, feeds = _tf_half_pixel_model({"scales": [1, 1, 2, 3]}, nearest_mode=rounding)
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.ClearField("shape")
+    result = convert_and_check(model, 13, feeds, tolerance=0)
+    assert op_types(result) == ["Resize"]
+    assert b"tf_half_pixel_for_nn" not in result.SerializeToString()
