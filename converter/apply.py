@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.functions.unread_inputs import omit_unread_arguments
+from opshift.converter.ir_version.initializer_inputs import remove_initializer_inputs
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import ContainerPlan, Plan, Restorations
 from opshift.converter.unread_constants import remove_unread_constants
@@ -29,8 +29,6 @@ from opshift.rewriting.result import write_value_info
 
 if TYPE_CHECKING:
     from opshift.model.messages import Repeated
-
-NAME = attrgetter("name")
 
 FIRST_IR_WITH_DEVICES = 11
 """First IR version in which nodes can have device configurations."""
@@ -65,8 +63,8 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
     plan.require_possible()
     if plan.ir.after != plan.ir.before:
         model.ir_version = plan.ir.after
-    if freed := plan.ir.freed_initializers:
-        remove_messages(model.graph.input, map(freed.__contains__, map(NAME, model.graph.input)))
+    if plan.ir.freed_initializers:
+        remove_initializer_inputs(model.graph, plan.ir.freed_initializers)
     graph_takes_initializers = (
         model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS or plan.ir.turns_initializers_into_inputs
     )

@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from opshift.checker.ir_features.contents import Contents
-from opshift.checker.ir_features.finders import standalone_initializers
+from opshift.checker.ir_features.finders import has_dense_equivalent, standalone_initializers
+from opshift.converter.ir_version.initializer_inputs import add_initializer_inputs
 from opshift.model.attributes import TENSOR
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.graphs import remove_messages, sort_by_keys
@@ -37,8 +38,7 @@ def add_initializers_as_inputs(contents: Contents) -> None:
     for path, graph in contents.graphs:
         standalone = list(standalone_initializers(graph))
         if path == "graph":
-            for initializer in standalone:
-                add_input_of(graph, initializer)
+            add_initializer_inputs(graph, standalone)
         elif standalone:
             _add_constants(graph, standalone, contents, names)
 
@@ -90,6 +90,8 @@ def _add_constants(
         name = fresh_names.fresh(f"{initializer.name}_value")
         if tensor and is_castable(tensor):
             add_cast_constant(graph, initializer.name, tensor, name, opset)
+            if initializer.doc_string:
+                graph.node[-1].doc_string = initializer.doc_string
         else:
             main = contents.model.graph
             moved = main.initializer.add()
@@ -114,7 +116,7 @@ def densify_initializers(contents: Contents) -> None:
 def densify_attributes(contents: Contents) -> None:
     """Replace the `sparse_value` of every Constant by a dense `value`."""
     for held in contents.attributes:
-        if held.proto.HasField("sparse_tensor"):
+        if held.proto.HasField("sparse_tensor") and has_dense_equivalent(held, contents):
             _write_dense(held.proto.sparse_tensor, held.proto.t)
             held.proto.ClearField("sparse_tensor")
             held.proto.name, held.proto.type = "value", TENSOR
@@ -131,6 +133,8 @@ def _write_dense(sparse: SparseTensorProto, dense: TensorProto) -> None:
     for position, value in zip(sparse_positions(indices, sparse.dims), values.values, strict=True):
         struct.pack_into(f"<{kind.code}", payload, position * width, value)
     dense.name = sparse.values.name
+    if sparse.values.doc_string:
+        dense.doc_string = sparse.values.doc_string
     dense.data_type = kind.number
     dense.dims.extend(sparse.dims)
     dense.raw_data = bytes(payload)

@@ -201,6 +201,16 @@ def test_promotion_deprecates_experimental_operator(make: Make, tree: Path) -> N
     assert schema.deprecation.replaced_by == "ai.onnx.Squareplus"
 
 
+def test_refuses_promotion_if_the_deprecation_cannot_be_appended(make: Make, tree: Path) -> None:
+    path = tree / "ai.onnx.preview" / "FlexAttention.yaml"
+    text = path.read_text("utf-8").replace("domain: ai.onnx.preview\n", "") + "domain: ai.onnx.preview\n"
+    path.write_text(text, "utf-8")
+    with pytest.raises(DefinitionError, match="cannot append the deprecation") as refused:
+        accept(make("promotion"), tree)
+    assert refused.value.remedy
+    assert path.read_text("utf-8") == text
+
+
 def test_accepts_into_new_tree_of_custom_domain(make: Make, tmp_path: Path) -> None:
     first_version = replace_text(
         "operator.yaml", "since_version: 29\n  status: STABLE\n  before: body", "since_version: 1"

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 from opshift.checker.check import check
 from opshift.cli.main import app
 from opshift.model.errors import UsageError
-from opshift.proposals.accept import accept, release
+from opshift.proposals.accept import accept, release, releases_with_opset
 from opshift.proposals.content.findings import NotAcceptable
 from opshift.proposals.content.staged_registry import registry_of_tree
 from opshift.registry.fingerprints import load_lock, lock_differences
@@ -86,6 +86,20 @@ def test_refuses_release_on_several_lines(make: Make, tree: Path) -> None:
     path.write_text(path.read_text().replace(", released: false}", ",\n    released: false\n  }"))
     with pytest.raises(UsageError, match="the release has no `released: false` on one line"):
         release(tree)
+
+
+@pytest.mark.parametrize("is_released", [True, False])
+def test_refuses_to_add_opset_to_release_on_several_lines(is_released: bool, make: Make, tree: Path) -> None:
+    if not is_released:
+        accept(make("function"), tree)
+    path = tree / "releases.yaml"
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    position = next(i for i, line in reversed([*enumerate(lines)]) if "ai.onnx.preview.training:" in line)
+    lines[position] = lines[position].replace(": {ir_version", ":\n    {ir_version")
+    path.write_text("".join(lines), "utf-8")
+    with pytest.raises(UsageError, match=r"cannot add opset 30 of ai\.onnx to the releases") as refused:
+        releases_with_opset(path, registry_of_tree(tree), "ai.onnx", 30)
+    assert refused.value.remedy == "write the release on one line, in braces"
 
 
 def test_commands_mark_unreleased_opset(make: Make, tree: Path, tmp_path: Path) -> None:

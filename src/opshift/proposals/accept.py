@@ -6,7 +6,8 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -33,6 +34,7 @@ from opshift.proposals.content.folder import (
     version_block,
     without_questions,
 )
+from opshift.proposals.content.proposal_text import edited_proposal, set_value
 from opshift.proposals.content.staged_registry import module_name, reference_file, registry_of_tree
 from opshift.proposals.evidence.cases import Arrays
 from opshift.proposals.evidence.evidence import Evaluated, registered_shape_rules
@@ -51,9 +53,12 @@ from opshift.registry.fingerprints import (
 from opshift.registry.loader import load_operator
 from opshift.registry.models import Deprecation, Operator
 from opshift.registry.registry import Registry
+from opshift.registry.releases import Release, Releases
 from opshift.registry.yaml_files import place_of
 
 CHANGELOG_TITLE = "# Changes of the operator sets\n"
+
+RELEASE_REMEDY = "write the release on one line, in braces"
 
 UNRELEASED = re.compile(r"released: false(?=[,}])")
 
@@ -125,7 +130,8 @@ def accept(
         InvalidProposal: the folder does not contain a proposal.
         DefinitionError: the definitions in the tree are invalid.
         UsageError: a new file would replace another file or be outside of its folder, two new files have the
-            same path, or the tree is opshift's own and no folder for code is given.
+            same path, the tree is opshift's own and no folder for code is given, or `proposal.yaml` or
+            `releases.yaml` cannot be changed without changing other content.
     """
     registry = registry_of_tree(tree)
     checked = check_proposal(path, registry, gate="accept", trusted=trusted)
@@ -201,9 +207,10 @@ def _file_contents(
     changelog = tree / CHANGELOG
     yield changelog, changelog_with_entry(changelog.read_text("utf-8") if changelog.is_file() else "", draft)
     proposal_file = draft.folder.file(PROPOSAL)
-    proposal_text = proposal_file.read_text("utf-8")
-    accepted_text, count = re.subn(r"(?m)^state:.*$", "state: accepted", proposal_text)
-    yield proposal_file, accepted_text if count else f"state: accepted\n{proposal_text}"
+    accepted = edited_proposal(
+        draft.folder, lambda before: set_value(before, "state", "accepted"), state="accepted"
+    )
+    yield proposal_file, accepted
 
 
 def _require_own(path: Path, draft: DefinedDraft) -> None:
@@ -227,16 +234,21 @@ def _definition_text(draft: DefinedDraft, tree: Path) -> str:
             kept, _, _ = kept.partition(version_block(target, draft.position).rstrip("\n"))
         text = kept.rstrip("\n") + "\n" + block
     # Only the last version is copied: earlier versions in the proposal could differ from those in the tree.
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / OPERATOR
-        path.write_text(text, "utf-8")
-        try:
-            written = load_operator(path, draft.registry.types, domain=operator.domain, name=name)
-        except DefinitionError as error:  # the version inherits texts that the tree's definition lacks
-            raise _not_appendable(draft, f": {error.reason}") from error
+    try:
+        written = _operator_of_text(text, operator, draft)
+    except DefinitionError as error:  # the version inherits texts that the tree's definition lacks
+        raise _not_appendable(draft, f": {error.reason}") from error
     if written != operator:
         raise _not_appendable(draft, " differs from the proposal's definition")
     return text
+
+
+def _operator_of_text(text: str, operator: Operator, draft: DefinedDraft) -> Operator:
+    """Return the operator that a text defines, with the name of `operator`, or raise DefinitionError."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / OPERATOR
+        path.write_text(text, "utf-8")
+        return load_operator(path, draft.registry.types, domain=operator.domain, name=operator.name)
 
 
 def _not_appendable(draft: DefinedDraft, problem: str) -> DefinitionError:
@@ -297,6 +309,9 @@ def releases_with_opset(path: Path, registry: Registry, domain: str, opset: int)
 
     Return `None` if the file stays unchanged: it does not exist, its last release already includes the opset,
     or no release lists the domain, as is the case for custom domains.
+
+    Raises:
+        UsageError: the release is not written on one line.
     """
     releases = registry.releases.onnx
     if not path.is_file() or not any(domain in each.opsets for each in releases.values()):
@@ -304,14 +319,32 @@ def releases_with_opset(path: Path, registry: Registry, domain: str, opset: int)
     name, newest = list(releases.items())[-1]
     if newest.opsets.get(domain, 0) >= opset:
         return None
+    opsets = {**newest.opsets, domain: opset}
     lines = path.read_text("utf-8").splitlines()
-    index = place_of(path, ("onnx", name)).line - 1
-    if not newest.released:
+    place = place_of(path, ("onnx", name))
+    index = place.line - 1
+    if newest.released:
+        listed = ", ".join(f"{each}: {number}" for each, number in opsets.items())
+        entry = f"{{ir_version: {newest.ir_version}, opsets: {{{listed}}}, released: false}}"
+        lines.insert(index + 1, f'  "{_next_release(name)}": {entry}')
+        changed = {_next_release(name): Release(ir_version=newest.ir_version, opsets=opsets, released=False)}
+    else:
         lines[index] = re.sub(rf"(?<=[ {{]){re.escape(domain)}: \d+", f"{domain}: {opset}", lines[index])
-        return "\n".join([*lines, ""])
-    opsets = ", ".join(f"{each}: {number}" for each, number in {**newest.opsets, domain: opset}.items())
-    entry = f"{{ir_version: {newest.ir_version}, opsets: {{{opsets}}}, released: false}}"
-    return "\n".join([*lines[: index + 1], f'  "{_next_release(name)}": {entry}', *lines[index + 1 :], ""])
+        changed = {name: replace(newest, opsets=opsets)}
+    text = "\n".join([*lines, ""])
+    if _releases_of_text(text) != {**releases, **changed}:
+        reason = f"cannot add opset {opset} of {domain} to the releases without changing other content"
+        raise UsageError(reason, place=place, remedy=RELEASE_REMEDY)
+    return text
+
+
+def _releases_of_text(text: str) -> Mapping[str, Release]:
+    """Return the releases of ONNX in the text of a `releases.yaml`; empty if the text is invalid."""
+    with tempfile.TemporaryDirectory() as folder, suppress(DefinitionError):
+        path = Path(folder) / RELEASES
+        path.write_text(text, "utf-8")
+        return Releases.load(path).onnx
+    return {}
 
 
 def _next_release(name: str) -> str:
@@ -333,12 +366,22 @@ def _superseded_operator(draft: DefinedDraft) -> Operator:
 
 
 def superseded_definition(draft: DefinedDraft, tree: Path) -> tuple[Path, str]:
-    """Return the path of the experimental operator's definition, and its text with the deprecation."""
+    """Return the path of the experimental operator's definition, and its text with the deprecation.
+
+    Raises:
+        DefinitionError: the deprecation cannot be appended to the text.
+    """
     operator_id, deprecation = OperatorId.parse(draft.proposal.promotes), _deprecation(draft)
     path = tree / operator_id.domain / f"{operator_id.op_type}.yaml"
     mapping = quote_yaml(deprecation.mapping)
     deprecation_line = f"  deprecation: {{replaced_by: {deprecation.replaced_by}, mapping: {mapping}}}"
-    return path, f"{path.read_text('utf-8').rstrip()}\n{deprecation_line}\n"
+    text = f"{path.read_text('utf-8').rstrip()}\n{deprecation_line}\n"
+    operator = _superseded_operator(draft)
+    with suppress(DefinitionError):
+        if _operator_of_text(text, operator, draft) == operator:
+            return path, text
+    remedy = "end the file with the last version of the operator, without indentation of the list"
+    raise DefinitionError("cannot append the deprecation", place=Place(str(path)), remedy=remedy)
 
 
 def _deprecation(draft: DefinedDraft) -> Deprecation:
@@ -382,8 +425,8 @@ def release(tree: Path, day: date | None = None) -> Released:
     closed = f"released: true, date: {day or date.today():%Y-%m}"
     lines[index], count = UNRELEASED.subn(closed, lines[index])
     if not count:
-        place, remedy = Place(str(path), index + 1), "write the release on one line, in braces"
-        raise UsageError("the release has no `released: false` on one line", place=place, remedy=remedy)
+        reason = "the release has no `released: false` on one line"
+        raise UsageError(reason, place=Place(str(path), index + 1), remedy=RELEASE_REMEDY)
     files = {path: "\n".join([*lines, ""]), tree / LOCK: lock_text(build_lock(operators))}
     write_files(files)
     return Released(name, tuple(_new_versions(registry, name)), tuple(files))

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import onnx
 import pytest
 from onnx import helper
-from support.execution import assert_equal, op_types, run
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+from support.execution import Array, assert_equal, op_types, run
 from support.ir_models import MODELS, X, function, node, plain_model
 
 from opshift.converter.convert import convert_version
 from opshift.converter.errors import ConversionRefused
+from opshift.registry.registry import default_registry
+
+ACME = Path(__file__).parents[2] / "support" / "acme"
 
 
 def test_renames_overloads_and_their_calls() -> None:
@@ -25,6 +32,50 @@ def test_overload_names_avoid_existing_functions() -> None:
     assert [each.name for each in result.functions] == ["Leak", "Leak_double_", "Leak_double"]
     expected = convert_version(MODELS["overloads"](), ir_version=10)
     assert_equal(run(result, {"x": X}), run(expected, {"x": X}))
+
+
+def with_operator(name: str, *, is_nested: bool) -> onnx.ModelProto:
+    """Build a model that calls an overloaded function and an operator of the same domain."""
+    model = MODELS["overloads"]()
+    operator = node(name, ["h"], ["t"], "local")
+    output = helper.make_tensor_value_info("t", onnx.TensorProto.FLOAT, [2, 3])
+    branch = helper.make_graph([operator], "branch", [], [output])
+    nodes = [operator, node("Identity", ["t"], ["y"])]
+    if is_nested:
+        nodes = [node("If", ["yes"], ["y"], then_branch=branch, else_branch=branch)]
+        model.graph.initializer.append(helper.make_tensor("yes", onnx.TensorProto.BOOL, [], [True]))
+    del model.graph.node[0]
+    model.graph.node[0].input[0], model.graph.node[0].output[0] = "x", "h"
+    model.graph.node.extend(nodes)
+    return model
+
+
+class Leak_double(OpRun):  # type: ignore[misc]  # noqa: N801 -- the name of the class is that of the operator
+    """Operator with the name that the overload `double` of the function `Leak` would get."""
+
+    op_domain = "local"
+
+    def _run(self, x: Array) -> tuple[Array]:
+        return (x + 10,)
+
+
+@pytest.mark.parametrize("is_nested", [False, True], ids=["main graph", "subgraph"])
+def test_overload_names_avoid_operators(is_nested: bool) -> None:
+    result = convert_version(with_operator("Leak_double", is_nested=is_nested), ir_version=9)
+    assert [each.name for each in result.functions] == ["Leak", "Leak_double_"]
+    (found,) = ReferenceEvaluator(result, new_ops=[Leak_double]).run(None, {"x": X})
+    assert_equal([found], [2 * X + 10])
+
+
+def test_overload_names_avoid_operators_of_the_registry(tmp_path: Path) -> None:
+    """Later nodes with the name of a defined operator should not call the function."""
+    definition = (ACME / "com.acme" / "Scale.yaml").read_text("utf-8")
+    (tmp_path / "local").mkdir()
+    text = definition.replace("com.acme", "local").replace("name: Scale", "name: Leak_double")
+    (tmp_path / "local" / "Leak_double.yaml").write_text(text, "utf-8")
+    registry = default_registry().with_folder(tmp_path)
+    result = convert_version(MODELS["overloads"](), ir_version=9, registry=registry)
+    assert [each.name for each in result.functions] == ["Leak", "Leak_double_"]
 
 
 def test_moves_value_info_to_main_graph() -> None:

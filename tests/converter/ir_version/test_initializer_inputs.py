@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from support.execution import assert_equal, build, op_types, run
 from support.ir_models import X, node
 from support.reversible import serialized
 
-from opshift import compare, convert, convert_version, plan_version
+from opshift import check, compare, convert, convert_version, plan_version
 from opshift.analysis.verification.verify import verify
 from opshift.batch.convert_many import convert_many
 from opshift.converter.streaming.convert_file import convert_file
@@ -112,6 +113,70 @@ def test_output_may_be_a_freed_initializer() -> None:
     result = convert_version(model, 13)
     assert inputs(result) == ["x"]
     assert_equal(run(result, {"x": X}), run(model, {"x": X}))
+
+
+def declaration(
+    doc: str = "", *, dims: Sequence[int | str] | None = (2, 3), kind: int = TensorProto.FLOAT
+) -> onnx.ValueInfoProto:
+    value: onnx.ValueInfoProto = helper.make_tensor_value_info("w", kind, dims, doc)
+    return value
+
+
+def with_denotation(*, is_of_dim: bool) -> onnx.ValueInfoProto:
+    value = declaration()
+    owner = value.type.tensor_type.shape.dim[0] if is_of_dim else value.type
+    owner.denotation = "DATA_BATCH" if is_of_dim else "IMAGE"
+    return value
+
+
+DECLARATIONS = {
+    "sizes only": (declaration(), False),
+    "doc string": (declaration("weights of layer 1"), True),
+    "denotation": (with_denotation(is_of_dim=False), True),
+    "denotation of a dimension": (with_denotation(is_of_dim=True), True),
+    "name of a dimension": (declaration(dims=("rows", 3)), True),
+}
+
+
+@pytest.mark.parametrize(("value", "is_kept"), DECLARATIONS.values(), ids=DECLARATIONS)
+def test_value_info_keeps_descriptions(value: onnx.ValueInfoProto, is_kept: bool) -> None:
+    """An initializer has no such fields, so the declaration of the input moves to `value_info` and back."""
+    model = old_model()
+    model.graph.input[0].CopyFrom(value)
+    raised = convert_version(model, ir_version=8)
+    onnx.checker.check_model(raised, full_check=True)
+    assert list(raised.graph.value_info) == [value] * is_kept
+    assert [each.rule for each in check(raised)] == [each.rule for each in check(model)]
+    lowered = convert_version(raised, ir_version=3)
+    onnx.checker.check_model(lowered, full_check=True)
+    assert not lowered.graph.value_info
+    assert [each for each in lowered.graph.input if each.name == "w"] == [value]
+    for each in (raised, lowered):
+        assert_equal(run(each, {"x": X}), run(model, {"x": X}))
+
+
+def test_value_info_keeps_its_own_declaration() -> None:
+    model = old_model()
+    model.graph.input[0].CopyFrom(declaration("input"))
+    model.graph.value_info.append(declaration("value_info"))
+    assert list(convert_version(model, 13).graph.value_info) == [declaration("value_info")]
+
+
+WRONG = {
+    "type": declaration("kept", kind=TensorProto.DOUBLE),
+    "rank": declaration("kept", dims=[6]),
+    "size": declaration("kept", dims=["rows", 4]),
+    "no shape": declaration("kept", dims=None),
+}
+
+
+@pytest.mark.parametrize("value", WRONG.values(), ids=WRONG)
+def test_inputs_get_no_wrong_declaration(value: onnx.ValueInfoProto) -> None:
+    raised = convert_version(old_model(), ir_version=8)
+    raised.graph.value_info.append(value)
+    lowered = convert_version(raised, ir_version=3)
+    assert list(lowered.graph.value_info) == [value]
+    assert [each for each in lowered.graph.input if each.name == "w"] == [declaration()]
 
 
 def test_conversion_back_adds_the_inputs() -> None:

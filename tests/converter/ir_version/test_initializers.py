@@ -104,3 +104,18 @@ def test_moves_subgraph_integers_that_no_constant_can_hold(opset: int) -> None:
     assert [each.name for each in result.graph.input] == ["x", "c", *(["times"] if opset < 9 else [])]
     onnx.shape_inference.infer_shapes(result, check_type=True, strict_mode=True)
     assert_equal(run(result, {"x": X}), run(model, {"x": X}))
+
+
+def test_subgraph_integers_keep_their_doc_string() -> None:
+    """Below opset 9, a Cast of a double Constant holds an integer whose name is not unique."""
+    weight = numpy_helper.from_array(np.array([1, 1]), "times")
+    weight.doc_string = "number of copies"
+    value = helper.make_tensor_value_info("a", TensorProto.FLOAT, [2, 3])
+    graph = helper.make_graph([node("Tile", ["x", "times"], ["a"])], "branch", [], [value], [weight])
+    choice = node("If", ["yes"], ["y"], then_branch=graph, else_branch=graph)
+    model = plain_model(8, [choice], initializers={"yes": np.array(True)})
+    result = convert_version(model, ir_version=3)
+    for attribute in result.graph.node[0].attribute:
+        assert [each.op_type for each in attribute.g.node] == ["Constant", "Cast", "Tile"]
+        assert attribute.g.node[1].doc_string == "number of copies"
+    assert_equal(run(result, {"x": X}), [X])

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.execution import Array, assert_equal, run
-from support.ir_models import X, node, plain_model
+from support.ir_models import MODELS, X, node, plain_model, sparse_tensor
 
 from opshift.converter.convert import convert_version
 from opshift.converter.errors import ConversionRefused
@@ -63,6 +63,43 @@ def test_reads_values_in_typed_fields() -> None:
     values.float_data.extend([3, 5])
     tensor = convert_version(model, ir_version=5).graph.initializer[0]
     assert numpy_helper.to_array(tensor).tolist() == [[0, 3, 0], [0, 0, 5]]
+
+
+@pytest.mark.parametrize("feature", ["sparse_initializers", "sparse_attributes"])
+def test_keeps_doc_string(feature: str) -> None:
+    model = MODELS[feature]()
+    graph, attributes = model.graph, model.graph.node[0].attribute
+    for sparse in (*graph.sparse_initializer, *(each.sparse_tensor for each in attributes)):
+        sparse.values.doc_string = "weights of layer 1"
+    result = convert_version(model, ir_version=5)
+    dense = [*result.graph.initializer, *(each.t for each in result.graph.node[0].attribute)]
+    assert [each.doc_string for each in dense] == ["weights of layer 1"]
+
+
+def local_function() -> onnx.ModelProto:
+    """Build a model with a call of a local function that is named like the operator Constant."""
+    model = MODELS["sparse_attributes"]()
+    zeros = node("RandomNormal", [], ["b"], shape=[2, 3], scale=0.0)
+    imports = [helper.make_opsetid("", 21)]
+    function = helper.make_function("", "Constant", [], ["b"], [zeros], imports, ["sparse_value"])
+    model.functions.append(function)
+    return model
+
+
+OTHERS = {
+    "private operator": plain_model(nodes=[node("Sum", ["x"], ["y"], "local", sparse_value=sparse_tensor())]),
+    "private Constant": plain_model(
+        nodes=[node("Constant", [], ["y"], "local", sparse_value=sparse_tensor())]
+    ),
+    "local function": local_function(),
+}
+
+
+@pytest.mark.parametrize("model", OTHERS.values(), ids=OTHERS)
+def test_refuses_sparse_attributes_of_other_operators(model: onnx.ModelProto) -> None:
+    with pytest.raises(ConversionRefused, match="the attribute accepts only sparse tensors") as caught:
+        convert_version(model, ir_version=5)
+    assert "attribute 'sparse_value'" in str(caught.value.place)
 
 
 def test_densifies_initializer_of_subgraph() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from pathlib import Path
 
@@ -52,6 +53,55 @@ def test_appends_sign_off_at_end(ending: str, path: Path) -> None:
     sign(ProposalFolder(path), "Grace")
     sign(ProposalFolder(path), "Alan")
     assert len(valid_sign_offs(ProposalFolder(path), EVERYONE)) == 2
+
+
+GRACE = "{name: Grace, date: '2026-11-01', fingerprint: FINGERPRINT}"
+FIELDS = "-\n  name: Grace\n  date: 2026-11-01"
+LAYOUTS = {
+    "list in brackets": f"sign_offs: [{GRACE}]\n",
+    "list in brackets on the next line": f"sign_offs:\n  [{GRACE}]\n",
+    "trailing comma and comments": f"sign_offs: [ # all\n  {GRACE}, # first\n]\n",
+    "indented list": f"sign_offs:\n  - {GRACE}\n",
+    "empty line between fields": f"sign_offs:\n{FIELDS}\n\n  fingerprint: FINGERPRINT\n",
+    "folded text": f"sign_offs:\n{FIELDS}\n  fingerprint: >-\n    FINGERPRINT\n\n# end\n",
+    "comments between items": f"sign_offs:\n# all\n\n- {GRACE} # first\n\n# end\n",
+    "no line break at the end": f"sign_offs:\n- {GRACE}",
+    "quoted key": f"'sign_offs':\n- {GRACE}\n",
+    "end of the document": f"sign_offs:\n- {GRACE}\n...\n",
+}
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["LF", "CRLF"])
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_appends_sign_off_to_list(layout: str, newline: str, path: Path) -> None:
+    file, current = path / "proposal.yaml", fingerprint(ProposalFolder(path))
+    before = file.read_text("utf-8").replace("sign_offs: []\n", layout.replace("FINGERPRINT", current))
+    before = before.replace("\n", newline)
+    file.write_bytes(before.encode())
+    sign(ProposalFolder(path), "Zoë", day=date(2026, 1, 31))
+    sign(ProposalFolder(path), "Alan", day=date(2026, 2, 1))
+    signed = valid_sign_offs(ProposalFolder(path), EVERYONE)
+    assert [each.name for each in signed] == ["Grace", "Zoë", "Alan"]
+    after = file.read_bytes().decode()
+    added = r", \{name: '.*?\}|^ *- \{name: '.*?\}\r?\n"
+    assert re.sub(added, "", after, flags=re.MULTILINE).rstrip() == before.rstrip()
+    assert after.count("\r\n") == after.count("\n") * (newline == "\r\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "layout"),
+    [
+        pytest.param("Alan", f"sign_offs: &all\n- {GRACE}\n", id="anchor"),
+        pytest.param("Alan\nTuring", "sign_offs: []\n", id="name of two lines"),
+    ],
+)
+def test_refuses_sign_off_that_would_change_other_content(name: str, layout: str, path: Path) -> None:
+    replace_text("proposal.yaml", "sign_offs: []\n", layout)(path)
+    before = (path / "proposal.yaml").read_bytes()
+    with pytest.raises(UsageError, match="without changing other content") as refused:
+        sign(ProposalFolder(path), name)
+    assert refused.value.remedy
+    assert (path / "proposal.yaml").read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import overload
 from opshift.analysis.doctor.diagnose import diagnose
 from opshift.analysis.doctor.diagnosis import Diagnosis
 from opshift.converter.convert import convert_with
+from opshift.converter.ir_version.initializer_inputs import remove_initializer_inputs
 from opshift.converter.options import Options
 from opshift.model.errors import InvalidModel
 from opshift.model.files import (
@@ -153,8 +154,7 @@ def _apply_stamps(diagnosis: Diagnosis, model: ModelProto, keep_initializer_inpu
     """Write the fitting versions into `model`, which is the diagnosed model or a copy of it."""
     model.ir_version = diagnosis.ir_version.fitting
     if not keep_initializer_inputs:
-        removed = frozenset(diagnosis.overridable)
-        remove_messages(model.graph.input, [each.name in removed for each in model.graph.input])
+        remove_initializer_inputs(model.graph, frozenset(diagnosis.overridable))
     owners: dict[str, ModelProto | FunctionProto] = {"model": model}
     owners |= {f"function {function_label(each)}": each for each in model.functions}
     for stamp in diagnosis.stamps:

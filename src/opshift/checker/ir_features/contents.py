@@ -1,12 +1,13 @@
 """Collect the parts of a model that can use features of some IR versions, in one pass."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
 from opshift.model.attributes import ATTRIBUTE_TYPES, INT, TENSOR, graphs_in, tensors_in
-from opshift.model.graphs import node_place, training_graphs
+from opshift.model.graphs import nested_nodes, node_place, training_graphs
 from opshift.model.messages import (
     AttributeProto,
     FunctionProto,
@@ -16,7 +17,14 @@ from opshift.model.messages import (
     TensorProto,
     ValueInfoProto,
 )
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label
+from opshift.model.operator_ids import (
+    DEFAULT_DOMAIN,
+    LocalFunction,
+    called_function,
+    canonical_domain,
+    function_id,
+    function_label,
+)
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry
 from opshift.registry.steps import Allow
@@ -84,7 +92,7 @@ class Contents:
         functions: the functions of the model, by path.
         node_lists, value_lists: the nodes and the ValueInfoProtos of each graph and function, by path.
         calls: the nodes that call a function of the model.
-        attributes: the attributes that hold newer tensors, graphs or types, or name an element type.
+        attributes: the attributes that hold newer tensors, graphs or types, or set an element type.
         tensors: tensors with metadata, external data or a newer element type, and their owners; the values
             and indices of sparse tensors are included.
     """
@@ -114,7 +122,8 @@ class Contents:
         self.attributes: list[Located[AttributeProto]] = []
         self.tensors: list[tuple[TensorOwner, TensorProto]] = []
         self._caller: FunctionProto | None = None
-        self._functions = {(canonical_domain(function.domain), function.name) for function in model.functions}
+        self._element_type_attributes = _element_type_attributes(model, registry)
+        self._function_names = {function.name for function in model.functions}
         self._attribute_names: dict[str, frozenset[str]] = {}
         """Cache of the attribute names to examine, by operator of the default domain."""
         # The flags skip objects that cannot use features which these IR versions added.
@@ -131,18 +140,20 @@ class Contents:
 
     def _are_irrelevant(self, operators: Collection[tuple[str, str]]) -> bool:
         """Return whether no node of these operators can be a call or have attributes to collect."""
-        if self._functions:
+        if self._function_names:
             return False
-        names = (
-            self._relevant_attributes(canonical_domain(domain), op_type) for domain, op_type in operators
+        return not any(
+            _attributes_of_interest(self.registry, canonical_domain(domain), op_type)
+            for domain, op_type in operators
         )
-        return not any(names)
 
     def _function(self, path: str, function: FunctionProto) -> None:
         self.functions.append((path, function))
         self._caller = function
+        element_types = self._element_type_attributes[function_id(function)]
         for attribute in getattr(function, "attribute_proto", ()):
-            self._attribute(Located(path, attribute, None, "attribute"))
+            if attribute.type != INT or attribute.name in element_types:
+                self._attribute(Located(path, attribute, None, "attribute"))
         self.value_lists.append((path, getattr(function, "value_info", ())))
         self._nodes(path, function.node)
 
@@ -224,17 +235,20 @@ class Contents:
 
         The result is cached for operators of the default domain only; calls must be collected each time.
         """
-        domain = canonical_domain(node.domain)
-        if (domain, node.op_type) in self._functions:
+        called = called_function(node)
+        if called in self._element_type_attributes:
             self.calls.append(Call(Located(path, node, node), self._caller))
-            return ANY_ATTRIBUTE
-        names = self._relevant_attributes(domain, node.op_type)
-        if not node.domain:
+            return ANY_ATTRIBUTE | self._element_type_attributes[called]
+        names = _attributes_of_interest(self.registry, called.domain, called.name)
+        # Another node with this op_type may call an overload of a function.
+        if not node.domain and node.op_type not in self._function_names:
             self._attribute_names[node.op_type] = names
         return names
 
-    def _relevant_attributes(self, domain: str, op_type: str) -> frozenset[str]:
-        return _attributes_of_interest(self.registry, op_type) if domain == DEFAULT_DOMAIN else ANY_ATTRIBUTE
+    def is_constant(self, node: NodeProto) -> bool:
+        """Return whether a node has the standard operator Constant, not a local function of that name."""
+        called = called_function(node)
+        return called == (DEFAULT_DOMAIN, "Constant", "") and called not in self._element_type_attributes
 
     def _attributes(self, path: str, node: NodeProto, names: frozenset[str]) -> None:
         for attribute in node.attribute:
@@ -256,13 +270,44 @@ class Contents:
             self._graph(f"{held.path} / {holder}.{held.proto.name}", graph)
 
 
+def _element_type_attributes(model: ModelProto, registry: Registry) -> Mapping[LocalFunction, Set[str]]:
+    """Return the attributes that each function uses as element types, itself or in calls of functions."""
+    found: dict[LocalFunction, set[str]] = {function_id(function): set() for function in model.functions}
+    pending: list[tuple[LocalFunction, str]] = []
+    """Attributes of functions that are element types, to be added to `found`."""
+    sources: defaultdict[tuple[LocalFunction, str], list[tuple[LocalFunction, str]]] = defaultdict(list)
+    """For an attribute of a function, the attributes of callers that calls pass to it."""
+    for function in model.functions:
+        caller = function_id(function)
+        has_attributes = bool(function.attribute or getattr(function, "attribute_proto", None))
+        for node in nested_nodes(function) if has_attributes else ():
+            called = called_function(node)
+            for attribute in node.attribute:
+                if not (source := attribute.ref_attr_name):
+                    continue
+                if called in found:
+                    sources[called, attribute.name].append((caller, source))
+                elif attribute.name in _attributes_of_interest(registry, called.domain, called.name):
+                    pending.append((caller, source))
+    while pending:
+        owner, name = pending.pop()
+        # Each attribute is added once, because functions may call each other in a cycle.
+        if name not in found[owner]:
+            found[owner].add(name)
+            pending += sources[owner, name]
+    return found
+
+
 @lru_cache(maxsize=4096)
-def _attributes_of_interest(registry: Registry, op_type: str) -> frozenset[str]:
-    """Return the attributes that contain messages or an element type, in any version of an operator."""
-    operator = registry.operator(op_type)
+def _attributes_of_interest(registry: Registry, domain: str, op_type: str) -> frozenset[str]:
+    """Return the attributes that contain messages or an element type, in any version of an operator.
+
+    Operators of other domains may have more attributes than their definitions: runtimes add some.
+    """
+    operator = registry.operator(op_type, domain)
     if operator is None:
         return ANY_ATTRIBUTE
-    names: set[str] = set()
+    names: set[str] = set() if domain == DEFAULT_DOMAIN else set(ANY_ATTRIBUTE)
     for version in operator.versions:
         names.update(output.type_attribute for output in version.outputs if output.type_attribute)
         attributes = version.attributes.items()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import islice
 
-from opshift.checker.ir_features.contents import STANDALONE, Contents, Use, since
+from opshift.checker.ir_features.contents import STANDALONE, Contents, Located, Use, since
 from opshift.model.attributes import INT, sparse_tensors_in, types_in
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.graphs import node_place
@@ -65,9 +65,15 @@ def find_sparse_attributes(contents: Contents) -> Iterator[Use]:
     """Yield the attributes with sparse tensors; only `sparse_value` of Constant has a dense equivalent."""
     for held in contents.attributes:
         for sparse in sparse_tensors_in(held.proto):
-            is_constant = held.node is not None and held.proto.name == "sparse_value"
-            obstacle = _obstacle(sparse) if is_constant else "the attribute accepts only sparse tensors"
+            is_dense = has_dense_equivalent(held, contents)
+            obstacle = _obstacle(sparse) if is_dense else "the attribute accepts only sparse tensors"
             yield Use("sparse_attributes", held.place, obstacle, SPARSE_REMEDY)
+
+
+def has_dense_equivalent(held: Located[AttributeProto], contents: Contents) -> bool:
+    """Return whether an attribute is the `sparse_value` of Constant, which also has a dense `value`."""
+    is_constant = held.node is not None and contents.is_constant(held.node)
+    return is_constant and held.proto.name == "sparse_value"
 
 
 def _obstacle(sparse: SparseTensorProto) -> str:

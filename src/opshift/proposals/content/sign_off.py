@@ -7,7 +7,8 @@ from pathlib import Path
 from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
 from opshift.proposals.content.folder import PROPOSAL, ProposalFolder, fingerprint, quote_yaml
-from opshift.proposals.content.models import Proposal, SignOff
+from opshift.proposals.content.models import SignOff
+from opshift.proposals.content.proposal_text import append_item, edited_proposal
 from opshift.proposals.content.reviewers import EVERYONE, ReviewerList, is_same_person, key_of, signature_of
 
 SIGN_REMEDY = "pass the name of a reviewer with --name, and the file of their SSH key with --key"
@@ -53,7 +54,8 @@ def sign(
 
     Raises:
         UsageError: the name is empty, the person is the author or has already signed off this content, or
-            the sign-off would not count: the person is not a reviewer, or the key is missing or unknown.
+            the sign-off would not count: the person is not a reviewer, or the key is missing or unknown. Or
+            the list cannot be changed without changing other content of the file.
     """
     proposal, name = folder.proposal, name.strip()
     if not name:
@@ -69,24 +71,12 @@ def sign(
         raise UsageError(reason, remedy="ask another person to sign off")
     if problem := reviewers.problem(signed):
         raise UsageError(problem, remedy=SIGN_REMEDY)
-    path = folder.file(PROPOSAL)
-    write_files({path: _append_sign_off(path.read_text("utf-8"), proposal, signed, folder)})
-    return signed
-
-
-def _append_sign_off(text: str, proposal: Proposal, signed: SignOff, folder: ProposalFolder) -> str:
-    """Return the text of `proposal.yaml` with a sign-off appended to the list `sign_offs`.
-
-    The file is edited as lines, because dumping it as YAML would lose comments and layout.
-    """
-    lines = text.splitlines()
     given = signed.model_dump(exclude_defaults=True)
-    fields = ", ".join(f"{key}: {quote_yaml(value)}" for key, value in given.items())
-    item = f"- {{{fields}}}"
-    if "sign_offs" not in proposal.model_fields_set:
-        return "\n".join([*lines, "sign_offs:", item, ""])
-    start_line = folder.locate(PROPOSAL, "sign_offs").line
-    lines[start_line - 1] = "sign_offs:"  # an empty list may be written as `[]` on this line
-    rest = range(start_line, len(lines))
-    end = next((i for i in rest if not lines[i].startswith((" ", "-"))), len(lines))
-    return "\n".join([*lines[:end], item, *lines[end:], ""])
+    item = f"{{{', '.join(f'{field}: {quote_yaml(value)}' for field, value in given.items())}}}"
+    text = edited_proposal(
+        folder,
+        lambda before: append_item(before, "sign_offs", item),
+        sign_offs=(*proposal.sign_offs, signed),
+    )
+    write_files({folder.file(PROPOSAL): text})
+    return signed

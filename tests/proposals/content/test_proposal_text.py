@@ -1,0 +1,51 @@
+"""The state of a proposal is changed in the text of `proposal.yaml`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.proposals import proposal, replace_text
+
+from opshift.model.errors import UsageError
+from opshift.proposals.content.folder import ProposalFolder
+from opshift.proposals.content.proposal_text import edited_proposal, set_value
+
+
+def accepted(path: Path) -> str:
+    return edited_proposal(
+        ProposalFolder(path), lambda before: set_value(before, "state", "accepted"), state="accepted"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("state: in-review\n", "state: accepted\n"),
+        ("state: in-review # since May\n", "state: accepted # since May\n"),
+        ("\"state\": 'in-review'\n", '"state": accepted\n'),
+        ("state:\n  in-review\n", "state:\n  accepted\n"),
+    ],
+    ids=["word", "comment", "quotes", "next line"],
+)
+def test_changes_only_the_state(before: str, after: str, tmp_path: Path) -> None:
+    path = proposal("function", tmp_path / "sq", replace_text("proposal.yaml", "state: in-review\n", before))
+    text = (path / "proposal.yaml").read_text("utf-8")
+    assert accepted(path) == text.replace(before, after)
+
+
+def test_adds_missing_state(tmp_path: Path) -> None:
+    path = proposal("function", tmp_path / "sq", replace_text("proposal.yaml", "state: in-review\n", ""))
+    text = (path / "proposal.yaml").read_text("utf-8")
+    assert accepted(path) == text + "state: accepted\n"
+
+
+def test_refuses_state_that_other_answers_repeat(tmp_path: Path) -> None:
+    edits = (
+        replace_text("proposal.yaml", "state: in-review\n", "state: *state\n"),
+        replace_text("proposal.yaml", "name: Ada Example", "name: &state in-review"),
+    )
+    path = proposal("function", tmp_path / "sq", *edits)
+    with pytest.raises(UsageError, match=r"cannot change 'state' in proposal\.yaml") as refused:
+        accepted(path)
+    assert refused.value.remedy
