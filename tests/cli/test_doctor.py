@@ -121,6 +121,14 @@ def test_json_names_the_written_file(
             ["old.onnx", "a.onnx", "b.onnx", "--fix"], "--fix corrects one model", id="fix of several models"
         ),
         pytest.param(["old.onnx", "a.onnx", "--fix", "-t", "17"], "without --target", id="fix with a target"),
+        *(
+            pytest.param(
+                ["old.onnx", "a.onnx", "--fix", option, value],
+                f"{option} has no effect with --fix",
+                id=f"fix with {option}",
+            )
+            for option, value in (("--jobs", "2"), ("--ledger", "l"), ("--sarif", "x.sarif"))
+        ),
         pytest.param(["old.onnx", "--fix"], "OUT is not given", id="no output"),
         pytest.param(["old.onnx", "old.onnx", "--fix", "-f"], "is the input file", id="input as output"),
         pytest.param(["none.onnx"], "file does not exist", id="missing file"),

@@ -33,7 +33,11 @@ RESULTS = {
     "plan": ("plan", "old.onnx", "-t", "17"),
     "reach": ("reach", "old.onnx"),
     "inspect": ("inspect", "old.onnx"),
-    "doctor without --fix": ("doctor", "old.onnx", "--format", "json"),
+    "doctor": ("doctor", "old.onnx"),
+    "doctor as JSON": ("doctor", "old.onnx", "--format", "json"),
+    "doctor of a wrong opset": ("doctor", "wrong.onnx"),
+    "runs": ("runs", "old.onnx"),
+    "runs that fails": ("runs", "old.onnx", "-r", "onnxruntime-coreml"),
     "compare": ("compare", "old.onnx", "old.onnx"),
     "diff-model": ("diff-model", "old.onnx", "old.onnx"),
 }
@@ -41,6 +45,9 @@ RESULTS = {
 
 @pytest.mark.parametrize("arguments", RESULTS.values(), ids=RESULTS)
 def test_prints_results(arguments: tuple[str, ...], run: Run, old_model: Path) -> None:
+    model = onnx.load(old_model)
+    model.opset_import[0].version = 17
+    onnx.save(model, "wrong.onnx")
     assert run(*arguments, "--quiet").stdout == run(*arguments).stdout != ""
 
 

@@ -1,9 +1,11 @@
 """Credentials in URLs, which nothing shows."""
 
+import json
+
 import pytest
 
 from opshift.model.errors import OpshiftError, Place
-from opshift.model.locations import without_secrets
+from opshift.model.locations import json_without_secrets, without_secrets
 
 SHOWN = {
     "http://host/m.onnx": "http://host/m.onnx",
@@ -28,6 +30,28 @@ SHOWN = {
 def test_hides_credentials(text: str, expected: str) -> None:
     assert without_secrets(text) == expected
     assert without_secrets(expected) == expected
+
+
+DATA: dict[str, tuple[object, object]] = {
+    "quoted URL": ('"https://h/m?sig=x"', '"https://h/m?sig=***"'),
+    "quote in a password": ('http://a:b"c@h', "http://***@h"),
+    "backslash": ("https://h/m?sig=x\\", "https://h/m?sig=***"),
+    "key": ({"http://a:b@h": 1}, {"http://***@h": 1}),
+    "nested values": (
+        {"a": [("http://a:b@h", 1.5), {"b": "s3://a@h"}]},
+        {"a": [["http://***@h", 1.5], {"b": "s3://***@h"}]},
+    ),
+    "password and address in two strings": (["http://h:x", "c@d"], ["http://h:x", "c@d"]),
+    "other values": ({"a": None, "b": True, "c": [1, "ü"]}, {"a": None, "b": True, "c": [1, "ü"]}),
+}
+
+
+@pytest.mark.parametrize(("data", "expected"), DATA.values(), ids=DATA)
+def test_hides_credentials_in_json(data: object, expected: object) -> None:
+    for indent in (None, 2):
+        text = json_without_secrets(data, indent=indent)
+        assert text.isascii()
+        assert json.loads(text) == expected
 
 
 def test_takes_linear_time() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import time
@@ -17,7 +16,7 @@ from opshift.batch.outcome import STARTED, WRITTEN, Entry, ModelOutcome, Task
 from opshift.batch.run_chunks import WORKER_LOST
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_all
 from opshift.model.errors import CannotWrite, InvalidModel, UsageError
-from opshift.model.locations import is_url, without_secrets
+from opshift.model.locations import is_url, json_without_secrets, without_secrets
 from opshift.model.plain_data import MAX_FILE_BYTES
 from opshift.stores.list_objects import objects_below
 from opshift.stores.locations import exists, join
@@ -262,7 +261,7 @@ class Ledger:
         return {_name(path): (_name(source), digest) for path, source, digest in rows}
 
     def _write(self, entries: Iterable[Mapping[str, object]]) -> None:
-        lines = [f"{without_secrets(json.dumps(each))}\n".encode() for each in entries]
+        lines = [f"{json_without_secrets(each)}\n".encode() for each in entries]
         self._file.append(b"".join(lines))
         for line in lines:
             self._add(line)

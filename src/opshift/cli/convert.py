@@ -18,6 +18,7 @@ from opshift.cli.output import print_result
 from opshift.cli.paths import STDOUT, output_file, require_file
 from opshift.cli.verification import ComparisonOptions, VerifyOption
 from opshift.model.errors import UsageError
+from opshift.stores.find_models import is_file_name
 
 
 @expand_records
@@ -121,20 +122,27 @@ def convert(
         form=form,
     )
     conversion_options = read_settings(settings, report)  # report invalid options before any model is read
+    if folder is not None and in_place:
+        raise UsageError("both --out and --in-place are given", place=folder, remedy="remove one of them")
     if dry_run:
         from opshift.cli.plan import show_plans
 
-        if comparison.verify or skip_existing or dask:
-            reason = "--verify, --skip-existing and --dask have no effect with --dry-run"
-            raise UsageError(reason, remedy="remove them")
-        if folder is None and source and len(sources) == 2:  # check OUT as a conversion does
-            output_file(require_file(source), sources.pop(), in_place=in_place, force=force, form=form)
+        conversion_only = {
+            "--verify": comparison.verify,
+            "--bump": result.bump,
+            "--external": external != "copy",
+            "--skip-existing": skip_existing,
+            "--dask": dask,
+        }
+        for option in (option for option, is_given in conversion_only.items() if is_given):
+            raise UsageError(f"{option} has no effect with --dry-run", remedy="remove it")
+        if folder is None and not files_from and len(sources) == 2 and is_file_name(sources[0]):
+            # check OUT as a conversion does
+            source = require_file(sources[0])
+            output_file(source, sources.pop(), in_place=in_place, force=force, form=form)
         show_plans(sources, settings, gate._replace(command="plan"), report)
         return
     if folder is not None:
-        if in_place:
-            reason = "both --out and --in-place are given"
-            raise UsageError(reason, place=folder, remedy="remove one of them")
         from opshift.cli.run_batch import BatchOptions, run_batch
 
         run_batch(sources, settings, BatchOptions(folder, skip_existing, dask, report), gate)

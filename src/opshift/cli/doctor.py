@@ -90,13 +90,16 @@ def doctor(
         found = inspect_models(names, gate, inspect, COLUMNS, "Reading {}")
         if found is None:
             return
-        print_result(gate.form, found.as_dict(), found.write, quiet=gate.quiet)
+        print_result(gate.form, found.as_dict(), found.write)
         if found.result != "correct":
             raise typer.Exit(EXIT_FINDINGS)
         return
     if gate.files_from or target or len(names) not in (1, 2):
         reason, remedy = "--fix corrects one model", "name IN and OUT, without --target and --files-from"
         raise UsageError(reason, remedy=remedy)
+    for_several = {"--jobs": gate.jobs > 1, "--ledger": gate.ledger, "--sarif": gate.sarif}
+    for option in (option for option, is_given in for_several.items() if is_given):
+        raise UsageError(f"{option} has no effect with --fix", remedy="remove it")
     if gate.form not in PLAIN_FORMATS:
         reason, remedy = "the result has no findings", "use text or json"
         raise UsageError(reason, place=f"--format {gate.form}", remedy=remedy)

@@ -203,8 +203,9 @@ KeepInitializerInputsOption = Annotated[
     typer.Option(
         "--keep-initializer-inputs",
         rich_help_panel=TARGET,
-        help="Keep initializers among the graph inputs if the IR version rises from below 4. By default they "
-        "leave the inputs and stay constants for runtimes; as inputs, callers can override them.",
+        help="Keep initializers among the graph inputs if the IR version rises from below 4, and do not fold "
+        "them. By default they leave the inputs and stay constants for runtimes; as inputs, callers can "
+        "override them.",
     ),
 ]
 

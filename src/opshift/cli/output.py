@@ -1,6 +1,5 @@
 """Output of the commands: text or one JSON document."""
 
-import json
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -57,7 +56,7 @@ def print_result(
 
 def print_json(data: Mapping[str, object]) -> None:
     """Print one JSON document in ASCII, which any encoding of stdout can represent."""
-    typer.echo(displayable_json(json.dumps(json_values(data), indent=2, allow_nan=False)))
+    typer.echo(displayable_json(json_values(data), indent=2))
 
 
 def write_out(out: Path | None, content: bytes, *, force: bool) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import typer
 
-from opshift.model.locations import without_secrets
+from opshift.model.locations import json_without_secrets, without_secrets
 
 
 class Column(NamedTuple):
@@ -52,9 +52,11 @@ def _escape_command(match: re.Match[str]) -> str:
     return r"#\x23" if match[0] == "##" else rf"{match[1]}\x3a:"
 
 
-def displayable_json(text: str) -> str:
+def displayable_json(
+    data: object, *, indent: int | None = None, separators: tuple[str, str] | None = None
+) -> str:
     """Return JSON in ASCII whose strings contain neither credentials in URLs nor commands of CI systems."""
-    return without_secrets(text).replace("##", r"#\u0023")
+    return json_without_secrets(data, indent=indent, separators=separators).replace("##", r"#\u0023")
 
 
 PROSE_WIDTH = 100

@@ -47,7 +47,7 @@ def check(
 ) -> None:
     """Check a proposal against every rule that can be checked automatically.
 
-    Runs the proposal's code. Exits with 1 if there are errors.
+    Runs the code of the proposal and of the folder of definitions. Exits with 1 if there are errors.
     """
     from opshift.proposals.check import check_proposal
 
@@ -400,7 +400,8 @@ def accept(
 ) -> None:
     """Add a proposal to a tree of definitions.
 
-    Refuses, and writes nothing, if there are open findings. Runs the proposal's code.
+    Refuses, and writes nothing, if there are open findings. Runs the code of the proposal and of the folder
+    of definitions.
     """
     from opshift.proposals.accept import accept as accepted_in
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -34,6 +34,7 @@ from opshift.runtimes.verdicts import (
 
 if TYPE_CHECKING:
     from opshift.analysis.runs import ConversionAttempt, Runs, RuntimeResult
+    from opshift.registry.runtimes.runtime import Runtime
 
 
 EVIDENCE = {"kernel_registry": "package", "documentation": "documents", "measurement": "measured"}
@@ -53,8 +54,8 @@ RuntimeOption = Annotated[
         metavar="RUNTIME",
         autocompletion=completion.complete_runtime,
         help="A name such as onnxruntime-1.31, or a YAML file that describes a runtime. Prints details, "
-        "and exits with 1 unless all of them run the model. By default, all runtimes are listed. May be "
-        "repeated.",
+        "and exits with 1 if one of them does not run the model, or only after a conversion. By default, all "
+        "runtimes are listed. May be repeated.",
     ),
 ]
 
@@ -73,18 +74,26 @@ def runs(
     or the nodes that prevent it. `opshift runtimes` lists the runtimes.
     """
     registry_with(gate.folders)  # report invalid definitions before any model is read
-    named = tuple(runtime or ())
-    for each in named:
-        get_runtime(each)
+    named = tuple(_one_name_each(runtime or ()))
     described = [Path(each) for each in named if each.endswith(YAML_SUFFIX)]
     inspect = partial(runs_of_file, runtimes=named, explain=explain, folders=gate.folders)
     # the digest of the ledger includes these files: they affect the results
     gate = gate._replace(folders=[*(gate.folders or ()), *described])
     found = inspect_models(sources or [], gate, inspect, VERDICTS, "Reading {}")
     if found is not None:
-        print_result(gate.form, found.as_dict(), found.write, quiet=gate.quiet)
+        print_result(gate.form, found.as_dict(), found.write)
         if named and not found.answers:
             raise typer.Exit(EXIT_FINDINGS)
+
+
+def _one_name_each(names: Sequence[str]) -> Iterator[str]:
+    """Yield the first name of each runtime: onnxruntime-1.31 and onnxruntime-1.31.1 may be the same one."""
+    found: list[Runtime] = []
+    for name in names:
+        runtime = get_runtime(name)
+        if runtime not in found:
+            found.append(runtime)
+            yield name
 
 
 class RunsOfModel(NamedTuple):

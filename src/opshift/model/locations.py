@@ -5,8 +5,10 @@ Credentials in URLs are removed from all texts that are shown or written: messag
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -55,6 +57,27 @@ def without_secrets(text: str) -> str:
     Locations keep their credentials until they are shown, because connections need them.
     """
     return _URL.sub(_redacted, text) if ":/" in text else text
+
+
+def json_without_secrets(
+    data: object, *, indent: int | None = None, separators: tuple[str, str] | None = None
+) -> str:
+    """Return data as JSON in ASCII; keys and strings are without the secrets that `without_secrets` hides.
+
+    Each string is changed before it becomes JSON: in JSON, a secret may end in the backslash of an escape.
+    """
+    text = json.dumps(data, indent=indent, separators=separators, allow_nan=False)
+    if ":/" not in text:  # most documents: saves a walk through the data
+        return text
+    return json.dumps(_data_without_secrets(data), indent=indent, separators=separators, allow_nan=False)
+
+
+def _data_without_secrets(data: object) -> object:
+    if isinstance(data, str):
+        return without_secrets(data)
+    if isinstance(data, Mapping):
+        return {_data_without_secrets(key): _data_without_secrets(value) for key, value in data.items()}
+    return list(map(_data_without_secrets, data)) if isinstance(data, list | tuple) else data
 
 
 def _redacted(match: re.Match[str]) -> str:

@@ -57,6 +57,21 @@ def test_text_is_shown_as_written(name: str) -> None:
     assert _visible(shown).replace("`", "") == _visible(text).replace("`", "")
 
 
+CREDENTIALS = {
+    "user and password": ("http://bob:sekret@h/m", "http://***@h/m"),
+    "password of markup": ("http://bob:*_`sekret@h/m", "http://***@h/m"),
+    "two signatures": ("https://h/m?sig=sekret&token=sekret", "https://h/m?sig=***&token=***"),
+}
+
+
+@pytest.mark.parametrize(("text", "shown"), CREDENTIALS.values(), ids=CREDENTIALS)
+def test_credentials_are_hidden(text: str, shown: str) -> None:
+    for escaped in (escape_text(text), escape_line(text), code_span(text)):
+        (inline,) = (each for each in MarkdownIt("commonmark").parse(escaped) if each.children)
+        assert "".join(each.content for each in inline.children or ()) == shown
+    assert code_block(text) == f"```\n{shown}\n```"
+
+
 @pytest.mark.parametrize("text", [*HOSTILE.values(), "a|b", "`", "``a``b`"])
 def test_code_is_shown_as_code(text: str) -> None:
     (span,) = (child for each in MarkdownIt().parse(code_span(text)) for child in each.children or ())

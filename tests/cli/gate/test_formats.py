@@ -173,6 +173,24 @@ def test_sarif_file_beside_other_formats(run: Run, zoo: Path, file: str) -> None
     assert texts[0] == result.stdout
 
 
+SINGLE = {
+    "text": ("zoo/old.onnx", "text"),
+    "json": ("zoo/old.onnx", "json"),
+    "refused": ("zoo/new.onnx", "text"),
+    "broken": ("zoo/broken/text, 100%.onnx", "json"),
+}
+
+
+@pytest.mark.parametrize(("file", "form"), SINGLE.values(), ids=SINGLE)
+def test_sarif_file_leaves_the_output_of_one_model(run: Run, zoo: Path, file: str, form: str) -> None:
+    command = ("plan", file, "--target", "5", "--format", form, "--report", "report.md")
+    alone, result = run(*command), run(*command, "--sarif", "x.sarif")
+    assert (result.exit_code, result.output) == (alone.exit_code, alone.output)
+    found = read_run(Path("x.sarif").read_text("utf-8"))
+    assert found["invocations"][0]["exitCode"] == result.exit_code
+    assert bool(found["results"]) == (result.exit_code == 1)
+
+
 @pytest.mark.parametrize("name", ["zoo/new.onnx", "report"])
 def test_refuses_sarif_file_of_another_name(run: Run, zoo: Path, name: str) -> None:
     before = (zoo / "new.onnx").read_bytes()

@@ -81,6 +81,16 @@ def test_repeats_results_of_unchanged_models(
             assert records(second) == records(first)
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_records_the_result_of_one_model(run: Run, zoo: Path, inspected: list[str], form: str) -> None:
+    for model in ("zoo/a.onnx", "zoo/c.onnx"):
+        command = ("plan", model, "-t", "6", "--format", form)
+        alone, recorded = run(*command), run(*command, "--ledger", "ledger.jsonl")
+        assert (recorded.exit_code, recorded.output) == (alone.exit_code, alone.output)
+    run("plan", "zoo", "-t", "6", "--ledger", "ledger.jsonl")
+    assert inspected == ["e.onnx"]
+
+
 def append_node(path: Path) -> None:
     model = onnx.load(path, load_external_data=False)
     model.graph.node.append(helper.make_node("Relu", ["y"], ["z"]))

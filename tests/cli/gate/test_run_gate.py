@@ -250,10 +250,18 @@ def test_missing_model_of_a_list_is_a_result(run: Run, zoo: Path) -> None:
         pytest.param(["plan", "--files-from", "none", "-t", "17"], "none: file does not exist", id="list"),
         pytest.param(["plan", "zoo", "--report", "r.md", "-t", "17"], "describes one model", id="report"),
         pytest.param(["check", "none*.onnx"], "none*.onnx: matches no files", id="glob without files"),
+        *(
+            pytest.param(
+                ["convert", "zoo", "-t", "17", "--dry-run", *option.split()],
+                f"{option.split()[0]} has no effect with --dry-run",
+                id=f"dry run with {option}",
+            )
+            for option in ("--verify", "--bump", "--external keep", "--skip-existing", "--dask a:1")
+        ),
         pytest.param(
-            ["convert", "zoo", "-t", "17", "--dry-run", "--verify"],
-            "have no effect with --dry-run",
-            id="verify",
+            ["convert", "zoo", "-t", "17", "--dry-run", "--out", "o", "--in-place"],
+            "both --out and --in-place",
+            id="two outputs",
         ),
         pytest.param(
             ["convert", "zoo/a.onnx", "zoo/d.onnx", "-t", "17", "--dry-run"], "already exists", id="output"
@@ -302,6 +310,35 @@ def test_dry_run_writes_nothing(run: Run, zoo: Path) -> None:
         assert "10 -> 17" in result.stdout
     assert sorted(zoo.rglob("*")) == before
     assert os.listdir() == ["zoo"]
+
+
+def test_dry_run_reads_two_folders(run: Run, zoo: Path) -> None:
+    models, _ = objects(run("convert", "zoo/more", "zoo", "-t", "17", "--dry-run", "--format", "json"))
+    assert [each["input"] for each in models][:2] == ["zoo/more/c.onnx", "zoo/a.onnx"]
+
+
+ILLEGAL: dict[str, tuple[Callable[[onnx.ModelProto], object], int]] = {
+    "legal": (lambda model: None, 0),
+    "unknown attribute": (lambda model: model.graph.node[0].attribute.add(name="bogus", type=2), 1),
+    "wrong shape": (lambda model: model.graph.output[0].type.tensor_type.shape.dim.add(dim_value=2), 1),
+}
+
+
+@pytest.mark.parametrize(("change", "code"), ILLEGAL.values(), ids=ILLEGAL)
+def test_dry_run_checks_as_the_conversion(
+    run: Run, zoo: Path, change: Callable[[onnx.ModelProto], object], code: int
+) -> None:
+    model = onnx.load(zoo / "a.onnx")
+    change(model)
+    onnx.save(model, "changed.onnx")
+    options = ("-t", "17", "--check")
+    converted = run("convert", "changed.onnx", "out.onnx", *options)
+    planned = run("convert", "changed.onnx", "--dry-run", *options)
+    assert (converted.exit_code, planned.exit_code) == (code, code)
+    assert converted.stderr == planned.stderr
+    several = run("convert", "changed.onnx", "zoo/d.onnx", "--out", "out", "--dry-run", *options)
+    assert several.exit_code == code
+    assert run("convert", "changed.onnx", "--dry-run", "-t", "17").exit_code == 0
 
 
 def test_quiet_prints_rows_of_failures(run: Run, zoo: Path) -> None:

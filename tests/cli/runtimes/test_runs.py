@@ -76,6 +76,19 @@ def test_succeeds_if_all_named_runtimes_run_the_model(run: Run, device: str) -> 
     assert run("runs", "abs.onnx", "-r", "onnxruntime-1.31").exit_code == 0
 
 
+@pytest.mark.parametrize(
+    "others", [("onnxruntime-1.31",), ("onnxruntime-1.31.1",), ("acme.yaml", "./acme.yaml")]
+)
+def test_runtime_that_is_named_twice_counts_once(run: Run, device: str, others: tuple[str, ...]) -> None:
+    named = (device, "onnxruntime-1.31", *others)
+    options = [part for each in named for part in ("-r", each)]
+    one = json.loads(run("runs", "abs.onnx", *options, "--format", "json").stdout)
+    assert [each["runtime"] for each in one["runtimes"]] == ["acme-2.1", "onnxruntime-1.31.1"]
+    *_, last = run("runs", "abs.onnx", "relu.onnx", *options, "--format", "json").stdout.splitlines()
+    counts = json.loads(last)["summary"]["runtimes"]
+    assert counts["onnxruntime-1.31.1"] == {"runs": 2, "reasons": {}}
+
+
 def test_prints_json(run: Run, device: str) -> None:
     result = run("runs", "abs.onnx", "-r", device, "--format", "json")
     data = json.loads(result.stdout)

@@ -11,6 +11,7 @@ from itertools import pairwise, zip_longest
 from typing import Literal, NamedTuple
 
 from opshift.model.attributes import read_attribute
+from opshift.model.locations import without_secrets
 from opshift.model.messages import AttributeProto, FunctionProto, GraphProto, TensorProto
 from opshift.registry.models import OperatorVersion
 
@@ -122,7 +123,7 @@ def svg(boxes: Sequence[Box], caption: str) -> str:
 
 
 def _label(text: str) -> str:
-    printable = "".join(each if each.isprintable() else "?" for each in text)
+    printable = "".join(each if each.isprintable() else "?" for each in without_secrets(text))
     return printable if len(printable) <= MAX_LABEL else f"{printable[:MAX_LABEL]}..."
 
 

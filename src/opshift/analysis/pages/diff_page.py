@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from opshift.analysis.model_diff.result import MARKS, DiffNode, ModelDiff, NodeChange, Region, Status
 from opshift.analysis.pages.diagram import MAX_LABEL, Box, BoxKind, mermaid, svg
 from opshift.analysis.pages.document import Document, code_span, escape_line, limited_table
+from opshift.model.locations import without_secrets
 
 MAX_DRAWN_REGIONS = 40
 """Maximum number of drawn regions; those that differ only in names count once."""
@@ -127,5 +128,6 @@ def _boxes(nodes: Sequence[tuple[DiffNode, Status]]) -> list[Box]:
 
 
 def _tail(name: str, length: int) -> str:
-    """Return the end of a long name: its start is often common to many nodes."""
+    """Return the end of a long name, without credentials: its start is often common to many nodes."""
+    name = without_secrets(name)
     return name if len(name) <= length else f"...{name[-length:]}" if length > 0 else ""

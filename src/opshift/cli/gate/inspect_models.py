@@ -33,4 +33,8 @@ def inspect_models(
         run_gate(names, options, inspect, columns)
         return None
     with show_progress(task.format(source), quiet=options.quiet or options.form is Format.JSON):
-        return inspect(source)
+        if not (options.sarif or options.ledger):
+            return inspect(source)
+        from opshift.cli.gate.single import inspect_and_write
+
+        return inspect_and_write(source, options, inspect)

@@ -1,5 +1,7 @@
 """Ledger of a command over many models: a later run reuses the results of unchanged files."""
 
+from __future__ import annotations
+
 import json
 import os
 import pickle
@@ -16,9 +18,10 @@ from opshift.batch.ledger import ledger_storage
 from opshift.batch.options_digest import content_digests, plugins
 from opshift.cli.findings.finding import Finding, ModelResult
 from opshift.cli.gate.inspect_file import FAILED, GateResult, Inspect, inspect_file
+from opshift.cli.gate.several import GateOptions
 from opshift.converter.streaming.external_data import external_locations
 from opshift.model.errors import OpshiftError
-from opshift.model.locations import without_secrets
+from opshift.model.locations import json_without_secrets, without_secrets
 from opshift.model.plain_data import PlainDataError, parse_json
 from opshift.version import package_version
 
@@ -42,11 +45,11 @@ def inspect_task(inspect: Inspect, adapters: Sequence[Path], task: InspectionTas
     if task.states and are_unchanged(task.states):
         return Inspection(None, task.states)
     # read the states first: if a file changes during the inspection, the next run inspects it again
-    states = _states(task.file)
+    states = states_if_readable(task.file)
     return Inspection(inspect_file(inspect, adapters, task.file), states)
 
 
-def _states(file: str) -> FileStates:
+def states_if_readable(file: str) -> FileStates:
     """Return the states of a model file and its data files; empty if a file cannot be read."""
     folder = os.path.dirname(file)
     try:
@@ -59,6 +62,11 @@ def digest_of(inspect: Inspect, paths: Iterable[Path]) -> str:
     """Return a digest of opshift's version, the command with its options, files at `paths`, and plugins."""
     content = (package_version(), inspect, list(content_digests(paths)), plugins())
     return sha256(pickle.dumps(content)).hexdigest()[:16]
+
+
+def open_ledger(location: str, options: GateOptions, inspect: Inspect) -> GateLedger:
+    """Return the ledger at `location` with the results of `inspect` with these options."""
+    return GateLedger(location, digest_of(inspect, (*(options.folders or ()), *(options.adapters or ()))))
 
 
 class GateLedger:
@@ -105,15 +113,16 @@ class GateLedger:
             assert recorded is not None  # the task has states from the record
             return recorded[1]
         if inspection.states and inspection.result.word != FAILED:
-            content = json.dumps({"states": inspection.states, **_as_dict(inspection.result)})
-            line = without_secrets(f"{self._head}{json.dumps(task.file)}, {content[1:]}\n").encode()
+            content = {"states": inspection.states, **_as_dict(inspection.result)}
+            name = json_without_secrets(task.file)
+            line = f"{self._head}{name}, {json_without_secrets(content)[1:]}\n".encode()
             self._file.append(line)
             self._add(line)
         return inspection.result
 
     def _entry(self, file: str) -> tuple[FileStates, GateResult] | None:
         name, shown = full_name(file), without_secrets(full_name(file))
-        row = (without_secrets(json.dumps(file)),)
+        row = (json_without_secrets(file),)
         found = self._index.execute("SELECT line FROM entries WHERE file = ?", row).fetchone()
         with suppress(PlainDataError, KeyError, TypeError, AttributeError):
             # in another working folder, the same relative name may refer to another file

@@ -204,13 +204,11 @@ def _taken(results: list[GateResult]) -> Iterator[GateResult]:
 def _recorded_results(
     files: Iterable[str], options: GateOptions, inspect: Inspect, ledger: str
 ) -> Generator[GateResult]:
-    from opshift.cli.gate.ledger import GateLedger, digest_of, inspect_task
+    from opshift.cli.gate.ledger import inspect_task, open_ledger
 
-    adapters = options.adapters or ()
-    function = partial(inspect_task, inspect, adapters)
-    digest = digest_of(inspect, (*(options.folders or ()), *adapters))
+    function = partial(inspect_task, inspect, options.adapters or ())
     with (
-        closing(GateLedger(ledger, digest)) as record,
+        closing(open_ledger(ledger, options, inspect)) as record,
         closing(run_chunks(function, record.tasks(files), jobs=options.jobs)) as chunks,
     ):
         for task, found in chain.from_iterable(chunks):

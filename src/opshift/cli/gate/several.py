@@ -103,11 +103,6 @@ class GateOptions(NamedTuple):
     quiet: QuietOption = False
     form: FindingsFormatOption = Format.TEXT
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether the output is text or JSON, without a list of findings for another tool."""
-        return self.form in PLAIN_FORMATS and self.sarif is None
-
 
 def single_file(names: Sequence[str], options: GateOptions) -> str | None:
     """Return the file, if it is the only model and the command prints text or JSON; otherwise `None`.
@@ -118,7 +113,6 @@ def single_file(names: Sequence[str], options: GateOptions) -> str | None:
     if not names and not options.files_from:
         remedy = "name models, folders or globs, or a list of them with --files-from"
         raise UsageError("IN is not given", remedy=remedy)
-    if len(names) != 1 or options.files_from or not options.is_plain:
+    if len(names) != 1 or options.files_from or options.form not in PLAIN_FORMATS:
         return None
-
     return require_file(names[0]) if is_file_name(names[0]) else None

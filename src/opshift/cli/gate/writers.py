@@ -5,7 +5,6 @@ The summary has the numbers of models by result, and of findings by cause, with 
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -180,7 +179,7 @@ class JsonLinesWriter:
 
 def print_json_line(data: Mapping[str, object]) -> None:
     """Print an object as one line of JSON."""
-    typer.echo(displayable_json(json.dumps(json_values(data), allow_nan=False)))
+    typer.echo(displayable_json(json_values(data)))
 
 
 class FindingsOutput:
