@@ -337,6 +337,13 @@ def _surplus_inputs() -> ModelProto:
     return model
 
 
+def _uncounted_inputs() -> ModelProto:
+    """Return a Clip with 32,000 inputs: it may have three."""
+    model = _model(13)
+    model.graph.node.add(op_type="Clip", input=["x"] * 32_000, output=["y"])
+    return model
+
+
 def _growing_functions() -> ModelProto:
     """Return functions that call the next one twice; the last one has nodes that become several."""
     model = _model()
@@ -389,6 +396,7 @@ MODELS: dict[str, Callable[[], ModelProto]] = {
     "inherited imports": _inherited_imports,
     "inputs of a body": _body_inputs,
     "surplus inputs": _surplus_inputs,
+    "uncounted inputs": _uncounted_inputs,
     "growing functions": _growing_functions,
     "nested branches": _nested_branches,
 }

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx
 import onnxruntime
+from onnx import helper
 
 from comparison.compare import OPERATORS, case_at
 from measurement.networks import NetworkModel
@@ -97,8 +98,11 @@ def contrib_models(count: int, seed: int) -> Iterator[NetworkModel]:
 def declare_empty(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> None:
     """Declare the sizes of inputs that are 0: predictions are about runs in which other sizes are not."""
     for each in model.graph.input:
-        dims = each.type.tensor_type.shape.dim
-        for dim, size in zip(dims, np.shape(feeds[each.name]), strict=False):
+        kind, sizes = each.type.tensor_type, np.shape(feeds[each.name])
+        if not kind.HasField("shape") and 0 in sizes:
+            unknown = helper.make_tensor_type_proto(kind.elem_type, [None] * len(sizes))
+            each.type.CopyFrom(unknown)
+        for dim, size in zip(each.type.tensor_type.shape.dim, sizes, strict=False):
             if not size:
                 dim.dim_value = 0
 

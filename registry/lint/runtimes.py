@@ -12,6 +12,7 @@ from opshift.registry.errors import DefinitionFinding
 from opshift.registry.lint.rule_table import Keys, Problem, nearest, rule, rules_for
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
+from opshift.registry.requirements import parse_requirement
 from opshift.registry.runtimes.restrictions import Pattern, Restriction, pattern_nodes
 from opshift.registry.runtimes.runtime import Kernel, Runtime, versions_text
 from opshift.registry.yaml_files import MAX_FINDINGS, Positions
@@ -108,14 +109,17 @@ def _unknown_names(
     parameters = {name for each in versions for name in _variables(each)}
     for condition in filter(None, (restriction.when, restriction.unless)):
         for part, names in vars(condition).items():
-            if part == "opsets":
+            if part in ("opsets", "beside"):
                 continue
             if part == "patterns":
                 yield from _wrong_patterns(key, condition.patterns)
                 continue
-            is_attribute = part in ("attributes", "captures", "stated", "untyped")
+            is_attribute = part in ("attributes", "captures", "stated", "untyped", "diverging")
             known = attributes if is_attribute else parameters
             noun = "attribute" if is_attribute else "parameter or type variable"
+            if part == "holds":
+                names = {name for text in condition.holds for name in parse_requirement(text).names}
+                known, noun = attributes | parameters, "attribute or parameter"
             for unknown in (each for each in names if each not in known):
                 yield f"{key} has no {noun} {unknown!r}", nearest(unknown, known)
 

@@ -75,6 +75,18 @@ class Pattern(Record):
 Values = Annotated[tuple[Scalar | None, ...], Checked(min_length=1)]
 
 
+def _requirement_text(text: object) -> object:
+    # few restrictions have expressions
+    from opshift.registry.requirements import InvalidRequirement, parse_requirement
+
+    if isinstance(text, str):
+        try:
+            parse_requirement(text)
+        except InvalidRequirement as error:
+            raise ValueError(f"{text!r} {error}") from error
+    return text
+
+
 class Condition(Record):
     """Condition on a node: all of its parts must hold."""
 
@@ -88,6 +100,12 @@ class Condition(Record):
     """Inputs and outputs that the node omits."""
     constant: tuple[str, ...] = ()
     """Inputs that have the same value in every run."""
+    fixed: tuple[str, ...] = ()
+    """Inputs that have the same value in every run, and that do not depend on initializers that callers can
+    override."""
+    typed_data: tuple[str, ...] = ()
+    """Inputs that are initializers or results of Constant nodes, and that are not stored as raw bytes, but in
+    a field for their type, such as `int32_data`."""
     computed: tuple[str, ...] = ()
     """Inputs that the node has, and whose values depend on the run."""
     fed: tuple[str, ...] = ()
@@ -117,8 +135,12 @@ class Condition(Record):
     single_after: dict[str, str] = field(default_factory=dict)
     """For each input, the attribute with an axis: the sizes after the axis are known, and their product is at
     most 1."""
+    single_from: dict[str, str] = field(default_factory=dict)
+    """The same as `single_after`, for the sizes from the axis on."""
     values: dict[str, Values] = field(default_factory=dict)
     """Allowed elements of constant inputs."""
+    holds: tuple[Annotated[str, Checked(_requirement_text)], ...] = ()
+    """Expressions about the node, in the syntax of the requirements of definitions, that are true."""
     differing: tuple[str, ...] = ()
     """Constant inputs whose elements are not all equal."""
     patterns: tuple[Pattern, ...] = ()
@@ -129,6 +151,13 @@ class Condition(Record):
     """Types of type variables and parameters."""
     some_types: dict[str, Types] = field(default_factory=dict)
     """Types of parameters: at least one value of the parameter, which may be variadic, has one of them."""
+    diverging: tuple[str, ...] = ()
+    """Attributes with subgraphs: outputs at the same position have an unknown rank, or different ranks; the
+    ranks 0 and 1 count as equal."""
+    negative: tuple[str, ...] = ()
+    """Constant inputs with a negative element."""
+    beside: tuple[str, ...] = ()
+    """Operators of any domain: the graph of the node also has a node of one of them."""
 
 
 class Restriction(Record):

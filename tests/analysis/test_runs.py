@@ -18,6 +18,7 @@ import opshift
 from fuzzing.corpus import model_paths
 from opshift.converter.convert import try_convert
 from opshift.model.errors import OpshiftError, UsageError
+from opshift.registry.runtimes.runtime import Runtime
 
 TRY_CONVERT = "opshift.analysis.runs.try_convert"
 
@@ -44,11 +45,46 @@ def test_finds_the_nearest_opset_and_the_ir_version() -> None:
     assert bool(opshift.runs(converted, OLD))
 
 
-def test_finds_an_opset_between_gaps() -> None:
-    gap = {"ai.onnx.Add": [{"versions": [1, 7]}, {"versions": [14, 14]}]}
-    (result,) = opshift.runs(model("y = Add (x, x)", opset=13), toy_runtime(operators=gap)).results
-    assert result.conversion is not None
-    assert result.conversion.opsets["ai.onnx"] == 14
+ADD, RELU, SCATTER = (
+    model("y = Add (x, x)", opset=13),
+    model("y = Relu (x)"),
+    model("y = Scatter (x, i, u)", "float[2] x, int64[1] i, float[1] u", opset=9),
+)
+NEW = [{"reason": "fails in newer opsets", "when": {"opsets": [15, 99]}}]
+
+
+@pytest.mark.parametrize(
+    ("source", "runtime", "nearest"),
+    [
+        (ADD, toy_runtime(operators={"ai.onnx.Add": [{"versions": [1, 7]}, {"versions": [14, 14]}]}), 14),
+        (RELU, toy_runtime(restrictions={"ai.onnx.Relu": NEW}), 14),
+        (SCATTER, toy_runtime(operators={"ai.onnx.ScatterElements": [{"versions": [11, 18]}]}), 11),
+    ],
+    ids=["kernels with a gap", "restriction of newer opsets", "replaced operator"],
+)
+def test_finds_the_nearest_opset(source: onnx.ModelProto, runtime: Runtime, nearest: int) -> None:
+    (result,) = opshift.runs(source, runtime).results
+    assert (result.verdict, result.conversion and result.conversion.opsets) == (
+        "after conversion",
+        {"ai.onnx": nearest},
+    )
+
+
+@pytest.mark.parametrize(("newest", "tried"), [(20, 0), (19, 1)])
+def test_tries_no_conversion_for_an_unknown_attribute(
+    newest: int, tried: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first conversion is reported if the opset of the model is too new."""
+    converted = _count_conversions(monkeypatch)
+    runtime = toy_runtime(opsets={"ai.onnx": newest, "com.microsoft": 1}, validates_nodes=True)
+    (result,) = opshift.runs(model("y = Relu <odd = 1> (x)"), runtime).results
+    assert (result.verdict, len(converted)) == ("does not run", tried)
+    assert (result.conversion is None) == (not tried)
+
+
+def test_refuses_models_without_a_graph() -> None:
+    with pytest.raises(opshift.InvalidModel, match="it has no graph"):
+        opshift.runs(onnx.ModelProto(ir_version=8), toy_runtime())
 
 
 @pytest.mark.parametrize("path", model_paths(), ids=lambda each: f"{each.parent.name}-{each.stem}")
@@ -116,8 +152,9 @@ def test_reports_refusals_of_the_conversion() -> None:
     assert "no operator of opset 6" in cause
 
 
-def test_runtimes_share_conversions(monkeypatch: pytest.MonkeyPatch) -> None:
-    converted = []
+def _count_conversions(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Return a list that each later conversion becomes part of."""
+    converted: list[object] = []
     convert = try_convert
 
     def count_and_convert(*arguments: Any) -> Any:
@@ -125,6 +162,11 @@ def test_runtimes_share_conversions(monkeypatch: pytest.MonkeyPatch) -> None:
         return convert(*arguments)
 
     monkeypatch.setattr(TRY_CONVERT, count_and_convert)
+    return converted
+
+
+def test_runtimes_share_conversions(monkeypatch: pytest.MonkeyPatch) -> None:
+    converted = _count_conversions(monkeypatch)
     runtimes = [toy_runtime(version=str(each), opsets={"ai.onnx": 13}) for each in range(5)]
     assert len(opshift.runs(model("y = Gelu (x)"), runtimes).results) == 5
     assert len(converted) == 1

@@ -48,7 +48,7 @@ def _verdict(model: onnx.ModelProto, runtime: str) -> str:
     support = RuntimeCheck(get_runtime(runtime)).check(nodes)
     if support.missing:
         return "does not run"
-    return "may run" if support.uncertain else "wrong" if support.warnings else "runs"
+    return "may run" if support.uncertain else "wrong" if support.wrong else "runs"
 
 
 @pytest.mark.parametrize(

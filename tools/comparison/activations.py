@@ -33,7 +33,7 @@ def function(draw: Sampler, op_type: str) -> Sample:
     if op_type in ("QuickGelu", "ScaledSiLU"):
         attributes = draw.some(alpha=draw.pick([0.5, 1.0, 2.0, -1.0, 0.0]))
     if op_type == "ScaledSiLU" and draw.maybe():
-        inputs.append(draw.floats(draw.pick([(), (1,)]), draw.pick([dtype, f32, np.float16])))
+        inputs.append(draw.floats((), draw.pick([dtype, f32, np.float16])))
     bias = inputs[1] if op_type == "FastGelu" and len(inputs) > 1 else None
     tolerance = _rounding_of_tanh(data, bias) if op_type == "FastGelu" else 0.0
     return Sample(op_type, inputs, [dtype], attributes, tolerance=tolerance)
@@ -85,11 +85,8 @@ def gate(draw: Sampler, op_type: str) -> Sample:
     dtype = _half(draw)
     lead = draw.shape(1, 3)
     if op_type == "GatedAdd":
-        shape = (*lead, draw.size())
-        gates = draw.pick([shape, (*lead, 1)])
-        return Sample(
-            op_type, [*(draw.floats(shape, dtype) for _ in range(2)), draw.floats(gates, dtype)], [dtype], {}
-        )
+        shapes = [(*lead, draw.size())] * 2 + [(*lead, 1)]
+        return Sample(op_type, [draw.floats(each, dtype) for each in shapes], [dtype], {})
     if op_type == "GatedRMSNorm":
         group = draw.integer(1, 5)
         shape = (*lead, group * draw.integer(1, 3))

@@ -161,9 +161,10 @@ def group_query_attention(draw: Sampler, op_type: str) -> Sample:
     heads = shared * draw.integer(1, 3)
     is_prompt = draw.maybe()
     queries = draw.integer(1, 4) if is_prompt or batch == 1 else 1
-    cache = draw.pick([0, draw.integer(1, 6)])
-    past = 0 if is_prompt else draw.integer(0, cache)
+    past = 0 if is_prompt else draw.integer(0, 6)
     total = past + queries
+    # The cache ends with the past, or has space for all tokens.
+    cache = draw.pick([past, past, total + draw.integer(0, 2)])
     lengths = np.full((batch,), total - 1, i32)
     if batch > 1 and draw.maybe():
         lengths[1:] = draw.integers((batch - 1,), i32, max(queries if not is_prompt else 1, 1) - 1, total - 1)

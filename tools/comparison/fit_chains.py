@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import onnxruntime
+
 from comparison.chains import Chain
 from comparison.differences import difference
 from comparison.measure_nodes import MeasuredNode, conflicting_node, measure_nodes
@@ -12,7 +14,12 @@ from measurement.run_models import Worker
 from opshift.analysis.fit.fit import fit
 from opshift.analysis.fit.result import FitReport
 from opshift.model.errors import OpshiftError
+from opshift.model.messages import ModelProto
+from opshift.registry.registry import default_registry
+from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.runtime import Runtime
+from opshift.runtimes.check_support import RuntimeCheck
+from opshift.runtimes.model_nodes import ModelNodes
 from random_graphs.execution import CannotRun, run_anywhere, run_in_onnxruntime, run_in_reference
 
 if TYPE_CHECKING:
@@ -35,7 +42,8 @@ class FitOutcome(NamedTuple):
         recognition, too), `conflict` (instead of `conversion` and
         `kernel`, if the references disagree about a node of the chain or of the fitted model, which the
         details name, and if the runtime has the outputs of one of them where the other agrees; or if the
-        original model has other outputs in another run of the reference),
+        original model has other outputs in another run of the reference; or instead of `kernel`, if the data
+        about the reference has wrong results of all nodes that differ),
         `uncertain` (the model does not run, and the report says that a node may not), `error` (of the fit),
         or `unknown` (no reference runs the fitted model).
     """
@@ -63,8 +71,17 @@ def fit_chain(chain: Chain, runtime: Runtime, worker: Worker) -> FitOutcome:
             return FitOutcome("unrelated", outcome.details)
     if outcome.fitted is None or outcome.kind == "same":
         return outcome
-    nodes = measure_nodes(outcome.fitted, chain.feeds, runtime, worker, chain.tolerance)
-    return outcome._replace(nodes=tuple(nodes))
+    nodes = tuple(measure_nodes(outcome.fitted, chain.feeds, runtime, worker, chain.tolerance))
+    causes = [each for each in nodes if each.outcome.outcome == "differs"]
+    if outcome.kind == "kernel" and causes and all(map(_is_wrong_in_reference, causes)):
+        outcome = outcome._replace(kind="conflict", details=f"the reference is wrong; {outcome.details}")
+    return outcome._replace(nodes=nodes)
+
+
+def _is_wrong_in_reference(node: MeasuredNode) -> bool:
+    """Return whether the data about the installed onnxruntime has wrong results of a node."""
+    check = RuntimeCheck(get_runtime(f"onnxruntime-{onnxruntime.__version__}"))
+    return bool(check.check(ModelNodes(ModelProto.FromString(node.model), default_registry())).warnings)
 
 
 def _fit_and_run(chain: Chain, runtime: Runtime, worker: Worker) -> FitOutcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -109,6 +110,14 @@ def _has_nan(sample: Sample) -> bool:
     return data is not None and bool(np.isnan(data).any())
 
 
+def _overflows_beside_infinity(sample: Sample) -> bool:
+    """Return whether operands of float32 have infinite elements, and finite ones with an infinite product."""
+    operands = [each for each in sample.inputs[:2] if each is not None and each.dtype == np.float32]
+    largest = [float(np.abs(each[np.isfinite(each)]).max(initial=0)) for each in operands]
+    has_infinity = any(bool(np.isinf(each).any()) for each in operands)
+    return len(operands) == 2 and has_infinity and math.prod(largest) > float(np.finfo(np.float32).max)
+
+
 def _is_empty(sample: Sample) -> bool:
     return any(each is not None and each.size == 0 for each in sample.inputs)
 
@@ -148,6 +157,12 @@ KERNEL_FAULTS = (
         PRODUCTS,
         "The kernel does not write the result of products over a dimension of 0.",
         _inner_size_is_zero,
+    ),
+    _fault(
+        # An instruction that multiplies and adds does not round the product.
+        "FusedMatMul TransposeMatMul FusedGemm",
+        "Sums of infinity and products that exceed float32 are infinite or NaN, as the order decides.",
+        _overflows_beside_infinity,
     ),
     _fault(
         "QLinearSoftmax",

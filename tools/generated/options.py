@@ -19,7 +19,8 @@ HEAD: Final = """<!-- Written by tools/generate.py -->
 # Options of conversions
 
 The keywords of `convert_version`, `convert`, `plan_version`, `convert_file` and `convert_many`, and the
-options of `opshift convert` and `opshift plan` with the same meaning. [Python](python.md) and
+options of `opshift convert` and `opshift plan` with the same meaning. In place of `inplace=` and `registry=`,
+`convert_many` has `opsets=` and `adapters=`, which name folders. [Python](python.md) and
 [Command line](command-line.md) describe how they are used.
 
 | Python | command line | meaning |

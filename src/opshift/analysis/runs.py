@@ -199,16 +199,19 @@ class _Search:
         promising: Mapping[int, Mapping[str, int]],
         *,
         keeps_failure: bool,
+        is_hopeless: bool,
     ) -> None:
         """Prepare the search.
 
         `missing` are the operators that prevent the unchanged model from running, see `missing_operators`.
-        With `keeps_failure`, the first conversion is reported even if it does not help.
+        With `keeps_failure`, the first conversion is reported even if it does not help. With `is_hopeless`,
+        no conversion helps.
         """
         self.runtime = runtime
         self.check = check
         self.support = support
-        self.promising = promising
+        self.promising = {} if is_hopeless and not keeps_failure else promising
+        self._is_hopeless = is_hopeless
         self._keeps_failure = keeps_failure
         self._missing = missing
         self._failed: set[object] = set()
@@ -235,6 +238,8 @@ class _Search:
             return
         if self.reports_failure:
             self.nearest = attempt
+        if self._is_hopeless:
+            self.promising = {}
         found = attempt.support.missing if attempt.support is not None else ()
         self._failed.update((each.operator, *each.types.items()) for each in found)
 
@@ -288,11 +293,13 @@ class _Candidates:
         support = check.check(self.nodes)
         newest = {name: check.newest_import(name) or opset for name, opset in self.nodes.opsets.items()}
         is_too_new = any(opset > newest[name] for name, opset in self.nodes.opsets.items())
-        # if the runtime needs input ranks that the model does not declare, a conversion cannot add them
-        is_hopeless = not support.missing or (check.needs_ranks(self.nodes) and not is_too_new)
         missing = missing_operators(support)
-        promising = {} if is_hopeless else dict(self._promising_opsets(runtime, missing))
-        return _Search(runtime, check, support, missing, promising, keeps_failure=is_too_new)
+        promising = dict(self._promising_opsets(check, runtime, missing)) if missing else {}
+        # a conversion neither adds ranks to inputs nor removes attributes
+        is_hopeless = check.needs_ranks(self.nodes) or check.has_unknown_attribute(self.nodes)
+        return _Search(
+            runtime, check, support, missing, promising, keeps_failure=is_too_new, is_hopeless=is_hopeless
+        )
 
     @gc_paused
     def _try(self, opset: int, searches: Iterable[_Search]) -> None:
@@ -356,7 +363,7 @@ class _Candidates:
         return self._converted[key]
 
     def _promising_opsets(
-        self, runtime: Runtime, missing: Collection[object]
+        self, check: RuntimeCheck, runtime: Runtime, missing: Collection[object]
     ) -> Iterator[tuple[int, Mapping[str, int]]]:
         """Yield targets at which a runtime may run all nodes: default-domain opset, and opsets by domain.
 
@@ -376,11 +383,18 @@ class _Candidates:
         for opsets in [{**own, DEFAULT_DOMAIN: each} for each in range(1, newest + 1)] or [own]:
             groups = self.nodes.groups.values()
             is_required = opsets == own != source
-            if is_required or all(self._may_run(each.nodes[0], opsets, runtime, missing) for each in groups):
+            if is_required or all(
+                self._may_run(each.nodes[0], opsets, check, runtime, missing) for each in groups
+            ):
                 yield opsets.get(DEFAULT_DOMAIN, 0), opsets
 
     def _may_run(
-        self, node: ModelNode, opsets: Mapping[str, int], runtime: Runtime, missing: Collection[object]
+        self,
+        node: ModelNode,
+        opsets: Mapping[str, int],
+        check: RuntimeCheck,
+        runtime: Runtime,
+        missing: Collection[object],
     ) -> bool:
         """Estimate, without converting, whether a runtime may implement the nodes that replace `node`."""
         domain, op_type = node.domain, node.node.op_type
@@ -391,7 +405,9 @@ class _Candidates:
             return is_implemented
         if found is None or (found.has_function and runtime.expands_functions):
             return True
+        if found.deprecated and not node.operator.deprecated:
+            return True  # the conversion replaces the node
         if found.id == node.operator.id:
-            return is_implemented
+            return is_implemented or check.depends_on_conversion(found.id)
         allowed = all(known.get(name, types[0]) in types for name, types in found.type_constraints.items())
         return not allowed or bool(runtime.falls_back) or bool(runtime.kernel(found.id, known))

@@ -20,7 +20,8 @@ from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
 from opshift.runtimes.conditions import concerns
 from opshift.runtimes.model_nodes import ModelNode, ModelNodes, NodeGroup, loses_shape, ordered
-from opshift.runtimes.schema_problems import schema_problem
+from opshift.runtimes.node_names import unnamed_groups
+from opshift.runtimes.schema_problems import NO_DIFFERENCE, schema_problem
 
 IN_BODY: Final = "; in its function body, "
 """Text between the reason for a node and the reason for a node in its function body."""
@@ -149,9 +150,13 @@ class RuntimeCheck:
             for name in model.unsized_inputs:
                 reason = f"{runtime.name} refuses some models with inputs whose sizes are not all declared"
                 self._notes.uncertain[f"graph, input {name!r}: {reason}"] = None
+        if runtime.needs_names and unnamed_groups(model.graphs, runtime.needs_names) > 1:
+            names = ", ".join(runtime.needs_names)
+            reason = f"{runtime.name} gives two nodes the same name if it optimizes unnamed nodes of {names}"
+            self._notes.uncertain[f"graph: {reason}"] = None
         if runtime.inexact_types:
             first = [group.nodes[0] for group in model.groups.values()]
-            used = {short_type(each) for node in first for _, each in node.types if each}
+            used = {short_type(each) for node in first for _, each in node.types if each} | model.input_types
             for name, difference in runtime.inexact_types.items():
                 if name in used:
                     self._notes.warnings[f"{name}: {difference}"] = None
@@ -169,6 +174,22 @@ class RuntimeCheck:
         """Return whether the runtime or its fallback has restrictions for an operator version."""
         other = self._fallback
         return bool(self._runtime.restrictions_of(operator)) or bool(other and other.is_restricted(operator))
+
+    def depends_on_conversion(self, operator: OperatorId) -> bool:
+        """Return whether a restriction of an operator version reads the opset of the model or other nodes."""
+        conditions = (
+            part for each in self._runtime.restrictions_of(operator) for part in (each.when, each.unless)
+        )
+        is_own = any(each is not None and (each.opsets or each.patterns) for each in conditions)
+        return is_own or bool(self._fallback and self._fallback.depends_on_conversion(operator))
+
+    def has_unknown_attribute(self, model: ModelNodes) -> bool:
+        """Return whether the runtime refuses an attribute that no version of its operator has."""
+        schemas = self._schemas
+        return schemas is not None and any(
+            not names.issubset(schemas.get(operator, NO_DIFFERENCE).adds)
+            for operator, names in model.unknown_attributes.items()
+        )
 
     def _model_problems(self, model: ModelNodes) -> Iterator[MissingKernel]:
         runtime = self._runtime

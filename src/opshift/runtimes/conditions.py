@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from opshift.inference.facts import InferenceScope
+from opshift.inference.infer_shapes import known_shapes
 from opshift.model.element_types import type_string
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import captured_names
@@ -13,8 +14,10 @@ from opshift.model.messages import GraphProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.tensors import read_tensor
 from opshift.model.types import Shape, element_type_of
+from opshift.registry.requirements import parse_requirement
 from opshift.registry.runtimes.restrictions import Condition, Restriction, pattern_operators
-from opshift.runtimes.constant_values import has_known_sizes, is_stored
+from opshift.registry.shapes.shape_context import InvalidFlag
+from opshift.runtimes.constant_values import has_known_sizes, has_typed_data, is_stored
 from opshift.runtimes.model_nodes import ModelNode
 from opshift.runtimes.pattern_search import PatternSearch
 
@@ -83,13 +86,27 @@ def _fed(condition: Condition, node: ModelNode) -> bool:
     return all(_is_constant(name, node, knows_sizes=True) is False for name in condition.fed)
 
 
-def _is_constant(name: str, node: ModelNode, *, knows_sizes: bool = False) -> bool | None:
+def _is_constant(
+    name: str, node: ModelNode, *, knows_sizes: bool = False, allows_defaults: bool = True
+) -> bool | None:
     """Return whether an input is the same in every run; `None` if the node omits it.
 
-    With `knows_sizes`, the sizes of values count as the same in every run.
+    With `knows_sizes`, the sizes of values count as the same in every run; without `allows_defaults`,
+    initializers that callers can override do not.
     """
     value = node.values.get(name)
-    return None if value is None else node.constants.contain(node.scope, value, knows_sizes=knows_sizes)
+    if value is None:
+        return None
+    return node.constants.contain(node.scope, value, knows_sizes=knows_sizes, allows_defaults=allows_defaults)
+
+
+def _fixed(condition: Condition, node: ModelNode) -> bool:
+    return all(_is_constant(name, node, allows_defaults=False) is True for name in condition.fixed)
+
+
+def _typed_data(condition: Condition, node: ModelNode) -> bool:
+    values = node.values
+    return all(name in values and has_typed_data(node.scope, values[name]) for name in condition.typed_data)
 
 
 def _captures(condition: Condition, node: ModelNode) -> bool:
@@ -175,8 +192,24 @@ def _is_single_after(shape: Shape | None, attribute: str, node: ModelNode) -> bo
         return True
     if shape is None or not isinstance(axis, int):
         return False
-    block = shape[axis + 1 :]
-    return 0 in block or all(size == 1 for size in block)
+    return _is_single(shape[axis + 1 :])
+
+
+def _single_from(condition: Condition, node: ModelNode) -> bool:
+    return all(
+        name in node.values and _is_single_from(node.scope.shape(node.values[name]), attribute, node)
+        for name, attribute in condition.single_from.items()
+    )
+
+
+def _is_single_from(shape: Shape | None, attribute: str, node: ModelNode) -> bool:
+    """Return whether the product of the sizes from an axis on is known to be at most 1."""
+    axis = _attribute(node, attribute)
+    return shape is not None and isinstance(axis, int) and _is_single(shape[axis:])
+
+
+def _is_single(sizes: Shape) -> bool:
+    return 0 in sizes or all(size == 1 for size in sizes)
 
 
 def _values(condition: Condition, node: ModelNode) -> bool | None:
@@ -188,6 +221,20 @@ def _elements_are(name: str, elements: Collection[object], node: ModelNode) -> b
         return False
     constant = node.scope.constant(node.values[name])
     return None if constant is None else set(constant.values) <= set(elements)
+
+
+def _expressions(condition: Condition, node: ModelNode) -> bool | None:
+    if node.operator is None:
+        return None
+    context = known_shapes(node.node, node.operator, node.scope)
+    try:
+        return _all(_truth(parse_requirement(each).evaluate(context)) for each in condition.holds)
+    except (CannotConvert, InvalidFlag):  # the node has no valid value of an attribute
+        return None
+
+
+def _truth(value: object) -> bool | None:
+    return None if value is None else bool(value)
 
 
 def _differing(condition: Condition, node: ModelNode) -> bool | None:
@@ -220,6 +267,31 @@ def _has_type(name: str, accepted: Collection[str], node: ModelNode) -> bool:
     return any(each is not None and type_string(each) in accepted for each in found)
 
 
+def _diverging(condition: Condition, node: ModelNode) -> bool:
+    graphs = [graph for name in condition.diverging if (graph := node.node.attribute(name)) is not None]
+    ranks = ([node.scope.child(graph).rank(each.name) for each in graph.output] for graph in graphs)
+    # OpenVINO makes a vector of a scalar if the other branch returns a vector
+    return any(
+        None in each or not (len(set(each)) == 1 or {0, 1}.issuperset(each))
+        for each in zip(*ranks, strict=False)
+    )
+
+
+def _negative(condition: Condition, node: ModelNode) -> bool | None:
+    return _all(_has_negative(name, node) for name in condition.negative)
+
+
+def _has_negative(name: str, node: ModelNode) -> bool | None:
+    if name not in node.values:
+        return False
+    constant = node.scope.constant(node.values[name])
+    return None if constant is None else any(each < 0 for each in constant.values)
+
+
+def _beside(condition: Condition, node: ModelNode) -> bool:
+    return not node.scope.op_types.isdisjoint(condition.beside)
+
+
 PARTS: Mapping[str, Callable[[Condition, ModelNode], bool | None]] = {
     "attributes": _attributes,
     "stated": _declared,
@@ -227,6 +299,8 @@ PARTS: Mapping[str, Callable[[Condition, ModelNode], bool | None]] = {
     "absent": _absent,
     "opsets": _opsets,
     "constant": _constant,
+    "fixed": _fixed,
+    "typed_data": _typed_data,
     "computed": _computed,
     "fed": _fed,
     "captures": _captures,
@@ -241,11 +315,16 @@ PARTS: Mapping[str, Callable[[Condition, ModelNode], bool | None]] = {
     "single": _single,
     "odd_sizes": _odd_sizes,
     "single_after": _single_after,
+    "single_from": _single_from,
     "values": _values,
+    "holds": _expressions,
     "differing": _differing,
     "types": _types,
     "some_types": _some_types,
     "patterns": _patterns,
+    "diverging": _diverging,
+    "negative": _negative,
+    "beside": _beside,
 }
 """Functions that return whether a part of a condition holds (`None` if unknown), by name of the part.
 

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from opshift.inference.facts import InferenceScope
 from opshift.model.node import Node
+from opshift.model.offloaded_tensors import EXTERNAL
 
 SIZED_BY_VALUES: Final = frozenset(
     {
@@ -27,21 +28,30 @@ class _Question(NamedTuple):
     name: str
     is_about_sizes: bool
     knows_sizes: bool
+    allows_defaults: bool
 
 
 class ConstantValues:
-    """Cache of the answers whether values of a model are the same in every run."""
+    """Cache of the answers whether values of a model are the same in every run.
 
-    def __init__(self) -> None:
+    Without `has_defaults`, callers cannot override any initializer, as before IR version 4.
+    """
+
+    def __init__(self, *, has_defaults: bool = True) -> None:
         self._answers: dict[_Question, bool] = {}
+        self._has_defaults = has_defaults
 
-    def contain(self, scope: InferenceScope, name: str, *, knows_sizes: bool = False) -> bool:
+    def contain(
+        self, scope: InferenceScope, name: str, *, knows_sizes: bool = False, allows_defaults: bool = True
+    ) -> bool:
         """Return whether a value is the same in every run.
 
         A constant value depends only on constants and on sizes that are known before a run. With
-        `knows_sizes`, all sizes count as known.
+        `knows_sizes`, all sizes count as known; with `allows_defaults`, defaults of graph inputs are
+        constants.
         """
-        asked = _Question(scope, name, is_about_sizes=False, knows_sizes=knows_sizes)
+        allows_defaults = allows_defaults or not self._has_defaults
+        asked = _Question(scope, name, False, knows_sizes, allows_defaults)
         if asked not in self._answers:
             self._answer(asked)
         return self._answers[asked]
@@ -66,11 +76,14 @@ class ConstantValues:
 
 def _needed(question: _Question) -> Iterator[_Question] | None:
     """Return the questions that must all have the answer yes for a yes; `None` if the answer is no."""
-    scope, name, is_about_sizes, knows_sizes = question
+    scope, name, is_about_sizes, knows_sizes, allows_defaults = question
     while not scope.is_local(name) and scope.parent is not None:
         scope = scope.parent
-    # runtimes treat defaults of graph inputs as constants, too
-    if scope.initializer(name) is not None or scope.constant(name) is not None:
+    # Most kernels treat defaults of graph inputs as constants, too; constant folding does not.
+    is_initializer = scope.initializer(name) is not None
+    if is_initializer and not allows_defaults and scope.is_overridable(name):
+        return None
+    if is_initializer or scope.constant(name) is not None:
         return iter(())
     if is_about_sizes and (knows_sizes or has_known_sizes(scope, name)):
         return iter(())
@@ -106,6 +119,18 @@ def is_stored(scope: InferenceScope, name: str) -> bool:
     return scope.initializer(name) is not None or (
         producer is not None and producer.node.op_type == "Constant"
     )
+
+
+def has_typed_data(scope: InferenceScope, name: str) -> bool:
+    """Return whether a value is stored, and not as raw bytes, but in a field such as `int32_data`."""
+    while not scope.is_local(name) and scope.parent is not None:
+        scope = scope.parent
+    tensor, producer = scope.initializer(name), scope.producer(name)
+    if tensor is None and producer is not None and producer.node.op_type == "Constant":
+        tensor = producer.node.attribute("value")
+        if tensor is None:
+            return True
+    return tensor is not None and not tensor.HasField("raw_data") and tensor.data_location != EXTERNAL
 
 
 def has_known_sizes(scope: InferenceScope, name: str) -> bool:

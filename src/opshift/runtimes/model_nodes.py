@@ -23,7 +23,7 @@ from opshift.model.graphs import (
     initializer_inputs,
     is_graph,
     node_place,
-    require_limited_lists,
+    require_graph,
 )
 from opshift.model.messages import ModelProto, NodeProto, TensorProto, TypeProto
 from opshift.model.node import Node, Tensor
@@ -36,10 +36,13 @@ from opshift.model.operator_ids import (
     opset_imports,
 )
 from opshift.model.tensors import can_pack_tensor, write_tensor
-from opshift.model.types import InputFacts, declared_dims
+from opshift.model.types import InputFacts, declared_dims, element_type_of
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.runtimes.constant_values import ConstantValues
+
+UNCHECKED: Final = "__"
+"""Prefix of attributes that schemas do not check."""
 
 MAX_CONSTANT = 64
 """Maximum number of elements of a constant input that the function body of a node may depend on."""
@@ -158,6 +161,17 @@ class ModelNode:
         return tuple(found.items())
 
     @cached_property
+    def unknown_attributes(self) -> frozenset[str]:
+        """Names of the attributes that no version of the operator has, and that schemas check."""
+        given = self.node.attributes.keys()
+        if self.operator is None or given <= self.operator.attributes.keys():
+            return frozenset()
+        operator = self.scope.registry.operator(self.operator.name, self.operator.domain)
+        assert operator is not None
+        known = {name for each in operator.versions for name in each.attributes}
+        return frozenset(each for each in given - known if not each.startswith(UNCHECKED))
+
+    @cached_property
     def key(self) -> Hashable:
         """Key of the function body: nodes with equal keys have the same body."""
         attributes = tuple(each.SerializeToString() for each in self.node.attributes.values())
@@ -168,12 +182,16 @@ class ModelNode:
     @cached_property
     def schema_key(self) -> Hashable:
         """Key for checks by schemas and kernels without restrictions: equal keys have equal results."""
-        scope, values = self.scope, (*self.node.inputs, "->", *self.node.outputs)
+        scope, (inputs, outputs) = self.scope, (self.node.inputs, self.node.outputs)
+        counts = len(inputs), len(outputs)
+        if self.operator is not None:  # values without a parameter are only counted
+            inputs, outputs = inputs[: self.operator.max_input], outputs[: self.operator.max_output]
+        values = (*inputs, "->", *outputs)
         types = tuple(each and (scope.element_type(each), scope.declared_type(each)) for each in values)
         found = self.node.attributes
         attributes = tuple((name, getattr(each, "type", 0)) for name, each in found.items())
         declared = tuple(self.node.attribute(name) for name in TYPE_ATTRIBUTES if name in found)
-        return self.operator, self.domain, attributes, declared, types
+        return self.operator, self.domain, attributes, declared, counts, types
 
     def _input_facts(self, name: str) -> Hashable:
         shape = self.scope.shape(name) if name else None
@@ -292,7 +310,9 @@ class ModelNodes:
         ir_version: IR version.
         unranked_inputs: names of the inputs of the model that are tensors without a declared rank.
         unsized_inputs: names of the inputs of the model that are tensors without all sizes declared.
+        input_types: element types of the inputs of the model.
         overridable: element types of the initializers that callers can override, by name.
+        graphs: the main graph and all subgraphs, with their places.
         nodes: the nodes of all graphs and called local functions, except calls of local functions.
         calls: the calls of each local function, by its label.
         unimported: the places of nodes in graphs and functions that do not import their domain, by the
@@ -315,6 +335,7 @@ class ModelNodes:
             for each in model.graph.input
             if each.type.HasField("tensor_type") and not _declares_sizes(each.type)
         ]
+        self.input_types = frozenset(element_type_of(each.type) for each in model.graph.input)
         has_defaults = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
         defaults = initializer_inputs(model.graph) if has_defaults else ()
         self.overridable = {
@@ -327,9 +348,9 @@ class ModelNodes:
         self.unimported: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         self._registry = registry
         self._functions = FunctionTable(model, registry)
-        self._constants = ConstantValues()
+        self._constants = ConstantValues(has_defaults=has_defaults)
         self._visited: set[Scope] = set()
-        self._graphs: list[tuple[str, ContainerProto]] = []
+        self.graphs: list[tuple[str, ContainerProto]] = []
         self._bodies: dict[Hashable, ModelNodes | CannotConvert] = {}
         self._add(self._functions.scope(model.graph, self.opsets, registry, {}), "graph", 0)
 
@@ -340,7 +361,7 @@ class ModelNodes:
     @property
     def tensors(self) -> Iterator[tuple[str, TensorProto]]:
         """The place and the tensor of each initializer and Constant node of the main graph and subgraphs."""
-        for path, graph in self._graphs:
+        for path, graph in self.graphs:
             for tensor in graph.initializer if is_graph(graph) else ():
                 yield f"{path}, initializer {tensor.name!r}", tensor
             for node in graph.node:
@@ -380,10 +401,19 @@ class ModelNodes:
         return found
 
     @cached_property
+    def unknown_attributes(self) -> Mapping[str, set[str]]:
+        """Names of attributes that no version of their operator has, by operator such as `ai.onnx.If`."""
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for each in self.nodes:
+            if each.unknown_attributes:
+                found[f"{each.domain}.{each.node.op_type}"] |= each.unknown_attributes
+        return found
+
+    @cached_property
     def repeated_names(self) -> list[tuple[str, str]]:
         """Place of the graph, and the name, for each name that several nodes of a graph have."""
         found: list[tuple[str, str]] = []
-        for place, graph in self._graphs:
+        for place, graph in self.graphs:
             counts = Counter(each.name for each in graph.node if each.name)
             found += ((place, name) for name, count in counts.items() if count > 1)
         return found
@@ -409,7 +439,7 @@ class ModelNodes:
             raise InvalidModel(reason, place=path, remedy="inline the functions")
         for each in survey(scope, path, _status, keeps_lines=True).walk():
             if depth == 0:
-                self._graphs.append((each.path, each.scope.container))
+                self.graphs.append((each.path, each.scope.container))
             for record in each.candidates:
                 proto = each.scope.proto_of(record)
                 place = node_place(each.path, proto)
@@ -439,9 +469,9 @@ def ordered(model: ModelProto, registry: Registry) -> tuple[ModelProto, ModelNod
     """Return the model, or a copy with repairs such as sorted nodes, and its nodes.
 
     Raises:
-        InvalidModel: no repair helps, or a list is too long, see `require_limited_lists`.
+        InvalidModel: no repair helps, the graph is missing, or a list is too long, see `require_graph`.
     """
-    require_limited_lists(model)
+    require_graph(model)
     try:
         return model, ModelNodes(model, registry)
     except InvalidModel as error:

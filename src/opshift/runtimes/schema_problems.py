@@ -11,13 +11,10 @@ from opshift.model.element_types import type_string
 from opshift.model.types import short_type
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.runtimes.runtime import SchemaDifference
-from opshift.runtimes.model_nodes import ModelNode
+from opshift.runtimes.model_nodes import UNCHECKED, ModelNode
 
 NO_LIMIT: Final = 2**31 - 1
 """Maximum number of values of a variadic parameter, as in the ONNX library: no limit in practice."""
-
-UNCHECKED: Final = "__"
-"""Prefix of attributes that schemas do not check."""
 
 NO_DIFFERENCE: Final = SchemaDifference()
 

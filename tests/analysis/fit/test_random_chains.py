@@ -138,6 +138,16 @@ def test_names_the_node_that_causes_a_fault(
     assert ("ai.onnx.Celu:12" in text) == (kind == "kernel")
 
 
+def test_a_node_that_the_reference_computes_wrongly_is_a_conflict(
+    faulty_worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference = _runtime({"ai.onnx.Celu:12": "alpha"})
+    monkeypatch.setattr("comparison.fit_chains.get_runtime", lambda name: reference)
+    model = build([helper.make_node("Celu", ["x"], ["y"], alpha=2.0)], {"x": X}, ["y"], 13)
+    chain = Chain(model, {"x": X}, run(model, {"x": X}), 1e-4)
+    assert fit_chain(chain, _runtime({}), faulty_worker).kind == "conflict"
+
+
 @pytest.mark.parametrize(
     ("op_type", "attributes", "conflict"),
     [("LRN", {"size": 1, "alpha": 1.5}, "ai.onnx.LRN:13(T: float) differs"), ("Celu", {"alpha": 1.5}, "")],

@@ -35,6 +35,7 @@ from opshift.registry.registry import Registry
 from opshift.registry.runtimes.runtime import Runtime
 from opshift.runtimes.check_support import MissingKernel, RuntimeCheck
 from opshift.runtimes.model_nodes import ModelNodes
+from opshift.runtimes.node_names import name_nodes
 
 MAX_ROUNDS = 12
 """Maximum number of conversions after the first: each may emit operators that lack a kernel, too."""
@@ -172,6 +173,8 @@ class Attempt:
             self._reports.append(Report.of(plan, result))
             if not self._runtime.reads_empty_constants:
                 compute_empty_constants(result)
+            if self._runtime.needs_names:
+                name_nodes(result, self._runtime.needs_names)
         return plan.refusals
 
     def _complete(self) -> tuple[MissingKernel, ...]:

@@ -27,7 +27,7 @@ from opshift.registry.steps import Allow, Refuse
 from opshift.rewriting.version_graph import build_version_graph
 from opshift.rewriting.version_steps import StepKind
 from opshift.runtimes.model_nodes import ModelNode, ModelNodes
-from opshift.runtimes.schema_problems import NO_DIFFERENCE, UNCHECKED
+from opshift.runtimes.schema_problems import NO_DIFFERENCE
 
 STEP_COSTS: Final[Mapping[StepKind, int]] = {"compatible": 0, "guarded": 0, "declared": 1, "adapter": 2}
 """Cost of a conversion step: about the number of nodes that it adds. Refused steps are not in the graph."""
@@ -89,7 +89,8 @@ def rank_targets(
 def _is_lost(node: ModelNode, runtime: Runtime, registry: Registry) -> bool:
     """Return whether no conversion helps a node: it is invalid at all opsets, or its operator is unknown."""
     if node.operator is not None:
-        return runtime.validates_nodes and _has_unknown_attribute(node, node.operator, runtime, registry)
+        added = runtime.schemas.get(f"{node.domain}.{node.node.op_type}", NO_DIFFERENCE).adds
+        return runtime.validates_nodes and not node.unknown_attributes.issubset(added)
     if not registry.has_domain(node.domain) or registry.is_open(node.domain):
         return False
     name, opset = f"{node.domain}.{node.node.op_type}", node.scope.opset_of(node.node.domain)
@@ -98,20 +99,6 @@ def _is_lost(node: ModelNode, runtime: Runtime, registry: Registry) -> bool:
         kernels.get(name, ()) for each in runtimes for kernels in (each.operators, each.internal_operators)
     )
     return all(each.versions[0] > opset for each in kernels)
-
-
-def _has_unknown_attribute(
-    node: ModelNode, version: OperatorVersion, runtime: Runtime, registry: Registry
-) -> bool:
-    """Return whether a node has an attribute that no version of its operator has."""
-    added = runtime.schemas.get(f"{version.domain}.{version.name}", NO_DIFFERENCE).adds
-    unknown = {each for each in node.node.attributes if not each.startswith(UNCHECKED)}.difference(
-        version.attributes, added
-    )
-    operator = registry.operator(version.name, version.domain) if unknown else None
-    return operator is not None and not unknown.issubset(
-        name for each in operator.versions for name in each.attributes
-    )
 
 
 def _distance(opsets: Mapping[str, int], current: Mapping[str, int]) -> int:
