@@ -81,16 +81,17 @@ def convert_version(
         target: opset version of the default domain, a mapping from domains to versions, a text such as
             `"17"`, `"ai.onnx.ml=3"` or `"onnx-1.12"`, or several such texts. Programs that run models, such
             as `"onnxruntime-1.20"` or `"tensorrt-10.1"`, are upper limits: opsets that they support stay.
-            A release that is not listed has the opsets of the nearest one, and the report has a note. Or
-            the result of `common_opset`, for models that have to agree.
+            A release of a program that is not listed has the opsets of the nearest older one, and the report
+            has a note. Or the result of `common_opset`, for models that have to agree.
         target_version: alias of `target`, for compatibility with ONNX's version converter.
         inplace: modify the given ModelProto and avoid the copy; nothing is modified until the whole model is
             known to be convertible.
         allow: inexact conversions to allow: `"approximate"` (results may differ in rounding),
-            `"assume-nonnegative"` (indices are assumed to be nonnegative) and `"assume-nonempty"`
-            (dimensions are assumed not to be 0); `"large"`, more than 2,000 nodes or 16 MiB of constants in
-            place of one node; and content to drop if the IR version cannot express it: `"drop-metadata"`,
-            `"drop-training"` and `"drop-devices"`. `"interface-types"` affects `fit` only.
+            `"assume-nonnegative"` (indices are assumed to be nonnegative), `"assume-nonempty"` (dimensions
+            are assumed not to be 0) and `"clamp"` (numbers that `types` cannot hold become the nearest one);
+            `"large"`, more than 2,000 nodes or 16 MiB of constants in place of one node; and content to drop
+            if the IR version cannot express it: `"drop-metadata"`, `"drop-training"` and `"drop-devices"`.
+            `"interface-types"` affects `fit` only.
         ir_version: IR version to convert to, or `"keep"`; `target` is then optional. By default, the result
             is no newer than the target release or runtime supports. For opsets, it is the IR version of the
             first ONNX release with all of them: raised with the opsets, lowered unless that loses content.

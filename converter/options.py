@@ -18,7 +18,7 @@ from typing import (
     runtime_checkable,
 )
 
-from opshift.converter.shape_arguments import Dims, ShapesLike, read_shapes
+from opshift.converter.shape_arguments import Dims, ShapesLike, members, read_shapes
 from opshift.model.errors import UsageError
 from opshift.model.message_text import hint_at_similar
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
@@ -248,8 +248,8 @@ def read_allow(allow: str | Iterable[str]) -> frozenset[Allow]:
     """Return the values of an `allow` argument, or raise UsageError for an unknown one."""
     if not allow and not isinstance(allow, str):
         return frozenset()
-    wanted = {allow} if isinstance(allow, str) else set(allow)
-    unknown = sorted(map(str, wanted.difference(ALLOW_VALUES)))
+    wanted = set(map(str, members(allow)))
+    unknown = sorted(wanted.difference(ALLOW_VALUES))
     if unknown:
         reason = f"unknown allow value {unknown[0]!r}{hint_at_similar(unknown[0], ALLOW_VALUES)}"
         raise UsageError(reason, remedy=f"the allowed values are {', '.join(ALLOW_VALUES)}")
@@ -263,14 +263,7 @@ def read_without(without: WithoutLike, registry: Registry) -> frozenset[Unwanted
         UsageError: a name is not a string, names the default domain, or is unknown and similar to a
             known name. Other unknown names may be domains that only models define.
     """
-    return frozenset(_operator_or_domain(each, registry) for each in _members(without))
-
-
-def _members(argument: object) -> Iterable[object]:
-    """Return the members of an iterable argument; a string or any other value counts as one member."""
-    if isinstance(argument, str | bytes | bytearray) or not isinstance(argument, Iterable):
-        return (argument,)
-    return argument
+    return frozenset(_operator_or_domain(each, registry) for each in members(without))
 
 
 def read_recognize(recognize: RecognizeLike, registry: Registry) -> frozenset[str]:
@@ -281,10 +274,10 @@ def read_recognize(recognize: RecognizeLike, registry: Registry) -> frozenset[st
     """
     if isinstance(recognize, bool):
         return frozenset([EVERY_OPERATOR] if recognize else [])
-    names = {recognize} if isinstance(recognize, str) else set(recognize)
+    names = {str(each).strip() for each in members(recognize)}
     if EVERY_OPERATOR in names:
         return frozenset([EVERY_OPERATOR])
-    return frozenset(_recognizable(str(each).strip(), registry) for each in names)
+    return frozenset(_recognizable(each, registry) for each in names)
 
 
 def _recognizable(name: str, registry: Registry) -> str:

@@ -26,8 +26,15 @@ def read_shapes(shapes: ShapesLike) -> dict[str, Dims]:
     return found
 
 
+def members(argument: object) -> Iterable[object]:
+    """Return the members of an iterable argument; a string or any other value counts as one member."""
+    if isinstance(argument, str | bytes | bytearray) or not isinstance(argument, Iterable):
+        return (argument,)
+    return argument
+
+
 def _read_texts(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
-    for text in [texts] if isinstance(texts, str) else texts:
+    for text in members(texts):
         name, equals, dims = str(text).rpartition("=")
         if not equals or not name:
             raise UsageError(f"{text!r} is not a shape", remedy=EXAMPLE)

@@ -194,6 +194,6 @@ def _data_path(out: Path, old_files: list[Path], *, is_same: bool, force: bool) 
             raise is_name_of_weights(str(path))
         return path
     if not is_old and not is_same:
-        raise data_exists(str(path))
+        raise data_exists(str(path), "replace it with --force, or name another output file")
     numbered = (out.with_name(f"{out.name}.{number}.data") for number in count(1))
     return next(each for each in numbered if not os.path.lexists(each))

@@ -216,9 +216,11 @@ def _is_missing(old: Path, new: Path, target: Path, force: bool) -> bool:
     raise data_exists(str(new))
 
 
-def data_exists(place: str) -> UsageError:
+COPY_REMEDY = "replace it with --force, write to another folder, or keep the weights there: --external keep"
+
+
+def data_exists(place: str, remedy: str = COPY_REMEDY) -> UsageError:
     """Return the error if an existing, different file has the name of an external data file."""
-    remedy = "replace it with --force, write to another folder, or keep the weights there: --external keep"
     reason = "already exists, and weights of the model would replace it"
     return UsageError(reason, place=place, remedy=remedy)
 

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from opshift.converter.simplify import simplify as simplify
     from opshift.converter.streaming.convert_file import convert_file as convert_file
     from opshift.model.errors import CannotConvert as CannotConvert
+    from opshift.model.errors import CannotWrite as CannotWrite
     from opshift.model.errors import InvalidModel as InvalidModel
     from opshift.model.errors import OpshiftError as OpshiftError
     from opshift.model.errors import UsageError as UsageError
@@ -112,7 +113,7 @@ _NAMES = {
     "converter.report": ("Report",),
     "converter.simplify": ("simplify",),
     "converter.streaming.convert_file": ("convert_file",),
-    "model.errors": ("CannotConvert", "InvalidModel", "OpshiftError", "UsageError"),
+    "model.errors": ("CannotConvert", "CannotWrite", "InvalidModel", "OpshiftError", "UsageError"),
     "model.extensions": ("ExtensionFailed",),
     "model.files": ("read_model", "write_model"),
     "model.messages": ("ModelProto",),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import onnx
@@ -63,6 +64,13 @@ def test_suggests_a_similar_allow_value(allow: str | list[str], reason: str) -> 
         "the allowed values are approximate, assume-nonnegative, assume-nonempty, large, clamp, "
         "interface-types, drop-metadata, drop-training, drop-devices"
     )
+
+
+@pytest.mark.parametrize("name", ["allow", "recognize", "shapes", "types", "without"])
+@pytest.mark.parametrize("value", [5, b"x", [None], [[1]], {1: 2}], ids=repr)
+def test_refuses_arguments_of_other_types(name: str, value: Any) -> None:
+    with pytest.raises(UsageError):
+        Options.of(17, **{name: value})
 
 
 @pytest.mark.parametrize(
@@ -230,8 +238,8 @@ INVALID: list[tuple[str, TargetLike, type[OpshiftError], str]] = [
     ("negative opset", "-1", UnknownOpset, "no opset -1 of ai.onnx"),
     ("undefined domain", "com.acme=1", UnknownDomain, "'com.acme'"),
     ("opset that is not a number", "ai.onnx=new", UsageError, "'ai.onnx=new' is not a target"),
-    ("two opsets of a domain", ["17", "ai.onnx=18"], UsageError, "ai.onnx has two targets, 17 and 18"),
-    ("two releases", ["onnx-1.12", "onnx-1.13"], UsageError, "has two targets, 17 and 18"),
+    ("two opsets of a domain", ["17", "ai.onnx=18"], UsageError, "for ai.onnx: 17 and 18"),
+    ("two releases", ["onnx-1.12", "onnx-1.13"], UsageError, "two opsets are requested"),
     (
         "more than a program supports",
         ["onnxruntime-1.14", "21"],
