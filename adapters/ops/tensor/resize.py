@@ -4,6 +4,7 @@ If a version lacks a mapping, the pixels are computed by Gather and arithmetic, 
 """
 
 from collections.abc import Sequence
+from math import prod
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.core.rewriter import rename_output
@@ -38,6 +39,9 @@ MATRIX_DIFFERENCE = (
 )
 """Deviation of a resize by a matrix: infinity multiplied by a weight of 0 is NaN."""
 
+MAX_PRODUCTS = 1 << 20
+"""Maximum number of products of pixels and weights along one axis, before it is resized, without a matrix."""
+
 
 def expand_resize(node: Node, out: Rewriter) -> None:
     """Emit nodes that compute the same pixels as a Resize or Upsample of any version."""
@@ -50,11 +54,14 @@ def expand_resize(node: Node, out: Rewriter) -> None:
     data = request.data if element_type == compute_type else out.cast(request.data, compute_type)
     changed = {axis: each for axis, each in axes.items() if not is_unchanged(each, request.sampling)}
     sampled = {axis: sample_axis(each, request.sampling, out) for axis, each in changed.items()}
-    if any(samples.matrix for samples in sampled.values()):
-        out.allow("approximate", MATRIX_DIFFERENCE)
+    shape = out.known_shape(request.data)
     for axis, samples in sampled.items():
         if samples.matrix is not None:
-            data = _multiply(data, axis, request.rank, samples.matrix, compute_type, out)
+            is_small = shape is not None and prod(shape) * len(samples.matrix.pixels) <= MAX_PRODUCTS
+            if not is_small:
+                out.allow("approximate", MATRIX_DIFFERENCE)
+            multiply = _add_products if is_small else _multiply
+            data = multiply(data, axis, request.rank, samples.matrix, compute_type, out)
             continue
         data = _weighted_sum(data, axis, samples.taps, request.rank - 1 - axis, compute_type, out)
     masks = {axis: each.inside for axis, each in sampled.items() if not each.is_all_inside()}
@@ -85,14 +92,35 @@ def _types(request: ResizeRequest, out: Rewriter) -> tuple[str, str]:
 
 def _multiply(data: str, axis: int, rank: int, matrix: WeightMatrix, element_type: str, out: Rewriter) -> str:
     """Resize an axis: emit the matrix product of its pixels and the weights."""
-    pixels = out.emit("Gather", [data, out.int64(matrix.pixels)], axis=axis)
     weights = out.emit("Transpose", [matrix.weights.as_name()], perm=[1, 0])
     if element_type != "float":
         weights = out.cast(weights, element_type)
+    found = out.emit("MatMul", [_rows(data, axis, rank, matrix, out), weights])
+    return out.emit("Transpose", [found], perm=[*range(axis), rank - 1, *range(axis, rank - 1)])
+
+
+def _add_products(
+    data: str, axis: int, rank: int, matrix: WeightMatrix, element_type: str, out: Rewriter
+) -> str:
+    """Resize an axis: emit the sums of the products of its pixels and the weights that are not 0.
+
+    Unlike in a matrix product, infinite pixels with a weight of 0 have no effect.
+    """
+    weights = matrix.weights.as_name()
+    if element_type != "float":
+        weights = out.cast(weights, element_type)
+    rows = out.emit("Unsqueeze", [_rows(data, axis, rank, matrix, out)], axes=[rank - 1])
+    products = out.emit("Mul", [rows, weights])
+    used = out.emit("Where", [out.cast(weights, "bool"), products, out.constant(0.0, element_type)])
+    found = out.emit("ReduceSum", [used], axes=[rank], keepdims=0)
+    return out.emit("Transpose", [found], perm=[*range(axis), rank - 1, *range(axis, rank - 1)])
+
+
+def _rows(data: str, axis: int, rank: int, matrix: WeightMatrix, out: Rewriter) -> str:
+    """Return the pixels that the weights multiply, with the resized axis as the last one."""
+    pixels = out.emit("Gather", [data, out.int64(matrix.pixels)], axis=axis)
     others = [each for each in range(rank) if each != axis]
-    rows = out.emit("Transpose", [pixels], perm=[*others, axis])
-    product = out.emit("MatMul", [rows, weights])
-    return out.emit("Transpose", [product], perm=[*range(axis), rank - 1, *range(axis, rank - 1)])
+    return out.emit("Transpose", [pixels], perm=[*others, axis])
 
 
 def _weighted_sum(

@@ -34,7 +34,7 @@ from opshift.proposals.content.folder import (
     version_block,
     without_questions,
 )
-from opshift.proposals.content.proposal_text import edited_proposal, set_value
+from opshift.proposals.content.proposal_text import edited_proposal
 from opshift.proposals.content.staged_registry import module_name, reference_file, registry_of_tree
 from opshift.proposals.evidence.cases import Arrays
 from opshift.proposals.evidence.evidence import Evaluated, registered_shape_rules
@@ -54,6 +54,7 @@ from opshift.registry.loader import load_operator
 from opshift.registry.models import Deprecation, Operator
 from opshift.registry.registry import Registry
 from opshift.registry.releases import Release, Releases
+from opshift.registry.yaml_edits import set_value
 from opshift.registry.yaml_files import place_of
 
 CHANGELOG_TITLE = "# Changes of the operator sets\n"

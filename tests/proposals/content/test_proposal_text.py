@@ -9,7 +9,8 @@ from support.proposals import proposal, replace_text
 
 from opshift.model.errors import UsageError
 from opshift.proposals.content.folder import ProposalFolder
-from opshift.proposals.content.proposal_text import edited_proposal, set_value
+from opshift.proposals.content.proposal_text import edited_proposal
+from opshift.registry.yaml_edits import set_value
 
 
 def accepted(path: Path) -> str:

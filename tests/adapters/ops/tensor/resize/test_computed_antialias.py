@@ -35,12 +35,22 @@ def test_multiplies_by_a_matrix_of_weights(
     assert len(result.graph.node) < 300
 
 
-def test_reports_that_infinite_pixels_spread() -> None:
-    """Infinity multiplied by a weight of 0 is NaN."""
-    data = np.ones((1, 1, 4, 4), np.float32)
-    data[0, 0, 0, 0] = np.inf
+@pytest.mark.parametrize("target", [17, 13, 10, 9, 7])
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_infinite_pixels_do_not_spread(value: float, target: int) -> None:
+    data = RANDOM.standard_normal((1, 2, 8, 6)).astype(np.float32)
+    data[0, 0, 0, 1] = value
     model, feeds = _model(data, [1, 1, 0.5, 0.5], mode="linear")
-    assert np.isnan(run(convert_version(model, 17, allow="approximate"), feeds)[0]).all()
+    assert_equal(run(convert_version(model, target, allow="approximate"), feeds), run(model, feeds), 1e-5)
+
+
+def test_reports_that_infinite_pixels_of_large_images_spread() -> None:
+    """Infinity multiplied by a weight of 0 is NaN."""
+    data = np.ones((1, 16, 300, 300), np.float32)
+    data[0, :, 0, 0] = np.inf
+    model, feeds = _model(data, [1, 1, 0.5, 1], mode="linear", exclude_outside=1)
+    found = run(convert_version(model, 17, allow="approximate"), feeds)[0]
+    assert np.isnan(found[0, :, :, 0]).all()
     reasons = [reason for _, reason in plan_version(model, 17, allow="approximate").concessions]
     assert any("one infinite or NaN pixel may make all of them NaN" in reason for reason in reasons)
 
