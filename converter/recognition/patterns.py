@@ -203,8 +203,12 @@ def from_data(data: Mapping[str, Any]) -> list[Pattern]:
 
 
 def _pattern(
-    row: list[Any], all_nodes: Sequence[PatternNode], all_shapes: Sequence[tuple[Any, tuple[Any, ...]]]
+    row: list[Any],
+    all_nodes: Sequence[PatternNode],
+    all_shapes: Sequence[tuple[InputRef | NodeRef, tuple[int | str, ...]]],
 ) -> Pattern:
+    nodes: list[int]
+    shapes: list[int]
     *first, nodes, outputs, shapes, types, copies, flattened, versions = row
     domain, operator, variant, is_form, approximate, attributes = first
     return Pattern(

@@ -136,7 +136,7 @@ class Condition(Record):
     """For each input, the attribute with an axis: the sizes after the axis are known, and their product is at
     most 1."""
     single_from: dict[str, str] = field(default_factory=dict)
-    """The same as `single_after`, for the sizes from the axis on."""
+    """The same as `single_after`, for the sizes of the axis and those after it."""
     values: dict[str, Values] = field(default_factory=dict)
     """Allowed elements of constant inputs."""
     holds: tuple[Annotated[str, Checked(_requirement_text)], ...] = ()

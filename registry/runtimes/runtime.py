@@ -131,7 +131,7 @@ class Runtime(Record):
     reads_empty_constants: bool = True
     """Whether constants without elements keep their shapes; otherwise they become scalars."""
     needs_names: tuple[str, ...] = ()
-    """Operators whose nodes need names: an optimizer derives the names of its nodes from them, and the
+    """Operators with nodes that need names: an optimizer derives the names of its nodes from them, and the
     runtime refuses the model if two of these are equal."""
     constant_types: tuple[ElementName, ...] = ()
     """Element types in which the runtime refuses initializers that callers can override."""

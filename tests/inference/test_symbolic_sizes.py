@@ -91,7 +91,7 @@ def _computed(graph: RandomWindows, data: str) -> None:
     graph.keep(graph.add("ConstantOfShape", shape))
 
 
-def _cut(graph: RandomWindows, data: str) -> None:
+def _slice(graph: RandomWindows, data: str) -> None:
     table = graph.constant(shape=(1, 1, graph.pick(1, 3, 5)), dtype=np.float32)
     size = graph.add("Shape", data, start=2)
     graph.keep(graph.add("Slice", table, graph.constant(0), size, graph.constant(2)))
@@ -103,7 +103,7 @@ ADDING: dict[str, Callable[[RandomWindows, str], None]] = {
     "Resize": _resize,
     "Split": _split,
     "computed size": _computed,
-    "cut to a size": _cut,
+    "cut to a size": _slice,
     "Pad": lambda graph, data: graph.keep(
         graph.add("Pad", data, graph.constant(0, 0, graph.pick(0, 1), 0, 0, graph.pick(0, 1, 3)))
     ),

@@ -262,7 +262,7 @@ NORMALIZED = "y = SimplifiedLayerNormalization <axis = {}> (x, w)"
     ],
 )  # fmt: skip
 def test_nodes_that_releases_refuse(runtime: str, inputs: str, nodes: str, verdict: str) -> None:
-    # both operators of the default domain are no part of it in older opsets
+    # older opsets lack both operators of the default domain
     opset = 16 if "y = Simplified" in nodes or "y = LayerNorm" in nodes else 17
     assert _verdict(inputs, nodes.replace("{}", ""), runtime, opset=opset) == verdict
 

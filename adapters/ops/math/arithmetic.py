@@ -86,7 +86,7 @@ def correct_sign_of_float_mod(node: Node, out: Rewriter) -> None:
     out.replace(node, outputs=[remainder], attributes={"fmod": 1})
     signs_differ = out.emit("Xor", [out.emit("Less", [remainder, zero]), out.emit("Less", [divisor, zero])])
     corrected = out.emit("Where", [signs_differ, out.emit("Add", [remainder, divisor]), remainder])
-    # Where of onnxruntime keeps -0.0 only as its third input.
+    # The kernel of Where in onnxruntime keeps -0.0 only in the third input.
     is_nonzero = cast(remainder, "bool", out)
     out.emit("Where", [is_nonzero, corrected, out.emit("Div", [zero, divisor])], node.outputs)
 

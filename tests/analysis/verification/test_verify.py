@@ -192,7 +192,7 @@ def test_selects_runtime_that_supports_model() -> None:
         pytest.param({"samples": 0}, "cannot compare 0 samples", id="no samples"),
         pytest.param({"seed": -1}, "the seed -1 is negative", id="negative seed"),
         pytest.param({"tolerance": -1e-3}, "the tolerance is -0.001", id="negative tolerance"),
-        pytest.param({"tolerance": float("nan")}, "the tolerance is nan", id="tolerance that is no number"),
+        pytest.param({"tolerance": float("nan")}, "the tolerance is nan", id="tolerance NaN"),
         pytest.param({"inputs": {"z": X}}, "'z' is not an input", id="unknown input"),
         pytest.param(
             {"inputs": {"x": X.astype(np.float64)}}, "the type double instead of float", id="different type"

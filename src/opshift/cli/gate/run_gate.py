@@ -178,14 +178,14 @@ def _results(models: Iterator[FoundModel], options: GateOptions, inspect: Inspec
     locations = _readable_locations(models, unreadable)
     if options.ledger is not None:
         for result in _recorded_results(locations, options, inspect, options.ledger):
-            yield from _taken(unreadable)
+            yield from _drain(unreadable)
             yield result
     else:
         with closing(run_chunks(function, locations, jobs=options.jobs)) as chunks:
             for file, found in chain.from_iterable(chunks):
-                yield from _taken(unreadable)
+                yield from _drain(unreadable)
                 yield _lost(file, found) if isinstance(found, LostTask) else found
-    yield from _taken(unreadable)
+    yield from _drain(unreadable)
 
 
 def _readable_locations(models: Iterable[FoundModel], unreadable: list[GateResult]) -> Iterator[str]:
@@ -196,7 +196,8 @@ def _readable_locations(models: Iterable[FoundModel], unreadable: list[GateResul
             unreadable.append(failure(each.location, each.error))
 
 
-def _taken(results: list[GateResult]) -> Iterator[GateResult]:
+def _drain(results: list[GateResult]) -> Iterator[GateResult]:
+    """Yield and remove all results."""
     while results:
         yield results.pop(0)
 

@@ -19,6 +19,7 @@ def inspect_and_write(file: str, options: GateOptions, inspect: Callable[[str], 
 
     A recorded result is not reused, because the output for one model needs more than the ledger contains.
     """
+    found: Found | None = None
     error: Exception | None = None
     with ExitStack() as stack:
         ledger = sarif = None
@@ -38,6 +39,7 @@ def inspect_and_write(file: str, options: GateOptions, inspect: Callable[[str], 
             ledger.result(InspectionTask(file, {}), Inspection(result, states))
         if sarif:
             sarif.add(result.model)
-    if error is not None:
+    if found is None:
+        assert error is not None
         raise error
     return found

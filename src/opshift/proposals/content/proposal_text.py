@@ -1,4 +1,4 @@
-"""Edit the text of `proposal.yaml`, and check that nothing else changed."""
+"""Edit the text of `proposal.yaml`, and check that all other content stays."""
 
 import tempfile
 from collections.abc import Callable
