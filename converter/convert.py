@@ -88,10 +88,10 @@ def convert_version(
             known to be convertible.
         allow: inexact conversions to allow: `"approximate"` (results may differ in rounding),
             `"assume-nonnegative"` (indices are assumed to be nonnegative), `"assume-nonempty"` (dimensions
-            are assumed not to be 0) and `"clamp"` (numbers that `types` cannot hold become the nearest one);
-            `"large"`, more than 2,000 nodes or 16 MiB of constants in place of one node; and content to drop
-            if the IR version cannot express it: `"drop-metadata"`, `"drop-training"` and `"drop-devices"`.
-            `"interface-types"` affects `fit` only.
+            are assumed not to be 0) and `"clamp"` (numbers outside the range of a new element type become the
+            nearest number in the range); `"large"`, more than 2,000 nodes or 16 MiB of constants in place of
+            one node; and content to drop if the IR version cannot express it: `"drop-metadata"`,
+            `"drop-training"` and `"drop-devices"`. `"interface-types"` affects `fit` only.
         ir_version: IR version to convert to, or `"keep"`; `target` is then optional. By default, the result
             is no newer than the target release or runtime supports. For opsets, it is the IR version of the
             first ONNX release with all of them: raised with the opsets, lowered unless that loses content.
@@ -259,11 +259,21 @@ def _apply(plan: Plan, model: ModelProto, options: Options) -> Plan:
 
 @gc_paused
 def try_convert(model: ModelProto, options: Options) -> tuple[ModelProto | None, Plan]:
-    """Convert a model in place, and return it with the plan; return `None` and the plan after a refusal."""
+    """Convert a model in place, and return it with the plan; return `None` and the plan after a refusal.
+
+    Raises:
+        IllegalModel: with the option `check`, the model violates the specification before or after the
+            conversion; after it, `model` is already changed.
+    """
+    if options.check:
+        _require_legal(model, options.registry, "before the conversion")
     result, plan = plan_model(model, options)
     if plan.refusals:
         return None, plan
-    return result, _apply(plan, result, options)
+    plan = _apply(plan, result, options)
+    if options.check:
+        _require_legal(result, options.registry, "after the conversion")
+    return result, plan
 
 
 def _preload() -> None:

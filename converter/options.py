@@ -18,7 +18,8 @@ from typing import (
     runtime_checkable,
 )
 
-from opshift.converter.shape_arguments import Dims, ShapesLike, members, read_shapes
+from opshift.converter.shape_arguments import Dims, ShapesLike, read_shapes
+from opshift.model.arguments import members_of
 from opshift.model.errors import UsageError
 from opshift.model.message_text import hint_at_similar
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
@@ -248,7 +249,7 @@ def read_allow(allow: str | Iterable[str]) -> frozenset[Allow]:
     """Return the values of an `allow` argument, or raise UsageError for an unknown one."""
     if not allow and not isinstance(allow, str):
         return frozenset()
-    wanted = set(map(str, members(allow)))
+    wanted = set(map(str, members_of(allow)))
     unknown = sorted(wanted.difference(ALLOW_VALUES))
     if unknown:
         reason = f"unknown allow value {unknown[0]!r}{hint_at_similar(unknown[0], ALLOW_VALUES)}"
@@ -263,7 +264,7 @@ def read_without(without: WithoutLike, registry: Registry) -> frozenset[Unwanted
         UsageError: a name is not a string, names the default domain, or is unknown and similar to a
             known name. Other unknown names may be domains that only models define.
     """
-    return frozenset(_operator_or_domain(each, registry) for each in members(without))
+    return frozenset(_operator_or_domain(each, registry) for each in members_of(without))
 
 
 def read_recognize(recognize: RecognizeLike, registry: Registry) -> frozenset[str]:
@@ -274,7 +275,7 @@ def read_recognize(recognize: RecognizeLike, registry: Registry) -> frozenset[st
     """
     if isinstance(recognize, bool):
         return frozenset([EVERY_OPERATOR] if recognize else [])
-    names = {str(each).strip() for each in members(recognize)}
+    names = {str(each).strip() for each in members_of(recognize)}
     if EVERY_OPERATOR in names:
         return frozenset([EVERY_OPERATOR])
     return frozenset(_recognizable(each, registry) for each in names)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from operator import index
 from typing import SupportsIndex
 
+from opshift.model.arguments import members_of
 from opshift.model.errors import UsageError
 from opshift.model.types import MAX_RANK, SMALLEST_SYMBOL, Dim
 
@@ -26,15 +27,8 @@ def read_shapes(shapes: ShapesLike) -> dict[str, Dims]:
     return found
 
 
-def members(argument: object) -> Iterable[object]:
-    """Return the members of an iterable argument; a string or any other value counts as one member."""
-    if isinstance(argument, str | bytes | bytearray) or not isinstance(argument, Iterable):
-        return (argument,)
-    return argument
-
-
 def _read_texts(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
-    for text in members(texts):
+    for text in members_of(texts):
         name, equals, dims = str(text).rpartition("=")
         if not equals or not name:
             raise UsageError(f"{text!r} is not a shape", remedy=EXAMPLE)

@@ -186,10 +186,13 @@ def reshape(
     return out.emit("Reshape", [value, shape_tensor(sizes, out)], outputs, opset=opset)
 
 
-def reshape_exactly(
+def reshape_with_zeros(
     value: str, sizes: Sequence[Dimension], out: Rewriter, outputs: int | Sequence[str] = 1
 ) -> str:
-    """Emit a Reshape to sizes that may be 0, and do not copy a dimension."""
+    """Emit a Reshape in which a size of 0 means an empty dimension.
+
+    In `reshape`, it copies a dimension of the input.
+    """
     known = [size if isinstance(size, int) and size else -1 for size in sizes]
     if known.count(-1) > 1:
         shape = shape_tensor(sizes, out)
@@ -209,7 +212,7 @@ def merge_dimensions(
     sizes: list[Dimension] = [math.prod(group) for group in known]
     if sizes.count(0) > 1:
         sizes = [product_of_dimensions(like, group, out) for group in groups]
-    return reshape_exactly(value, sizes, out, outputs)
+    return reshape_with_zeros(value, sizes, out, outputs)
 
 
 def reshape_like(value: str, like: str, shape: str, out: Rewriter, outputs: int | Sequence[str] = 1) -> str:

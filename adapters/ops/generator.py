@@ -158,24 +158,29 @@ def _element_count(node: Node, out: Rewriter) -> str:
 
 
 def _distance(node: Node, out: Rewriter) -> str:
-    """Emit `limit - start` as double, in which differences of narrower types neither overflow nor round."""
+    """Emit `limit - start` as double: it does not overflow, and is exact for integers of up to 32 bits."""
     start, limit, _ = node.inputs
     element_type = out.element_type(start)
-    exact = ""
-    if element_type == "int64":
-        # Double rounds numbers above 2**53, so subtract first.
-        exact = out.cast(out.emit("Sub", [limit, start]), "double")
-        if not _may_overflow(start, limit, out):
-            return exact
-    rounded = out.emit("Sub", [cast_between(name, element_type, "double", out) for name in (limit, start)])
-    if not exact:
-        return rounded
+    if element_type != "int64":
+        return _subtract_as_double(limit, start, element_type, out)
+    # Double rounds numbers above 2**53, so subtract first.
+    exact = out.cast(out.emit("Sub", [limit, start]), "double")
+    if not _may_overflow(start, limit, out):
+        return exact
+    rounded = _subtract_as_double(limit, start, element_type, out)
     is_near = out.emit("Less", [out.emit("Abs", [rounded]), out.constant(2.0**62, "double")])
     return out.emit("Where", [is_near, exact, rounded])
 
 
+def _subtract_as_double(first: str, second: str, element_type: str, out: Rewriter) -> str:
+    return out.emit("Sub", [cast_between(name, element_type, "double", out) for name in (first, second)])
+
+
 def _may_overflow(start: str, limit: str, out: Rewriter) -> bool:
-    """Return whether `limit - start` may exceed int64: not from 0, to -1, or between positive numbers."""
+    """Return whether `limit - start` may exceed int64.
+
+    It cannot if `start` is 0, if `limit` is -1, or if neither is negative.
+    """
     first, last = (out.constant_value(name) for name in (start, limit))
     if (first and first.scalar == 0) or (last and last.scalar == -1):
         return False

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-from opshift.converter.shape_arguments import members
+from opshift.model.arguments import members_of
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import UsageError
 from opshift.model.message_text import hint_at_similar
@@ -52,11 +52,11 @@ def read_types(types: TypesLike) -> tuple[tuple[str, str], ...]:
         UsageError: a text is malformed, a type is unknown or has two replacements, or the change is
             not supported.
     """
-    given = types.items() if isinstance(types, Mapping) else (_pair(str(each)) for each in members(types))
+    given = types.items() if isinstance(types, Mapping) else (_pair(str(each)) for each in members_of(types))
     found: dict[str, str] = {}
     for old, new in given:
         for name in (old, new):
-            if name not in BY_NAME:
+            if not isinstance(name, str) or name not in BY_NAME:
                 reason = f"{name!r} is not an element type{hint_at_similar(str(name), BY_NAME)}"
                 raise UsageError(reason, remedy="write bfloat16=float16, for example")
         if found.setdefault(old, new) != new:

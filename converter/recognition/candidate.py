@@ -13,7 +13,7 @@ from opshift.converter.recognition.patterns import BODY, InputRef, NodeRef, Patt
 from opshift.inference.constants import INTEGER_RANGES
 from opshift.inference.root_scopes import root_scopes
 from opshift.inference.symbols import is_symbol
-from opshift.model.graphs import NodeRecord, captured_names, graphs_of
+from opshift.model.graphs import NodeRecord
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.tensors import can_pack_tensor, has_inexact_nan
@@ -25,8 +25,8 @@ from opshift.registry.steps import Allow
 MAX_PASSED_ELEMENTS = 64
 """Maximum number of elements of an integer input that an expansion gets as a constant."""
 
-POSITIVE: Final = {(DEFAULT_DOMAIN, "Attention"): "scale"}
-"""Attributes, by domain and operator, that are positive and finite in each new node.
+POSITIVE_ATTRIBUTES: Final = frozenset({(DEFAULT_DOMAIN, "Attention", "scale")})
+"""Attributes that must be positive and finite in a new node.
 
 The definition of Attention multiplies by the square root of `scale`, and onnxruntime refuses a `scale` of 0.
 """
@@ -229,7 +229,7 @@ class Candidate:
             attribute = self._operator.attributes.get(name)
             if attribute is None:
                 raise Rejected(f"{self._operator.id} has no attribute {name}")
-            is_positive = POSITIVE.get((self._operator.domain, self._operator.name)) == name
+            is_positive = (self._operator.domain, self._operator.name, name) in POSITIVE_ATTRIBUTES
             if is_positive and not 0 < value < inf:
                 raise Rejected(f"attribute {name} of the new node cannot be {value!r}")
             default = attribute.default
@@ -388,9 +388,9 @@ class Candidate:
 
     def _is_read_early(self, name: str, readers: Iterable[int]) -> bool:
         """Return whether a node before the new node reads a value: one of `readers`, or in a subgraph."""
-        earlier = self._scope.nodes[: self._record[0]] if self._scope.is_captured(name) else ()
-        is_captured = any(name in captured_names(graph) for node in earlier for graph in graphs_of(node))
-        return is_captured or any(position < self._record[0] for position in readers)
+        captured = self._scope.first_capture(name)
+        found = readers if captured is None else (*readers, captured)
+        return any(position < self._record[0] for position in found)
 
     def _is_kept(self, name: str, fixed: frozenset[str]) -> bool:
         return name in fixed or self._scope.is_captured(name)

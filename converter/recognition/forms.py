@@ -36,7 +36,8 @@ def form_patterns(operator: Operator, registry: Registry) -> Iterator[Pattern]:
     newest = operator.versions[-1]
     for position, form in enumerate(operator.recognize):
         first = form.since_version or newest.since_version
-        versions = tuple(v.since_version for v in operator.versions if v.since_version >= first)
+        known = (version.since_version for version in operator.versions)
+        versions = tuple(number for number in known if number >= first)
         for each in parse_form(form.form, newest.attributes):
             yield _pattern(position, form, each, newest, registry)._replace(versions=versions)
 

@@ -221,9 +221,9 @@ class _Pass:
     def _operator(self, pattern: Pattern, view: GraphView) -> OperatorVersion | None:
         """Return the operator version at the graph's opset; `None` if the pattern is for other versions."""
         found = view.scope.operator(pattern.operator, model_domain(pattern.domain))
-        return (
-            found if found and found.since_version in (pattern.versions or (found.since_version,)) else None
-        )
+        if found and pattern.versions and found.since_version not in pattern.versions:
+            return None
+        return found
 
 
 def _add_call_facts(scopes: Sequence[CallScope]) -> None:

@@ -66,7 +66,7 @@ def _kernel_problems(kernel: Kernel, operator: Operator, keys: Keys) -> Iterator
 
 @rule("runtime.note", "write the operator as ai.onnx.Add, and the version as ai.onnx.Add:14")
 def runtime_note(subject: TreeRuntime) -> Iterator[Problem]:
-    """Operators in `restrictions` and `slow_kernels`, and operator versions in `wrong`, exist."""
+    """Operators in `restrictions`, `slow_kernels` and `needs_names`, and versions in `wrong`, exist."""
     runtime = subject.runtime
     notes: Mapping[str, Iterable[str]] = {
         "restrictions": runtime.restrictions,
@@ -79,12 +79,19 @@ def runtime_note(subject: TreeRuntime) -> Iterator[Problem]:
             if not is_internal and not _exists(text, subject, with_version=key == "wrong"):
                 noun = "an operator version" if key == "wrong" else "an operator"
                 yield Problem(f"{text} is not {noun} of a domain in `opsets`", (key, text))
+    for position, text in enumerate(runtime.needs_names):
+        if not _exists(text, subject, with_version=False):
+            reason = f"{text} is not an operator of a domain in `opsets`"
+            yield Problem(reason, ("needs_names", position))
 
 
 @rule("runtime.condition", "use names that the definition of the operator declares")
 def runtime_condition(subject: TreeRuntime) -> Iterator[Problem]:
-    """Restrictions name attributes, parameters and type variables that a version of the operator has."""
+    """Names in restrictions exist: attributes, parameters, type variables, and operators in `beside`."""
     runtime = subject.runtime
+    op_types = {name for domain in runtime.opsets for name in subject.names(domain)}
+    # an open domain may lack the definition of an operator that has kernels
+    op_types.update(key.rpartition(".")[2] for key in runtime.operators)
     for section, entries in (("restrictions", runtime.restrictions), ("wrong", runtime.wrong)):
         for key, restrictions in entries.items():
             domain, _, name = key.partition(":")[0].rpartition(".")
@@ -94,32 +101,41 @@ def runtime_condition(subject: TreeRuntime) -> Iterator[Problem]:
                     versions = [
                         each for each in operator.versions if restriction.concerns(each.since_version)
                     ]
-                    for reason, remedy in _unknown_names(key, restriction, versions):
+                    for reason, remedy in _unknown_names(key, restriction, versions, op_types):
                         yield Problem(reason, (section, key, position), remedy)
 
 
 def _unknown_names(
-    key: str, restriction: Restriction, versions: Iterable[OperatorVersion]
+    key: str, restriction: Restriction, versions: Iterable[OperatorVersion], op_types: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield a reason and a remedy for each problem in the conditions of a restriction.
 
-    Problems are names that no operator version defines, and invalid patterns.
+    Problems are names that no operator version defines, operators in `beside` that are not in `op_types`, and
+    invalid patterns.
     """
     attributes = {name for each in versions for name in each.attributes}
     parameters = {name for each in versions for name in _variables(each)}
     for condition in filter(None, (restriction.when, restriction.unless)):
         for part, names in vars(condition).items():
-            if part in ("opsets", "beside"):
+            if part == "opsets":
                 continue
             if part == "patterns":
                 yield from _wrong_patterns(key, condition.patterns)
                 continue
+            if part == "beside":
+                for unknown in (each for each in condition.beside if each not in op_types):
+                    reason = f"no domain in `opsets` has an operator {unknown!r}"
+                    yield reason, nearest(unknown, sorted(op_types))
+                continue
+            if part == "holds":
+                read = {name for text in condition.holds for name in parse_requirement(text).names}
+                known = attributes | parameters
+                for unknown in (each for each in read if each not in known):
+                    yield f"{key} has no attribute or parameter {unknown!r}", nearest(unknown, known)
+                continue
             is_attribute = part in ("attributes", "captures", "stated", "untyped", "diverging")
             known = attributes if is_attribute else parameters
             noun = "attribute" if is_attribute else "parameter or type variable"
-            if part == "holds":
-                names = {name for text in condition.holds for name in parse_requirement(text).names}
-                known, noun = attributes | parameters, "attribute or parameter"
             for unknown in (each for each in names if each not in known):
                 yield f"{key} has no {noun} {unknown!r}", nearest(unknown, known)
 

@@ -2,7 +2,6 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
 
 from opshift.model.types import Shape
 from opshift.registry.shapes.dims import broadcast, normalize_axis, of_rank, unknown, with_dims
@@ -74,7 +73,7 @@ def _implicit_output(left: str) -> str:
 def _bind_labels(
     term: str,
     shape: Shape | None,
-    labels: Mapping[str, list[Shape | None]],
+    labels: defaultdict[str, list[Shape | None]],
     ellipsis_shapes: list[Shape | None],
 ) -> None:
     """Add the dimension of each label of a term to `labels`, as a 1-D shape; `None` if it is unknown."""

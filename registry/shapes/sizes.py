@@ -2,13 +2,13 @@
 
 A symbol is a large integer. Sums, products, and quotients that a model requires to be exact are computed with
 these integers, so that equal polynomials of sizes are equal numbers. Other operations must not use them,
-because each is only one of the possible sizes: 2 * (n // 2) is n for an even number. Their result is a symbol
-that is named after the computation.
+because each is only one of the possible sizes: 2 * (n // 2) equals n for an even integer, but not for every
+size n. Their result is a symbol that is named after the computation.
 """
 
-from functools import lru_cache
 from math import gcd
-from typing import NamedTuple
+from threading import Lock
+from typing import Final, NamedTuple
 
 from opshift.model.types import SMALLEST_SYMBOL, Symbol
 
@@ -19,6 +19,16 @@ LARGEST_SYMBOL = 1 << 640
 # computation, _HASH_BITS, _CHECK_BITS, and _ADDEND_BITS zeros. The zeros allow reading `factor` and `addend`
 # from factor * symbol + addend. A name is larger than a computation, so that n - n // 2 is positive.
 _FACTOR_BITS, _HASH_BITS, _CHECK_BITS, _ADDEND_BITS = 32, 62, 32, 64
+
+MAX_COMPUTATIONS = 1 << 16
+"""Maximum number of known computations in a process; symbols of older ones have no known computation."""
+
+# A symbol is often part of a sum or product, so it cannot hold the computation as an attribute.
+_COMPUTATIONS: Final[dict[int, tuple[object, ...]]] = {}
+"""Operation and operands of results of `computed_size`, the oldest first."""
+
+_LOCK: Final = Lock()
+"""Lock while `_COMPUTATIONS` changes."""
 
 _LEADING_BIT = _FACTOR_BITS + 1 + _HASH_BITS + _CHECK_BITS + _ADDEND_BITS
 
@@ -44,16 +54,12 @@ def computed_size(operation: str, *operands: object) -> Symbol:
     `operation` and `operands` must determine the result in every run.
     """
     symbol = _symbol("\0".join((operation, *map(str, operands))), is_name=False)
-    computation_of(symbol)[:] = [operation, *operands]
+    with _LOCK:
+        _COMPUTATIONS.pop(int(symbol), None)
+        if len(_COMPUTATIONS) >= MAX_COMPUTATIONS:
+            del _COMPUTATIONS[next(iter(_COMPUTATIONS))]
+        _COMPUTATIONS[int(symbol)] = (operation, *operands)
     return symbol
-
-
-# A symbol is often part of a sum or product, so it cannot hold the computation as an attribute. Without the
-# computation of a symbol, fewer sizes are recognized as equal.
-@lru_cache(maxsize=1 << 14)
-def computation_of(symbol: int) -> list[object]:
-    """Return the operation and the operands of a recent result of `computed_size`, else an empty list."""
-    return []
 
 
 def is_named(symbol: int) -> bool:
@@ -83,8 +89,9 @@ def floor_quotient(size: int, by: int) -> int:
     factor, addend, by = factor // divisor, addend // divisor, by // divisor
     if by == 1:
         return factor * symbol + addend
-    match computation_of(symbol):
-        case ["Div", int(inner), int(inner_by)] if factor == 1:
+    match _COMPUTATIONS.get(int(symbol)):
+        # Larger divisors would grow with each quotient of a chain.
+        case ("Div", int(inner), int(inner_by)) if factor == 1 and inner_by * by < SMALLEST_SYMBOL:
             # floor((floor(a / b) + c) / d) = floor((a + b * c) / (b * d))
             return floor_quotient(inner + inner_by * addend, inner_by * by)
     whole, rest = divmod(addend, by)
@@ -106,8 +113,8 @@ def minimum(first: int, second: int) -> int:
 
 def is_limited(size: int, limit: int) -> bool:
     """Return whether a size is the minimum of the symbol `limit` and a positive number."""
-    match computation_of(size):
-        case ["Min", int(number), int(symbol)]:
+    match _COMPUTATIONS.get(int(size)):
+        case ("Min", int(number), int(symbol)):
             return symbol == limit and not is_symbolic(number)
     return False
 

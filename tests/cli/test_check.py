@@ -169,6 +169,8 @@ def test_convert_refuses_illegal_model(run: Run, illegal: Path) -> None:
     assert result.exit_code == 1
     assert result.stderr.startswith("error: before the conversion: node.attribute-known: ")
     assert "graph, node 'extra/4', attribute 'least'" in result.stderr
+    planned = run("convert", "illegal.onnx", "out.onnx", "-t", "8", "--check", "--dry-run")
+    assert (planned.exit_code, planned.stdout, planned.stderr) == (1, "", result.stderr)
     result = run("convert", "illegal.onnx", "out.onnx", "-t", "8", "--check", "--format", "json")
     error = json.loads(result.stdout)
     assert (error["error"], len(error["findings"])) == ("IllegalModel", 12)

@@ -11,6 +11,8 @@ from support.checker_cases.case import parse_text
 import opshift
 from opshift.checker.findings import IllegalModel
 from opshift.converter.apply import apply_plan
+from opshift.converter.cost import plan_with_cost
+from opshift.converter.options import Options
 
 CLIP = '<ir_version: 4, opset_import: ["": 9]> g (float[2] x) => (float[2] y) { y = Clip <min = 0.0> (x) }'
 
@@ -41,6 +43,24 @@ def test_faulty_conversion_leaves_model_unchanged(inplace: bool, monkeypatch: py
     with pytest.raises(IllegalModel, match=r"after the conversion: graph\.output-made"):
         opshift.convert_version(model, 13, check=True, inplace=inplace)
     assert model.SerializeToString() == before
+
+
+def test_plan_with_cost_checks_model_before_and_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    stages: list[str] = []
+    monkeypatch.setattr(
+        "opshift.checker.check.require_legal", lambda model, registry, when: stages.append(when)
+    )
+    assert plan_with_cost(parse_text(CLIP), Options.of(13, check=True), 0).changed
+    assert stages == ["before the conversion", "after the conversion"]
+    assert plan_with_cost(parse_text(CLIP), Options.of(13), 0).changed
+    assert len(stages) == 2
+
+
+def test_plan_with_cost_refuses_illegal_model() -> None:
+    model = parse_text(CLIP)
+    model.graph.name = ""
+    with pytest.raises(IllegalModel, match=r"before the conversion: graph\.name"):
+        plan_with_cost(model, Options.of(13, check=True), 0)
 
 
 def test_converts_in_place() -> None:

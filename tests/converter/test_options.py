@@ -73,6 +73,12 @@ def test_refuses_arguments_of_other_types(name: str, value: Any) -> None:
         Options.of(17, **{name: value})
 
 
+def test_refuses_lists_of_element_types() -> None:
+    types: Any = {"float": ["double"]}
+    with pytest.raises(UsageError, match="is not an element type"):
+        Options.of(17, types=types)
+
+
 @pytest.mark.parametrize(
     ("name", "runtime", "opset", "ir_version"),
     [

@@ -19,6 +19,13 @@ from opshift.runtimes.model_nodes import ModelNodes
 
 FIXED, TYPED = {"when": {"fixed": ["k"]}}, {"when": {"typed_data": ["k"]}}
 
+FUNCTIONS = """
+<domain: "local", opset_import: ["": 20]> Triangle (a, k) => (c) { c = Trilu (a, k) }
+<domain: "local", opset_import: ["": 20]> Part <v> (a) => (c) {
+  k = Constant <value: tensor = @v> () c = Trilu (a, k)
+}
+"""
+
 
 @pytest.mark.parametrize(
     ("restriction", "stored", "ir_version", "is_refused"),
@@ -33,6 +40,11 @@ FIXED, TYPED = {"when": {"fixed": ["k"]}}, {"when": {"typed_data": ["k"]}}
         (TYPED, "raw", 9, False),
         (TYPED, "typed", 9, True),
         (TYPED, "constant", 9, True),
+        (TYPED, "sparse constant", 9, False),
+        (TYPED, "constant of another domain", 9, False),
+        (TYPED, "argument of a function", 9, False),
+        (TYPED, "attribute of a function", 9, True),
+        (TYPED, "reference without a function", 9, False),
         (TYPED, "computed", 9, False),
         (TYPED, "", 9, False),
     ],
@@ -41,19 +53,39 @@ def test_restriction_to_forms_of_constants(
     restriction: dict[str, Any], stored: str, ir_version: int, *, is_refused: bool
 ) -> None:
     runtime = toy_runtime(
-        operators={f"ai.onnx.{each}": [{"versions": [1, 20]}] for each in ("Constant", "Neg", "Trilu")},
+        operators={
+            **{f"ai.onnx.{each}": [{"versions": [1, 20]}] for each in ("Add", "Constant", "Neg", "Trilu")},
+            "com.microsoft.Constant": [{"versions": [1, 1]}],
+        },
         restrictions={"ai.onnx.Trilu": [{"reason": "a reason", **restriction}]},
     )
     nodes = {
         "constant": "k = Constant <value_int = 1> () y = Trilu (x, k)",
+        "sparse constant": "k = Constant () y = Trilu (x, k)",
+        "reference without a function": "k = Constant <value = int64 {1}> () y = Trilu (x, k)",
+        "constant of another domain": "k = com.microsoft.Constant <value_int = 1> () y = Trilu (x, k)",
+        "argument of a function": "c = Constant <value_int = 1> () y = local.Triangle (x, c)",
+        "attribute of a function": "a = local.Part <v = int64 {1}> (x) b = local.Part <v = int64 {0}> (x) "
+        "y = Add (a, b)",
         "computed": "c = Constant <value_int = 1> () k = Neg (c) y = Trilu (x, k)",
         "computed from input": "n = Neg (k) y = Trilu (x, n)",
     }
     is_input = stored in ("", "input", "computed from input")
     tested = model(
-        nodes.get(stored, "y = Trilu (x, k)"), "float[2, 3] x, int64 k" if is_input else "float[2, 3] x"
+        nodes.get(stored, "y = Trilu (x, k)"),
+        "float[2, 3] x, int64 k" if is_input else "float[2, 3] x",
+        functions=FUNCTIONS if stored.endswith("of a function") else "",
     )
     tested.ir_version = ir_version
+    if stored == "sparse constant":
+        values = onnx.helper.make_tensor("", onnx.TensorProto.INT64, [1], [1])
+        indices = onnx.helper.make_tensor("", onnx.TensorProto.INT64, [1], [0])
+        sparse = onnx.helper.make_sparse_tensor(values, indices, [1])
+        tested.graph.node[0].attribute.append(onnx.helper.make_attribute("sparse_value", sparse))
+    elif stored == "reference without a function":
+        value = tested.graph.node[0].attribute[0]
+        value.ref_attr_name = "v"
+        value.ClearField("t")
     if stored in ("raw", "input", "computed from input"):
         tested.graph.initializer.append(numpy_helper.from_array(np.array(1, np.int64), "k"))
     elif stored == "typed":

@@ -28,7 +28,7 @@ from opshift.adapters.emit.shapes import (
     computed_dimension,
     dimension,
     reshape,
-    reshape_exactly,
+    reshape_with_zeros,
 )
 
 MAX_MATRIX_SIZE = 4
@@ -451,7 +451,7 @@ def _reshape_trailing(value: str, kept: int, sizes: Sequence[Dimension], out: Re
     if all(isinstance(size, int) and size for size in sizes):
         return reshape(value, [*[0] * kept, *sizes], out)
     leading = [computed_dimension(value, axis, out) for axis in range(kept)]
-    return reshape_exactly(value, [*leading, *sizes], out)
+    return reshape_with_zeros(value, [*leading, *sizes], out)
 
 
 def transpose_to_labels(term: Term, labels: Sequence[str], out: Rewriter) -> Term:

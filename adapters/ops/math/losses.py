@@ -27,7 +27,7 @@ def _emit_loss(scores: str, node: Node, out: Rewriter) -> None:
     reduction = node.attribute("reduction", b"mean")
     element_type = out.element_type(node.inputs[0])
     label_mask = _label_mask(node, out)
-    flat_scores = _flatten_samples(scores, node.inputs[0], True, out)
+    flat_scores = _flatten_samples(scores, node.inputs[0], out, has_classes=True)
     losses = out.emit("Neg", [_select_by_label(label_mask, flat_scores, element_type, out)])
     # With neither weights nor `ignore_index`, all samples count equally.
     weights = reshape(node.input(2), (-1, 1), out) if node.input(2) else ""
@@ -48,7 +48,7 @@ def _emit_loss(scores: str, node: Node, out: Rewriter) -> None:
 def _label_mask(node: Node, out: Rewriter) -> str:
     """Return a mask N x C x D: True at the class of each label, unless the label is `ignore_index`."""
     element_type = out.element_type(node.inputs[1])
-    labels = _flatten_samples(node.inputs[1], node.inputs[1], False, out)
+    labels = _flatten_samples(node.inputs[1], node.inputs[1], out, has_classes=False)
     mask = out.emit("Equal", [labels, _class_indices(node.inputs[0], element_type, out)])
     ignored = node.attribute("ignore_index")
     if ignored is None:
@@ -57,7 +57,7 @@ def _label_mask(node: Node, out: Rewriter) -> str:
     return out.emit("And", [mask, out.emit("Not", [is_ignored])])
 
 
-def _flatten_samples(value: str, like: str, has_classes: bool, out: Rewriter) -> str:
+def _flatten_samples(value: str, like: str, out: Rewriter, *, has_classes: bool) -> str:
     """Return scores as N x C x D or labels as N x 1 x D; `value` has the shape of the input `like`."""
     rank = out.known_rank(like)
     if rank is None:

@@ -142,7 +142,8 @@ TABLE_TYPES = {
     b"mul": ("float", "double"),
     **dict.fromkeys((b"max", b"min"), (*IEEE_FLOAT_TYPES, *VALUE_BITS)),
 }
-"""For each reduction, the types in which a table has the same result as updates in turns.
+"""For each reduction, the element types for which reducing a table gives the same result as applying the
+updates one after the other.
 
 Runtimes round a total of float16 only once, and onnxruntime multiplies integers as floats in ReduceProd.
 """
@@ -297,7 +298,7 @@ def _reduce_table(
 def _require_computed_top_k(node: Node, has_table: bool, out: Rewriter) -> None:
     """Refuse a node that requires `_apply_in_turns` if the target opset has no TopK with a computed K.
 
-    Known sizes permit a table if `has_table` is set.
+    With `has_table`, the refusal asks for known sizes, because small known sizes need no TopK.
     """
     if out.default_opset >= COMPUTED_TOP_K_OPSET:
         return

@@ -40,7 +40,9 @@ MATRIX_DIFFERENCE = (
 """Deviation of a resize by a matrix: infinity multiplied by a weight of 0 is NaN."""
 
 MAX_PRODUCTS = 1 << 20
-"""Maximum number of products of pixels and weights along one axis, before it is resized, without a matrix."""
+"""Maximum product of the number of elements and the number of pixels along the resized axis, for a resize
+without MatMul; the size of the output is unknown.
+"""
 
 
 def expand_resize(node: Node, out: Rewriter) -> None:
@@ -143,9 +145,8 @@ EMPTY_ROI = Tensor("float", (0,), ())
 COORDINATE_MODE = "coordinate_transformation_mode"
 
 ASYMMETRIC_ROUNDINGS = {"floor": b"floor", "round_prefer_floor": b"round_prefer_ceil"}
-"""`nearest_mode` with which `asymmetric` reads the same pixels, by that of `tf_half_pixel_for_nn`.
-
-Scales must be integers.
+"""For each `nearest_mode` of `tf_half_pixel_for_nn`, the `nearest_mode` with which `asymmetric` reads the
+same pixels, if all scales are integers.
 """
 
 ADDED_IN_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
@@ -212,12 +213,21 @@ def omit_empty_scales(node: Node, out: Rewriter) -> None:
         changes = {COORDINATE_MODE: b"asymmetric", "nearest_mode": ASYMMETRIC_ROUNDINGS[rounding]}
         out.replace(node, attributes={**node.attributes, **changes})
         return
-    try:
+    if is_nearest and _has_known_pixels(node, out):
         expand_resize(node, out)
-    except CannotConvert:
+    else:
         # Exported models of newer opsets contain this mode, and onnxruntime supports it.
-        out.emitted.clear()
         out.replace(node)
+
+
+def _has_known_pixels(node: Node, out: Rewriter) -> bool:
+    """Return whether all sizes and scales are known, and runtimes read the pixels of the specification."""
+    if out.known_rank(node.inputs[0]) is None:
+        return False
+    request = read_request(node, out)
+    if not has_constant_axes(node, request, out):
+        return False
+    return not runtime_difference(read_axes(node, request, out), request)
 
 
 @adapter("Resize", 19, 18, error=ERROR)

@@ -205,12 +205,12 @@ class _Search:
 
         `missing` are the operators that prevent the unchanged model from running, see `missing_operators`.
         With `keeps_failure`, the first conversion is reported even if it does not help. With `is_hopeless`,
-        no conversion helps.
+        the search ends after the first conversion, because none can help.
         """
         self.runtime = runtime
         self.check = check
         self.support = support
-        self.promising = {} if is_hopeless and not keeps_failure else promising
+        self.promising = promising
         self._is_hopeless = is_hopeless
         self._keeps_failure = keeps_failure
         self._missing = missing
@@ -294,9 +294,10 @@ class _Candidates:
         newest = {name: check.newest_import(name) or opset for name, opset in self.nodes.opsets.items()}
         is_too_new = any(opset > newest[name] for name, opset in self.nodes.opsets.items())
         missing = missing_operators(support)
-        promising = dict(self._promising_opsets(check, runtime, missing)) if missing else {}
         # a conversion neither adds ranks to inputs nor removes attributes
         is_hopeless = check.needs_ranks(self.nodes) or check.has_unknown_attribute(self.nodes)
+        is_searched = bool(missing) and (is_too_new or not is_hopeless)
+        promising = dict(self._promising_opsets(check, runtime, missing)) if is_searched else {}
         return _Search(
             runtime, check, support, missing, promising, keeps_failure=is_too_new, is_hopeless=is_hopeless
         )

@@ -134,8 +134,7 @@ def convert(
             "--skip-existing": skip_existing,
             "--dask": dask,
         }
-        for option in (option for option, is_given in conversion_only.items() if is_given):
-            raise UsageError(f"{option} has no effect with --dry-run", remedy="remove it")
+        options.refuse_options(conversion_only, "has no effect with --dry-run")
         if folder is None and not files_from and len(sources) == 2 and is_file_name(sources[0]):
             # check OUT as a conversion does
             source = require_file(sources[0])

@@ -82,9 +82,8 @@ def doctor(
         "--verify": comparison.verify,
         "--keep-initializer-inputs": keep_initializer_inputs,
     }
-    for option in (option for option, is_given in given.items() if is_given and not fix):
-        raise UsageError(f"{option} requires --fix", remedy="add --fix")
     if not fix:
+        options.refuse_options(given, "requires --fix", "add --fix")
         settings = plan_settings(target, gate)  # before any model is read
         inspect = partial(diagnose_file, settings=settings)
         found = inspect_models(names, gate, inspect, COLUMNS, "Reading {}")
@@ -98,8 +97,7 @@ def doctor(
         reason, remedy = "--fix corrects one model", "name IN and OUT, without --target and --files-from"
         raise UsageError(reason, remedy=remedy)
     for_several = {"--jobs": gate.jobs > 1, "--ledger": gate.ledger, "--sarif": gate.sarif}
-    for option in (option for option, is_given in for_several.items() if is_given):
-        raise UsageError(f"{option} has no effect with --fix", remedy="remove it")
+    options.refuse_options(for_several, "has no effect with --fix")
     if gate.form not in PLAIN_FORMATS:
         reason, remedy = "the result has no findings", "use text or json"
         raise UsageError(reason, place=f"--format {gate.form}", remedy=remedy)

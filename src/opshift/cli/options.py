@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -14,6 +14,7 @@ import typer
 from opshift.batch.settings import Settings
 from opshift.checker.findings import Level
 from opshift.cli import completion
+from opshift.model.errors import UsageError
 from opshift.model.locations import is_url
 
 if TYPE_CHECKING:
@@ -204,8 +205,8 @@ KeepInitializerInputsOption = Annotated[
         "--keep-initializer-inputs",
         rich_help_panel=TARGET,
         help="Keep initializers among the graph inputs if the IR version rises from below 4, and do not fold "
-        "them. By default they leave the inputs and stay constants for runtimes; as inputs, callers can "
-        "override them.",
+        "them. By default, they are removed from the inputs, so runtimes treat them as constants. Callers "
+        "can override initializers that are inputs.",
     ),
 ]
 
@@ -414,6 +415,12 @@ def settings_of(*records: NamedTuple) -> Settings:
         if value is not None and not isinstance(value, bool)
     }
     return Settings(**values, flags=flags)
+
+
+def refuse_options(given: Mapping[str, object], reason: str, remedy: str = "remove it") -> None:
+    """Raise UsageError for the first option with a true value; `reason` follows its name in the message."""
+    for option in (option for option, value in given.items() if value):
+        raise UsageError(f"{option} {reason}", remedy=remedy)
 
 
 def registry_with(folders: list[Path] | None) -> Registry:

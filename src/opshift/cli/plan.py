@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -23,7 +21,6 @@ from opshift.cli.options import ConversionOptions, expand_records, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Page
 from opshift.cli.paths import model_input
-from opshift.converter.errors import ConversionRefused
 from opshift.converter.report import Report
 from opshift.converter.streaming.weights import Weights
 from opshift.model.errors import UsageError
@@ -122,7 +119,6 @@ class PlannedModel(NamedTuple):
 
 def plan_file(source: str, settings: Settings) -> PlannedModel:
     """Plan the conversion of a model file; with the flag `check`, raise IllegalModel as a conversion does."""
-    from opshift.converter.convert import convert_with
     from opshift.converter.cost import plan_with_cost
     from opshift.converter.streaming.external_data import external_files, require_files
 
@@ -133,8 +129,4 @@ def plan_file(source: str, settings: Settings) -> PlannedModel:
             require_files(external_files(message, file.place), file.path.parent)
         model = read_bytes(message, file.place)
         imports = opset_imports(model.opset_import, model.ir_version)
-        options = read_settings(settings)
-        if options.check:
-            with suppress(ConversionRefused):  # the plan lists the refusals
-                convert_with(model, replace(options, inplace=False))
-        return PlannedModel(source, plan_with_cost(model, options, file.size), imports)
+        return PlannedModel(source, plan_with_cost(model, read_settings(settings), file.size), imports)

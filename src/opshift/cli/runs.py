@@ -54,8 +54,8 @@ RuntimeOption = Annotated[
         metavar="RUNTIME",
         autocompletion=completion.complete_runtime,
         help="A name such as onnxruntime-1.31, or a YAML file that describes a runtime. Prints details, "
-        "and exits with 1 if one of them does not run the model, or only after a conversion. By default, all "
-        "runtimes are listed. May be repeated.",
+        "and exits with 1 if one of them does not run the model, or runs it only after a conversion. By "
+        "default, all runtimes are listed. May be repeated.",
     ),
 ]
 

@@ -109,6 +109,7 @@ MAX_SEARCHED_OUTPUTS = 64
 
 
 _SCOPE_NUMBERS: Final = count(1)
+"""Numbers for `InferenceScope.value_prefix`; several threads may call `next`."""
 
 
 class InferenceScope(Container, Facts):

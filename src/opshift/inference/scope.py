@@ -398,10 +398,17 @@ class Scope(InferenceScope):
                 found[name].append(record)
         return found
 
+    def first_capture(self, name: str) -> int | None:
+        """Return the position of the first node with a subgraph that reads a value, or `None`."""
+        return self._captured.get(name)
+
     @cached_property
-    def _captured(self) -> set[str]:
-        graphs = chain.from_iterable(map(graphs_of, self.container.node))
-        return set(chain.from_iterable(map(captured_names, graphs)))
+    def _captured(self) -> Mapping[str, int]:
+        found: dict[str, int] = {}
+        for position, node in enumerate(self.container.node):
+            for name in chain.from_iterable(map(captured_names, graphs_of(node))):
+                found.setdefault(name, position)
+        return found
 
     @cached_property
     def _used(self) -> set[str]:

@@ -65,6 +65,7 @@ def json_without_secrets(
     """Return data as JSON in ASCII; keys and strings are without the secrets that `without_secrets` hides.
 
     Each string is changed before it becomes JSON: in JSON, a secret may end in the backslash of an escape.
+    Keys that differ only in secrets become one key, with the last value.
     """
     text = json.dumps(data, indent=indent, separators=separators, allow_nan=False)
     if ":/" not in text:  # most documents: saves a walk through the data

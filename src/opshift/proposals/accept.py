@@ -4,7 +4,6 @@ import ast
 import os
 import re
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -34,7 +33,7 @@ from opshift.proposals.content.folder import (
     version_block,
     without_questions,
 )
-from opshift.proposals.content.proposal_text import edited_proposal
+from opshift.proposals.content.proposal_text import edited_proposal, temporary_file
 from opshift.proposals.content.staged_registry import module_name, reference_file, registry_of_tree
 from opshift.proposals.evidence.cases import Arrays
 from opshift.proposals.evidence.evidence import Evaluated, registered_shape_rules
@@ -209,7 +208,7 @@ def _file_contents(
     yield changelog, changelog_with_entry(changelog.read_text("utf-8") if changelog.is_file() else "", draft)
     proposal_file = draft.folder.file(PROPOSAL)
     accepted = edited_proposal(
-        draft.folder, lambda before: set_value(before, "state", "accepted"), state="accepted"
+        draft.folder, "state", "accepted", lambda before: set_value(before, "state", "accepted")
     )
     yield proposal_file, accepted
 
@@ -246,9 +245,7 @@ def _definition_text(draft: DefinedDraft, tree: Path) -> str:
 
 def _operator_of_text(text: str, operator: Operator, draft: DefinedDraft) -> Operator:
     """Return the operator that a text defines, with the name of `operator`, or raise DefinitionError."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / OPERATOR
-        path.write_text(text, "utf-8")
+    with temporary_file(OPERATOR, text) as path:
         return load_operator(path, draft.registry.types, domain=operator.domain, name=operator.name)
 
 
@@ -341,9 +338,7 @@ def releases_with_opset(path: Path, registry: Registry, domain: str, opset: int)
 
 def _releases_of_text(text: str) -> Mapping[str, Release]:
     """Return the releases of ONNX in the text of a `releases.yaml`; empty if the text is invalid."""
-    with tempfile.TemporaryDirectory() as folder, suppress(DefinitionError):
-        path = Path(folder) / RELEASES
-        path.write_text(text, "utf-8")
+    with suppress(DefinitionError), temporary_file(RELEASES, text) as path:
         return Releases.load(path).onnx
     return {}
 

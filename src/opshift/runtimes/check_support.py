@@ -20,8 +20,8 @@ from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
 from opshift.runtimes.conditions import concerns
 from opshift.runtimes.model_nodes import ModelNode, ModelNodes, NodeGroup, loses_shape, ordered
-from opshift.runtimes.node_names import unnamed_groups
 from opshift.runtimes.schema_problems import NO_DIFFERENCE, schema_problem
+from opshift.runtimes.unnamed_nodes import count_shared_inputs
 
 IN_BODY: Final = "; in its function body, "
 """Text between the reason for a node and the reason for a node in its function body."""
@@ -150,7 +150,7 @@ class RuntimeCheck:
             for name in model.unsized_inputs:
                 reason = f"{runtime.name} refuses some models with inputs whose sizes are not all declared"
                 self._notes.uncertain[f"graph, input {name!r}: {reason}"] = None
-        if runtime.needs_names and unnamed_groups(model.graphs, runtime.needs_names) > 1:
+        if runtime.needs_names and count_shared_inputs(model.graphs, runtime.needs_names) > 1:
             names = ", ".join(runtime.needs_names)
             reason = f"{runtime.name} gives two nodes the same name if it optimizes unnamed nodes of {names}"
             self._notes.uncertain[f"graph: {reason}"] = None
@@ -180,7 +180,9 @@ class RuntimeCheck:
         conditions = (
             part for each in self._runtime.restrictions_of(operator) for part in (each.when, each.unless)
         )
-        is_own = any(each is not None and (each.opsets or each.patterns) for each in conditions)
+        is_own = any(
+            each is not None and (each.opsets or each.patterns or each.beside) for each in conditions
+        )
         return is_own or bool(self._fallback and self._fallback.depends_on_conversion(operator))
 
     def has_unknown_attribute(self, model: ModelNodes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from opshift.inference.facts import InferenceScope
@@ -114,7 +115,7 @@ def _captures(condition: Condition, node: ModelNode) -> bool:
 
 
 def _untyped(condition: Condition, node: ModelNode) -> bool:
-    return all(_has_untyped_inputs(node.node.attribute(name)) for name in condition.untyped)
+    return all(_has_untyped_inputs(name, node) for name in condition.untyped)
 
 
 def _ranks(condition: Condition, node: ModelNode) -> bool | None:
@@ -268,8 +269,10 @@ def _has_type(name: str, accepted: Collection[str], node: ModelNode) -> bool:
 
 
 def _diverging(condition: Condition, node: ModelNode) -> bool:
-    graphs = [graph for name in condition.diverging if (graph := node.node.attribute(name)) is not None]
-    ranks = ([node.scope.child(graph).rank(each.name) for each in graph.output] for graph in graphs)
+    ranks = (
+        [node.scope.child(graph).rank(each.name) for each in graph.output]
+        for graph in _graphs(condition.diverging, node)
+    )
     # OpenVINO makes a vector of a scalar if the other branch returns a vector
     return any(
         None in each or not (len(set(each)) == 1 or {0, 1}.issuperset(each))
@@ -363,12 +366,18 @@ def _differ(value: str, scope: InferenceScope) -> bool | None:
 
 
 def _captures_values(name: str, node: ModelNode) -> bool:
-    graph = node.node.attribute(name)
-    return graph is not None and not all(is_stored(node.scope, each) for each in captured_names(graph))
+    names = chain.from_iterable(map(captured_names, _graphs([name], node)))
+    return not all(is_stored(node.scope, each) for each in names)
 
 
-def _has_untyped_inputs(graph: GraphProto | None) -> bool:
-    return graph is not None and any(element_type_of(each.type) is None for each in graph.input)
+def _has_untyped_inputs(name: str, node: ModelNode) -> bool:
+    inputs = chain.from_iterable(graph.input for graph in _graphs([name], node))
+    return any(element_type_of(each.type) is None for each in inputs)
+
+
+def _graphs(names: Iterable[str], node: ModelNode) -> list[GraphProto]:
+    """Return the attributes that are a graph; attributes of invalid nodes may have other types."""
+    return [each for each in map(node.node.attribute, names) if isinstance(each, GraphProto)]
 
 
 def _is_one_of(fact: object, allowed: Collection[object]) -> bool | None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from opshift.inference.evaluator.element_facts import defining_scope
 from opshift.inference.facts import InferenceScope
+from opshift.model.messages import TensorProto
 from opshift.model.node import Node
 from opshift.model.offloaded_tensors import EXTERNAL
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 
 SIZED_BY_VALUES: Final = frozenset(
     {
@@ -16,6 +19,11 @@ SIZED_BY_VALUES: Final = frozenset(
     }
 )  # fmt: skip
 """Operators with output sizes that depend on elements of inputs of any type, not only of integers."""
+
+TYPED_ATTRIBUTES: Final = frozenset(
+    {"value_float", "value_floats", "value_int", "value_ints", "value_string", "value_strings"}
+)
+"""Attributes of Constant that runtimes turn into tensors with elements in a field such as `int64_data`."""
 
 INTEGERS: Final = ("int32", "int64")
 """Element types of inputs, such as `shape` of Reshape, whose elements may determine output sizes."""
@@ -76,9 +84,10 @@ class ConstantValues:
 
 def _needed(question: _Question) -> Iterator[_Question] | None:
     """Return the questions that must all have the answer yes for a yes; `None` if the answer is no."""
-    scope, name, is_about_sizes, knows_sizes, allows_defaults = question
-    while not scope.is_local(name) and scope.parent is not None:
-        scope = scope.parent
+    name, is_about_sizes, knows_sizes, allows_defaults = question[1:]
+    scope = defining_scope(question.scope, name)
+    if scope is None:
+        return None
     # Most kernels treat defaults of graph inputs as constants, too; constant folding does not.
     is_initializer = scope.initializer(name) is not None
     if is_initializer and not allows_defaults and scope.is_overridable(name):
@@ -111,26 +120,35 @@ def _questions_about(node: Node, question: _Question) -> Iterator[_Question]:
             yield question._replace(name=each, is_about_sizes=is_about_sizes)
 
 
+def _stored(scope: InferenceScope, name: str) -> TensorProto | Node | None:
+    """Return the initializer or the Constant node that defines a value; `None` for other values."""
+    owner = defining_scope(scope, name)
+    if owner is None:
+        return None
+    tensor, producer = owner.initializer(name), owner.producer(name)
+    if tensor is not None or producer is None:
+        return tensor
+    node = producer.node
+    is_constant = node.op_type == "Constant" and canonical_domain(node.domain) == DEFAULT_DOMAIN
+    return node if is_constant else None
+
+
 def is_stored(scope: InferenceScope, name: str) -> bool:
     """Return whether a value is an initializer or the result of a Constant node."""
-    while not scope.is_local(name) and scope.parent is not None:
-        scope = scope.parent
-    producer = scope.producer(name)
-    return scope.initializer(name) is not None or (
-        producer is not None and producer.node.op_type == "Constant"
-    )
+    return _stored(scope, name) is not None
 
 
 def has_typed_data(scope: InferenceScope, name: str) -> bool:
     """Return whether a value is stored, and not as raw bytes, but in a field such as `int32_data`."""
-    while not scope.is_local(name) and scope.parent is not None:
-        scope = scope.parent
-    tensor, producer = scope.initializer(name), scope.producer(name)
-    if tensor is None and producer is not None and producer.node.op_type == "Constant":
-        tensor = producer.node.attribute("value")
-        if tensor is None:
+    stored = _stored(scope, name)
+    if isinstance(stored, Node):
+        if not TYPED_ATTRIBUTES.isdisjoint(stored.attributes):
             return True
-    return tensor is not None and not tensor.HasField("raw_data") and tensor.data_location != EXTERNAL
+        # A reference without a function has no value. For a parameter of a function, the value is a `Tensor`:
+        # the field in which the caller stores it is unknown.
+        value = None if stored.has_attribute_references else stored.attribute("value")
+        stored = value if hasattr(value, "raw_data") else None
+    return stored is not None and not stored.HasField("raw_data") and stored.data_location != EXTERNAL
 
 
 def has_known_sizes(scope: InferenceScope, name: str) -> bool:

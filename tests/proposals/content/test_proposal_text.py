@@ -15,7 +15,7 @@ from opshift.registry.yaml_edits import set_value
 
 def accepted(path: Path) -> str:
     return edited_proposal(
-        ProposalFolder(path), lambda before: set_value(before, "state", "accepted"), state="accepted"
+        ProposalFolder(path), "state", "accepted", lambda before: set_value(before, "state", "accepted")
     )
 
 

@@ -251,6 +251,38 @@ def test_refuses_a_file_of_another_format(tmp_path: Path, old: str, new: str, re
         ),
         pytest.param(
             "provider",
+            "needs_names: [ai.onnx.Add, ai.onnx.Ad]\nprovider",
+            "runtime.note",
+            "ai.onnx.Ad is not an operator of a domain in `opsets`",
+            3,
+            id="names of an unknown operator",
+        ),
+        pytest.param(
+            "provider",
+            "needs_names: [Add]\nprovider",
+            "runtime.note",
+            "Add is not an operator of a domain in `opsets`",
+            3,
+            id="names of an operator without a domain",
+        ),
+        pytest.param(
+            "provider",
+            "restrictions:\n  ai.onnx.Add:\n  - {reason: a, unless: {beside: [Sub, Sbu]}}\nprovider",
+            "runtime.condition",
+            "no domain in `opsets` has an operator 'Sbu'",
+            5,
+            id="condition on an unknown operator in the graph",
+        ),
+        pytest.param(
+            "provider",
+            "restrictions:\n  ai.onnx.Add:\n  - {reason: a, when: {holds: [rank(D) == 1]}}\nprovider",
+            "runtime.condition",
+            "ai.onnx.Add has no attribute or parameter 'D'",
+            5,
+            id="expression about an unknown input",
+        ),
+        pytest.param(
+            "provider",
             "restrictions:\n  ai.onnx.Cast:\n  - {reason: a, when: {attributes: {saturat: [1]}}}\nprovider",
             "runtime.condition",
             "ai.onnx.Cast has no attribute 'saturat'",
@@ -324,6 +356,8 @@ def test_lint_finds_a_mistake(tmp_path: Path, old: str, new: str, rule: str, rea
 
 def test_nonstandard_kernels_need_no_definition(tmp_path: Path) -> None:
     text = DEVICE + "  ai.onnx.Blur:\n  - {versions: [1, 1], nonstandard: true}\n"
+    text += "needs_names: [ai.onnx.Blur]\n"
+    text += "restrictions: {ai.onnx.Add: [{reason: a, when: {beside: [Blur]}}]}\n"
     assert get_runtime(str(_write(tmp_path, text))).kernel(OperatorId.parse("Blur:1"), {})
 
 

@@ -6,7 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from opshift.registry.shapes.sizes import ceil_quotient, floor_quotient, is_limited, minimum, symbol_named
+from opshift.registry.shapes.sizes import (
+    ceil_quotient,
+    floor_quotient,
+    is_limited,
+    is_symbolic,
+    minimum,
+    symbol_named,
+)
 
 Expression = Callable[[int, int], int]
 PAIRS = [(n, m) for n in range(13) for m in (0, 1, 2, 5, 6, 9)]
@@ -77,3 +84,10 @@ def test_limits_are_symbols() -> None:
     assert not is_limited(minimum(n, 5), m)
     assert not is_limited(minimum(n, m), n)
     assert not is_limited(n, n)
+
+
+def test_long_chains_of_quotients_are_symbols() -> None:
+    size: int = symbol_named("n")
+    for _ in range(300):
+        size = floor_quotient(size - 1, 2**62 - 1) + 1
+    assert is_symbolic(size)

@@ -35,7 +35,7 @@ from opshift.registry.registry import Registry
 from opshift.registry.runtimes.runtime import Runtime
 from opshift.runtimes.check_support import MissingKernel, RuntimeCheck
 from opshift.runtimes.model_nodes import ModelNodes
-from opshift.runtimes.node_names import name_nodes
+from opshift.runtimes.unnamed_nodes import name_nodes
 
 MAX_ROUNDS = 12
 """Maximum number of conversions after the first: each may emit operators that lack a kernel, too."""
@@ -67,7 +67,7 @@ class Attempt:
     ) -> None:
         self.target = target
         self.opset = target.opsets[DEFAULT_DOMAIN]
-        self._check = check
+        self.check = check
         self._strict = strict or check
         self._registry = options.registry
         self._runtime = runtime
@@ -195,8 +195,8 @@ class Attempt:
                 self._without |= new
             refused = [remedies.get(each.place, ()) for each in refusals]
             self._failed.update(chain.from_iterable(refused) if all(refused) else new)
-        if self._strict is not self._check:
-            self._support = self._check.check(ModelNodes(self.model, self._registry))
+        if self._strict is not self.check:
+            self._support = self.check.check(ModelNodes(self.model, self._registry))
         return self._support.missing
 
     def _remedies(self) -> Iterator[tuple[tuple[Unwanted, ...], list[str]]]:
@@ -316,6 +316,8 @@ def cheapest(
     """
     trials = _Trials(model, nodes, runtime, options)
     ranked = rank_targets(nodes, runtime, options.registry, options.allow)
+    if not options.shapes and trials.check.needs_ranks(nodes):
+        ranked = ranked[:1]  # no conversion adds ranks to inputs
     fitting, failed = _compare(trials, ranked)
     if not fitting:
         fitting = [trials.nearest(failed)]
@@ -340,7 +342,7 @@ class _Trials:
         self._nodes = nodes
         self._runtime = runtime
         self._options = options
-        self._check = RuntimeCheck(runtime)
+        self.check = RuntimeCheck(runtime)
         self._has_failed = False
         self._fitting: dict[bytes, Attempt] = {}
         """Attempts that fit, by the serialized converted copy with one node of each kind."""
@@ -374,7 +376,7 @@ class _Trials:
         return attempt
 
     def _attempt(self, model: ModelProto, target: TargetOpsets, strict: RuntimeCheck | None) -> Attempt:
-        return Attempt(model, self._nodes, target, self._runtime, self._check, self._options, strict)
+        return Attempt(model, self._nodes, target, self._runtime, self.check, self._options, strict)
 
     def nearest(self, failed: Sequence[Attempt]) -> Attempt:
         """Repeat the best failed attempt of the copy with the whole model, and return it if it fits.

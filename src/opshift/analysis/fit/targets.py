@@ -68,7 +68,10 @@ class _Group(NamedTuple):
 def rank_targets(
     nodes: ModelNodes, runtime: Runtime, registry: Registry, allow: Collection[Allow]
 ) -> list[TargetOpsets]:
-    """Return all combinations of supported opsets, the cheapest first; at equal cost, the nearest first."""
+    """Return all combinations of supported opsets, the cheapest first; at equal cost, the nearest first.
+
+    If a node does not run at any opset, only the first combination is returned, to explain the failure.
+    """
     costs = {
         domain: _opset_costs(domain, nodes, runtime, registry, allow)
         for domain in {**nodes.opsets, DEFAULT_DOMAIN: 0}
@@ -83,7 +86,8 @@ def rank_targets(
     ]
     # For a domain that the model does not import, the newest supported opset counts as the nearest.
     current = {**runtime.opsets, **nodes.opsets}
-    return sorted(found, key=lambda each: (each.cost, _distance(each.opsets, current)))
+    ranked = sorted(found, key=lambda each: (each.cost, _distance(each.opsets, current)))
+    return ranked[:1] if unknown else ranked
 
 
 def _is_lost(node: ModelNode, runtime: Runtime, registry: Registry) -> bool:

@@ -74,10 +74,9 @@ def sign(
         raise UsageError(problem, remedy=SIGN_REMEDY)
     given = signed.model_dump(exclude_defaults=True)
     item = f"{{{', '.join(f'{field}: {quote_yaml(value)}' for field, value in given.items())}}}"
+    signed_off = (*proposal.sign_offs, signed)
     text = edited_proposal(
-        folder,
-        lambda before: append_item(before, "sign_offs", item),
-        sign_offs=(*proposal.sign_offs, signed),
+        folder, "sign_offs", signed_off, lambda before: append_item(before, "sign_offs", item)
     )
     write_files({folder.file(PROPOSAL): text})
     return signed

@@ -11,9 +11,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.conversion import convert_and_check
+from support.conversion import convert_and_check, refusal_of
 from support.execution import Array, build, op_types
 
+from opshift import convert_version, plan_version
 from opshift.adapters.ops.tensor.resize import ASYMMETRIC_ROUNDINGS
 
 IMAGE = np.random.default_rng(0).standard_normal((1, 2, 5, 7)).astype(np.float32)
@@ -267,6 +268,30 @@ def test_keeps_tf_half_pixel_for_nn_without_an_exact_replacement(
     model, feeds = _tf_half_pixel_model(inputs, constant=constant, **attributes)
     (node,) = convert_and_check(model, target, feeds).graph.node
     assert list(node.attribute) == list(model.graph.node[0].attribute)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "constant"),
+    [
+        pytest.param({"scales": [1, 1, 2, 2]}, False, id="computed scales"),
+        pytest.param({"sizes": [1, 2, 10, 7]}, False, id="computed sizes"),
+        pytest.param({"scales": [1, 1, 1.7, 1.1]}, True, id="scale that keeps a size"),
+    ],
+)
+def test_does_not_approximate_tf_half_pixel_for_nn(
+    inputs: Mapping[str, Sequence[float]], constant: bool
+) -> None:
+    model, feeds = _tf_half_pixel_model(inputs, constant=constant)
+    (node,) = convert_version(model, 13, allow="approximate").graph.node
+    assert list(node.attribute) == list(model.graph.node[0].attribute)
+    assert not plan_version(model, 13, allow="approximate").concessions
+    convert_and_check(model, 13, feeds, tolerance=0)
+
+
+def test_refuses_tf_half_pixel_for_nn_with_too_many_pixels() -> None:
+    model, _ = _tf_half_pixel_model({"scales": [1, 1, 1, 100_000.5]})
+    refusal = refusal_of(model, 13)
+    assert refusal.code == "limit.exceeded"
 
 
 @pytest.mark.parametrize("rounding", ASYMMETRIC_ROUNDINGS)

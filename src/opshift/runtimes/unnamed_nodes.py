@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator
 from itertools import count
 
 from opshift.model.graphs import ContainerProto, nested_containers, root_graphs
@@ -11,8 +11,8 @@ from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import canonical_domain
 
 
-def unnamed_groups(graphs: Iterable[tuple[str, ContainerProto]], operators: Collection[str]) -> int:
-    """Return the number of values that several nodes without a name read.
+def count_shared_inputs(graphs: Iterable[tuple[str, ContainerProto]], operators: Collection[str]) -> int:
+    """Return the number of values that are the first input of two or more unnamed nodes.
 
     Args:
         graphs: the graphs with their places; values with the same name in two graphs are different.
@@ -31,11 +31,11 @@ def name_nodes(model: ModelProto, operators: Collection[str]) -> None:
     """Name the nodes of some operators, given as `ai.onnx.Gather`, that have no name."""
     nodes = [node for graph in nested_containers(root_graphs(model)) for node in graph.node]
     used = {each.name for each in nodes}
+    numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: count(1))
     for node in nodes:
         if _lacks_name(node, operators):
-            names = (f"{node.op_type}_{number}" for number in count(1))
+            names = (f"{node.op_type}_{number}" for number in numbers[node.op_type])
             node.name = next(name for name in names if name not in used)
-            used.add(node.name)
 
 
 def _lacks_name(node: NodeProto, operators: Collection[str]) -> bool:
