@@ -10,7 +10,7 @@ from opshift.inference.facts import InferenceScope
 from opshift.inference.infer_shapes import known_shapes
 from opshift.model.element_types import type_string
 from opshift.model.errors import CannotConvert
-from opshift.model.graphs import captured_names
+from opshift.model.graphs import captured_names, is_graph
 from opshift.model.messages import GraphProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.tensors import read_tensor
@@ -377,7 +377,7 @@ def _has_untyped_inputs(name: str, node: ModelNode) -> bool:
 
 def _graphs(names: Iterable[str], node: ModelNode) -> list[GraphProto]:
     """Return the attributes that are a graph; attributes of invalid nodes may have other types."""
-    return [each for each in map(node.node.attribute, names) if isinstance(each, GraphProto)]
+    return [*filter(is_graph, map(node.node.attribute, names))]
 
 
 def _is_one_of(fact: object, allowed: Collection[object]) -> bool | None:
