@@ -297,7 +297,7 @@ class _Candidates:
         # a conversion neither adds ranks to inputs nor removes attributes
         is_hopeless = check.needs_ranks(self.nodes) or check.has_unknown_attribute(self.nodes)
         is_searched = bool(missing) and (is_too_new or not is_hopeless)
-        promising = dict(self._promising_opsets(check, runtime, missing)) if is_searched else {}
+        promising = dict(self._promising_opsets(check, missing)) if is_searched else {}
         return _Search(
             runtime, check, support, missing, promising, keeps_failure=is_too_new, is_hopeless=is_hopeless
         )
@@ -364,13 +364,13 @@ class _Candidates:
         return self._converted[key]
 
     def _promising_opsets(
-        self, check: RuntimeCheck, runtime: Runtime, missing: Collection[object]
+        self, check: RuntimeCheck, missing: Collection[object]
     ) -> Iterator[tuple[int, Mapping[str, int]]]:
         """Yield targets at which a runtime may run all nodes: default-domain opset, and opsets by domain.
 
         If an opset of the model is too new for the runtime, the newest supported opsets are always included.
         """
-        source = self._opsets
+        source, runtime = self._opsets, check.runtime
         newest_opsets = runtime.opsets
         supported = {name: min(opset, newest_opsets.get(name, opset)) for name, opset in source.items()}
         # an opset that the registry lacks cannot be a target: its import stays unchanged
@@ -384,9 +384,7 @@ class _Candidates:
         for opsets in [{**own, DEFAULT_DOMAIN: each} for each in range(1, newest + 1)] or [own]:
             groups = self.nodes.groups.values()
             is_required = opsets == own != source
-            if is_required or all(
-                self._may_run(each.nodes[0], opsets, check, runtime, missing) for each in groups
-            ):
+            if is_required or all(self._may_run(each.nodes[0], opsets, check, missing) for each in groups):
                 yield opsets.get(DEFAULT_DOMAIN, 0), opsets
 
     def _may_run(
@@ -394,11 +392,10 @@ class _Candidates:
         node: ModelNode,
         opsets: Mapping[str, int],
         check: RuntimeCheck,
-        runtime: Runtime,
         missing: Collection[object],
     ) -> bool:
         """Estimate, without converting, whether a runtime may implement the nodes that replace `node`."""
-        domain, op_type = node.domain, node.node.op_type
+        domain, op_type, runtime = node.domain, node.node.op_type, check.runtime
         known = {name: each for name, each in node.types if each}
         is_implemented = (f"{domain}.{op_type}", *known.items()) not in missing
         found = self._registry.known_at(op_type, opsets.get(domain, 0), domain)

@@ -118,14 +118,17 @@ class RuntimeCheck:
     """Check whether a runtime implements the nodes of models; answers about nodes are cached.
 
     With `refuses_wrong`, nodes that the runtime is known to compute wrongly count as not implemented.
+
+    Attributes:
+        runtime: the runtime.
     """
 
     def __init__(self, runtime: Runtime, *, refuses_wrong: bool = False) -> None:
-        self._runtime = runtime
+        self.runtime = runtime
         self._refuses_wrong = refuses_wrong
         other = get_runtime(runtime.falls_back) if runtime.falls_back else None
         self._fallback = RuntimeCheck(other, refuses_wrong=refuses_wrong) if other else None
-        base = self._fallback._runtime if self._fallback else runtime
+        base = self._fallback.runtime if self._fallback else runtime
         self._schemas = base.schemas if base.validates_nodes else None
         bits = {name: element_bits(each) for name, each in BY_NAME.items()}
         self._misorders_functions_in = base.misorders_functions_in
@@ -145,7 +148,7 @@ class RuntimeCheck:
         return ModelSupport(missing, *lists)
 
     def _add_model_notes(self, model: ModelNodes) -> None:
-        runtime = self._runtime
+        runtime = self.runtime
         if runtime.may_need_input_sizes:
             for name in model.unsized_inputs:
                 reason = f"{runtime.name} refuses some models with inputs whose sizes are not all declared"
@@ -163,22 +166,22 @@ class RuntimeCheck:
 
     def newest_import(self, domain: str) -> int | None:
         """Return the newest opset of a domain that a model may import; `None` if all opsets are accepted."""
-        newest = self._runtime.newest_import(domain)
+        newest = self.runtime.newest_import(domain)
         return self._fallback.newest_import(domain) if newest is None and self._fallback else newest
 
     def needs_ranks(self, model: ModelNodes) -> bool:
         """Return whether the runtime refuses a model because the rank of an input is unknown."""
-        return self._runtime.needs_input_ranks and bool(model.unranked_inputs)
+        return self.runtime.needs_input_ranks and bool(model.unranked_inputs)
 
     def is_restricted(self, operator: OperatorId) -> bool:
         """Return whether the runtime or its fallback has restrictions for an operator version."""
         other = self._fallback
-        return bool(self._runtime.restrictions_of(operator)) or bool(other and other.is_restricted(operator))
+        return bool(self.runtime.restrictions_of(operator)) or bool(other and other.is_restricted(operator))
 
     def depends_on_conversion(self, operator: OperatorId) -> bool:
         """Return whether a restriction of an operator version reads the opset of the model or other nodes."""
         conditions = (
-            part for each in self._runtime.restrictions_of(operator) for part in (each.when, each.unless)
+            part for each in self.runtime.restrictions_of(operator) for part in (each.when, each.unless)
         )
         is_own = any(
             each is not None and (each.opsets or each.patterns or each.beside) for each in conditions
@@ -194,7 +197,7 @@ class RuntimeCheck:
         )
 
     def _model_problems(self, model: ModelNodes) -> Iterator[MissingKernel]:
-        runtime = self._runtime
+        runtime = self.runtime
         for domain, opset in model.opsets.items():
             newest = self.newest_import(domain) or opset
             if opset > newest:
@@ -217,11 +220,11 @@ class RuntimeCheck:
         yield from self._call_problems(model)
 
     def _call_problems(self, model: ModelNodes) -> Iterator[MissingKernel]:
-        name = self._runtime.name
+        name = self.runtime.name
         for function, calls in model.calls.items():
             found: defaultdict[str, list[str]] = defaultdict(list)
             for each in calls:
-                if not self._runtime.expands_functions:
+                if not self.runtime.expands_functions:
                     found[f"{name} does not accept local functions"].append(each.place)
                 elif self._schemas is not None and model.has_closed_domain(each):
                     found[f"{name} does not call local functions of {each.domain}"].append(each.place)
@@ -232,7 +235,7 @@ class RuntimeCheck:
                 yield MissingKernel(tuple(places), function, {}, reason, "inline the functions")
 
     def _input_problems(self, model: ModelNodes) -> Iterator[MissingKernel]:
-        runtime = self._runtime
+        runtime = self.runtime
         if self.needs_ranks(model):
             for name in model.unranked_inputs:
                 reason = f"{runtime.name} refuses models with inputs of unknown rank, such as {name!r}"
@@ -247,7 +250,7 @@ class RuntimeCheck:
                 yield MissingKernel((place,), "", {}, reason, remedy)
 
     def _tensor_problems(self, model: ModelNodes) -> Iterator[MissingKernel]:
-        runtime = self._runtime
+        runtime = self.runtime
         if not runtime.unread_types and runtime.reads_empty_constants:
             return
         for place, tensor in model.tensors:
@@ -264,7 +267,7 @@ class RuntimeCheck:
     def _missing_kernels(self, model: ModelNodes) -> Iterator[MissingKernel]:
         for group in model.groups.values():
             first = group.nodes[0]
-            identity, newest = self._identity(first), self._runtime.opsets.get(first.domain)
+            identity, newest = self._identity(first), self.runtime.opsets.get(first.domain)
             if newest and identity.since_version > newest < model.opsets.get(first.domain, 0):
                 continue  # the version is in newer opsets only: `_model_problems` reports the opset
             if not first.scope.opset_of(first.domain):
@@ -301,21 +304,19 @@ class RuntimeCheck:
     def _questions(self, node: ModelNode, model: ModelNodes) -> Iterator[tuple[Hashable, _Answer]]:
         """Yield the questions that decide on support for a node, besides its operator and types."""
         identity, has_kernel = self._identity(node), bool(self._kernel(node))
-        reads_bodies = not has_kernel and self._runtime.expands_functions
-        errors = (
-            self._runtime.errors_of(identity) if has_kernel or reads_bodies or self._refuses_wrong else ()
-        )
-        for each in (*self._runtime.restrictions_of(identity), *errors):
+        reads_bodies = not has_kernel and self.runtime.expands_functions
+        errors = self.runtime.errors_of(identity) if has_kernel or reads_bodies or self._refuses_wrong else ()
+        for each in (*self.runtime.restrictions_of(identity), *errors):
             yield each, partial(concerns, each)
         if reads_bodies:
-            question = "body", self._runtime.expands_outdated_bodies
+            question = "body", self.runtime.expands_outdated_bodies
             yield question, lambda each: self._uses_body(each) and model.body(each)
 
     def _reason(self, node: ModelNode, model: ModelNodes) -> str:
         """Return why neither the runtime nor its fallback implements a node; empty if either does."""
         if problem := self._schema_problem(node):
             name = f"{node.domain}.{node.node.op_type}"
-            return f"{self._runtime.name} refuses the node: in its schema of {name}, {problem}"
+            return f"{self.runtime.name} refuses the node: in its schema of {name}, {problem}"
         reason = self._own_reason(node, model)
         if reason and self._fallback is not None and self._falls_back(node, model, self._fallback):
             self._notes.fallback[str(self._identity(node))] = None
@@ -343,7 +344,7 @@ class RuntimeCheck:
         return self._problems[key]
 
     def _own_reason(self, node: ModelNode, model: ModelNodes) -> str:
-        runtime, identity, own = self._runtime, self._identity(node), self._kernel(node)
+        runtime, identity, own = self.runtime, self._identity(node), self._kernel(node)
         errors = (each for each in runtime.errors_of(identity) if self._refuses_wrong and not each.sometimes)
         for each in (*runtime.restrictions_of(identity), *errors):
             is_refused = concerns(each, node)
@@ -391,7 +392,7 @@ class RuntimeCheck:
             name = each.node.op_type
             reason = f"it writes the nodes of the function body of {name} in `{attribute}` in the wrong order"
             if not is_nested:
-                return f"{self._runtime.name} refuses the node: {reason}"
+                return f"{self.runtime.name} refuses the node: {reason}"
             # The optimizer moves nodes out of nested subgraphs if the condition of If is constant.
             self._notes.uncertain[f"{self._identity(node)}: {reason} if the optimizer moves it there"] = None
             self._notes.doubtful[str(self._identity(node))] = None
@@ -414,7 +415,7 @@ class RuntimeCheck:
         question = identity, node.types, casts
         if question not in self._kernels:
             known = {name: each for name, each in node.types if each}
-            self._kernels[question] = self._runtime.kernel(identity, known, inserts_casts=casts)
+            self._kernels[question] = self.runtime.kernel(identity, known, inserts_casts=casts)
         return self._kernels[question]
 
     def _inserts_casts(self, node: ModelNode) -> bool:
@@ -424,7 +425,7 @@ class RuntimeCheck:
         function body of the node, it casts the inputs of the nodes in the body instead. In all nodes, it
         computes types that `computes_in` maps to a narrower type in this narrower type.
         """
-        runtime, opset = self._runtime, node.scope.opsets.get(DEFAULT_DOMAIN, FIRST_CAST_TO_NUMBERS)
+        runtime, opset = self.runtime, node.scope.opsets.get(DEFAULT_DOMAIN, FIRST_CAST_TO_NUMBERS)
         if not self._narrowed.isdisjoint(node.input_types | node.output_types):
             return True
         return (
@@ -437,19 +438,19 @@ class RuntimeCheck:
     def _has_cast(self, node: ModelNode) -> bool:
         """Return whether the runtime has a kernel of Cast at the opset of a node."""
         cast = node.scope.operator("Cast", DEFAULT_DOMAIN)
-        kernels = self._runtime.operators.get(f"{DEFAULT_DOMAIN}.Cast", ())
+        kernels = self.runtime.operators.get(f"{DEFAULT_DOMAIN}.Cast", ())
         return cast is not None and any(each.implements(cast.since_version) for each in kernels)
 
     def _uses_body(self, node: ModelNode) -> bool:
         """Return whether the runtime replaces the node by its function body if it has no kernel."""
-        is_outdated = self._runtime.expands_outdated_bodies and node.has_fixed_body
-        return self._runtime.expands_functions and (node.has_usable_body or is_outdated)
+        is_outdated = self.runtime.expands_outdated_bodies and node.has_fixed_body
+        return self.runtime.expands_functions and (node.has_usable_body or is_outdated)
 
     def _add_notes(self, node: ModelNode, kernel: Kernel, model: ModelNodes) -> None:
         self._add_errors(node)
         if any(each is None and name in kernel.types for name, each in node.types):
             self._notes.uncertain[f"{self._identity(node)}: an element type is unknown"] = None
-        is_documented = bool(kernel.types) or self._runtime.evidence.kind != "documentation"
+        is_documented = bool(kernel.types) or self.runtime.evidence.kind != "documentation"
         allowed = node.operator.type_constraints if node.operator else {}
         types = {each for name, each in node.types if len(allowed.get(name, ())) > 1}
         if is_documented or types <= ASSUMED_TYPES:
@@ -461,7 +462,7 @@ class RuntimeCheck:
     def _add_errors(self, node: ModelNode) -> None:
         """Add notes about known wrong results of a node."""
         operator = self._identity(node)
-        for each in self._runtime.errors_of(operator):
+        for each in self.runtime.errors_of(operator):
             if concerns(each, node) is not False:
                 self._notes.warnings[f"{operator}: {each.reason}"] = None
                 self._notes.doubtful[str(operator)] = None
@@ -474,7 +475,7 @@ class RuntimeCheck:
             # The definition of a nonstandard operator has a different domain than its nodes.
             return node.operator.id._replace(domain=node.domain)
         opset = node.scope.opset_of(node.node.domain)
-        kernels = self._runtime.operators.get(f"{node.domain}.{node.node.op_type}", ())
+        kernels = self.runtime.operators.get(f"{node.domain}.{node.node.op_type}", ())
         versions = (each.versions[0] for each in kernels if each.versions[0] <= opset)
         return OperatorId(node.domain, node.node.op_type, max(versions, default=opset))
 

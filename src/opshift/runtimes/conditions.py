@@ -180,33 +180,33 @@ def _is_odd(name: str, axis: int, node: ModelNode) -> bool | None:
 
 
 def _single_after(condition: Condition, node: ModelNode) -> bool:
-    return all(
-        name in node.values and _is_single_after(node.scope.shape(node.values[name]), attribute, node)
-        for name, attribute in condition.single_after.items()
-    )
-
-
-def _is_single_after(shape: Shape | None, attribute: str, node: ModelNode) -> bool:
-    """Return whether the product of the sizes after an axis is known to be at most 1."""
-    axis = _attribute(node, attribute)
-    if axis == -1:
-        return True
-    if shape is None or not isinstance(axis, int):
-        return False
-    return _is_single(shape[axis + 1 :])
+    return _have_single_sizes(condition.single_after, node, skipped=1)
 
 
 def _single_from(condition: Condition, node: ModelNode) -> bool:
+    return _have_single_sizes(condition.single_from, node, skipped=0)
+
+
+def _have_single_sizes(axes: Mapping[str, str], node: ModelNode, *, skipped: int) -> bool:
+    """Return whether the sizes of each input, beginning `skipped` axes after the given one, are single.
+
+    Args:
+        axes: for each input, the attribute with the axis.
+        node: the node.
+        skipped: 1 to omit the size of the axis itself, or 0.
+    """
+    values = node.values
     return all(
-        name in node.values and _is_single_from(node.scope.shape(node.values[name]), attribute, node)
-        for name, attribute in condition.single_from.items()
+        name in values
+        and _is_single_from(node.scope.shape(values[name]), _attribute(node, attribute), skipped)
+        for name, attribute in axes.items()
     )
 
 
-def _is_single_from(shape: Shape | None, attribute: str, node: ModelNode) -> bool:
-    """Return whether the product of the sizes from an axis on is known to be at most 1."""
-    axis = _attribute(node, attribute)
-    return shape is not None and isinstance(axis, int) and _is_single(shape[axis:])
+def _is_single_from(shape: Shape | None, axis: object, skipped: int) -> bool:
+    if skipped and axis == -1:
+        return True  # no size remains
+    return shape is not None and isinstance(axis, int) and _is_single(shape[axis + skipped :])
 
 
 def _is_single(sizes: Shape) -> bool:

@@ -67,7 +67,7 @@ class Attempt:
     ) -> None:
         self.target = target
         self.opset = target.opsets[DEFAULT_DOMAIN]
-        self.check = check
+        self._check = check
         self._strict = strict or check
         self._registry = options.registry
         self._runtime = runtime
@@ -195,8 +195,8 @@ class Attempt:
                 self._without |= new
             refused = [remedies.get(each.place, ()) for each in refusals]
             self._failed.update(chain.from_iterable(refused) if all(refused) else new)
-        if self._strict is not self.check:
-            self._support = self.check.check(ModelNodes(self.model, self._registry))
+        if self._strict is not self._check:
+            self._support = self._check.check(ModelNodes(self.model, self._registry))
         return self._support.missing
 
     def _remedies(self) -> Iterator[tuple[tuple[Unwanted, ...], list[str]]]:
