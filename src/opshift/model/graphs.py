@@ -329,7 +329,7 @@ def count_model_nodes(model: ModelProto) -> int:
     return sum(len(each.node) for each in nested_containers(roots))
 
 
-MAX_NODES, MAX_GROWTH = 1 << 16, 8
+MAX_NODES, MAX_GROWTH = 1 << 15, 8
 """Maximum number of nodes that a conversion adds, and maximum growth factor; the larger limit applies.
 
 One node may become more than a thousand, and inlining functions that call the next one twice grows a model

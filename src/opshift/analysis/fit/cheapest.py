@@ -13,6 +13,7 @@ from opshift.analysis.distinct_nodes import with_distinct_nodes
 from opshift.analysis.fit.bridges import Bridges
 from opshift.analysis.fit.empty_constants import compute_empty_constants
 from opshift.analysis.fit.find_equivalents import find_equivalents, replacements_of_unknown
+from opshift.analysis.fit.raw_constants import write_raw_constants
 from opshift.analysis.fit.result import DoesNotFit, FitReport
 from opshift.analysis.fit.targets import (
     APPROXIMATION_COST,
@@ -173,6 +174,8 @@ class Attempt:
             self._reports.append(Report.of(plan, result))
             if not self._runtime.reads_empty_constants:
                 compute_empty_constants(result)
+            if self._runtime.raw_types:
+                write_raw_constants(result, self._runtime.raw_types)
             if self._runtime.needs_names:
                 name_nodes(result, self._runtime.needs_names)
         return plan.refusals
@@ -335,7 +338,7 @@ def cheapest(
 
 
 class _Trials:
-    """Attempts to convert a model; after a failure, a copy with one node of each kind is tried first."""
+    """Attempts to convert a model; after the first, a copy with one node of each kind is tried first."""
 
     def __init__(self, model: ModelProto, nodes: ModelNodes, runtime: Runtime, options: Options) -> None:
         self._model = model
@@ -343,7 +346,7 @@ class _Trials:
         self._runtime = runtime
         self._options = options
         self.check = RuntimeCheck(runtime)
-        self._has_failed = False
+        self._is_first = True
         self._fitting: dict[bytes, Attempt] = {}
         """Attempts that fit, by the serialized converted copy with one node of each kind."""
         self.failures = _Failures(nodes, runtime, options)
@@ -357,11 +360,11 @@ class _Trials:
 
         If the converted copy has the same nodes as at an earlier target, return the attempt for that target.
         """
-        if not self._has_failed:  # most models fit at the first opset, which needs no copy
+        if self._is_first:  # most models fit at the first opset, which needs no copy
+            self._is_first = False
             attempt = self._attempt(self._model, target, strict)
             if not attempt.missing:
                 return attempt
-            self._has_failed = True
         if self._distinct is None:
             return self._attempt(self._model, target, strict)
         attempt = self._attempt(self._distinct, target, strict)
