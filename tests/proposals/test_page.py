@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
 import pytest
@@ -19,7 +19,8 @@ from opshift.registry.registry import default_registry
 
 @cache
 def _page(name: str) -> Document:
-    return review_page(worked_example(name, Path(mkdtemp()) / name), default_registry())
+    with TemporaryDirectory() as folder:
+        return review_page(worked_example(name, Path(folder) / name), default_registry())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
@@ -80,17 +80,18 @@ def _is_released(line: str) -> bool:
 @contextmanager
 def released_definitions() -> Iterator[Path]:
     """Replace the default registry and the adapters within a `with` block; yield the definitions."""
-    tree = Path(mkdtemp()) / "opsets"
-    shutil.copytree(OPSETS, tree)
-    if not remove_later_versions(tree):
-        yield OPSETS
-        return
-    with ExitStack() as stack:
-        stack.enter_context(adapter_table.temporary_adapters())
-        for step in list(adapter_table._registered):
-            if max(step.source, step.target) > NEWEST.get(step.domain, 1):
-                del adapter_table._registered[step]
-        stack.callback(registry.default_registry.cache_clear)
-        stack.enter_context(patch.object(registry, "OPSETS", tree))
-        registry.default_registry.cache_clear()
-        yield tree
+    with TemporaryDirectory() as folder:
+        tree = Path(folder) / "opsets"
+        shutil.copytree(OPSETS, tree)
+        if not remove_later_versions(tree):
+            yield OPSETS
+            return
+        with ExitStack() as stack:
+            stack.enter_context(adapter_table.temporary_adapters())
+            for step in list(adapter_table._registered):
+                if max(step.source, step.target) > NEWEST.get(step.domain, 1):
+                    del adapter_table._registered[step]
+            stack.callback(registry.default_registry.cache_clear)
+            stack.enter_context(patch.object(registry, "OPSETS", tree))
+            registry.default_registry.cache_clear()
+            yield tree

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pytest
@@ -267,7 +267,8 @@ TESTED_SEPARATELY = {
 
 
 def _check(base: str, *edits: Edit) -> CheckResult:
-    return check_proposal(proposal(base, Path(mkdtemp()) / base, *edits), gate="accept")
+    with TemporaryDirectory() as folder:
+        return check_proposal(proposal(base, Path(folder) / base, *edits), gate="accept")
 
 
 @cache
