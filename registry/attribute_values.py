@@ -1,10 +1,12 @@
 """Types of attribute values in operator definitions, and of the fields `bridge` and `axes`."""
 
 import math
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Annotated, Literal
 
 from opshift.model.element_types import round_to_float32
-from opshift.registry.record import Checked
+from opshift.registry.record import Checked, Record
 
 # Strict: otherwise pydantic accepts the boolean `true` as the number 1.
 Number = Annotated[int, Checked(strict=True)] | Annotated[float, Checked(strict=True)]
@@ -53,3 +55,21 @@ def _stored_scalar(value: Scalar, kind: str) -> Scalar:
             raise ValueError(f"{value!r} is out of range for float32")
         return rounded
     return value
+
+
+def is_same_value(one: object, other: object) -> bool:
+    """Return whether two values of definitions are equal; unlike for `==`, 0.0 is not -0.0, and NaN is NaN.
+
+    Lists, mappings and records are compared value by value.
+    """
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        is_equal = one == other and math.copysign(1, one) == math.copysign(1, other)
+        return is_equal or (math.isnan(one) and math.isnan(other))
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(is_same_value, one, other))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(is_same_value(one[key], other[key]) for key in one)
+    if isinstance(one, Record) and type(one) is type(other):
+        names = (each.name for each in fields(one) if each.compare)
+        return all(is_same_value(getattr(one, name), getattr(other, name)) for name in names)
+    return one == other

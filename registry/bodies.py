@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, cast
 
 from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.registry.function_builder import function_builder
 from opshift.registry.record import Checked, Record
 from opshift.registry.steps import Literals
 
@@ -101,7 +102,4 @@ class FunctionDefinition(Record):
             UsageError: the operator is not a function, or an argument is missing or invalid.
             CannotConvert: the node is invalid, or its body depends on an unknown fact about its inputs.
         """
-        # imported here, because FunctionProto needs protobuf, and few programs call this method
-        from opshift.registry.function_protos import function_body
-
-        return function_body(cast("OperatorVersion", self), node, input_types, opset, registry)
+        return function_builder()(cast("OperatorVersion", self), node, input_types, opset, registry)

@@ -1,8 +1,8 @@
-"""Builder of function bodies that depend on a node.
+"""Builder of function bodies.
 
-The builder needs the adapters, which expand the node, and the adapters import the registry. To avoid a
-circular import, the package `opshift` sets the builder. This module imports nothing, not even `__future__`,
-because `opshift` imports it at the start of every program.
+The builder needs the registry, and adapters for bodies that depend on a node. To avoid a circular import, the
+package `opshift` sets the builder. This module imports nothing, not even `__future__`, because `opshift`
+imports it at the start of every program.
 """
 
 TYPE_CHECKING = False
@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from opshift.registry.registry import Registry
 
     FunctionBuilder: TypeAlias = Callable[
-        [OperatorVersion, SerializableMessage, Sequence[InputFacts | None], int | None, Registry | None],
+        [
+            OperatorVersion,
+            SerializableMessage | None,
+            Sequence[InputFacts | None],
+            int | None,
+            Registry | None,
+        ],
         FunctionProto,
     ]
 
@@ -30,5 +36,5 @@ def set_function_builder(load: "Callable[[], FunctionBuilder]") -> None:
 
 
 def function_builder() -> "FunctionBuilder":
-    """Import and return the function that builds the function body of a node."""
+    """Import and return the function that returns the function body of a version."""
     return _loaders[0]()

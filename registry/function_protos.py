@@ -2,46 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from opshift.model.attributes import ATTRIBUTE_TYPES, write_attribute
-from opshift.model.errors import UsageError
-from opshift.model.messages import AttributeProto, FunctionProto, NodeProto
+from opshift.model.attributes import ATTRIBUTE_TYPES, AttributeType, write_attribute
+from opshift.model.messages import FunctionProto, NodeProto
 from opshift.model.operator_ids import model_domain
-from opshift.registry.function_builder import function_builder
 from opshift.registry.steps import Literals
 
 if TYPE_CHECKING:
-    from opshift.model.types import InputFacts, SerializableMessage
-    from opshift.registry.bodies import BodyNode, FromAttribute
+    from opshift.registry.bodies import BodyNode
     from opshift.registry.models import OperatorVersion
-    from opshift.registry.registry import Registry
+
+    FindVersion = Callable[[str, int, str], OperatorVersion | None]
+    """Return the version of an operator, by name, opset and domain; `Registry.at` is one."""
 
 
-def function_body(
-    version: OperatorVersion,
-    node: SerializableMessage | None,
-    input_types: Sequence[InputFacts | None],
-    opset: int | None,
-    registry: Registry | None,
-) -> FunctionProto:
-    """Return the function body of a version; see `OperatorVersion.function_body`."""
-    if version.body is not None and opset is None:
-        return function_proto(version)
-    if not version.has_function:
-        raise UsageError(f"{version.id} is not a function", remedy="check has_function first")
-    if node is None:
-        at_opset = f" at opset {opset}" if opset else ""
-        reason = f"the function body of {version.id}{at_opset} depends on the node"
-        raise UsageError(reason, remedy="pass a NodeProto and the types of its inputs")
-    return function_builder()(version, node, input_types, opset, registry)
-
-
-def function_proto(version: OperatorVersion) -> FunctionProto:
+def function_proto(version: OperatorVersion, find: FindVersion) -> FunctionProto:
     """Return the body of a function operator as a FunctionProto.
 
-    Attributes without a default are listed by name only, so a call has to set them.
+    Attributes without a default are listed by name only, so a call has to set them. `find` returns the
+    operators of the body's nodes, which declare the types of attributes.
     """
     assert version.body is not None
     defaults = {name: each.default for name, each in version.attributes.items()}
@@ -52,11 +33,12 @@ def function_proto(version: OperatorVersion) -> FunctionProto:
         input=[each.name for each in version.inputs],
         output=[each.name for each in version.outputs],
         attribute=[name for name, default in defaults.items() if default is None],
-        attribute_proto=[
-            _attribute(name, each, version) for name, each in defaults.items() if each is not None
-        ],
-        node=[_node(each, version) for each in version.body.nodes],
+        node=[_node(each, version, find) for each in version.body.nodes],
     )
+    for name, default in defaults.items():
+        if default is not None:
+            kind = ATTRIBUTE_TYPES[version.attributes[name].type]
+            write_attribute(function.attribute_proto.add(), name, kind, default)
     add_imports(function, version.body.opset_imports)
     return function
 
@@ -67,24 +49,35 @@ def add_imports(function: FunctionProto, opsets: Mapping[str, int]) -> None:
         function.opset_import.add(domain=model_domain(domain), version=opset)
 
 
-def _node(node: BodyNode, version: OperatorVersion) -> NodeProto:
-    return NodeProto(
-        op_type=node.op_type,
-        domain=model_domain(node.domain),
-        input=node.inputs,
-        output=node.outputs,
-        attribute=[_attribute(*each, version) for each in node.attributes.items()],
+def _node(node: BodyNode, version: OperatorVersion, find: FindVersion) -> NodeProto:
+    assert version.body is not None
+    opset = version.body.opset_imports.get(node.domain)
+    operator = None if opset is None else find(node.op_type, opset, node.domain)
+    declared = operator.attributes if operator else {}
+    proto = NodeProto(
+        op_type=node.op_type, domain=model_domain(node.domain), input=node.inputs, output=node.outputs
     )
+    for name, value in node.attributes.items():
+        attribute = proto.attribute.add()
+        if isinstance(value, int | float | str | tuple):
+            kind = _kind_of(value, declared[name].type if name in declared else "")
+            write_attribute(attribute, name, kind, value)
+        else:
+            kind = ATTRIBUTE_TYPES[version.attributes[value.attribute].type]
+            attribute.name, attribute.type, attribute.ref_attr_name = name, kind.number, value.attribute
+    return proto
 
 
-def _attribute(name: str, value: Literals | FromAttribute, version: OperatorVersion) -> AttributeProto:
-    if not isinstance(value, int | float | str | tuple):
-        kind = ATTRIBUTE_TYPES[version.attributes[value.attribute].type]
-        return AttributeProto(name=name, type=kind.number, ref_attr_name=value.attribute)
-    values = value if isinstance(value, tuple) else (value,)
-    types = {"INT": int, "STRING": str}
-    element = next((each for each in types if all(isinstance(v, types[each]) for v in values)), "FLOAT")
-    attribute = AttributeProto()
-    kind = ATTRIBUTE_TYPES[f"{element}S" if isinstance(value, tuple) else element]
-    write_attribute(attribute, name, kind, value)
-    return attribute
+_CLASSES: Mapping[str, type | tuple[type, ...]] = {"INT": int, "FLOAT": (int, float), "STRING": str}
+"""Python classes of the values of an attribute type."""
+
+
+def _kind_of(value: Literals, declared: str) -> AttributeType:
+    """Return the declared type of an attribute, or the type of its value if the types do not match."""
+    values, suffix = (value, "S") if isinstance(value, tuple) else ((value,), "")
+    possible = [
+        f"{name}{suffix}"
+        for name, classes in _CLASSES.items()
+        if all(isinstance(each, classes) for each in values)
+    ]
+    return ATTRIBUTE_TYPES[declared if declared in possible else possible[0]]

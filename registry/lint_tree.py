@@ -42,7 +42,7 @@ def _findings_in(
     registry: Registry, folder: Path, adapters: Collection[tuple[str, str, int, int]]
 ) -> Iterable[DefinitionFinding]:
     # expand every type set of the folder: an invalid set is reported even if no definition uses it
-    registry.types.expand(TypeSets.load(folder / TYPES).names())
+    registry.types_of(folder).expand(TypeSets.load(folder / TYPES).names())
     found: list[DefinitionFinding] = []
     for path, operator in dict(_load(registry, folder, found)).items():
         subject = TreeOperator(operator, registry.names, adapters)
@@ -71,10 +71,10 @@ def _load(
     registry: Registry, folder: Path, found: list[DefinitionFinding]
 ) -> Iterator[tuple[Path, Operator]]:
     """Yield the valid operators with their files, and add the findings in invalid files to `found`."""
-    releases = registry.releases
+    types, releases = registry.types_of(folder), registry.releases
     for path in [Path(path) for names in definition_files((folder,)).values() for path in names.values()]:
         try:
-            yield path, require_known_opsets(load_operator(path, registry.types), path, releases)
+            yield path, require_known_opsets(load_operator(path, types), path, releases)
         except DefinitionError as error:
             found += _findings(error)
 

@@ -77,6 +77,7 @@ class Registry(Sources):
         self._files = DefinitionFiles(folders, installed=installed)
         self._operators: dict[tuple[str, str], Operator] = {}
         self._newest: dict[str, int] = {}
+        self._types: dict[Path, TypeSets] = {}
         # Cache by domain, opset and name, because every node of a model is resolved. The domain is spelled as
         # in the node, so that a hit skips its normalization. Opset None means the newest.
         self._resolved: dict[str, dict[int | None, dict[str, OperatorVersion]]] = {}
@@ -112,10 +113,16 @@ class Registry(Sources):
 
     @cached_property
     def types(self) -> TypeSets:
-        """The named type sets of all folders."""
+        """The named type sets of all folders; a set of an earlier folder overrides one with the same name."""
         from opshift.registry.type_sets import TypeSets
 
         return TypeSets.of_folders(self.folders)
+
+    def types_of(self, folder: Path) -> TypeSets:
+        """Return the type sets for the definitions in a folder, where its own sets override all others."""
+        if folder not in self._types:
+            self._types[folder] = self.types.merged(self.types.load(folder / TYPES))
+        return self._types[folder]
 
     @cached_property
     def releases(self) -> Releases:
@@ -167,9 +174,7 @@ class Registry(Sources):
         # Precompiled definitions need neither pydantic nor a YAML parser, so both are imported late.
         from opshift.registry.loader import load_operator, require_known_opsets, with_compatible_steps
 
-        types, folder = self.types, path.parents[1]
-        if folder not in self.folders:  # an installed package may have type sets, too
-            types = types.merged(types.load(folder / TYPES))
+        types = self.types_of(path.parents[1])
         operator = require_known_opsets(load_operator(path, types), path, self.releases)
         return with_compatible_steps(operator) if is_precompiled(path) else operator
 

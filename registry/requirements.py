@@ -155,7 +155,7 @@ def _call(
     terms: dict[str, Evaluate],
 ) -> Evaluate:
     if function == "present" and not rest:
-        term = _is_present(name)  # not in `names`: it is false for a version without the attribute or input
+        term = _is_present(name)  # not in `names`: it is false for a version without the parameter
     elif function in _FUNCTIONS and not rest:
         names.add(name)
         term = _FUNCTIONS[function](name)
@@ -315,8 +315,10 @@ def _is_present(name: str) -> Evaluate:
     def evaluate(node: ShapeContext) -> Value:
         if name in node.version.attributes:
             return node.attribute(name) is not None
-        position, _ = node.version.input_named(name) or (-1, None)
-        return node.has_input(position)
+        if named := node.version.input_named(name):
+            return node.has_input(named[0])
+        position, _ = node.version.output_named(name) or (-1, None)
+        return node.has_output(position)
 
     return evaluate
 

@@ -4,13 +4,13 @@ A diff of two definitions cannot prove that a step is `compatible`, but it can d
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
 from opshift.model.element_types import element_names
 from opshift.registry.bodies import Body, BodyNode, FromAttribute
-from opshift.registry.changes.diff import Change, diff
+from opshift.registry.changes.diff import Change, diff, fact_changes, merged_variables, unmet_groups
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 from opshift.registry.steps import (
     AddAttribute,
@@ -35,6 +35,10 @@ STEP_RULES: Final = {
     "values-removed": "A node may have an attribute value that the target does not allow.",
     "parameter-removed": "A node may use an input or output that the target lacks.",
     "parameter-became-required": "A node may omit an input that the target requires.",
+    "parameter-moved": "A node binds its values by position, so it would use them in another place.",
+    "types-merged": "A node may have different types where the target requires the same type.",
+    "type-rule-changed": "A node may get an output of another type.",
+    "attribute-group-added": "A node may set none or several of the attributes of a group.",
     "operator-deprecated": "A deprecated operator must be replaced by its successor.",
 }
 """Kinds of change that make nodes of the source illegal at the target, or change their meaning."""
@@ -71,6 +75,12 @@ def is_stricter(change: Change) -> bool:
     return bool(new_min > old_min or new_max < old_max or (is_homogeneous and not was_homogeneous))
 
 
+def adds_type_source(change: Change) -> bool:
+    """Return whether further attributes determine the type of an output, which is the same without them."""
+    (old, old_absent), (new, new_absent) = change.old, change.new
+    return set(old) < set(new) and old_absent in (None, new_absent)
+
+
 def _is_required(version: OperatorVersion, name: str) -> bool:
     found = version.input_named(name)
     return found is not None and min_values(found[1]) > 0
@@ -89,6 +99,8 @@ def _violated_rule(change: Change, versions: Versions) -> str | None:
         is_violated = is_stricter(change)
     elif kind in ("attribute_required", "deprecation"):
         is_violated = bool(change.new)
+    elif kind == "output_type_source":
+        is_violated = not adds_type_source(change)
     else:
         is_violated = True
     return _RULE_BY_KIND.get(kind) if is_violated else None
@@ -105,6 +117,7 @@ _RULE_BY_KIND: Final = {
     "output_removed": "parameter-removed",
     "input_added": "parameter-became-required",
     "input_option": "parameter-became-required",
+    "output_type_source": "type-rule-changed",
     "deprecation": "operator-deprecated",
 }
 
@@ -120,19 +133,70 @@ def refutations(
     # The node becomes an operator that `new` does not define, so the differences do not apply.
     if any(isinstance(verb, RenameOp) for verb in verbs):
         return ()
-    changes = [change for change in diff(old, new) if change.subject not in handled]
-    violated = ((_violated_rule(change, (old, new)), change) for change in changes)
+    found = (*diff(old, new), *fact_changes(old, new))
+    changes = [
+        *(
+            (_violated_rule(change, (old, new)), change)
+            for change in found
+            if not _is_handled(change, handled)
+        ),
+        *_changes_of_positions(old, new, handled),
+        *_changes_of_groups(old, new, handled),
+    ]
     return tuple(
         Refutation(rule, change.subject, f"{STEP_RULES[rule].removesuffix('.')} ({change})")
-        for rule, change in violated
+        for rule, change in changes
         if rule
     )
 
 
+def _is_handled(change: Change, handled: Set[str]) -> bool:
+    """Return whether a verb handles the changed attribute or parameter, or a type that an attribute sets."""
+    attributes = (*change.old[0], *change.new[0]) if change.kind == "output_type_source" else ()
+    return not handled.isdisjoint((change.subject, *attributes))
+
+
+def _changes_of_positions(
+    old: OperatorVersion, new: OperatorVersion, handled: Set[str]
+) -> Iterator[tuple[str, Change]]:
+    """Yield moved inputs and outputs, and type variables that nodes of `old` may bind to different types."""
+    pairs: list[tuple[Parameter, Parameter]] = []
+    for before, after in ((old.inputs, new.inputs), (old.outputs, new.outputs)):
+        kept = [[each for each in side if each.name not in handled] for side in (before, after)]
+        names = [{each.name for each in side} for side in kept]
+        for one, other in zip(*kept, strict=False):
+            pairs.append((one, other))
+            # A parameter with a new name is renamed: nodes do not contain names of parameters.
+            if one.name != other.name and (one.name in names[1] or other.name in names[0]):
+                yield "parameter-moved", Change("parameter_moved", other.name, one.name, other.name)
+    for variable, merged in merged_variables(old, new, pairs).items():
+        yield "types-merged", Change("types_merged", variable, ", ".join(merged), variable)
+
+
+def _changes_of_groups(
+    old: OperatorVersion, new: OperatorVersion, handled: Set[str]
+) -> Iterator[tuple[str, Change]]:
+    """Yield groups of attributes of which nodes of `old` may set none or several."""
+    for group in unmet_groups(old, new):
+        if handled.isdisjoint(group):
+            yield "attribute-group-added", Change("group_added", ", ".join(group), None, None)
+
+
+_DERIVED_KINDS: Final = frozenset(
+    {
+        *("input_types", "output_types", "input_name", "output_name", "type_variable", "types_split"),
+        *("input_differentiation", "output_differentiation", "attribute_absent"),
+        *("has_function", "bridge", "requires", "deprecation_text"),
+    }
+)
+"""Kinds of change that keep the meaning of nodes."""
+
+
 def is_derivable(old: OperatorVersion, new: OperatorVersion) -> bool:
-    """Return whether types of parameters differ, and nothing else but their names: such a step is derived."""
-    changes = [change for change in diff(old, new) if change.kind not in ("input_name", "output_name")]
-    return bool(changes) and all(change.kind in ("input_types", "output_types") for change in changes)
+    """Return whether types differ, and nothing else that affects nodes: such a step is derived."""
+    kinds = {change.kind for change in (*diff(old, new), *fact_changes(old, new))}
+    has_other_types = not kinds.isdisjoint(("input_types", "output_types"))
+    return has_other_types and kinds <= _DERIVED_KINDS and not refutations(old, new)
 
 
 LostTypes = dict[str, frozenset[str]]
@@ -283,6 +347,8 @@ def _node_problems(
     for name in node.outputs:
         if name and name in defined:
             yield f"{node.op_type} produces {name!r}, which is already defined"
-    for value in node.attributes.values():
+    for name, value in node.attributes.items():
+        if isinstance(value, tuple) and len({isinstance(each, str) for each in value}) > 1:
+            yield f"{node.op_type} has numbers and strings in the list {name!r}"
         if isinstance(value, FromAttribute) and value.attribute not in version.attributes:
             yield f"{node.op_type} refers to {value.attribute!r}, which is not an attribute of the operator"

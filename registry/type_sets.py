@@ -41,10 +41,10 @@ class TypeSets:
 
     @classmethod
     def of_folders(cls, folders: Iterable[Path]) -> TypeSets:
-        """Return the sets of all folders; a set of a later folder overrides one with the same name."""
+        """Return the sets of all folders; a set of an earlier folder overrides one with the same name."""
         found = cls({})
         for folder in folders:
-            found = found.merged(cls.load(folder / TYPES))
+            found = cls.load(folder / TYPES).merged(found)
         return found
 
     def names(self) -> tuple[str, ...]:

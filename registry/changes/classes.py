@@ -67,6 +67,8 @@ _PURPOSES: Final = {
     ChangeClass.WIDENING: {
         "values-added": "The attribute accepts more values.",
         "types-added": "The input or output accepts more types.",
+        "type-variables-split": "Inputs and outputs of one type variable may now have different types.",
+        "attribute-group-removed": "A group of attributes of which exactly one must be set was removed.",
     },
     ChangeClass.ADDS_BEHAVIOUR: {
         "attribute-added": "A new attribute is optional; nodes without it keep their meaning.",
@@ -102,6 +104,8 @@ _PURPOSES: Final = {
         "output-removed": "A node with the output is no longer legal.",
         "parameter-demands-more": "A node without it, or with too few values for it, is no longer legal.",
         "types-removed": "A node with one of the removed types is no longer legal.",
+        "type-variables-merged": "A node with different types for one type variable is no longer legal.",
+        "attribute-group-added": "A node that sets none or several attributes of a group is no longer legal.",
         "body-removed": "The operator is no longer a function: runtimes need a kernel.",
         "behaviour-removed": "The new version cannot express the meaning of some older nodes.",
     },

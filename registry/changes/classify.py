@@ -6,11 +6,11 @@ from typing import Final, NamedTuple
 
 from opshift.model.plain_data import Json
 from opshift.registry.changes.classes import BACKWARD, CHANGE_RULES, FORWARD, ChangeClass
-from opshift.registry.changes.diff import Change, diff, field_changes
+from opshift.registry.changes.diff import Change, diff, fact_changes, field_changes, unmet_groups
 from opshift.registry.changes.versions import Versions
 from opshift.registry.descriptions import texts_of
 from opshift.registry.models import Operator, OperatorVersion, Parameter
-from opshift.registry.step_rules import is_stricter, loses_legal_values, min_values
+from opshift.registry.step_rules import adds_type_source, is_stricter, loses_legal_values, min_values
 from opshift.registry.steps import AddAttribute, IgnoreAttribute, Refuse, RenameValue, Step
 
 
@@ -48,7 +48,7 @@ def classify(
     of meaning that the definitions do not show. Pass `adjacent=False` if other versions are in between.
     """
     versions = Versions(old, new, _step_between(old, new) if adjacent else None)
-    found = _apply_rules((*diff(old, new), *text_changes(old, new)), versions)
+    found = _apply_rules((*diff(old, new), *fact_changes(old, new)), versions)
     is_edit = old.since_version == new.since_version
     hidden = in_place_changes(old, new) if is_edit else _declared_change(found, versions, adjacent)
     return found + _apply_rules(hidden, versions)
@@ -129,24 +129,6 @@ def _declared_change(
         yield Change("text", subject, None, None)
 
 
-def text_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
-    """Yield differences that `diff` omits, such as those of shape rules, requirements and bodies."""
-    for change in field_changes(old.name, old, new, ("shape", "bridge", "axes", "one_of", "requires")):
-        yield Change(change.kind, old.name, None, None)
-    yield from field_changes(old.name, old, new, ("has_function",))
-    if old.body and new.body and old.body != new.body:
-        yield Change("body", old.name, None, None)
-    if old.deprecation and new.deprecation and old.deprecation != new.deprecation:
-        replacements = (", ".join(each.replacements) or None for each in (old.deprecation, new.deprecation))
-        yield Change("deprecation_text", old.name, *replacements)
-    for name in filter(old.attributes.__contains__, new.attributes):
-        before, after = old.attributes[name].absent, new.attributes[name].absent
-        if before != after:
-            yield Change("attribute_absent", name, before or None, after or None)
-    yield from _parameters("input", old.inputs, new.inputs)
-    yield from _parameters("output", old.outputs, new.outputs)
-
-
 def in_place_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
     """Yield differences in texts, steps and removal between two copies of the same version."""
     if texts_of(old).items() - texts_of(new).items():
@@ -156,16 +138,6 @@ def in_place_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Cha
     if old.removal != new.removal:
         opsets = (each.removal and each.removal.removed_in for each in (old, new))
         yield Change("removal", old.name, *opsets)
-
-
-def _parameters(side: str, old: tuple[Parameter, ...], new: tuple[Parameter, ...]) -> Iterator[Change]:
-    for before, after in zip(old, new, strict=False):
-        if before.type != after.type:
-            yield Change("type_variable", after.name, before.type, after.type)
-        yield from field_changes(after.name, before, after, ("differentiation",), f"{side}_")
-        sources = [(each.type_attributes, each.absent_type) for each in (before, after)]
-        if sources[0] != sources[1]:
-            yield Change(f"{side}_type_source", after.name, *sources)
 
 
 def select_rule(change: Change, versions: Versions) -> str:
@@ -217,6 +189,16 @@ def _attribute_default(change: Change, versions: Versions) -> str:
 
 def _node_fact(change: Change, versions: Versions) -> str:
     return _meaning(change, versions) if versions.is_adapted else "facts-changed"
+
+
+def _types_merged(change: Change, versions: Versions) -> str:
+    return _meaning(change, versions) if versions.is_adapted else "type-variables-merged"
+
+
+def _one_of(change: Change, versions: Versions) -> str:
+    if unmet_groups(versions.old, versions.new):
+        return _meaning(change, versions) if versions.is_adapted else "attribute-group-added"
+    return "attribute-group-removed" if unmet_groups(versions.new, versions.old) else "facts-changed"
 
 
 def _attribute_required(change: Change, _: Versions) -> str:
@@ -305,9 +287,7 @@ def _removal(change: Change, _: Versions) -> str:
 
 
 def _output_type_source(change: Change, _: Versions) -> str:
-    (old, old_absent), (new, new_absent) = change.old, change.new
-    is_added = set(old) < set(new) and old_absent in (None, new_absent)
-    return "type-rule-added" if is_added else "type-rule-changed"
+    return "type-rule-added" if adds_type_source(change) else "type-rule-changed"
 
 
 def _function(change: Change, _: Versions) -> str:
@@ -345,6 +325,8 @@ RULE_SELECTION: Final[dict[str, str | Callable[[Change, Versions], str]]] = {
     "input_type_source": "type-rule-changed",
     "output_type_source": _output_type_source,
     "type_variable": "facts-changed",
+    "types_merged": _types_merged,
+    "types_split": "type-variables-split",
     "determinism": _determinism,
     "status": _status,
     "deprecation": _deprecation,
@@ -359,7 +341,7 @@ RULE_SELECTION: Final[dict[str, str | Callable[[Change, Versions], str]]] = {
     "shape": _node_fact,
     "bridge": "facts-changed",
     "axes": _node_fact,
-    "one_of": "facts-changed",
+    "one_of": _one_of,
     "requires": "facts-changed",
     "step": "conversion-changed",
     "before": "conversion-changed",

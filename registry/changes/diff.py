@@ -1,8 +1,9 @@
-"""Differences between the signatures of two operator versions, one `Change` each."""
+"""Differences between two operator versions, one `Change` each."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from opshift.registry.attribute_values import is_same_value
 from opshift.registry.models import Attribute, OperatorVersion, Parameter
 
 
@@ -44,7 +45,8 @@ def _attribute_changes(old: dict[str, Attribute], new: dict[str, Attribute]) -> 
 
 def _changes_of_attribute(name: str, old: Attribute, new: Attribute) -> Iterator[Change]:
     yield from field_changes(name, old, new, ("type", "default", "required"), "attribute_")
-    if (old.values, old.minimum, old.maximum) != (new.values, new.minimum, new.maximum):
+    allowed = [(each.values, each.minimum, each.maximum) for each in (old, new)]
+    if not is_same_value(*allowed):
         yield Change("attribute_values", name, _format_allowed_values(old), _format_allowed_values(new))
 
 
@@ -54,7 +56,7 @@ def field_changes(
     """Yield a `Change` for each of `fields` that differs; its kind is `prefix` and the name of the field."""
     for field in fields:
         before, after = getattr(old, field), getattr(new, field)
-        if before != after:
+        if not is_same_value(before, after):
             yield Change(f"{prefix}{field}", subject, before, after)
 
 
@@ -95,6 +97,101 @@ def _version_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Cha
     yield from field_changes(old.name, old, new, ("determinism", "status"))
     if old.deprecated != new.deprecated:
         yield Change("deprecation", old.name, old.deprecated, new.deprecated)
+
+
+def fact_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
+    """Yield differences that `diff` omits, such as those of type variables, requirements and bodies."""
+    for change in field_changes(old.name, old, new, ("shape", "bridge", "axes", "one_of", "requires")):
+        yield Change(change.kind, old.name, None, None)
+    yield from field_changes(old.name, old, new, ("has_function",))
+    if old.body and new.body and not is_same_value(*map(_body_by_position, (old, new))):
+        yield Change("body", old.name, None, None)
+    if old.deprecation and new.deprecation and old.deprecation != new.deprecation:
+        replacements = (", ".join(each.replacements) or None for each in (old.deprecation, new.deprecation))
+        yield Change("deprecation_text", old.name, *replacements)
+    for name in filter(old.attributes.__contains__, new.attributes):
+        before, after = old.attributes[name].absent, new.attributes[name].absent
+        if before != after:
+            yield Change("attribute_absent", name, before or None, after or None)
+    yield from _facts_of_parameters("input", old, old.inputs, new, new.inputs)
+    yield from _facts_of_parameters("output", old, old.outputs, new, new.outputs)
+    pairs = [*zip(old.inputs, new.inputs, strict=False), *zip(old.outputs, new.outputs, strict=False)]
+    for variable, merged in merged_variables(old, new, pairs).items():
+        yield Change("types_merged", variable, ", ".join(merged), variable)
+    reverse = [(after, before) for before, after in pairs]
+    for variable, split in merged_variables(new, old, reverse).items():
+        yield Change("types_split", variable, variable, ", ".join(split))
+
+
+def _body_by_position(version: OperatorVersion) -> tuple[object, ...]:
+    """Return the body of a version with the positions of inputs and outputs in place of their names."""
+    body, names = version.body, _names_by_position(version)
+    assert body is not None
+    nodes = [
+        (
+            each.domain,
+            each.op_type,
+            [names.get(name, name) for name in each.inputs],
+            [names.get(name, name) for name in each.outputs],
+            each.attributes,
+        )
+        for each in body.nodes
+    ]
+    return (body.opset_imports, nodes)
+
+
+def _names_by_position(version: OperatorVersion) -> dict[str, str]:
+    """Return the side and the index of each input and output by name; a space is not allowed in names."""
+    sides = {"input": version.inputs, "output": version.outputs}
+    return {each.name: f"{side} {i}" for side, listed in sides.items() for i, each in enumerate(listed)}
+
+
+def _facts_of_parameters(
+    side: str,
+    old_version: OperatorVersion,
+    old: tuple[Parameter, ...],
+    new_version: OperatorVersion,
+    new: tuple[Parameter, ...],
+) -> Iterator[Change]:
+    old_names, new_names = _names_by_position(old_version), _names_by_position(new_version)
+    for before, after in zip(old, new, strict=False):
+        if before.type != after.type:
+            yield Change("type_variable", after.name, before.type, after.type)
+        yield from field_changes(after.name, before, after, ("differentiation",), f"{side}_")
+        absent = [old_names.get(before.absent_type or "", before.absent_type)]
+        absent += [new_names.get(after.absent_type or "", after.absent_type)]
+        if before.type_attributes != after.type_attributes or absent[0] != absent[1]:
+            sources = [(each.type_attributes, each.absent_type) for each in (before, after)]
+            yield Change(f"{side}_type_source", after.name, *sources)
+
+
+def merged_variables(
+    old: OperatorVersion, new: OperatorVersion, pairs: Iterable[tuple[Parameter, Parameter]]
+) -> dict[str, list[str]]:
+    """Return the type variables of `new` that tie values of different types in nodes of `old`.
+
+    The values are the types or type variables of `old` that the variable replaces, sorted; `pairs` are the
+    parameters of both versions that bind the same values.
+    """
+    replaced: dict[str, dict[str, set[str]]] = {}
+    for before, after in pairs:
+        shared = {*old.types_of(before)} & {*new.types_of(after)}
+        if shared:
+            replaced.setdefault(after.type, {}).setdefault(before.type, set()).update(shared)
+    return {
+        variable: sorted(types)
+        for variable, types in replaced.items()
+        if len(types) > 1 and len(set().union(*types.values())) > 1
+    }
+
+
+def unmet_groups(old: OperatorVersion, new: OperatorVersion) -> list[tuple[str, ...]]:
+    """Return the groups in `one_of` of `new` of which nodes of `old` may set no attribute, or several."""
+    exclusive = (*old.one_of, *((name,) for name in old.required_attributes))
+    groups = (old.attributes.keys() & group for group in exclusive)
+    met = [group for group in groups if group]  # a group without attributes of the version does not apply
+    unmet = (group for group in new.one_of if not new.attributes.keys().isdisjoint(group))
+    return [group for group in unmet if old.attributes.keys() & group not in met]
 
 
 def _format_value(value: object) -> str:

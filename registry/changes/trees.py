@@ -28,10 +28,10 @@ class Tree:
     releases: Releases = field(default_factory=Releases)
 
     def released(self, domain: str) -> int:
-        """Return the newest released opset of a domain; without releases, its newest `since_version`."""
+        """Return the newest released opset of a domain; without releases, its newest one."""
         published = self.releases.released_opset(domain)
         operators = (each for each in self.operators.values() if each.domain == domain)
-        newest = max((each.versions[-1].since_version for each in operators), default=0)
+        newest = max((each.newest_opset for each in operators), default=0)
         return newest if published is None else published
 
 

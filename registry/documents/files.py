@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from opshift.model.atomic_files import destination_below, write_files
 from opshift.model.errors import Place
 from opshift.model.plain_data import PlainDataError, json_text, parse_json
 from opshift.registry.documents.document import (
+    DocumentError,
     NoDefinitions,
     OperatorNames,
     OperatorSet,
@@ -21,17 +23,29 @@ from opshift.registry.errors import DefinitionError
 from opshift.registry.to_yaml import operator_to_dict
 from opshift.registry.yaml_files import dump_yaml, load_yaml
 
+if TYPE_CHECKING:
+    from opshift.registry.registry import Registry
 
-def write_document(operators: OperatorSet, form: DocumentFormat) -> bytes:
-    """Return the serialized document; equal operator sets give equal bytes."""
-    if form is DocumentFormat.ONNXOPSET:
-        from opshift.registry.documents.onnxopset import to_onnxopset
 
-        return to_onnxopset(operators)
-    data = document_to_dict(operators)
+def write_document(operators: OperatorSet, form: DocumentFormat, registry: Registry) -> bytes:
+    """Return the serialized document; equal operator sets give equal bytes.
+
+    `registry` defines the operators in function bodies that belong to other domains than the set.
+
+    Raises:
+        DocumentError: a definition contains NaN, which JSON cannot express, and the form is not YAML.
+    """
     if form is DocumentFormat.YAML:
-        return dump_yaml(data).encode()
-    return (json_text(data, indent=1) + "\n").encode()
+        return dump_yaml(document_to_dict(operators)).encode()
+    try:
+        if form is DocumentFormat.ONNXOPSET:
+            from opshift.registry.documents.onnxopset import to_onnxopset
+
+            return to_onnxopset(operators, registry)
+        return (json_text(document_to_dict(operators), indent=1) + "\n").encode()
+    except PlainDataError as error:
+        reason = f"a definition of {operators.domain} {error}"
+        raise DocumentError(reason, remedy="write YAML, which can, or remove NaN") from error
 
 
 def read_document(path: Path) -> OperatorSet:

@@ -104,7 +104,7 @@ ATTRIBUTE: Final = """
 def _{function}(
     name: str, value: {type} | None, default: {type} | None = None
 ) -> AttributeProto | None:
-    if value is None or value == default:
+    if value is None or {is_default}:
         return None
     return AttributeProto(name=name, type=AttributeProto.{kind}, {field}={value})
 """
@@ -164,9 +164,16 @@ def _identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
 def _attribute_function(kind: AttributeTypeName) -> str:
     field = ATTRIBUTE_TYPES[kind].field
     values = {"s": "value.encode()", "strings": "[each.encode() for each in value]"}
+    # 0.0 == -0.0, but operators compute different results with them
+    is_default = "repr(float(value)) == repr(default)" if field == "f" else "value == default"
     kind_text = _python_type(Attribute(type=kind))
     return ATTRIBUTE.format(
-        function=kind.lower(), type=kind_text, kind=kind, field=field, value=values.get(field, "value")
+        function=kind.lower(),
+        type=kind_text,
+        is_default=is_default,
+        kind=kind,
+        field=field,
+        value=values.get(field, "value"),
     )
 
 

@@ -5,8 +5,10 @@ but has no fields for signatures. The complete definitions are therefore stored 
 which other readers ignore and preserve when they write the message.
 """
 
+from __future__ import annotations
+
 from collections import Counter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from opshift.model.messages import DecodeError, OperatorProto, OperatorSetProto, OperatorStatus
 from opshift.model.operator_ids import PATH_NAME_REMEDY, OperatorId, canonical_domain, is_path_name
@@ -29,19 +31,33 @@ from opshift.registry.documents.document import (
 )
 from opshift.registry.function_protos import function_proto
 
+if TYPE_CHECKING:
+    from opshift.registry.models import OperatorVersion
+    from opshift.registry.registry import Registry
+
 DEFINITIONS_FIELD: Final = 20817
 """The protobuf field number of the extra field, far above the field numbers that ONNX uses."""
 
 
-def to_onnxopset(operators: OperatorSet) -> bytes:
-    """Return the operator set as a serialized `OperatorSetProto`; equal sets have equal bytes."""
+def to_onnxopset(operators: OperatorSet, registry: Registry) -> bytes:
+    """Return the operator set as a serialized `OperatorSetProto`; equal sets have equal bytes.
+
+    `registry` defines the operators of other domains in function bodies.
+    """
+    own = {each.name: each for each in operators.operators}
+
+    def find(op_type: str, opset: int, domain: str) -> OperatorVersion | None:
+        if domain == operators.domain:
+            return own[op_type].at(opset) if op_type in own else None
+        return registry.at(op_type, opset, domain)
+
     message = OperatorSetProto(
         magic=MAGIC,
         **operators.header._asdict(),
         domain=operators.domain,
         opset_version=operators.opset_version,
         operator=_operator_protos(operators),
-        functions=[function_proto(version) for version in operators.versions_in_effect if version.body],
+        functions=[function_proto(version, find) for version in operators.versions_in_effect if version.body],
     )
     definitions = json_text(document_to_dict(operators)).encode()
     return message.SerializeToString(deterministic=True) + bytes_field(DEFINITIONS_FIELD, definitions)

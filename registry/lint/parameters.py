@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 
 from opshift.model.attributes import LIST_ELEMENT_TYPES
 from opshift.model.operator_ids import PATH_NAME_REMEDY, is_path_name
 from opshift.registry.attribute_values import Scalar
 from opshift.registry.lint.rule_table import Keys, Problem, nearest, requirement, rule
 from opshift.registry.models import Attribute, Operator, OperatorVersion, Parameter
+from opshift.registry.record import Record
 from opshift.registry.type_sets import is_type, similar_types
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.\.\.)?")
@@ -146,6 +149,28 @@ def type_attribute(version: OperatorVersion) -> Iterator[Problem]:
         if absent is not None and "(" not in absent and not version.input_named(absent):
             remedy = nearest(absent, (each.name for each in version.inputs))
             yield Problem(f"{absent!r} is neither a type nor an input", (*keys, "absent_type"), remedy)
+
+
+@rule("format.nan", "describe the value in `absent` in place of a default, or compute it in the body")
+def format_nan(version: OperatorVersion) -> Iterator[Problem]:
+    """No number is NaN, which is equal to no number, and which JSON cannot express."""
+    for keys in _keys_of_nan(version, ()):
+        yield Problem("NaN is not allowed", keys)
+
+
+def _keys_of_nan(value: object, keys: Keys) -> Iterator[Keys]:
+    """Yield the keys of each NaN in a record, a list or a mapping."""
+    items: Iterable[tuple[int | str, object]] = ()
+    if isinstance(value, float) and math.isnan(value):
+        yield keys
+    elif isinstance(value, Record):
+        items = ((each.name, getattr(value, each.name)) for each in fields(value))
+    elif isinstance(value, Mapping):
+        items = value.items()
+    elif isinstance(value, tuple):
+        items = enumerate(value)
+    for key, item in items:
+        yield from _keys_of_nan(item, (*keys, key))
 
 
 @rule("attribute.default-type", "write a default of this type, or correct the type")

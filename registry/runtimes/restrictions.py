@@ -112,6 +112,8 @@ class Condition(Record):
     """Inputs that the node has, and that depend on values of graph inputs, not only on sizes."""
     captures: tuple[str, ...] = ()
     """Attributes with subgraphs that read enclosing values other than initializers and Constant results."""
+    captures_outputs: tuple[str, ...] = ()
+    """Attributes with subgraphs of a node of the main graph that read results that are also its outputs."""
     untyped: tuple[str, ...] = ()
     """Attributes with subgraphs that do not declare the types of all inputs."""
     ranks: dict[str, Sizes] = field(default_factory=dict)

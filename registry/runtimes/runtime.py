@@ -128,6 +128,9 @@ class Runtime(Record):
     """Element types in which results of any kernel may differ from the definition, and the difference."""
     unread_types: tuple[ElementName, ...] = ()
     """Element types of initializers that the runtime cannot read, even if no node uses the initializer."""
+    raw_types: tuple[ElementName, ...] = ()
+    """Element types of constants that the runtime reads only from raw bytes, not from `int32_data` and other
+    fields: it refuses them, or reads other values."""
     reads_empty_constants: bool = True
     """Whether constants without elements keep their shapes; otherwise they become scalars."""
     needs_names: tuple[str, ...] = ()

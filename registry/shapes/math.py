@@ -101,7 +101,7 @@ def dft(node: ShapeContext, data: Shape) -> Shapes:
     real = bool(onesided and node.integer("inverse", 0))
     last = len(data) - 1
     # The axis is an input since DFT 20.
-    declared = node.constant_integer(2) if len(node.inputs) > 2 else node.integer("axis", -2)
+    declared = node.constant_integer(2) if node.has_input(2) else node.integer("axis", -2)
     axis = normalize_axis(declared, len(data))
     if axis is None or axis == last:
         return [(*unknown(last), 1 if real else 2)]
@@ -125,7 +125,7 @@ def stft(node: ShapeContext) -> Shapes:
 
 def _transform_length(node: ShapeContext, dim: int | None, real: bool) -> int | None:
     """Return `dft_length`, or by default the axis length n; for a one-sided inverse, 2 * (n - 1)."""
-    if len(node.inputs) > 1:
+    if node.has_input(1):
         return node.constant_integer(1)
     return dim if dim is None or not real else 2 * (dim - 1)
 
@@ -137,4 +137,4 @@ def _frame_length(node: ShapeContext, signal: int | None) -> int | None:
         return declared
     if shape is not None:
         return of_rank(shape, 1)[0]
-    return signal if len(node.inputs) <= 2 else None
+    return None if node.has_input(2) or node.has_input(3) else signal

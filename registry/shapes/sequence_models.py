@@ -13,7 +13,7 @@ def attention(node: ShapeContext) -> Shapes:
     batch, heads, length, _ = _split(query, node.integer("q_num_heads"))
     _, cached_heads, added, size = _split(node.shape(1), kv_heads)
     width = _split(node.shape(2), kv_heads)[3]
-    total = added if len(node.inputs) < 5 else plus(added, of_rank(node.shape(4), 4)[2])
+    total = plus(added, of_rank(node.shape(4), 4)[2]) if node.has_input(4) else added
     result: Shape | None = None
     if query is not None and len(query) == 4:
         result = (batch, heads, length, width)

@@ -57,6 +57,10 @@ class ShapeContext(ABC):
         """Return whether the node has an input at a position; an input of unknown shape counts."""
         return 0 <= position < len(self.inputs)
 
+    def has_output(self, position: int) -> bool:
+        """Return whether the node has an output at a position."""
+        return 0 <= position < self.output_count
+
     def element_type(self, position: int) -> str | None:
         """Return the element type of an input, such as `float16`, or a type string; `None` if unknown."""
         return None
@@ -120,7 +124,7 @@ class ShapeContext(ABC):
         if values is not None:
             return Setting(values, len(values))
         position, _ = self.version.input_named(name) or (len(self.inputs), None)
-        if position >= len(self.inputs):
+        if not self.has_input(position):
             return Setting(absent=True)
         elements = self.constant_integers(position)
         return Setting(elements, self.input_length(position) if elements is None else len(elements))

@@ -85,7 +85,7 @@ def max_unpool(node: ShapeContext) -> Shapes:
     data, windows = _pooled(node)
     if data is None or windows is None:
         return [data]
-    if len(node.inputs) > 2:
+    if node.has_input(2):
         return [of_rank(node.constant_integers(2), len(data))]
     return [(*data[:2], *_transposed_sizes(node, data[2:], windows, (0,) * len(windows)))]
 

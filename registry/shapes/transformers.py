@@ -52,8 +52,7 @@ def multi_head_attention(node: ShapeContext) -> Shapes:
     width = size
     if value is not None:
         width = value[3] if len(value) == 4 else exact_quotient(of_rank(value, 3)[2], heads)
-    past = node.shape(6)
-    total = added if len(node.inputs) < 7 else plus(added, of_rank(past, 4)[2])
+    total = plus(added, of_rank(node.shape(6), 4)[2]) if node.has_input(6) else added
     cache = (batch, heads, total)
     result = (batch, length, product((heads, width)))
     return [result, (*cache, size), (*cache, width), (batch, heads, length, total)]

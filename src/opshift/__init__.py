@@ -151,7 +151,7 @@ if not TYPE_CHECKING:
         return value
 
 
-set_function_builder(lambda: _module("rewriting.function_body").build_function)
+set_function_builder(lambda: _module("rewriting.function_body").function_body)
 
 
 def __dir__() -> list[str]:

@@ -40,7 +40,7 @@ def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Registry:
     if request.param == "folder":
         return result
     path = tmp_path / f"acme.{request.param}"
-    path.write_bytes(write_document(operator_set(result, "com.acme"), DocumentFormat(request.param)))
+    path.write_bytes(write_document(operator_set(result, "com.acme"), DocumentFormat(request.param), result))
     return default_registry().with_document(path)
 
 

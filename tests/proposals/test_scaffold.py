@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from opshift.model.errors import UsageError
 from opshift.proposals.check import check_proposal
 from opshift.proposals.content.models import INTRODUCING_KINDS, KINDS, Example, Kind, Proposal
 from opshift.proposals.scaffold import ProposalRequest, scaffold
+from opshift.registry.documents.document import operator_set
+from opshift.registry.documents.files import DocumentFormat, write_document
 from opshift.registry.registry import default_registry
 from opshift.registry.steps import VERBS
 from opshift.registry.yaml_files import load_yaml
@@ -166,3 +169,102 @@ def test_suggests_operator_to_update(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as refused:
         _new("update", "Softmaxx", tmp_path / "new")
     assert "did you mean Softmax" in refused.value.remedy
+
+
+LAYOUT = """\
+domain: com.acme
+name: Blur
+shape: same_as_first
+axes: dimension
+one_of: [[axis, mode]]
+requires: ["rank(X) >= 1"]
+versions:
+- since_version: 1
+  inputs: [{name: X, type: T}]
+  outputs: [{name: Y, type: T}]
+  attributes: {axis: {type: INT}, mode: {type: STRING}}
+  type_constraints: {T: [tensor(float)]}
+  before:
+  - drop_attribute: axis
+  descriptions:
+    operator: |
+      First paragraph.
+
+      Second paragraph.
+    inputs: {X: The x.}
+    outputs: {Y: The y.}
+    attributes: {axis: The axis., mode: The mode.}
+    types: {T: The type.}
+"""
+"""A definition with a list at the indentation of its key, and a text with an empty line."""
+
+HEAD, VERSION = LAYOUT.split("versions:\n")
+LAYOUTS = {
+    "the usual layout": LAYOUT,
+    "no line break at the end": LAYOUT.rstrip(),
+    "a comment after the number": LAYOUT.replace("version: 1", "version: 1  # first"),
+    "an indented list": f"{HEAD}versions:\n{textwrap.indent(VERSION, '  ')}",
+    "the versions first": f"versions:\n{VERSION}{HEAD}",
+    "the number last": f"{HEAD}versions:\n- {VERSION.partition(chr(10))[2].strip()}\n  since_version: 1\n",
+    "a quoted key": LAYOUT.replace("  before", '  "before"'),
+    "an alias": LAYOUT.replace("tensor(float)]", "&float tensor(float), *float]"),
+    "an alias at the end": LAYOUT.replace("The x.", "&x The x.").replace("The type.", "*x"),
+    "one line": f"{HEAD}versions: [{{since_version: 1, status: STABLE, outputs: [], "
+    "attributes: {axis: {type: INT}, mode: {type: STRING}}}]\n",
+    "a number only": "domain: com.acme\nname: Blur\nversions:\n- {since_version: 1, status: STABLE}\n",
+}
+
+
+@pytest.mark.parametrize("kind", ["update", "deprecation", "removal", "promotion"])
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_copies_definitions_in_every_layout(kind: Kind, layout: str, tmp_path: Path) -> None:
+    file = tmp_path / "opsets" / "com.acme" / "Blur.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(layout, "utf-8")
+    registry = default_registry().with_folder(tmp_path / "opsets")
+    domain = "ai.onnx" if kind == "promotion" else "com.acme"
+    scaffold(tmp_path / "new", ProposalRequest(kind, domain, "Blur"), registry)
+    old, new = load_yaml(file), load_yaml(tmp_path / "new" / "operator.yaml")
+    (first,) = old["versions"]
+    copied = {key: each for key, each in first.items() if key not in ("since_version", "status", "before")}
+    *kept, last = new.pop("versions")
+    added = {key: each for key, each in last.items() if key not in copied and key not in ("status", "step")}
+    if kind == "promotion":
+        assert (len(kept), set(added), last["status"]) == (0, {"since_version"}, "STABLE")
+    elif kind == "removal":
+        assert (len(kept), set(added)) == (0, first.keys() - copied.keys() - {"status"} | {"removal"})
+    else:
+        assert kept == [first]
+        assert set(added) == {"since_version"} | ({"deprecation"} if kind == "deprecation" else set())
+        assert last["step"] == {"change": ""}
+        copied.pop("descriptions", None)
+    assert {key: last.get(key) for key in copied} == copied
+    assert new == {**{key: each for key, each in old.items() if key != "versions"}, "domain": domain}
+
+
+def test_promoted_version_has_all_its_texts(tmp_path: Path) -> None:
+    file = tmp_path / "opsets" / "com.acme" / "Blur.yaml"
+    file.parent.mkdir(parents=True)
+    second = VERSION[: VERSION.index("  before")].replace("version: 1", "version: 2")
+    step = "  step: {change: It is faster., up: compatible}\n"
+    file.write_text(f"{LAYOUT}{second}{step}  descriptions: {{attributes: {{axis: New.}}}}\n", "utf-8")
+    registry = default_registry().with_folder(tmp_path / "opsets")
+    scaffold(tmp_path / "new", ProposalRequest("promotion", "ai.onnx", "Blur"), registry)
+    (version,) = load_yaml(tmp_path / "new" / "operator.yaml")["versions"]
+    assert "step" not in version
+    assert version["descriptions"]["operator"] == "First paragraph.\n\nSecond paragraph.\n"
+    assert version["descriptions"]["attributes"] == {"axis": "New.", "mode": "The mode."}
+
+
+def test_refuses_a_definition_in_a_document(tmp_path: Path) -> None:
+    document = tmp_path / "acme.json"
+    document.write_bytes(
+        write_document(
+            operator_set(default_registry(), "ai.onnx.preview"), DocumentFormat.JSON, default_registry()
+        )
+    )
+    document.write_text(document.read_text().replace("ai.onnx.preview", "com.acme"))
+    registry = default_registry().with_document(document)
+    name = registry.names("com.acme")[0]
+    with pytest.raises(UsageError, match="is defined in a document"):
+        scaffold(tmp_path / "new", ProposalRequest("update", "com.acme", name), registry)

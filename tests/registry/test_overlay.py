@@ -10,6 +10,7 @@ import pytest
 from opshift.registry.documents.document import operator_set
 from opshift.registry.documents.files import DocumentFormat, write_document
 from opshift.registry.errors import DefinitionError
+from opshift.registry.lint_tree import lint_tree
 from opshift.registry.registry import default_registry, load_registry
 
 ACME = "domain: com.acme\nname: Blur\nversions:\n- since_version: 1\n"
@@ -66,11 +67,47 @@ def test_refuses_a_second_definition_of_an_operator(tmp_path: Path) -> None:
         load_registry([_write_folder(tmp_path, "ai.onnx/Relu.yaml", RELU)])
 
 
+TYPED = """\
+domain: com.acme
+name: Blur
+versions:
+- since_version: 1
+  inputs: [{name: X, type: T}]
+  outputs: [{name: Y, type: T}]
+  type_constraints: {T: [all_float_types_ir4, acme]}
+"""
+
+
+def test_type_sets_of_a_folder_apply_to_its_own_definitions(tmp_path: Path) -> None:
+    """Two folders redefine a set of the project; all three keep their own set, in every order."""
+    folders = []
+    for name, element in (("acme", "bool"), ("other", "int8")):
+        text = TYPED.replace("acme", name)
+        folders.append(_write_folder(tmp_path / name, f"com.{name}/Blur.yaml", text))
+        sets = f"all_float_types_ir4: [tensor({element})]\n{name}: [tensor(string)]\n"
+        (tmp_path / name / "types.yaml").write_text(sets, "utf-8")
+    expected = default_registry().get_schema("Gelu").type_constraints
+    for listed in (folders, folders[::-1]):
+        registry = load_registry(listed)
+        found = [registry.get_schema("Blur", 1, f"com.{name}").type_constraints for name in ("acme", "other")]
+        assert found == [{"T": ("tensor(bool)", "tensor(string)")}, {"T": ("tensor(int8)", "tensor(string)")}]
+        assert registry.get_schema("Gelu").type_constraints == expected
+        assert [lint_tree(folder) for folder in folders] == [(), ()]
+
+
+def test_a_folder_uses_type_sets_of_other_folders(tmp_path: Path) -> None:
+    sets = _write_folder(tmp_path / "sets", "com.other/Blur.yaml", OTHER)
+    (sets / "types.yaml").write_text("acme: [tensor(string)]\n", "utf-8")
+    acme = _write_folder(tmp_path / "acme", "com.acme/Blur.yaml", TYPED)
+    types = load_registry([sets, acme]).get_schema("Blur", 1, "com.acme").type_constraints["T"]
+    assert {"tensor(float)", "tensor(string)"} <= {*types}
+
+
 def test_adds_folders_and_documents(tmp_path: Path) -> None:
     folder = _write_folder(tmp_path / "acme", "com.acme/Blur.yaml", ACME)
     document = tmp_path / "other.json"
     other = load_registry([_write_folder(tmp_path / "other", "com.other/Blur.yaml", OTHER)])
-    document.write_bytes(write_document(operator_set(other, "com.other"), DocumentFormat.JSON))
+    document.write_bytes(write_document(operator_set(other, "com.other"), DocumentFormat.JSON, other))
     registry = load_registry([str(document), str(folder)])
     assert registry.names("com.acme") == registry.names("com.other") == ("Blur",)
     assert registry.has("Conv")

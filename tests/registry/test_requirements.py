@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from onnx.parser import parse_model
+from onnx.shape_inference import InferenceError, infer_shapes
 
 from opshift import check
 from opshift.registry.registry import default_registry
@@ -76,3 +77,67 @@ def test_requirements_name_what_versions_have() -> None:
         known = set().union(*map(names_of, operator.versions))
         for text in operator.requires:
             assert parse_requirement(text).names <= known, (operator.name, text)
+
+
+SEQUENCE = "float[2,3,4] q, float[2,3,4] k, float[2,3,8] v"
+LINEAR = "y, s = LinearAttention <q_num_heads = 2, kv_num_heads = 2, update_rule = {}> ({})"
+UNGATED = LINEAR.format('"linear"', "q, k, v")
+CONV = "y, s = CausalConvWithState (x, w, b, p)"
+STATE = "float[2,3,4] x, float[3,1,2] w, float[3] b, float[2,3,1] p"
+SCATTER = "y = TensorScatter <axis = {}> (x, u)"
+CACHES = "float[2,3,4,5,6,7] x, float[2,3,4,5,6,{}] u"
+NEW_OPERATORS = {
+    "LinearAttention": (SEQUENCE, UNGATED, True),
+    "gated": (f"{SEQUENCE}, float[2,3,2] d", LINEAR.format('"gated"', 'q, k, v, "", d'), True),
+    "decay of each row": (f"{SEQUENCE}, float[2,3,4] d", LINEAR.format('"gated"', 'q, k, v, "", d'), True),
+    "delta": (f"{SEQUENCE}, float[2,3,1] b", LINEAR.format('"delta"', 'q, k, v, "", "", b'), True),
+    "past state": (f"{SEQUENCE}, float[2,2,2,4] p", LINEAR.format('"linear"', "q, k, v, p"), True),
+    "unknown sizes": ("float[A,B,C] q, float[D,E,F] k, float[G,H,I] v", UNGATED, True),
+    "no decay": (SEQUENCE, LINEAR.format('"gated"', "q, k, v"), False),
+    "no beta": (SEQUENCE, LINEAR.format('"delta"', "q, k, v"), False),
+    "decay without gate": (f"{SEQUENCE}, float[2,3,2] d", LINEAR.format('"linear"', 'q, k, v, "", d'), False),
+    "beta of gated": (f"{SEQUENCE}, float[2,3,2] b", LINEAR.format('"gated"', 'q, k, v, "", b, b'), False),
+    "size of decay": (f"{SEQUENCE}, float[2,3,3] d", LINEAR.format('"gated"', 'q, k, v, "", d'), False),
+    "size of beta": (f"{SEQUENCE}, float[2,3,4] b", LINEAR.format('"delta"', 'q, k, v, "", "", b'), False),
+    "tokens": ("float[2,3,4] q, float[2,5,4] k, float[2,3,8] v", UNGATED, False),
+    "head sizes": ("float[2,3,8] q, float[2,3,4] k, float[2,3,8] v", UNGATED, False),
+    "partial heads": ("float[2,3,4] q, float[2,3,4] k, float[2,3,7] v", UNGATED, False),
+    "state": (f"{SEQUENCE}, float[2,2,3,4] p", LINEAR.format('"linear"', "q, k, v, p"), False),
+    "rank of query": ("float[2,3] q, float[2,3,4] k, float[2,3,8] v", UNGATED, False),
+    "head counts": (
+        "float[2,3,6] q, float[2,3,4] k, float[2,3,8] v",
+        'y, s = LinearAttention <q_num_heads = 3, kv_num_heads = 2, update_rule = "linear"> (q, k, v)',
+        False,
+    ),
+    "CausalConvWithState": (STATE, CONV, True),
+    "weight groups": (STATE.replace("3,1,2", "3,2,2"), CONV, False),
+    "channels of weight": (STATE.replace("3,1,2", "4,1,2"), CONV, False),
+    "empty kernel": (STATE.replace("3,1,2", "3,1,0"), "y, s = CausalConvWithState (x, w)", False),
+    "bias": (STATE.replace("float[3] b", "float[4] b"), CONV, False),
+    "past columns": (STATE.replace("2,3,1", "2,3,2"), CONV, False),
+    "past batch": (STATE.replace("2,3,1", "1,3,1"), CONV, False),
+    "spatial input": (STATE.replace("2,3,4", "2,3,4,1"), CONV, False),
+    "SwiGLU": ("float[2,3] a, float[2,3] b", "y = SwiGLU (a, b)", True),
+    "fewer dimensions": ("float[2,3] a, float[3] b", "y = SwiGLU (a, b)", False),
+    "broadcast": ("float[2,3] a, float[2,1] b", "y = SwiGLU (a, b)", False),
+    "TensorScatter": (CACHES.format(2), SCATTER.format(5), True),
+    "last of six dimensions": (CACHES.format(2), SCATTER.format(1), False),
+    "fifth of six dimensions": (CACHES.format(7).replace("6,7] u", "2,7] u"), SCATTER.format(-1), False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("inputs", "node", "is_valid"), NEW_OPERATORS.values(), ids=NEW_OPERATORS)
+def test_agrees_with_onnx_about_new_operators(inputs: str, node: str, is_valid: bool) -> None:
+    state = ", float[?,?,?] s" if "CausalConv" in node else ", float[?,?,?,?] s" if ", s =" in node else ""
+    rank = 2 if "SwiGLU" in node else 6 if "Scatter" in node else 3
+    result = f"float[{','.join('?' * rank)}] y"
+    text = f'<ir_version: 14, opset_import: ["": 28]> g ({inputs}) => ({result}{state}) {{ {node} }}'
+    model = parse_model(text)
+    found = any(each.rule == "node.requires" for each in check(model))
+    assert found is not is_valid
+    try:
+        infer_shapes(model, check_type=True, strict_mode=True)
+    except InferenceError:
+        assert not is_valid
+    else:
+        assert is_valid

@@ -43,6 +43,20 @@ def _inputs(*parameters: Fields) -> Fields:
     return {"inputs": parameters}
 
 
+def _types(a: str, b: str) -> Fields:
+    """Return inputs A and B with these types, of which T and U are type variables for two types."""
+    variables = {name: ["tensor(float)", "tensor(int64)"] for name in ("T", "U") if name in (a, b)}
+    return {**_inputs({"name": "A", "type": a}, {"name": "B", "type": b}), "type_constraints": variables}
+
+
+def _output(**sources: Any) -> Fields:
+    return {"outputs": [{**Y, **sources}], "attributes": {"to": INT, "dtype": INT}}
+
+
+def _group(*names: str) -> Fields:
+    return {"attributes": {"a": INT, "b": INT}, "one_of": [names] if names else []}
+
+
 def _variadic(min_arity: int) -> Fields:
     return _inputs({**X, "option": "variadic", "min_arity": min_arity})
 
@@ -72,6 +86,22 @@ VIOLATED = {
     "an added required input": Pair("parameter-became-required", _inputs(X), _inputs(X, Y)),
     "an input becomes required": Pair("parameter-became-required", _inputs(X, OPTIONAL_Y), _inputs(X, Y)),
     "a larger minimum number of values": Pair("parameter-became-required", _variadic(0), _variadic(1)),
+    "a moved input": Pair("parameter-moved", _inputs(X, Y), _inputs(Y, {**Y, "name": "Z"})),
+    "a moved output": Pair("parameter-moved", {"outputs": [X, Y]}, {"outputs": [Y, {**Y, "name": "Z"}]}),
+    "merged type variables": Pair("types-merged", _types("T", "U"), _types("T", "T")),
+    "a type and a type variable are merged": Pair(
+        "types-merged", _types("T", "tensor(int64)"), _types("T", "T")
+    ),
+    "a removed type attribute": Pair("type-rule-changed", _output(type_attribute="to"), _output()),
+    "another type attribute": Pair(
+        "type-rule-changed", _output(type_attribute="to"), _output(type_attribute="dtype")
+    ),
+    "another type without the attribute": Pair(
+        "type-rule-changed",
+        _output(type_attribute="to", absent_type="tensor(float)"),
+        _output(type_attribute="to", absent_type="tensor(double)"),
+    ),
+    "an added group": Pair("attribute-group-added", _group(), _group("a", "b")),
     "the new version is deprecated": Pair(
         "operator-deprecated", {}, {"deprecation": {"replaced_by": "Sharpen"}}
     ),
@@ -94,6 +124,26 @@ SATISFIED = {
     "an input becomes optional": Pair("parameter-became-required", _inputs(X, Y), _inputs(X, OPTIONAL_Y)),
     "an input becomes variadic": Pair("parameter-became-required", _inputs(X), _variadic(1)),
     "a smaller minimum number of values": Pair("parameter-became-required", _variadic(2), _variadic(1)),
+    "renamed inputs": Pair("parameter-moved", _inputs(X, Y), _inputs({**X, "name": "A"}, {**Y, "name": "B"})),
+    "an input is appended": Pair("parameter-moved", _inputs(X), _inputs(X, OPTIONAL_Y)),
+    "split type variables": Pair("types-merged", _types("T", "T"), _types("T", "U")),
+    "renamed type variables": Pair("types-merged", _types("T", "T"), _types("U", "U")),
+    "merged type variables of one type": Pair(
+        "types-merged", _types("tensor(float)", "tensor(float)"), _types("T", "T")
+    ),
+    "an added type attribute": Pair("type-rule-changed", _output(), _output(type_attribute="to")),
+    "a renamed input that gives the type": Pair(
+        "type-rule-changed",
+        {**_inputs(X), **_output(type_attribute="to", absent_type="X")},
+        {**_inputs({**X, "name": "Z"}), **_output(type_attribute="to", absent_type="Z")},
+    ),
+    "a removed group": Pair("attribute-group-added", _group("a", "b"), _group()),
+    "an unchanged group": Pair("attribute-group-added", _group("a", "b"), _group("b", "a")),
+    "a group of a required attribute and a new one": Pair(
+        "attribute-group-added",
+        {"attributes": {"a": {"type": "INT", "required": True}}},
+        _group("a", "b"),
+    ),
     "the old version is deprecated": Pair("operator-deprecated", {"deprecation": {}}, {}),
     "both versions are deprecated": Pair("operator-deprecated", {"deprecation": {}}, {"deprecation": {}}),
 }
@@ -199,6 +249,19 @@ def test_a_verb_leaves_other_refutations() -> None:
 T_FLOAT = {"type_constraints": {"T": ["tensor(float)"]}}
 T_BOTH = {"type_constraints": {"T": ["tensor(double)", "tensor(float)"]}}
 IN, OUT = {"inputs": [{"name": "X", "type": "T"}]}, {"outputs": [{"name": "Y", "type": "T"}]}
+BOTH = {"T": ["tensor(float)", "tensor(int64)"]}
+T_MORE = {"type_constraints": {"T": ["tensor(double)", *BOTH["T"]]}}
+
+
+def _ab(first: str, second: str, second_type: str = "T") -> Fields:
+    return {**_inputs({"name": first, "type": "T"}, {"name": second, "type": second_type}), **OUT}
+
+
+def _body(op_type: str, *inputs: str) -> Fields:
+    node = {"op_type": op_type, "inputs": inputs, "outputs": ["Y"]}
+    return {"body": {"opset_imports": {"ai.onnx": 14}, "nodes": [node]}}
+
+
 DERIVABLE: dict[str, tuple[Fields, Fields, bool]] = {
     "an added input type": ({**IN, **T_FLOAT}, {**IN, **T_BOTH}, True),
     "a removed output type": ({**OUT, **T_BOTH}, {**OUT, **T_FLOAT}, True),
@@ -216,6 +279,61 @@ DERIVABLE: dict[str, tuple[Fields, Fields, bool]] = {
     "a renamed input only": (_inputs(X), _inputs(Y), False),
     "equal definitions, which need a declared step": (_inputs(X), _inputs(X), False),
     "an added attribute only": ({}, _attribute(), False),
+    "changed types and swapped inputs": (
+        {**_ab("A", "B"), **T_FLOAT},
+        {**_ab("B", "A"), **T_BOTH},
+        False,
+    ),
+    "changed types and a changed body": (
+        {**_ab("A", "B"), **_body("Sub", "A", "B"), **T_FLOAT},
+        {**_ab("A", "B"), **_body("Add", "A", "B"), **T_BOTH},
+        False,
+    ),
+    "changed types and swapped inputs of the body": (
+        {**_ab("A", "B"), **_body("Sub", "A", "B"), **T_FLOAT},
+        {**_ab("A", "B"), **_body("Sub", "B", "A"), **T_BOTH},
+        False,
+    ),
+    "changed types and renamed inputs, also in the body": (
+        {**_ab("A", "B"), **_body("Sub", "A", "B"), **T_FLOAT},
+        {**_ab("C", "D"), **_body("Sub", "C", "D"), **T_BOTH},
+        True,
+    ),
+    "changed types and an added body": (
+        {**_ab("A", "B"), **T_FLOAT},
+        {**_ab("A", "B"), **_body("Sub", "A", "B"), **T_BOTH},
+        True,
+    ),
+    "changed types and merged type variables": (
+        {**_ab("A", "B", "U"), "type_constraints": {**BOTH, "U": BOTH["T"]}},
+        {**_ab("A", "B"), **T_MORE},
+        False,
+    ),
+    "changed types and split type variables": (
+        {**_ab("A", "B"), "type_constraints": BOTH},
+        {**_ab("A", "B", "U"), "type_constraints": {**T_MORE["type_constraints"], "U": BOTH["T"]}},
+        True,
+    ),
+    "changed types and a recorded requirement": (
+        {**IN, **T_FLOAT},
+        {**IN, **T_BOTH, "requires": ["rank(X) >= 3"]},
+        True,
+    ),
+    "changed types and a changed shape rule": (
+        {**IN, **T_FLOAT, "shape": "first"},
+        {**IN, **T_BOTH, "shape": "same_as_first"},
+        False,
+    ),
+    "changed types and a type attribute": (
+        {**OUT, **_attribute(), **T_FLOAT},
+        {"outputs": [{**OUT["outputs"][0], "type_attribute": "mode"}], **_attribute(), **T_BOTH},
+        False,
+    ),
+    "changed types and an added group": (
+        {**IN, **T_FLOAT, **_group()},
+        {**IN, **T_BOTH, **_group("a", "b")},
+        False,
+    ),
 }
 
 

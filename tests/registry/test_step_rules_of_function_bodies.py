@@ -31,7 +31,9 @@ def _declared_opset(version: OperatorVersion) -> int:
 
 
 def _nodes(version: OperatorVersion) -> list[onnx.NodeProto]:
-    return list(onnx.FunctionProto.FromString(function_proto(version).SerializeToString()).node)
+    return list(
+        onnx.FunctionProto.FromString(function_proto(version, default_registry().at).SerializeToString()).node
+    )
 
 
 def _model(version: OperatorVersion, element: int, opset: int) -> onnx.ModelProto:

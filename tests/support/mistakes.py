@@ -284,6 +284,19 @@ MISTAKES = {
         in_schema=True,
     ),
     # Attributes
+    "default that is not a number": Mistake(
+        "format.nan",
+        AXIS,
+        f"axis: {{type: FLOAT, default: .nan}} {HERE}",
+        "versions.0.attributes.axis.default: NaN is not allowed",
+        "describe the value in `absent`",
+    ),
+    "value of a verb that is not a number": Mistake(
+        "format.nan",
+        "    up: compatible",
+        f"    up: [{{add_attribute: {{attribute: axis, value: .nan}}}}] {HERE}",
+        "versions.1.step.up.0.value: NaN is not allowed",
+    ),
     "default of a different type": Mistake(
         "attribute.default-type",
         AXIS,

@@ -98,4 +98,4 @@ def any_document(random: Random) -> tuple[str, bytes]:
 
 @cache
 def _document(form: DocumentFormat) -> bytes:
-    return write_document(_small_set(), form)
+    return write_document(_small_set(), form, opshift.default_registry())

@@ -127,7 +127,7 @@ def json_text(data: Json, indent: int | None = None) -> str:
     """Return plain data as strict JSON in ASCII, with 1e999 for infinity; without `indent`, it is compact.
 
     Raises:
-        ValueError: the data contains NaN, which JSON cannot express.
+        PlainDataError: the data contains NaN, which JSON cannot express.
     """
     separators = (",", ":") if indent is None else None
     text = json.dumps(data, indent=indent, separators=separators)
@@ -136,5 +136,5 @@ def json_text(data: Json, indent: int | None = None) -> str:
 
 def _strict_token(match: re.Match[str]) -> str:
     if match[0] == "NaN":
-        raise ValueError("JSON cannot express NaN")
+        raise PlainDataError("contains NaN, which JSON cannot express")
     return "1e999" if match[0] == "Infinity" else match[0]

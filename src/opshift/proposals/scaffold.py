@@ -1,10 +1,11 @@
 """Create the folder of a new proposal, with questions to the author as comments in its files."""
 
-import re
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from string import Template
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
@@ -25,6 +26,7 @@ from opshift.proposals.content.folder import (
     without_key,
 )
 from opshift.proposals.content.models import INTRODUCING_KINDS, Kind
+from opshift.proposals.content.proposal_text import temporary_file
 from opshift.proposals.content.staged_registry import (
     UNRELEASED_REMEDY,
     is_preview,
@@ -32,8 +34,12 @@ from opshift.proposals.content.staged_registry import (
     module_name,
     next_opset,
 )
+from opshift.registry.descriptions import descriptions_block, texts_of
+from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 from opshift.registry.registry import Registry
+from opshift.registry.to_yaml import SHARED_KEYS
+from opshift.registry.yaml_files import dump_yaml, load_yaml
 
 
 class ProposalRequest(NamedTuple):
@@ -166,44 +172,98 @@ def _new_definition(
     has_body = request.kind == "new-function"
     # version 1 has no previous opset
     before = "" if opset == 1 else "  before: body" if has_body else _fill("before.yaml").rstrip()
-    before = before and f"\n{before}"
     if promoted:
-        path = registry.file_of(promoted.name, promoted.domain)
-        block = version_block(path, len(promoted.versions) - 1)
-        for key in ("step", "before", "deprecation"):
-            block = without_key(block, key)
-        head = f"- since_version: {opset}\n  status: {status}{before}\n"
-        block = re.sub(r"^- since_version: \d+\n(  status: \w+\n)?", lambda _: head, block)
-        shape = f"shape: {promoted.shape}\n" if promoted.shape else ""
-        return f"domain: {request.domain}\nname: {request.name}\n{shape}versions:\n{block}"
+        path, last = _file_of(promoted, registry), len(promoted.versions) - 1
+        content = load_yaml(path)
+        head = {key: content[key] for key in SHARED_KEYS if key in content}
+        dropped = ["step", "before", "deprecation", "removal"]
+        start = _first_lines(opset, status) + (before and f"{before}\n")
+        texts = ""
+        if last > 0:  # the version may inherit texts of earlier ones
+            dropped.append("descriptions")
+            listed = {"descriptions": descriptions_block(texts_of(promoted.versions[last]))}
+            texts = textwrap.indent(_dump_block(listed), "  ")
+        block = _version_text(path, last, start, dropped) + texts
+        names = {"domain": request.domain, "name": request.name}
+        return f"{_dump_block({**names, **head})}versions:\n{block}"
     return _fill(
         OPERATOR,
         domain=request.domain,
         name=request.name,
         opset=opset,
         status=status,
-        before=before,
+        before=before and f"\n{before}",
         body=_fill("body.yaml") if has_body else "",
     )
 
 
 def _changed_definition(request: ProposalRequest, operator: Operator, registry: Registry, opset: int) -> str:
     """Return the published definition plus a removal, or plus a copy of the last version if released."""
-    path = registry.file_of(request.name, request.domain)
+    path = _file_of(operator, registry)
     text = path.read_text("utf-8").removeprefix(HEADER).rstrip("\n") + "\n"
+    *older, last = versions = load_yaml(path)["versions"]
     if request.kind == "removal":
-        return text + _fill("removal.yaml", opset=opset)
-    if not is_released(registry, operator.versions[-1]):
+        added = _fill("removal.yaml", opset=opset)
+        expected = [*older, {**last, **_content_of(added)}]
+    elif is_released(registry, operator.versions[-1]):
+        # The copied version declares its own step and inherits the texts.
+        dropped = ("step", "before", "descriptions")
+        start = _first_lines(opset, last.get("status", "")) + _fill("step.yaml")
+        deprecation = _fill("deprecation.yaml") if request.kind == "deprecation" else ""
+        added = _version_text(path, len(older), start, dropped) + deprecation
+        expected = [*versions, *_content_of(added)]
+    else:
         return text
-    block = version_block(path, len(operator.versions) - 1)
-    # The copied version declares its own step and inherits the texts.
-    for key in ("step", "before", "descriptions"):
+    is_at_end = (_content_of(text + added) or {}).get("versions") == expected
+    return (text if is_at_end else _in_usual_layout(path)) + added
+
+
+def _file_of(operator: Operator, registry: Registry) -> Path:
+    path = registry.file_of(operator.name, operator.domain)
+    if path in registry.documents:
+        reason = f"{operator.domain}.{operator.name} is defined in a document"
+        remedy = "write the definitions to a folder with `opshift opset load`"
+        raise UsageError(reason, place=str(path), remedy=remedy)
+    return path
+
+
+def _first_lines(since_version: int, status: str) -> str:
+    return f"- since_version: {since_version}\n" + (f"  status: {status}\n" if status else "")
+
+
+def _version_text(path: Path, position: int, start: str, dropped: Iterable[str] = ()) -> str:
+    """Return the text of a version without the dropped keys; `start` replaces its number and status."""
+    without = ("since_version", "status", *dropped)
+    content = load_yaml(path)["versions"][position]
+    expected = {key: value for key, value in content.items() if key not in without}
+    block = "  " + version_block(path, position).removeprefix("- ")
+    for key in without:
         block = without_key(block, key)
-    block = re.sub(
-        r"^- since_version: \d+\n(  status: \w+\n)?", rf"- since_version: {opset}\n\1" + "{step}", block
-    )
-    deprecation = _fill("deprecation.yaml") if request.kind == "deprecation" else ""
-    return text + block.replace("{step}", _fill("step.yaml")) + deprecation
+    if (_content_of(block) or {}) != expected:  # the file has another layout, or aliases
+        block = textwrap.indent(_dump_block(expected), "  ")
+    return start + block
+
+
+def _in_usual_layout(path: Path) -> str:
+    """Return the text of a definition without comments, to which keys of the last version can be appended."""
+    content = load_yaml(path)
+    versions = content.pop("versions")
+    starts = (_first_lines(each["since_version"], each.get("status", "")) for each in versions)
+    blocks = (_version_text(path, position, start) for position, start in enumerate(starts))
+    return f"{_dump_block(content)}versions:\n{''.join(blocks)}"
+
+
+def _content_of(text: str) -> Any:
+    """Return the data of a YAML text; `None` if it is invalid."""
+    with suppress(DefinitionError), temporary_file(OPERATOR, text) as path:
+        return load_yaml(path)
+    return None
+
+
+def _dump_block(content: Mapping[str, object]) -> str:
+    """Return a mapping as YAML with each key in a line of its own."""
+    # PyYAML writes a mapping of scalars in one line, but not one with a nested list.
+    return dump_yaml({**content, "end": [[]]}).removesuffix("end:\n- []\n")
 
 
 def _reference_text(name: str, version: OperatorVersion | None) -> str:

@@ -18,7 +18,7 @@ from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.types import InputFacts, SerializableMessage
 from opshift.registry.errors import require_node
-from opshift.registry.function_protos import add_imports
+from opshift.registry.function_protos import add_imports, function_proto
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry, default_registry
 from opshift.rewriting.allowances import Allowances
@@ -31,16 +31,35 @@ from opshift.rewriting.validation import validate_node
 from opshift.rewriting.workspace import FreshNames, Workspace
 
 
-def build_function(
+def function_body(
     version: OperatorVersion,
-    node: SerializableMessage,
+    node: SerializableMessage | None,
     input_types: Sequence[InputFacts | None],
     opset: int | None,
     registry: Registry | None,
 ) -> FunctionProto:
-    """Return the function body of a version for one of its nodes, see `OperatorVersion.function_body`."""
-    require_node(node)
+    """Return the function body of a version; see `OperatorVersion.function_body`."""
     registry = registry or default_registry()
+    if version.body is not None and opset is None:
+        return function_proto(version, registry.at)
+    if not version.has_function:
+        raise UsageError(f"{version.id} is not a function", remedy="check has_function first")
+    if node is None:
+        at_opset = f" at opset {opset}" if opset else ""
+        reason = f"the function body of {version.id}{at_opset} depends on the node"
+        raise UsageError(reason, remedy="pass a NodeProto and the types of its inputs")
+    require_node(node)
+    return _build(version, node, input_types, opset, registry)
+
+
+def _build(
+    version: OperatorVersion,
+    node: SerializableMessage,
+    input_types: Sequence[InputFacts | None],
+    opset: int | None,
+    registry: Registry,
+) -> FunctionProto:
+    """Return the function body of a version for one of its nodes."""
     opsets = {DEFAULT_DOMAIN: opset or registry.newest_opset()}
     if opset is None or version.domain != DEFAULT_DOMAIN:
         opsets[version.domain] = version.since_version

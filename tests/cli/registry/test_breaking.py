@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from typer.testing import Result
 
 from opshift.cli.options import Format
 from opshift.cli.registry.changes import breaking
+from opshift.cli.registry.revisions import unpacked
 from opshift.registry.errors import DefinitionError
 
 Run = Callable[..., Result]
@@ -125,11 +127,15 @@ def test_applies_waivers(
     assert ("unused waiver" in result.stdout) == (operator == "com.acme.SlowConv")
 
 
-def test_compares_with_git_revision(run: Run, acme: Path) -> None:
-    def git(*arguments: str) -> None:
-        identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
-        subprocess.run(["git", *identity, *arguments], check=True, capture_output=True, cwd=acme.parent)
+def _git(folder: Path, *arguments: str, content: bytes = b"") -> str:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
+    command = ["git", *identity, *arguments]
+    done = subprocess.run(command, check=True, capture_output=True, cwd=folder, input=content)
+    return done.stdout.decode().strip()
 
+
+def test_compares_with_git_revision(run: Run, acme: Path) -> None:
+    git = partial(_git, acme.parent)
     git("init")
     git("add", "acme")
     git("commit", "-m", "first")
@@ -141,6 +147,51 @@ def test_compares_with_git_revision(run: Run, acme: Path) -> None:
     assert result.exit_code == 1
     assert "values-removed" in result.stdout
     assert run("breaking", "acme", "--against", "HEAD").exit_code == 1
+
+
+@pytest.mark.parametrize("extra", ["attributes", "link", "link of a folder", "an unusual name"])
+def test_reads_all_regular_files_of_a_revision(run: Run, acme: Path, extra: str) -> None:
+    """Attributes do not hide definitions, and symbolic links are neither followed nor created."""
+    if extra == "attributes":
+        (acme / ".gitattributes").write_text("com.acme/* export-ignore\n", encoding="utf-8")
+    elif extra == "an unusual name":
+        (acme / "com.acme" / "a \u00e9 'b'.txt").write_text("", encoding="utf-8")
+    else:
+        target = "/etc/hostname" if extra == "link" else acme.parent
+        (acme / "com.acme" / "link").symlink_to(target)
+    for command in (["init"], ["add", "acme"], ["commit", "-m", "first"]):
+        _git(acme.parent, *command)
+    path = acme / "com.acme" / "FastConv.yaml"
+    path.write_text(path.read_text("utf-8").replace("minimum: 0", "minimum: 0.05"), encoding="utf-8")
+    result = run("breaking", "acme", "--against", "HEAD")
+    assert (result.exit_code, result.stderr) == (1, "")
+    assert "values-removed" in result.stdout
+    with unpacked("HEAD", acme) as folder:
+        assert not [each for each in folder.rglob("*") if each.is_symlink()]
+        assert (folder / "com.acme" / "FastConv.yaml").read_text("utf-8") != path.read_text("utf-8")
+
+
+def test_refuses_a_revision_without_the_folder(run: Run, acme: Path) -> None:
+    (acme.parent / "note.txt").write_text("", encoding="utf-8")
+    for command in (["init"], ["add", "note.txt"], ["commit", "-m", "first"]):
+        _git(acme.parent, *command)
+    result = run("breaking", "acme", "--against", "HEAD")
+    assert result.exit_code == 2
+    assert "git revision 'HEAD' has no files of the folder" in result.stderr
+
+
+def test_refuses_names_that_lead_out_of_the_folder(run: Run, acme: Path) -> None:
+    git = partial(_git, acme)
+    git("init")
+    blob = git("hash-object", "-w", "--stdin", content=b"text")
+    tree = b""
+    for depth in range(4):
+        name, mode, found = (b"evil.txt", b"100644", blob) if depth == 0 else (b"..", b"40000", tree.decode())
+        entry = mode + b" " + name + b"\0" + bytes.fromhex(found)
+        tree = git("hash-object", "-t", "tree", "-w", "--literally", "--stdin", content=entry).encode()
+    result = run("breaking", "acme", "--against", tree.decode())
+    assert result.exit_code == 2
+    assert "is outside of the folder" in result.stderr
 
 
 @pytest.mark.parametrize(

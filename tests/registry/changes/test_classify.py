@@ -64,6 +64,18 @@ def _type(*types: str) -> Fields:
     return {**_inputs({"name": "X", "type": "T"}), "type_constraints": {"T": types}}
 
 
+def _two_types(second: str, *types: str) -> Fields:
+    """Return inputs of type T and of a second type, with equal types for all type variables."""
+    return {
+        **_inputs({"name": "A", "type": "T"}, {"name": "B", "type": second}),
+        "type_constraints": dict.fromkeys({"T", second}, types or ("tensor(float)", "tensor(int64)")),
+    }
+
+
+def _group(*names: str) -> Fields:
+    return {"attributes": {"a": {"type": "INT"}, "b": {"type": "INT"}}, "one_of": [names] if names else []}
+
+
 class Pair(NamedTuple):
     """The id of a rule, and the fields of two versions that trigger it or are similar."""
 
@@ -163,6 +175,10 @@ TRIGGERED = {
     "an added type": Pair("types-added", _type("tensor(float)"), _type("tensor(double)", "tensor(float)")),
     "a removed type": Pair("types-removed", _type("tensor(double)", "tensor(float)"), _type("tensor(float)")),
     "a replaced type": Pair("types-removed", _type("tensor(double)"), _type("tensor(float)")),
+    "merged type variables": Pair("type-variables-merged", _two_types("U"), _two_types("T"), True),
+    "split type variables": Pair("type-variables-split", _two_types("T"), _two_types("U"), True),
+    "an added group": Pair("attribute-group-added", _group(), _group("a", "b"), True),
+    "a removed group": Pair("attribute-group-removed", _group("a", "b"), _group(), True),
     "a declared determinism": Pair("determinism-stated", {"determinism": "unknown"}, {}),
     "a changed determinism": Pair("determinism-changed", {}, {"determinism": "non_deterministic"}),
     "an operator becomes stable": Pair("experiment-ended", {"status": "EXPERIMENTAL"}, {}),
@@ -207,6 +223,9 @@ TRIGGERED = {
         "description-changed", _attribute(absent="none"), _attribute(absent="nothing")
     ),
     "a changed shape rule": Pair("facts-changed", {"shape": "first"}, {"shape": "same_as_first"}),
+    "a recorded requirement": Pair(
+        "facts-changed", _inputs(X), {**_inputs(X), "requires": ["rank(X) >= 3"]}, True
+    ),
     "a declared differentiability": Pair(
         "facts-changed", _inputs(X), _inputs({**X, "differentiation": "differentiable"})
     ),
@@ -264,6 +283,12 @@ SIMILAR = {
     "parameter-demands-less": Pair("parameter-demands-more", _inputs(X, OPTIONAL_Y), _inputs(X, Y)),
     "types-added": Pair("types-removed", _type("tensor(double)"), _type("tensor(float)")),
     "types-removed": Pair("types-added", _type("tensor(float)"), _type("tensor(double)", "tensor(float)")),
+    "type-variables-merged": Pair(
+        "facts-changed", _two_types("U", "tensor(float)"), _two_types("T", "tensor(float)")
+    ),
+    "type-variables-split": Pair("type-variables-merged", _two_types("U"), _two_types("T")),
+    "attribute-group-added": Pair("meaning-re-encoded", _group(), {**_group("a", "b"), "step": ADAPTERS}),
+    "attribute-group-removed": Pair("facts-changed", _group("a", "b"), _group("b", "a")),
     "determinism-stated": Pair("determinism-changed", {}, {"determinism": "non_deterministic"}),
     "determinism-changed": Pair("determinism-stated", {}, {"determinism": "unknown"}),
     "experiment-ended": Pair("stability-lost", {}, {"status": "EXPERIMENTAL"}),

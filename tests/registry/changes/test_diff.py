@@ -1,5 +1,6 @@
 """Every kind of difference between two versions, and its text."""
 
+import math
 from typing import Any
 
 import pytest
@@ -47,6 +48,12 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any], Change, str]] = {
         {},
         Change("attribute_removed", "axis", 1, None),
         "attribute removed: axis: 1 -> nothing",
+    ),
+    "a changed sign of zero": (
+        {"attributes": {"a": {"type": "FLOAT", "default": 0.0}}},
+        {"attributes": {"a": {"type": "FLOAT", "default": -0.0}}},
+        Change("attribute_default", "a", 0.0, -0.0),
+        "attribute default: a: 0.0 -> -0.0",
     ),
     "a changed attribute type": (
         {"attributes": {"to": {"type": "STRING"}}},
@@ -251,3 +258,10 @@ def test_both_directions_report_the_same_subjects_for_onnx_operators() -> None:
     for old, new in PAIRS:
         up, down = ({c.subject for c in d if c.kind not in renamed} for d in (diff(old, new), diff(new, old)))
         assert up == down, (old.id, new.id)
+
+
+def test_nan_is_equal_to_nan() -> None:
+    fields = {"attributes": {"a": {"type": "FLOATS", "default": [math.nan, math.inf]}}}
+    data = {"domain": "com.acme", "name": "Blur", "since_version": 1, **fields}
+    one, other = (from_plain_data(OperatorVersion, data) for _ in range(2))
+    assert diff(one, other) == ()

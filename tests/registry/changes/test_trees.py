@@ -162,6 +162,17 @@ def test_reports_a_version_inserted_into_a_released_opset(tmp_path: Path) -> Non
     assert found[0].remedy == "use since_version 3 or later"
 
 
+def test_an_opset_that_only_removes_an_operator_is_released(tmp_path: Path) -> None:
+    glow = ONE_VERSION.replace("name: Blur", "name: Glow")
+    for folder, text in (("old", glow), ("new", glow + THIRD)):
+        _tree(tmp_path / folder, BLUR + REMOVAL)
+        (tmp_path / folder / "com.acme" / "Glow.yaml").write_text(text, encoding="utf-8")
+    trees = read_tree(tmp_path / "old"), read_tree(tmp_path / "new")
+    (found,) = compare_trees(*trees, POLICIES["onnx-strict"])
+    assert (found.operator, found.change.rule) == ("com.acme.Glow:3", "version-inserted")
+    assert found.remedy == "use since_version 4 or later"
+
+
 def test_reports_every_version_of_a_deleted_operator(tmp_path: Path) -> None:
     old = _tree(tmp_path / "old", BLUR)
     found = compare_trees(old, Tree({}, old.releases), POLICIES["onnx-strict"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -47,7 +48,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder with `<domain>.onnxopset` for every domain."""
     folder = tmp_path_factory.mktemp("documents")
     for domain in DOMAINS:
-        content = write_document(operator_set(DEFAULT, domain), DocumentFormat.ONNXOPSET)
+        content = write_document(operator_set(DEFAULT, domain), DocumentFormat.ONNXOPSET, DEFAULT)
         (folder / f"{domain}.onnxopset").write_bytes(content)
     return folder
 
@@ -122,21 +123,21 @@ def _results(registry: Registry, name: str, opset: int | None, domain: str) -> t
 @pytest.mark.parametrize("domain", ["ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training"])
 def test_other_formats_are_read_back_unchanged(tmp_path: Path, form: DocumentFormat, domain: str) -> None:
     path = tmp_path / f"set.{form}"
-    path.write_bytes(write_document(operator_set(DEFAULT, domain), form))
+    path.write_bytes(write_document(operator_set(DEFAULT, domain), form, DEFAULT))
     assert read_document(path) == operator_set(DEFAULT, domain)
 
 
 def test_writes_infinite_numbers_as_strict_json(tmp_path: Path) -> None:
     """A step of Clip contains infinities."""
     path = tmp_path / "set.json"
-    path.write_bytes(write_document(operator_set(DEFAULT, ""), DocumentFormat.JSON))
+    path.write_bytes(write_document(operator_set(DEFAULT, ""), DocumentFormat.JSON, DEFAULT))
     assert json.loads(path.read_bytes(), parse_constant=pytest.fail)
     assert read_document(path) == operator_set(DEFAULT, "")
 
 
 def test_writes_equal_sets_as_equal_bytes() -> None:
     for form in DocumentFormat:
-        first, second = (write_document(operator_set(DEFAULT, SMALL_DOMAIN), form) for _ in range(2))
+        first, second = (write_document(operator_set(DEFAULT, SMALL_DOMAIN), form, DEFAULT) for _ in range(2))
         assert first == second
 
 
@@ -176,7 +177,7 @@ def test_writes_the_ir_version_of_the_release_with_the_opset(
     domain: str, opset: int, ir_version: int
 ) -> None:
     found = operator_set(DEFAULT, domain, opset)
-    message = onnx.OperatorSetProto.FromString(write_document(found, DocumentFormat.ONNXOPSET))
+    message = onnx.OperatorSetProto.FromString(write_document(found, DocumentFormat.ONNXOPSET, DEFAULT))
     assert (found.header.ir_version, message.ir_version) == (ir_version, ir_version)
 
 
@@ -193,7 +194,7 @@ def test_reads_back_the_header(tmp_path: Path, form: DocumentFormat) -> None:
         "doc_string": "Two <lines>\nof text",
     }
     path = tmp_path / f"set.{form}"
-    path.write_bytes(write_document(operator_set(DEFAULT, "ai.onnx.preview", **texts), form))
+    path.write_bytes(write_document(operator_set(DEFAULT, "ai.onnx.preview", **texts), form, DEFAULT))
     assert read_document(path).header[1:] == tuple(texts.values())
 
 
@@ -255,7 +256,7 @@ def test_a_set_at_an_opset_omits_later_versions_and_removals(opset: int) -> None
 
 def test_reads_back_a_set_at_an_opset(tmp_path: Path) -> None:
     path = tmp_path / "old.onnxopset"
-    path.write_bytes(write_document(operator_set(DEFAULT, "", 9), DocumentFormat.ONNXOPSET))
+    path.write_bytes(write_document(operator_set(DEFAULT, "", 9), DocumentFormat.ONNXOPSET, DEFAULT))
     registry = Registry(()).with_document(path)
     assert registry.newest_opset() == 9
     assert texts_of(registry.get_schema("Softmax")) == texts_of(DEFAULT.get_schema("Softmax", 9))
@@ -386,12 +387,25 @@ def test_refuses_invalid_data(
     assert caught.value.place.file.endswith("acme.json")
 
 
+@pytest.mark.parametrize("form", [DocumentFormat.JSON, DocumentFormat.ONNXOPSET])
+def test_refuses_to_write_nan_as_json(form: DocumentFormat) -> None:
+    fields = {"attributes": {"a": {"type": "FLOAT", "default": math.nan}}}
+    version = {"domain": "com.acme", "name": "Blur", "since_version": 1, **fields}
+    operator = from_plain_data(Operator, {"domain": "com.acme", "name": "Blur", "versions": [version]})
+    operators = OperatorSet("com.acme", 1, (operator,), DocumentHeader(8))
+    with pytest.raises(DocumentError, match="contains NaN, which JSON cannot express"):
+        write_document(operators, form, DEFAULT)
+    assert b".nan" in write_document(operators, DocumentFormat.YAML, DEFAULT)
+
+
 def _edited_message(change: Callable[[onnx.OperatorSetProto], None]) -> bytes:
     blur = from_plain_data(
         Operator,
         {**BLUR, "versions": [{**BLUR["versions"][0], "domain": "com.acme", "name": "Blur"}]},  # type: ignore[dict-item]  # the literal is a dict
     )
-    content = write_document(OperatorSet("com.acme", 3, (blur,), DocumentHeader(8)), DocumentFormat.ONNXOPSET)
+    content = write_document(
+        OperatorSet("com.acme", 3, (blur,), DocumentHeader(8)), DocumentFormat.ONNXOPSET, DEFAULT
+    )
     message = onnx.OperatorSetProto.FromString(content)
     change(message)
     edited: bytes = message.SerializeToString()

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx.checker
 import pytest
@@ -361,6 +362,23 @@ def test_keeps_omitted_inputs_that_are_required() -> None:
     module = builders("ai.onnx", 17)
     assert [*module.Loop(outputs="y", body=graph()).input] == ["", ""]
     assert [*module.Conv("x", "w", "", outputs="y").input] == ["x", "w"]
+
+
+@pytest.mark.parametrize(("default", "count"), [(0.0, 3), (-0.0, 2), (0, 3)])
+def test_nodes_keep_the_sign_of_a_zero(default: float, count: int) -> None:
+    """The default of LabelEncoder is -0.0, which 0.0 equals."""
+    table: dict[str, Any] = {"keys_int64s": [1], "values_floats": [2.0]}
+    built = builders("ai.onnx.ml", 4).LabelEncoder("x", outputs="y", **table, default_float=default)
+    assert len(built.attribute) == count
+    table["default_float"] = float(default)
+    results = []
+    for node in (built, helper.make_node("LabelEncoder", ["x"], ["y"], domain="ai.onnx.ml", **table)):
+        x = helper.make_tensor_value_info("x", TensorProto.INT64, [2])
+        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])
+        imports = [helper.make_opsetid("", 20), helper.make_opsetid("ai.onnx.ml", 4)]
+        model = helper.make_model(helper.make_graph([node], "g", [x], [y]), opset_imports=imports)
+        results.append(run_reference(model, {"x": np.array([1, 5])}))
+    assert np.signbit(results[0]).tolist() == np.signbit(results[1]).tolist()
 
 
 def test_refuses_unknown_opsets_and_domains() -> None:

@@ -78,9 +78,10 @@ def export(
         form = next((each for each in DocumentFormat if each == suffix), DocumentFormat.ONNXOPSET)
     if form is DocumentFormat.ONNXOPSET and (out is None or str(out) == DASH):
         require_no_terminal(STDOUT, "redirect it, name a file to write, or print --format yaml")
+    registry = registry_with(folders)
     try:
         operators = operator_set(
-            registry_with(folders),
+            registry,
             domain,
             version,
             prerelease=prerelease,
@@ -89,7 +90,7 @@ def export(
         )
     except DocumentError as error:
         raise UsageError(error.reason, remedy=error.remedy) from error
-    content = write_document(operators, form)
+    content = write_document(operators, form, registry)
     write_out(out, content, force=force)
 
 

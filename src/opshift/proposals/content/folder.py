@@ -135,7 +135,8 @@ def version_block(path: Path, position: int) -> str:
 
 def without_key(block: str, key: str) -> str:
     """Return the text of a version, as from `version_block`, without a key and its value."""
-    return re.sub(rf"^  {key}:.*\n(?:   .*\n)*", "", block, flags=re.MULTILINE)
+    # The value may be a list at the indentation of its key, or a text with empty lines.
+    return re.sub(rf"^  {key}:.*\n(?:(?:   |  -).*\n|[ \t]*\n)*", "", block, flags=re.MULTILINE)
 
 
 def quote_yaml(text: str) -> str:

@@ -1,5 +1,6 @@
 """Test cases from the examples: as written, and in every other element type that the definition allows."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -149,6 +150,9 @@ def _require_attributes(case: Case) -> None:
             raise BadValue(f"{version.id} requires the attribute {name!r}")
 
 
+_EXACT_TYPE = re.compile(r"u?int\d+|bool")
+"""Element types whose values a cast must not round."""
+
 _SPECIAL_VALUES = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
 
@@ -162,7 +166,12 @@ def _array_of(given: ExampleTensor) -> Array:
         advice = did_you_mean(given.type, BY_NAME, "use a name such as float")
         raise BadValue(f"unknown element type {given.type!r}; {advice}")
     try:
-        found = np.asarray(_parse_values(given.values, given.type)).astype(dtype_of(given.type))
+        # Objects: an array of integers up to 2**64 would otherwise have the type float64.
+        exact = object if _EXACT_TYPE.fullmatch(given.type) else None
+        values = np.asarray(_parse_values(given.values, given.type), exact)
+        with np.errstate(all="ignore"), WARNINGS_IGNORED:  # the comparison detects values out of range
+            found = values.astype(dtype_of(given.type))
+        _require_equal(values, found, given.type)
         return found if given.shape is None else found.reshape(given.shape)
     except (ValueError, TypeError, OverflowError) as error:
         raise BadValue(f"invalid values for type {given.type} or for the shape: {error}") from error
@@ -171,9 +180,26 @@ def _array_of(given: ExampleTensor) -> Array:
 def _parse_values(values: object, element_type: str) -> object:
     if isinstance(values, list | tuple):
         return [_parse_values(each, element_type) for each in values]
-    if isinstance(values, str) and element_type != "string":
-        return _SPECIAL_VALUES.get(values, values)
-    return values
+    if element_type == "string" or values is None:
+        if not isinstance(values, str):
+            raise ValueError(f"{values!r} is not a {'string' if element_type == 'string' else 'number'}")
+        return values
+    value = _SPECIAL_VALUES.get(values, values) if isinstance(values, str) else values
+    return int(value) if isinstance(value, str) and _EXACT_TYPE.fullmatch(element_type) else value
+
+
+def _require_equal(values: Array, found: Array, element_type: str) -> None:
+    """Raise ValueError if the cast changed a value; floating-point types may round, but not to infinity."""
+    if element_type == "string":
+        return
+    if _EXACT_TYPE.fullmatch(element_type):
+        is_equal = np.asarray(values == found.astype(object))
+    else:
+        is_equal = np.isfinite(found.astype(np.complex128)) | ~np.isfinite(values.astype(np.complex128))
+    if not is_equal.all():
+        position = int(np.argmin(is_equal))
+        value, changed = (each.ravel()[position : position + 1].tolist()[0] for each in (values, found))
+        raise ValueError(f"{value!r} would become {changed!r}")
 
 
 def _convert_values(array: Array, element_type: str) -> Array | None:

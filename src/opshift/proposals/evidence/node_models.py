@@ -69,6 +69,9 @@ def body_model(case: Case, outputs: Sequence[Array | None], registry: Registry) 
     names = {formal.name: "" for formal in version.inputs}
     names |= {formal.name: name for formal, name in zip(version.inputs, input_names(case), strict=False)}
     names |= {version.outputs[i].name: f"output_{i}" for i, each in enumerate(outputs) if each is not None}
+    inner = (name for each in version.body.nodes for name in (*each.inputs, *each.outputs) if name)
+    # The prefix keeps a value of the body apart from inputs and outputs of the model.
+    names = {**{name: f"body_{name}" for name in inner}, **names}
     for each in version.body.nodes:
         _add_node(model.graph, each, names, case, registry)
     return model

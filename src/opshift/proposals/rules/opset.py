@@ -14,6 +14,7 @@ from opshift.proposals.content.staged_registry import (
     released_opset,
 )
 from opshift.proposals.rules.rule_table import PREVIEW, Problems, rule
+from opshift.registry.attribute_values import is_same_value
 from opshift.registry.models import OperatorVersion
 
 VERSIONING = "ONNX, Versioning: operator sets"
@@ -101,7 +102,7 @@ def _changed_fields(old: OperatorVersion, new: OperatorVersion) -> list[str]:
     """Return the names of changed fields, except texts and `removal`, which a published version may get."""
     new = replace(new, removal=old.removal)
     compared = (each.name for each in fields(old) if each.compare)
-    return [name for name in compared if getattr(old, name) != getattr(new, name)]
+    return [name for name in compared if not is_same_value(getattr(old, name), getattr(new, name))]
 
 
 def _at_opset(draft: DefinedDraft, reason: str) -> ProposalProblem:
