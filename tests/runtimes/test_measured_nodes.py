@@ -50,6 +50,17 @@ AXES = "p = Constant <value_ints = [0, 1]> () a = Constant <value = {0}[1] {{0}}
 POOLED = 'y = {0} <kernel_shape = [2], strides = [2], ceil_mode = {1}, auto_pad = "{2}"> (x)'
 MAXIMUM = "-infinity may become the smallest finite number, and NaN may be lost"
 RESIZED = 's = Constant <value_ints = [{0}]> () y = Resize <mode = "linear"> (x, "", "", s)'
+BATCH = "c = Constant <value = float[1, 1, 2] {1, 2}> () "
+WEIGHTS = """
+    w = Constant <value = float[1, 2, 3] {1, 2, 3, 4, 5, 6}> ()
+    r = Constant <value = float[1, 2, 2] {1, 2, 3, 4}> () y = RNN <hidden_size = 2> (x, w, r, "", "", c)
+"""
+CAPTURED = """
+    y = Neg (x) z = If (c) <
+        then_branch = t () => (float p) { p = ReduceMean <keepdims = 0> (%s) },
+        else_branch = e () => (float q) { q = Constant <value = float {1}> () }>
+"""
+COPIED = "y = {} <noop_with_empty_axes = 1> (x)"
 PAIRS = """
     z = Constant <value = int64 {0}> () o = Constant <value = int64 {1}> ()
     a = Gather (x, z) b = Gather (x, o) c = Gather (w, z) d = Gather (w, o)
@@ -100,6 +111,7 @@ def _support(model: onnx.ModelProto, runtime: str) -> ModelSupport:
         (OPENVINO, "uint8[2, 2] a, int8[2, 4] b", SUMS, 13, "runs"),
         (OPENVINO, "float[0, 3] a, float[4, 3] b", PRODUCT, 13, "does not run"),
         (OPENVINO, "float[0, 3] a, float[3, 4] b", "y = MatMul (a, b)", 13, "runs"),
+        (OPENVINO, "int64[2, 3] a, int64[3, 0] b", "y = MatMul (a, b)", 13, "does not run"),
         (OPENVINO, "float[2, 3] a, float[4, 3] b", PRODUCT, 13, "runs"),
         (OPENVINO, "float[0, 3] a, float[4, 3] b", "y = Gemm <transB = 1> (a, b)", 13, "does not run"),
         (OPENVINO, "float[0, 3] a, float[3, 4] b", "y = Gemm (a, b)", 13, "runs"),
@@ -258,6 +270,45 @@ def _support(model: onnx.ModelProto, runtime: str) -> ModelSupport:
         (NAMELESS, "float[2, 3] x, float[2, 3] w", PAIRS, 17, "may run"),
         (NAMELESS, "float[2, 3] x, float[2, 3] w", PAIRS.replace("(w,", "(x,"), 17, "runs"),
         (OLD, "float[2, 3] x, float[2, 3] w", PAIRS, 17, "runs"),
+        (OPENVINO, "float[1, B, 3] x", BATCH + WEIGHTS, 14, "does not run"),
+        (OPENVINO, "float[T, 1, 3] x", BATCH + WEIGHTS, 14, "runs"),
+        (OPENVINO, "float[1, B, 3] x, float[1, B, 2] c", WEIGHTS, 14, "runs"),
+        (OPENVINO, "bool c, float[2] x", CAPTURED % "y", 18, "does not run"),
+        (OPENVINO, "bool c, float[2] x", CAPTURED % "x", 18, "runs"),
+        (OPENVINO, "string[2] x", "y = Identity (x)", 19, "does not run"),
+        (OPENVINO, "string[1] x", "y = Concat <axis = 0> (x, x)", 13, "may run"),
+        (OPENVINO, "float[2] x", COPIED.format("ReduceL1"), 18, "wrong"),
+        (OPENVINO, "float[2] x", COPIED.format("ReduceMax"), 18, "runs"),
+        (OPENVINO, "float[2, 1, 2, 2] x", "y = MeanVarianceNormalization (x)", 8, "wrong"),
+        (OPENVINO, "float[1, 2, 2, 2] x", "y = MeanVarianceNormalization (x)", 8, "runs"),
+        (OPENVINO, "float[0, 2] x, int64[1] i", "y = Gather <axis = 1> (x, i)", 13, "does not run"),
+        (TRACT, "bool[2] x, bool v", PADDED.format("1, 0", "constant"), 13, "does not run"),
+        (TRACT, "float[2] x", PADDED.format("1, 0", "constant"), 13, "runs"),
+        (TRACT, "int64[2] x", "y = PRelu (x, x)", 16, "does not run"),
+        (
+            TRACT,
+            "float[1, 1, 2, 2] x, float[1, 1, 1, 2] g",
+            'y = GridSample <mode = "cubic"> (x, g)',
+            20,
+            "runs",
+        ),
+        (TRACT, "float[2, 0] x", "y = ReduceL2 <axes = [1]> (x)", 13, "may run"),
+        (TRACT, "float[0, 2] x", "y = ReduceL2 <axes = [0]> (x)", 13, "runs"),
+        (TRACT, "int64[2] x, int64[2] s", "y = PRelu (x, s)", 16, "runs"),
+        (
+            LATEST,
+            "float[2, 3, 4] x, int64[N] a",
+            PADDED.format("1, 0", "constant").replace("(x, p", "(x, p, , a"),
+            18,
+            "runs",
+        ),
+        (
+            LATEST,
+            "float[2, 3, 4] x, int64[] a",
+            PADDED.format("1, 0", "constant").replace("(x, p", "(x, p, , a"),
+            18,
+            "does not run",
+        ),
     ],
 )
 def test_predicts_measured_nodes(runtime: str, inputs: str, nodes: str, opset: int, verdict: str) -> None:
@@ -272,6 +323,10 @@ def test_predicts_measured_nodes(runtime: str, inputs: str, nodes: str, opset: i
         (OPENVINO, "Relu (x)", 14, "ai.onnx.Relu:14: NaN becomes 0"),
         (OPENVINO, "Exp (x)", 13, "ai.onnx.Exp:13: NaN becomes infinity"),
         (OPENVINO, "Clip (x)", 13, "ai.onnx.Clip:13: NaN may become a limit"),
+        (OPENVINO, "Cast <to = 9> (x)", 13, "ai.onnx.Cast:13: NaN becomes false"),
+        (OPENVINO, "Cast <to = 6> (x)", 13, ""),
+        (OPENVINO, "Mul (x, x)", 14, ""),
+        (TRACT, "ReduceLogSumExp (x)", 13, "ai.onnx.ReduceLogSumExp:13: large elements become infinity"),
         (OPENVINO, "MaxPool <kernel_shape = [1]> (x)", 13, f"ai.onnx.MaxPool:12: {MAXIMUM}"),
         (TRACT, "GlobalMaxPool (x)", 13, f"ai.onnx.GlobalMaxPool:1: {MAXIMUM}"),
         (TRACT, "Softplus (x)", 13, "ai.onnx.Softplus:1: large elements become infinity"),
@@ -317,6 +372,32 @@ def test_warns_about_pads_that_remove_all_elements(runtime: str, pads: str, *, i
 def test_warns_about_types_of_inputs_that_no_node_reads() -> None:
     (warning,) = _support(_model("string[1] s, float[2] x", "y = Abs (x)", 13), TRACT).warnings
     assert warning.startswith("string: ")
+
+
+@pytest.mark.parametrize(
+    ("runtime", "element_type", "field", "is_read"),
+    [
+        (TRACT, "UINT32", "uint64_data", False),
+        (TRACT, "INT32", "int32_data", True),
+        (OPENVINO, "UINT32", "uint64_data", False),
+        (OPENVINO, "UINT64", "uint64_data", True),
+        (OPENVINO, "BFLOAT16", "int32_data", False),
+    ],
+)
+def test_fit_stores_constants_as_raw_bytes(
+    runtime: str, element_type: str, field: str, *, is_read: bool
+) -> None:
+    number = onnx.TensorProto.DataType.Value(element_type)
+    tensor = onnx.helper.make_tensor("c", number, [2], [1, 3])
+    model = _model("float[2] x", "k = Identity (c) y = Cast <to = 1> (k)", 13)
+    model.graph.initializer.append(tensor)
+    assert bool(getattr(tensor, field))
+    assert any("raw bytes" in each.reason for each in _support(model, runtime).missing) != is_read
+    fitted = fit(model, runtime).model
+    assert _support(fitted, runtime).missing == ()
+    (found,) = (each for each in fitted.graph.initializer if each.name == "c")
+    assert bool(found.raw_data) != is_read
+    assert onnx.numpy_helper.to_array(found).astype(float).tolist() == [1, 3]
 
 
 def test_fit_names_nodes_from_which_an_optimizer_derives_names() -> None:

@@ -14,6 +14,7 @@ from comparison.compare import KERNELS
 from comparison.differences import difference
 from comparison.kernel_faults import fault_of
 from comparison.native_types import with_native_types
+from comparison.reference_faults import is_invalid
 from comparison.sampler import GENERATORS, Sampler
 from opshift.converter.options import AllowLike
 from random_graphs.assembly import model_of
@@ -52,26 +53,32 @@ class Chain(NamedTuple):
 
 
 def sample_chain(seed: int, index: int) -> Chain | None:
-    """Return the chain with a number; `None` without outputs that are tensors and equal in two runs."""
+    """Return the chain with a number.
+
+    `None` if a node is invalid, or without outputs that are tensors and equal in two runs.
+    """
     draw = Sampler((seed, index))
     opset = draw.integer(*OPSETS)
     opsets = {"": opset, ML: draw.integer(1, 5), MICROSOFT: 1}
     is_empty = draw.integer(0, 99) < EMPTY_CHAINS
     graph = Graph(draw, opsets, draw.pick(ir_versions(opset)), draw.integer(0, 2**16), empty=is_empty)
     has_contrib = draw.integer(0, 99) < CONTRIB_CHAINS
+    least = 0.0
     for _ in range(draw.integer(*NODES)):
         if has_contrib and graph.chance(CONTRIB_NODES):
-            _add_contrib(graph, draw)
+            least = max(least, _add_contrib(graph, draw))
         else:
             grow(graph, 1)
     model = model_of(graph)
     data = {each.name: each.data for each in graph.values}
+    if any(is_invalid(node, data) for node in graph.nodes):
+        return None
     kept = [each for each in model.graph.output if isinstance(data.get(each.name), np.ndarray)]
     del model.graph.output[:]
     model.graph.output.extend(kept)
     if not kept:
         return None
-    tolerance = tolerance_of(data.values(), model)
+    tolerance = max(least, tolerance_of(data.values(), model))
     expected = [np.asarray(data[each.name]) for each in kept]
     model, feeds = with_native_types(model, graph.feeds)
     try:
@@ -90,12 +97,15 @@ def _in_type(value: Any, other: Any) -> Any:
     return value if other.dtype.kind == "O" else value.astype(other.dtype)
 
 
-def _add_contrib(graph: Graph, draw: Sampler) -> None:
-    """Add a node of com.microsoft with new inputs, or with existing values of their types and shapes."""
+def _add_contrib(graph: Graph, draw: Sampler) -> float:
+    """Add a node of com.microsoft with new inputs, or with existing values of their types and shapes.
+
+    Return the tolerance that its results need.
+    """
     op_type = draw.pick(CONTRIB)
     sample = GENERATORS[op_type](draw, op_type)
     if fault_of(sample) or sample.undefined:
-        return
+        return 0.0
     inputs: list[Value | None] = []
     for position, array in enumerate(sample.inputs):
         if array is None:
@@ -108,7 +118,8 @@ def _add_contrib(graph: Graph, draw: Sampler) -> None:
         inputs.pop()
     present = [each is not None for each in sample.outputs]
     attributes = {name: helper.make_attribute(name, each) for name, each in sample.attributes.items()}
-    graph.add(op_type, inputs, present, attributes, sample.domain, exact=False)
+    added = graph.add(op_type, inputs, present, attributes, sample.domain, exact=False)
+    return sample.tolerance if added else 0.0
 
 
 def _same_kind(graph: Graph, array: Any) -> Value | None:

@@ -9,7 +9,7 @@ import onnxruntime
 
 from comparison.chains import Chain
 from comparison.differences import difference
-from comparison.measure_nodes import MeasuredNode, conflicting_node, measure_nodes
+from comparison.measure_nodes import MeasuredNode, at_known_opset, conflicting_node, measure_nodes
 from measurement.run_models import Worker
 from opshift.analysis.fit.fit import fit
 from opshift.analysis.fit.result import FitReport
@@ -128,9 +128,9 @@ def _repeats(chain: Chain) -> bool:
 def _cause(chain: Chain, fitted: onnx.ModelProto, found: list[Any], report: FitReport) -> tuple[str, bool]:
     """Return the cause of other outputs, and whether the runtime has all outputs of a reference."""
     results = []
-    for run in (run_in_onnxruntime, run_in_reference):
+    for run, model in ((run_in_onnxruntime, at_known_opset(fitted)), (run_in_reference, fitted)):
         with suppress(CannotRun):
-            results.append(run(fitted, chain.feeds))
+            results.append(run(model, chain.feeds))
     is_shared = any(not difference(found, each, chain.tolerance) for each in results)
     if any(not difference(each, chain.outputs, chain.tolerance) for each in results):
         return ("recorded" if report.warnings else "kernel"), is_shared

@@ -10,17 +10,21 @@ import numpy as np
 import onnx
 import onnxruntime
 import yaml
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from comparison.differences import difference
 from comparison.native_types import with_native_types
-from measurement.describe import describe
+from comparison.reference_faults import has_reference_fault
+from measurement.change_types import with_types
+from measurement.describe import definition_of, describe
 from measurement.fold import wrong_results
 from measurement.probes import probe_of
 from measurement.run_models import Outcome, Worker
+from opshift.converter.convert import convert_version
 from opshift.inference.facts import InferenceScope
 from opshift.inference.root_scopes import graph_scopes
 from opshift.model.element_types import BY_NAME
+from opshift.model.errors import OpshiftError
 from opshift.model.graphs import captured_names, graphs_of
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
@@ -34,6 +38,9 @@ from random_graphs.execution import CannotRun, run_in_onnxruntime, run_in_refere
 
 REPEATABLE = ("AffineGrid", "If", "Loop", "Scan", "SequenceMap")
 """Operators that ONNX declares non-deterministic, whose outputs in a chain are equal in all runs."""
+
+OTHER_FLOATS = ("bfloat16", "double", "float16")
+"""Types that a reference may lack for an operator that it has in float."""
 
 
 class MeasuredNode(NamedTuple):
@@ -86,45 +93,95 @@ def measure_nodes(
     Constants and random nodes are skipped, and nodes that no reference runs, or whose values are not tensors.
     """
     check = RuntimeCheck(runtime)
-    for content, native, fed, expected in _single_nodes(model, feeds):
-        outcome, found = worker.outputs(native.SerializeToString(), fed)
+    for single in _single_nodes(model, feeds):
+        outcome, found = worker.outputs(single.native.SerializeToString(), single.native_feeds)
         if outcome.outcome == "runs":
-            problem = difference(found, expected, tolerance)
+            problem = difference(found, single.expected, tolerance)
             outcome = Outcome("differs" if problem else "equal", problem)
+        content = single.model.SerializeToString()
         warnings = check.check(ModelNodes(ModelProto.FromString(content), default_registry())).warnings
         yield MeasuredNode(outcome, content, bool(warnings))
 
 
 def conflicting_node(model: onnx.ModelProto, feeds: Mapping[str, Any], tolerance: float) -> str:
-    """Return a node with inputs that both references run, with different outputs; empty without one."""
-    for content, native, fed, expected in _single_nodes(model, feeds):
-        for run, single in ((run_in_reference, native), (run_in_onnxruntime, _at_known_opset(native))):
-            with suppress(CannotRun):
-                if difference(run(single, fed), expected, tolerance):
-                    return str(MeasuredNode(Outcome("differs"), content, is_recorded=False))
+    """Return a node with inputs that both references run, with different outputs; empty without one.
+
+    If one of them has no kernel for a float type, both run the node in float. Of nodes that onnxruntime does
+    not run, those count that onnx.reference is known to compute wrongly.
+    """
+    for single in _single_nodes(model, feeds):
+        results = [single.expected, *_results(single.native, single.native_feeds)]
+        if (floats := _in_float(single)) and len(results) <= len(REFERENCES):
+            results = _results(*floats)
+        is_wrong = len(results) < len(REFERENCES) and single.has_reference_fault
+        if is_wrong or any(difference(each, results[0], tolerance) for each in results[1:]):
+            content = single.model.SerializeToString()
+            return str(MeasuredNode(Outcome("differs"), content, is_recorded=False))
     return ""
 
 
-def _at_known_opset(model: onnx.ModelProto) -> onnx.ModelProto:
+REFERENCES = (run_in_reference, run_in_onnxruntime)
+
+
+def _results(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> list[list[Any]]:
+    """Return the outputs in each reference that runs a model."""
+    found = []
+    for run in REFERENCES:
+        with suppress(CannotRun):
+            found.append(run(at_known_opset(model) if run is run_in_onnxruntime else model, feeds))
+    return found
+
+
+def at_known_opset(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a model at the newest opset of the installed onnxruntime, if its nodes are the same there."""
     newest = get_runtime(f"onnxruntime-{onnxruntime.__version__}").opsets[DEFAULT_DOMAIN]
+    opsets = {canonical_domain(each.domain): each.version for each in model.opset_import}
+    if opsets.get(DEFAULT_DOMAIN, 0) <= newest:
+        return model
     lowered = onnx.ModelProto.FromString(model.SerializeToString())
     del lowered.functions[:]  # they have their own opsets; models that call them do not run
-    known_at = default_registry().known_at
-    for each in lowered.opset_import:
-        if canonical_domain(each.domain) == DEFAULT_DOMAIN and all(
-            known_at(node.op_type, newest, DEFAULT_DOMAIN)
-            == known_at(node.op_type, each.version, DEFAULT_DOMAIN)
-            for node in model.graph.node
-        ):
-            each.version = min(each.version, newest)
-    return lowered
+    with suppress(OpshiftError):
+        lowered = convert_version(lowered, newest)
+    return lowered if list(lowered.graph.node) == list(model.graph.node) else model
 
 
-def _single_nodes(
-    model: onnx.ModelProto, feeds: Mapping[str, Any]
-) -> Iterator[tuple[bytes, onnx.ModelProto, dict[str, Any], list[Any]]]:
-    """Yield models with one node of the main graph, also with native types, with feeds and outputs."""
+def _in_float(single: SingleNode) -> tuple[onnx.ModelProto, dict[str, Any]] | None:
+    """Return the model with float instead of other float types; `None` if it has only float."""
+    described = describe(ModelProto.FromString(single.model.SerializeToString()))
+    types = {} if described is None else {name: short_type(each) for name, each in described.types.items()}
+    changed = {name: "tensor(float)" for name, each in types.items() if each in OTHER_FLOATS}
+    if described is None or not changed:
+        return None
+    content = ModelProto.FromString(single.model.SerializeToString())
+    model = with_types(content, definition_of(described.operator), changed)
+    if model is None:
+        return None
+    numbers = {each.name: each.type.tensor_type.elem_type for each in model.graph.input}
+    fed = {
+        name: np.asarray(each).astype(np.float32) if numbers[name] == TensorProto.FLOAT else each
+        for name, each in single.feeds.items()
+    }
+    return with_native_types(onnx.ModelProto.FromString(model.SerializeToString()), fed)
+
+
+class SingleNode(NamedTuple):
+    """A model with one node, also with native types, its feeds, and its outputs in a reference."""
+
+    model: onnx.ModelProto
+    feeds: dict[str, Any]
+    native: onnx.ModelProto
+    native_feeds: dict[str, Any]
+    expected: list[Any]
+
+    @property
+    def has_reference_fault(self) -> bool:
+        """Whether onnx.reference is known to compute the node wrongly."""
+        constants = {each.name: numpy_helper.to_array(each) for each in self.model.graph.initializer}
+        return has_reference_fault(self.model.graph.node[0], {**constants, **self.feeds})
+
+
+def _single_nodes(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> Iterator[SingleNode]:
+    """Yield the nodes of the main graph; see `measure_nodes` for those that it skips."""
     scope = next(graph_scopes(ModelProto.FromString(model.SerializeToString()), default_registry()))[0]
     values: dict[str, Any] = {each.name: numpy_helper.to_array(each) for each in model.graph.initializer}
     values |= feeds
@@ -141,7 +198,7 @@ def _single_nodes(
         is_random = operator and operator.determinism == "non_deterministic"
         if node.op_type == "Constant" or (is_random and node.op_type not in REPEATABLE):
             continue
-        yield single[0].SerializeToString(), native, fed, expected
+        yield SingleNode(*single, native, fed, expected)
 
 
 def _run(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> list[Any] | None:

@@ -19,6 +19,7 @@ from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
 from opshift.runtimes.conditions import concerns
+from opshift.runtimes.constant_values import has_typed_field
 from opshift.runtimes.model_nodes import ModelNode, ModelNodes, NodeGroup, loses_shape, ordered
 from opshift.runtimes.schema_problems import NO_DIFFERENCE, schema_problem
 from opshift.runtimes.unnamed_nodes import count_shared_inputs
@@ -251,13 +252,17 @@ class RuntimeCheck:
 
     def _tensor_problems(self, model: ModelNodes) -> Iterator[MissingKernel]:
         runtime = self.runtime
-        if not runtime.unread_types and runtime.reads_empty_constants:
+        if not runtime.unread_types and not runtime.raw_types and runtime.reads_empty_constants:
             return
         for place, tensor in model.tensors:
             name = NAME_BY_NUMBER.get(tensor.data_type)
             if name in runtime.unread_types:
                 reason = f"{runtime.name} does not read constants in {name}"
                 remedy = "remove the constant, or store it in a different type"
+                yield MissingKernel((place,), "", {}, reason, remedy)
+            elif name in runtime.raw_types and has_typed_field(tensor) and 0 not in tensor.dims:
+                reason = f"{runtime.name} reads constants in {name} only if they are stored as raw bytes"
+                remedy = "use `opshift fit`, which stores them as raw bytes"
                 yield MissingKernel((place,), "", {}, reason, remedy)
             elif not runtime.reads_empty_constants and loses_shape(tensor):
                 reason = f"{runtime.name} reads a constant without elements as a scalar"

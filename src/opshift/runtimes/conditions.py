@@ -114,6 +114,13 @@ def _captures(condition: Condition, node: ModelNode) -> bool:
     return all(_captures_values(name, node) for name in condition.captures)
 
 
+def _captures_outputs(condition: Condition, node: ModelNode) -> bool:
+    scope, container = node.scope, node.scope.container
+    outputs = container.output if scope.parent is None and is_graph(container) else ()
+    results = {each.name for each in outputs if scope.producer(each.name) is not None}
+    return all(_reads_any(name, node, results) for name in condition.captures_outputs)
+
+
 def _untyped(condition: Condition, node: ModelNode) -> bool:
     return all(_has_untyped_inputs(name, node) for name in condition.untyped)
 
@@ -307,6 +314,7 @@ PARTS: Mapping[str, Callable[[Condition, ModelNode], bool | None]] = {
     "computed": _computed,
     "fed": _fed,
     "captures": _captures,
+    "captures_outputs": _captures_outputs,
     "untyped": _untyped,
     "ranks": _ranks,
     "dimensions": _dimensions,
@@ -368,6 +376,10 @@ def _differ(value: str, scope: InferenceScope) -> bool | None:
 def _captures_values(name: str, node: ModelNode) -> bool:
     names = chain.from_iterable(map(captured_names, _graphs([name], node)))
     return not all(is_stored(node.scope, each) for each in names)
+
+
+def _reads_any(name: str, node: ModelNode, values: set[str]) -> bool:
+    return any(not values.isdisjoint(captured_names(each)) for each in _graphs([name], node))
 
 
 def _has_untyped_inputs(name: str, node: ModelNode) -> bool:

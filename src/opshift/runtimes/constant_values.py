@@ -148,7 +148,12 @@ def has_typed_data(scope: InferenceScope, name: str) -> bool:
         # the field in which the caller stores it is unknown.
         value = None if stored.has_attribute_references else stored.attribute("value")
         stored = value if hasattr(value, "raw_data") else None
-    return stored is not None and not stored.HasField("raw_data") and stored.data_location != EXTERNAL
+    return stored is not None and has_typed_field(stored)
+
+
+def has_typed_field(tensor: TensorProto) -> bool:
+    """Return whether the elements of a tensor are in a field such as `int32_data`, not in raw bytes."""
+    return not tensor.HasField("raw_data") and tensor.data_location != EXTERNAL
 
 
 def has_known_sizes(scope: InferenceScope, name: str) -> bool:

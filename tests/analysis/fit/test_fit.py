@@ -164,6 +164,18 @@ def test_removes_imports_that_the_runtime_does_not_know() -> None:
     assert fitted.report.opsets == {"ai.onnx": 13}
 
 
+def test_ignores_operators_that_only_training_uses() -> None:
+    model = build([helper.make_node("Relu", ["x"], ["y"])], {"x": X}, ["y"], {"": 13, "com.acme": 3})
+    step = model.training_info.add().algorithm
+    step.node.append(helper.make_node("Secret", ["y"], ["new"], domain="com.acme"))
+    runtime = _runtime(_kernels("Relu"))
+    assert not check_support(model, runtime)
+    assert _assert_fits(model, runtime).model.training_info == model.training_info
+    model.graph.node.append(helper.make_node("Secret", ["y"], ["z"], domain="com.acme"))
+    with pytest.raises(DoesNotFit):
+        fit(model, runtime)
+
+
 def test_lists_all_nodes_that_prevent_it() -> None:
     nodes = [
         helper.make_node("Sin", ["x"], ["a"], "one"),

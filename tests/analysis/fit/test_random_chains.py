@@ -6,10 +6,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 
+import ml_dtypes
 import numpy as np
+import onnx
+import onnx.parser
 import onnxruntime
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 from support.execution import build, run
 from support.runtimes import fictional_runtime, needs_newest_onnx
 
@@ -18,6 +21,7 @@ from comparison.chains import Chain, sample_chain
 from comparison.fit_chains import FAULTS, FitOutcome, fit_chain
 from comparison.measure_nodes import conflicting_node, wrong_text
 from comparison.recognizable_chains import sample_recognizable_chain
+from comparison.reference_faults import is_invalid
 from measurement.run_models import Worker
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.restrictions import Restriction
@@ -160,3 +164,53 @@ def test_names_nodes_about_which_the_references_disagree(
     nodes = [helper.make_node("Neg", ["x"], ["h"]), helper.make_node(op_type, ["h"], ["y"], **attributes)]
     model = build(nodes, {"x": data}, ["y"], 17)
     assert conflicting_node(model, {"x": data}, 1e-4) == conflict
+
+
+@pytest.mark.parametrize(
+    ("activations", "conflict"),
+    [(["Tanh", "Sigmoid"], "ai.onnx.GRU:22(T: bfloat16) differs"), (["Sigmoid", "Tanh"], "")],
+)
+def test_names_nodes_that_only_a_wrong_reference_runs(activations: list[str], conflict: str) -> None:
+    attributes = {"hidden_size": 2, "activations": activations}
+    arrays = {
+        "w": np.ones((1, 6, 3), ml_dtypes.bfloat16),
+        "r": np.full((1, 6, 2), 0.5, ml_dtypes.bfloat16),
+    }
+    model = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 23]>
+        g (float[2, 1, 3] x) => (float[2, 1, 1, 2] y) { h = Cast <to = 16> (x) y = Cast <to = 1> (g) }
+    """)
+    model.graph.initializer.extend(numpy_helper.from_array(each, name) for name, each in arrays.items())
+    model.graph.node.insert(1, helper.make_node("GRU", ["h", "w", "r"], ["g"], **attributes))
+    data = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 1, 3)
+    assert conflicting_node(model, {"x": data}, 0.05) == conflict
+
+
+@pytest.mark.parametrize(("on", "conflict"), [(np.inf, "ai.onnx.OneHot:28(T1: int64"), (2.0, "")])
+def test_compares_equal_nodes_of_an_opset_that_onnxruntime_lacks(on: float, conflict: str) -> None:
+    """Show that onnx.reference computes NaN instead of `off` if `on` is infinite."""
+    depth = numpy_helper.from_array(np.array(3), "d")
+    model = build([helper.make_node("OneHot", ["x", "d", "v"], ["y"])], {"x": np.array([1])}, ["y"], 28)
+    model.graph.initializer.extend([depth, numpy_helper.from_array(np.array([0, on], np.float32), "v")])
+    found = conflicting_node(model, {"x": np.array([1])}, 1e-4)
+    assert found.startswith(conflict)
+    assert bool(found) == bool(conflict)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "parameter", "invalid"),
+    [
+        ("SequenceInsert", 2, False),
+        ("SequenceInsert", 3, True),
+        ("SplitToSequence", [1, 1], False),
+        ("SplitToSequence", [1, 2], True),
+        ("SplitToSequence", 3, False),
+    ],
+)
+def test_finds_invalid_nodes_that_the_reference_runs(
+    op_type: str, parameter: object, *, invalid: bool
+) -> None:
+    is_insertion = op_type == "SequenceInsert"
+    names = ["s", "x", "p"] if is_insertion else ["x", "p"]
+    values = {"s": [np.zeros(2), np.zeros(1)], "x": np.zeros(2), "p": np.array(parameter)}
+    assert is_invalid(helper.make_node(op_type, names, ["y"]), values) == invalid

@@ -29,6 +29,7 @@ from opshift.converter.refusals import Refusal
 from opshift.converter.report import Report
 from opshift.model.errors import OpshiftError
 from opshift.model.files import gc_paused
+from opshift.model.graphs import domains_only_in_training
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, opset_imports, without_version
 from opshift.registry.models import OperatorVersion
@@ -75,7 +76,12 @@ class Attempt:
         self._bridges = Bridges(runtime, options.registry, self.opset, options.allow)
         self._options = replace(options, target=Target({}, runtime.ir_version))
         self._refused: set[Equivalent] = set()
+        self._called = _called_domains(nodes, check)
         self._start(model, nodes)
+        if self.missing and self._called:
+            # Nodes may be converted for one call of a function, but not for all calls.
+            self._called = frozenset()
+            self._start(model, nodes)
         # The runtime may have a kernel for an equivalent operator, but refuse the attributes of its nodes.
         while self.missing and (refused := set(self._refused_equivalents())):
             self._refused |= refused
@@ -90,7 +96,9 @@ class Attempt:
         self._without: dict[Unwanted, None] = dict.fromkeys(
             each for each in unknown if each not in self._refused
         )
-        foreign = frozenset(each for each in nodes.opsets if each not in self._runtime.opsets)
+        # A runtime for inference ignores training graphs, and the domains that only they use.
+        unused = domains_only_in_training(model)
+        foreign = frozenset(nodes.opsets).difference(self._runtime.opsets, unused, self._called)
         self._first = replace(
             self._options,
             target=Target(self.target.opsets, self._runtime.ir_version),
@@ -224,6 +232,17 @@ class Attempt:
         found = find_equivalents(version, missing.types, self._runtime, self._registry)
         pairs = tuple(each for each in found if each not in self._refused)
         return pairs, self._bridges.find(version, missing.types)
+
+
+def _called_domains(nodes: ModelNodes, check: RuntimeCheck) -> frozenset[str]:
+    """Return the domains of called local functions that a model for the runtime may import."""
+    if not check.runtime.expands_functions:
+        return frozenset()
+    domains = {each.domain for calls in nodes.calls.values() for each in calls}
+    newest = {domain: check.newest_import(domain) for domain in domains}
+    return frozenset(
+        domain for domain, opset in newest.items() if opset is None or nodes.opsets.get(domain, 0) <= opset
+    )
 
 
 def _planned_place(place: str) -> str:

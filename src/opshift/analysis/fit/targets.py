@@ -24,6 +24,7 @@ from opshift.registry.registry import Registry
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.runtime import Runtime
 from opshift.registry.steps import Allow, Refuse
+from opshift.rewriting.routes import replaced_from
 from opshift.rewriting.version_graph import build_version_graph
 from opshift.rewriting.version_steps import StepKind
 from opshift.runtimes.model_nodes import ModelNode, ModelNodes
@@ -170,6 +171,8 @@ class NodeCosts:
 
     def of_replacement(self, operator: Operator, version: OperatorVersion, types: Mapping[str, str]) -> int:
         """Return the cost of a node without a usable kernel, with known types by type variable."""
+        if replaced_from(operator) == version.since_version:
+            return EXPANSION_COST  # the conversion replaces all nodes of a deprecated version
         if version.has_function and self._runtime.expands_functions:
             return BODY_COST
         if find_equivalents(version, types, self._runtime, self._registry):
