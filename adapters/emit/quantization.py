@@ -142,15 +142,16 @@ def _require_valid_ranks(scheme: QuantizationScheme, rank: int, out: Rewriter) -
 
 
 def is_per_tensor(scheme: QuantizationScheme, out: Rewriter) -> bool:
-    """Return whether quantization is per tensor: one scale for all elements.
+    """Return whether quantization is per tensor: one scale for all elements, or data with one element.
 
     Raises:
         CannotConvert: the rank of the scale is unknown.
     """
     shape = out.shape(scheme.scale)
-    if shape is None:
+    is_single = shape in ((), (1,)) or out.known_rank(scheme.data) == 0
+    if shape is None and not is_single:
         out.rank(scheme.scale)  # raises CannotConvert if the rank is unknown, too
-    return not scheme.block_size and shape in ((), (1,))
+    return is_single and not scheme.block_size
 
 
 def as_scalar(name: str, out: Rewriter) -> str:

@@ -10,6 +10,9 @@ from opshift.model.node import Dims, Graph, Value
 LOOP_OPSET, BFLOAT16_LOOP_OPSET = 13, 16
 """Opsets of Loops without and with bfloat16: Loop supports sequences since 13, bfloat16 since 16."""
 
+Declaration = ValueInfoProto | Value
+"""Input or output of a subgraph of the model, or of an emitted subgraph."""
+
 
 class SubgraphBuilder(Rewriter):
     """Rewriter that emits into a subgraph; nodes may read values of the enclosing graph by name."""
@@ -25,14 +28,18 @@ class SubgraphBuilder(Rewriter):
         self._inputs: list[Value] = []
         self._outputs: list[Value] = []
 
-    def input(self, element_type: str, dims: Dims = None, name: str = "") -> str:
-        """Add an input and return its name, by default a fresh one."""
-        self._inputs.append(Value(name or self.fresh("input"), element_type, dims))
+    def input(
+        self, element_type: str, dims: Dims = None, name: str = "", origin: Declaration | None = None
+    ) -> str:
+        """Add an input, described like `origin`, and return its name, by default a fresh one."""
+        self._inputs.append(Value(name or self.fresh("input"), element_type, dims, _message(origin)))
         return self._inputs[-1].name
 
-    def output(self, name: str, element_type: str, dims: Dims = None) -> None:
-        """Add an output; ONNX requires that a node of the subgraph produces the value `name`."""
-        self._outputs.append(Value(name, element_type, dims))
+    def output(
+        self, name: str, element_type: str, dims: Dims = None, origin: Declaration | None = None
+    ) -> None:
+        """Add an output, described like `origin`; ONNX requires that a node of the subgraph produces it."""
+        self._outputs.append(Value(name, element_type, dims, _message(origin)))
 
     def provide(self, name: str) -> str:
         """Return the output name to emit for the input `name` of the subgraph that `embed` will embed.
@@ -103,7 +110,12 @@ class LoopBuilder(SubgraphBuilder):
         return self.int64(0)
 
 
-def body_output_type(name: str, value: ValueInfoProto | Value, out: Rewriter) -> str:
+def _message(origin: Declaration | None) -> ValueInfoProto | None:
+    """Return the message of the model with the doc string and the metadata of a value."""
+    return origin.origin if isinstance(origin, Value) else origin
+
+
+def body_output_type(name: str, value: Declaration, out: Rewriter) -> str:
     """Return the declared element type of a subgraph output, or else the type of `name`, the node's output.
 
     Raises:

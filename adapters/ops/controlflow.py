@@ -20,6 +20,7 @@ from opshift.adapters.emit.shapes import (
     reshape,
 )
 from opshift.adapters.emit.subgraphs import LoopBuilder, SubgraphBuilder, body_output_type
+from opshift.model.graphs import passed_inputs
 from opshift.model.messages import GraphProto, ValueInfoProto
 from opshift.model.node import Dims, Graph, Value
 from opshift.model.types import dims_of
@@ -86,14 +87,14 @@ def _padded_branch(
         element_type = body_output_type(name, value, out)
         if position not in own_shapes:
             dims = out.facts.nested_shape(graph, value.name)
-            body.output(body.emit("Identity", [value.name]), element_type, dims)
+            body.output(body.emit("Identity", [value.name]), element_type, dims, value)
             continue
         shape, pair = own_shapes[position], differing[position]
         size, rank = max(map(prod, pair)), max(map(len, pair))
         flat = reshape(value.name, (-1,), body)
         if prod(shape) < size:
             flat = body.emit("Concat", [flat, _zeros(size - prod(shape), element_type, body)], axis=0)
-        body.output(flat, element_type, (size,))
+        body.output(flat, element_type, (size,), value)
         # The layout is the number of elements, the rank, and the dimensions, padded to the larger rank.
         layout = [prod(shape), len(shape), *shape, *[0] * (rank - len(shape))]
         body.output(body.emit("Identity", [out.int64(layout)]), "int64", (2 + rank,))
@@ -120,7 +121,7 @@ def _emit_loops(node: Node, out: Rewriter) -> None:
             body.input(element_type)
         body.embed(node.attributes[attribute])
         for value, element_type in zip(returned, types, strict=False):
-            body.output(body.emit("Identity", [value.name]), element_type)
+            body.output(body.emit("Identity", [value.name]), element_type, origin=value)
         values = body.emit_loop(out.cast(runs, "int64"), values, out, names)
 
 
@@ -187,17 +188,16 @@ def add_carried_value(node: Node, out: Rewriter) -> None:
         return
     graph = node.attribute("body")
     body = SubgraphBuilder(out)
-    for value, element_type in zip(graph.input, ("int64", "bool"), strict=True):
-        body.input(element_type, _declared_dims(value), value.name)
+    for value, element_type in zip(passed_inputs(graph), ("int64", "bool"), strict=True):
+        body.input(element_type, _declared_dims(value), value.name, value)
     unused = body.input("int64", ())
     body.embed(node.attributes["body"])
     condition, *scan_outputs = graph.output
-    body.output(body.emit("Identity", [condition.name]), "bool", _declared_dims(condition))
+    body.output(body.emit("Identity", [condition.name]), "bool", _declared_dims(condition), condition)
     body.output(body.emit("Identity", [unused]), "int64", ())
     for name, value in zip(node.outputs, scan_outputs, strict=False):
-        body.output(
-            body.emit("Identity", [value.name]), body_output_type(name, value, out), _declared_dims(value)
-        )
+        element_type = body_output_type(name, value, out)
+        body.output(body.emit("Identity", [value.name]), element_type, _declared_dims(value), value)
     inputs = (node.input(0), node.input(1), out.int64(0))
     outputs = (out.fresh("idle"), *node.outputs)
     out.replace(node, inputs=inputs, outputs=outputs, attributes={"body": body.graph()})
@@ -298,18 +298,18 @@ def _scanned_values(node: Node, kind: str, names: Sequence[str]) -> list[Scanned
 def _body(node: Node, scanned: Sequence[ScannedValue], last: str, out: Rewriter) -> LoopBuilder:
     graph = node.attribute("body")
     emitted = isinstance(graph, Graph)
-    inputs, outputs = (graph.inputs, graph.outputs) if emitted else (graph.input, graph.output)
+    inputs, outputs = (graph.inputs, graph.outputs) if emitted else (passed_inputs(graph), graph.output)
     body = LoopBuilder(out)
     states = len(inputs) - len(scanned)
     for name, inner in zip(node.inputs, inputs[:states], strict=False):
-        body.input(out.element_type(name), name=body.provide(inner.name))
+        body.input(out.element_type(name), name=body.provide(inner.name), origin=inner)
     for scanned_input, inner in zip(scanned, inputs[states:], strict=True):
         index = body.emit("Sub", [last, body.iteration]) if scanned_input.is_reversed else body.iteration
         body.emit("Gather", [scanned_input.name, index], [body.provide(inner.name)], axis=scanned_input.axis)
     body.embed(node.attributes["body"])
     for position, value in enumerate(outputs):
         result = body.emit("Identity", [body.embedded_name(value.name)])
-        body.output(result, body_output_type(node.output(position), value, out))
+        body.output(result, body_output_type(node.output(position), value, out), origin=value)
     return body
 
 

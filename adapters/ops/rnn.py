@@ -5,10 +5,13 @@ from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 STATE_INPUTS = (5, 6)
 """Positions of the initial states among the inputs; the states have a batch dimension, too."""
 
-PARAMETRIC_ACTIVATIONS = frozenset(
-    {b"affine", b"leakyrelu", b"thresholdedrelu", b"scaledtanh", b"hardsigmoid", b"elu"}
-)
-"""Activations with parameters; GRU defines defaults for them since version 3."""
+WITH_BETA = frozenset({b"affine", b"scaledtanh", b"hardsigmoid"})
+
+PARAMETRIC_ACTIVATIONS = {
+    "activation_alpha": WITH_BETA | {b"leakyrelu", b"thresholdedrelu", b"elu"},
+    "activation_beta": WITH_BETA,
+}
+"""By attribute: activations that take one value each; GRU defines defaults for them since version 3."""
 
 
 @adapter(("RNN", "GRU", "LSTM"), 14, 7)
@@ -50,11 +53,14 @@ def remove_linear_before_reset(node: Node, out: Rewriter) -> None:
     """
     if node.attribute("linear_before_reset", 0):
         raise CannotConvert("linear_before_reset is 1, which GRU-1 does not support", "value.unsupported")
-    parametric = PARAMETRIC_ACTIVATIONS & {name.lower() for name in node.attribute("activations", ())}
-    if parametric and "activation_alpha" not in node.attributes:
-        name = min(parametric).decode()
-        reason = f"activation {name!r} relies on default parameters, which GRU-1 does not define"
-        raise CannotConvert(reason, "attribute.missing", remedy="set activation_alpha and activation_beta")
+    for attribute, activations in PARAMETRIC_ACTIVATIONS.items():
+        given = len(node.attribute(attribute, ()))
+        takers = [name for name in node.attribute("activations", ()) if name.lower() in activations]
+        if given < len(takers):
+            name = takers[given].decode()
+            reason = f"activation {name!r} relies on the default of {attribute}, which GRU-1 does not define"
+            remedy = f"set {attribute} to one value for each activation that takes one: {len(takers)}"
+            raise CannotConvert(reason, "attribute.missing", remedy=remedy)
     attributes = {"direction": b"forward", **node.without("linear_before_reset")}
     outputs = (node.output(0), node.output(1) or out.fresh("last"))
     out.replace(node, outputs=outputs, attributes=attributes)

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 from support.execution import build
 
 from opshift.inference.scope import Scope
+from opshift.model.node import Tensor
 
 ScopeFactory = Callable[..., Scope]
 FEEDS: dict[str, Any] = {"s": np.zeros((2, 1), np.float16), "x": np.zeros((5, 3), np.float64)}
@@ -102,6 +103,15 @@ def test_declared_types_take_precedence(scope_of: ScopeFactory) -> None:
     body.input[2].CopyFrom(helper.make_tensor_value_info("c", TensorProto.FLOAT16, [None, 1]))
     scope = _body_scope(node, scope_of)
     assert (scope.element_type("c"), scope.shape("c")) == ("float16", (None, 1))
+
+
+def test_nodes_pass_no_values_to_initializers(scope_of: ScopeFactory) -> None:
+    node = _node_with_body("Scan", ["s", "x"], "wab", num_scan_inputs=1)
+    node.attribute[0].g.initializer.add(name="w", data_type=TensorProto.INT32, dims=[2], int32_data=[1, 2])
+    scope = _body_scope(node, scope_of)
+    assert [scope.element_type(name) for name in "wab"] == ["int32", "float16", "double"]
+    assert [scope.shape(name) for name in "wab"] == [(2,), (2, 1), (3,)]
+    assert scope.constant("w") == Tensor("int32", (2,), (1, 2))
 
 
 def test_input_without_a_source_is_unknown(scope_of: ScopeFactory) -> None:

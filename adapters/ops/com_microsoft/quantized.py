@@ -360,6 +360,10 @@ def _scaled_product(operands: list[str], scales: list[str], bias: str, node: Nod
     element_type = out.element_type(node.inputs[2])
     while not operands[-1]:
         operands.pop()
+    if out.known_rank(node.inputs[0]) == out.known_rank(node.inputs[1]) == 1:
+        # The product is a scalar, so the shape (1,) would broadcast it.
+        scales = [as_scalar(each, out) for each in scales]
+        bias = bias and as_scalar(bias, out)
     product = out.cast(out.emit("MatMulInteger", operands, opset=10), "float")
     scale = fold("Mul", [cast_between(each, element_type, "float", out) for each in scales], out)
     is_float, outputs = element_type == "float", node.outputs

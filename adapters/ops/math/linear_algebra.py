@@ -22,7 +22,13 @@ from opshift.adapters.emit.expression import (
     cast_output,
     fold,
 )
-from opshift.adapters.emit.quantization import ARITHMETIC_OPSET, CLIP_OPSET, INTEGER_RANGES, ROUND_OPSET
+from opshift.adapters.emit.quantization import (
+    ARITHMETIC_OPSET,
+    CLIP_OPSET,
+    INTEGER_RANGES,
+    ROUND_OPSET,
+    as_scalar,
+)
 from opshift.adapters.emit.shapes import (
     Dimension,
     computed_dimension,
@@ -136,7 +142,7 @@ def expand_matmul_integer(node: Node, out: Rewriter) -> None:
 def _multiply_matrices(
     node: Node, first: str, first_zero: str, second: str, second_zero: str, out: Rewriter
 ) -> str:
-    left = _subtract_zero_point(first, _as_column(first_zero, out), out)
+    left = _subtract_zero_point(first, _per_row(first_zero, [first], out), out)
     right = _subtract_zero_point(second, second_zero, out)
     terms = out.known_dimension(first, -1)
     if terms is None:
@@ -158,9 +164,9 @@ def _subtract_zero_point(name: str, zero_point: str, out: Rewriter) -> str:
     return out.emit("Sub", [value, cast(zero_point, "float", out)], opset=ARITHMETIC_OPSET)
 
 
-def _as_column(name: str, out: Rewriter) -> str:
-    """Unsqueeze a scale or zero point with one value per row of the first factor to a column."""
-    if not name or out.shape(name) in ((), (1,)):
+def _per_row(name: str, matrices: Sequence[str], out: Rewriter) -> str:
+    """Unsqueeze a scale or zero point with one value per row to a column, unless a matrix is a vector."""
+    if not name or out.shape(name) in ((), (1,)) or 1 in map(out.known_rank, matrices):
         return name
     # A scale or zero point of rank 2 is a column already.
     return out.emit("Unsqueeze", [name], opset=CLIP_OPSET, axes=[1]) if out.rank(name) == 1 else name
@@ -227,13 +233,20 @@ def expand_qlinear_matmul(node: Node, out: Rewriter) -> None:
     out = out.for_opset(ARITHMETIC_OPSET)
     first, first_scale, first_zero, second, second_scale, second_zero, scale, zero = node.inputs
     total = _multiply_matrices(node, first, first_zero, second, second_zero, out)
-    factor = out.emit("Mul", [_as_column(first_scale, out), second_scale])
+    if out.known_rank(first) == out.known_rank(second) == 1:
+        # The product is a scalar, so the shape (1,) would broadcast it.
+        first_scale, second_scale, scale, zero = (
+            as_scalar(name, out) for name in (first_scale, second_scale, scale, zero)
+        )
+    else:
+        first_scale = _per_row(first_scale, [first, second], out)
+    factor = out.emit("Mul", [first_scale, second_scale])
     _requantize(total, out.emit("Div", [factor, scale]), zero, node, out)
 
 
 def _requantize(total: str, factor: str, zero: str, node: Node, out: Rewriter) -> None:
     """Scale, round half to even, add the zero point and saturate."""
-    result_type = out.element_type(zero)
+    result_type = out.element_type(node.inputs[7])
     low, high = INTEGER_RANGES[result_type]
     scaled = out.emit("Mul", [cast(total, "float", out), factor])
     rounded = out.emit("Round", [scaled], opset=ROUND_OPSET)

@@ -102,6 +102,8 @@ def full_mask(node: Node, out: Rewriter) -> Mask | None:
     rank, shape, length = out.rank(node.inputs[3]), out.shape(node.inputs[3]), key_length(node, out)
     if shape and shape[-1] == length:
         return mask
+    if rank == 0:
+        return mask._replace(name=out.emit("Expand", [mask.name, dimension_tensor(length, out)]))
     if not shape or shape[-1] == 1:
         reason = "attn_mask may have one column, which can apply to the first key only or to every key"
         remedy = "give attn_mask one column for every key"
@@ -231,7 +233,7 @@ def expand_attention(node: Node, out: Rewriter) -> None:
         both = " and ".join(sorted(types))
         reason = f"Q and V are {both}, but MatMul requires a single type"
         raise CannotConvert(reason, "type.unsupported", subject=both, remedy="cast V to the type of Q and K")
-    query, new_key, new_value = (_split_heads(node, position, out) for position in range(3))
+    query, new_key, new_value = (split_input_heads(node, position, out) for position in range(3))
     key = append_to_past(node.input(4), new_key, node.output(1), out)
     value = append_to_past(node.input(5), new_value, node.output(2), out)
     scores = _scores(query, _repeat_for_query_heads(key, node, 1, out), node, out)
@@ -250,7 +252,7 @@ def expand_attention(node: Node, out: Rewriter) -> None:
     merge_heads(out.emit("MatMul", [weights, value]), node.outputs[0], out, hidden)
 
 
-def _split_heads(node: Node, position: int, out: Rewriter) -> str:
+def split_input_heads(node: Node, position: int, out: Rewriter) -> str:
     """Return an input as (batch, heads, sequence, head size)."""
     name = node.inputs[position]
     if out.rank(name) == 4:
@@ -295,7 +297,7 @@ def _root_of_scale(query: str, node: Node, out: Rewriter) -> str:
 
 def _head_size(node: Node, position: int, split: str, out: Rewriter) -> Dimension:
     last_dimension = out.known_dimension(node.inputs[position], -1)
-    if last_dimension is None:
+    if not last_dimension:  # heads without elements have an infinite scale, which nodes compute
         return computed_dimension(split, 3, out)
     is_split = out.rank(node.inputs[position]) == 4
     return last_dimension if is_split else last_dimension // _head_count(node, position, out)
@@ -362,23 +364,14 @@ def expand_flex_attention(node: Node, out: Rewriter) -> None:
         sizes = [emit("Shape", [data], end=3), emit("Shape", [shared], start=3)]
         return emit("Reshape", [products, emit("Concat", sizes, axis=0)])
 
-    products = multiply_by_group(query, emit("Transpose", [key], perm=(0, 1, 3, 2)))
-    scores = out.cast(emit("Mul", [products, _scale(node, element_type, out)]), compute_type)
+    keys_last = emit("Transpose", [key], perm=(0, 1, 3, 2))
+    root = _root_of_scale(query, node, out)
+    products = multiply_by_group(*(emit("Mul", [factor, root]) for factor in (query, keys_last)))
+    scores = out.cast(products, compute_type)
     scores = _apply_subgraph(node, "score_mod", scores, compute_type, out)
     weights = emit("Softmax", [scores], axis=-1)
     weights = _apply_subgraph(node, "prob_mod", weights, compute_type, out)
     out.cast(multiply_by_group(weights, out.cast(value, compute_type)), element_type, node.outputs)
-
-
-def _scale(node: Node, element_type: str, out: Rewriter) -> str:
-    """Return the name of a value with `scale`, by default `1 / sqrt(head size)`, of type `element_type`."""
-    query, scale = node.inputs[0], node.attribute("scale")
-    size = out.known_dimension(query, 3)
-    if scale is not None or size:
-        return out.constant(1 / math.sqrt(size or 1) if scale is None else scale, element_type)
-    computed = out.cast(out.emit("Shape", [query], start=3, domain=""), "float")
-    root = out.emit("Sqrt", [computed], domain="")
-    return out.cast(out.emit("Reciprocal", [root], domain=""), element_type)
 
 
 def _apply_subgraph(node: Node, attribute: str, value: str, element_type: str, out: Rewriter) -> str:

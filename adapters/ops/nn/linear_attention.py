@@ -7,7 +7,7 @@ CausalConvWithState is rewritten as a Conv over past and new columns.
 import math
 from typing import NamedTuple
 
-from opshift.adapters import Node, Rewriter, Tensor, UnknownShape, adapter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, UnknownShape, adapter
 from opshift.adapters.emit.heads import merged_size, size_per_head
 from opshift.adapters.emit.shapes import (
     ALLOWZERO_OPSET,
@@ -38,6 +38,7 @@ class Tokens(NamedTuple):
 @adapter("LinearAttention", 27, 26)
 def expand_linear_attention(node: Node, out: Rewriter) -> None:
     """Rewrite as a Scan over the tokens, in float like the function body, and cast the results back."""
+    _require_inputs_of_rule(node)
     length = dimension(node.inputs[0], 1, out)
     tokens = _tokens(node, _padding(length, out), out)
     scanned = [name for name in tokens if name]
@@ -58,6 +59,17 @@ def expand_linear_attention(node: Node, out: Rewriter) -> None:
     out.cast(packed, out.element_type(node.inputs[0]), node.outputs[:1])
     if out.is_used(node.output(1)):
         out.cast(state, _state_type(node, out), [node.output(1)])
+
+
+def _require_inputs_of_rule(node: Node) -> None:
+    """Refuse a node unless `decay` is present exactly for gated rules, and `beta` exactly for delta rules."""
+    rule = node.attribute("update_rule", b"gated_delta").decode()
+    for position, name, kind in ((4, "decay", "gated"), (5, "beta", "delta")):
+        if bool(node.input(position)) == (kind in rule):
+            continue
+        relation, remedy = ("requires", "pass") if kind in rule else ("forbids", "remove")
+        reason = f"update_rule {rule!r} {relation} the input {name}"
+        raise CannotConvert(reason, "node.invalid", remedy=f"{remedy} {name}, or change update_rule")
 
 
 def _padding(length: Dimension, out: Rewriter) -> str:

@@ -219,7 +219,8 @@ def _batch_statistics(data: str, out: Rewriter) -> tuple[str, str]:
     means = out.emit("ReduceMean", [data], axes=axes, keepdims=1)
     deviation = out.emit("Sub", [data, means])
     squares = out.emit("Mul", [deviation, deviation])
-    variance = out.emit("ReduceMean", [squares], axes=axes, keepdims=0)
+    # Data of rank 1 has one channel, whose variance has the shape (1,).
+    variance = out.emit("ReduceMean", [squares], axes=axes, keepdims=int(rank == 1))
     return reshape(means, (-1,), out), variance
 
 

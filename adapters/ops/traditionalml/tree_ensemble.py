@@ -51,7 +51,7 @@ def convert_regressor(node: Node, out: Rewriter) -> None:
             "node.invalid",
         )
     transform, ensemble_transform = _target_transforms(node, forest)
-    final = final_stages(transform, forest.targets, forest.element_type, out)
+    final = final_stages(transform, forest.targets, forest, out)
     stages = [*base_value_stages(forest.base), *final]
     scores = out.fresh("scores") if stages else node.outputs[0]
     emit_ensemble(node, forest, scores, out, aggregate, TRANSFORMS[ensemble_transform])
@@ -155,7 +155,7 @@ def _convert_single_score(node: Node, forest: Forest, out: Rewriter) -> None:
         other = emit_ai_onnx("Sub", [out.constant(1.0, element_type), score], out)
     else:
         other = emit_ai_onnx("Neg", [score], out)
-    stages = final_stages(transform, 2, element_type, out)
+    stages = final_stages(transform, 2, forest, out)
     both = emit_ai_onnx("Concat", [other, score], out, "" if stages else node.output(1), axis=1)
     apply_stages(both, stages, element_type, node.output(1), out)
 
@@ -178,7 +178,7 @@ def _emit_labels(index: str, node: Node, out: Rewriter) -> None:
 def _convert_score_per_class(node: Node, forest: Forest, out: Rewriter) -> None:
     """Convert a classifier with one score per class; the highest untransformed score gives the label."""
     _require_base_values(forest, forest.targets)
-    stages = final_stages(read_transform(node), forest.targets, forest.element_type, out)
+    stages = final_stages(read_transform(node), forest.targets, forest, out)
     _require_agreement(forest, out.is_used(node.output(0)))
     result = node.output(1) if out.is_used(node.output(1)) else ""
     scores = result if result and not stages else out.fresh("scores")

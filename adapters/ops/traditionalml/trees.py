@@ -5,6 +5,7 @@ transform: onnxruntime swaps the numbers of SOFTMAX and LOGISTIC in `post_transf
 transform that onnxruntime ignores, for a single target, becomes `post_transform` of TreeEnsemble.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor
 from opshift.adapters.core.rewriter import Attributes
+from opshift.adapters.emit.expression import LARGEST_FINITE
 from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.shared_data import FrozenRecord
 from opshift.model.tensors import read_tensor
@@ -136,6 +138,15 @@ class Forest(FrozenRecord):
     def all_votes(self) -> Iterator[Vote]:
         """Yield the votes of all leaves."""
         return (vote for tree in self.trees for leaf in self.leaves(tree) for vote in leaf)
+
+    @property
+    def has_finite_scores(self) -> bool:
+        """Whether no score, and no partial sum of weights and base values, can overflow in float."""
+        is_finite = all(math.isfinite(vote.weight) for vote in self.all_votes())  # `max` may skip NaN
+        leaves = (
+            (sum(abs(vote.weight) for vote in leaf) for leaf in self.leaves(tree)) for tree in self.trees
+        )
+        return is_finite and sum(map(max, leaves)) + sum(map(abs, self.base)) <= LARGEST_FINITE["float"]
 
     def guaranteed_targets(self) -> set[int]:
         """Return the targets that get a vote in every row of the input."""
@@ -360,14 +371,19 @@ def base_value_stages(base: tuple[float, ...]) -> list[Stage]:
     return [Stage("Add", constant=base)] if any(base) else []
 
 
-def final_stages(transform: bytes, targets: int, element_type: str, out: Rewriter) -> list[Stage]:
+def final_stages(transform: bytes, targets: int, forest: Forest, out: Rewriter) -> list[Stage]:
     """Return the stages that apply the transform and cast to float, the type of all results."""
-    to_float = [Stage("Cast", {"to": BY_NAME["float"].number})] if element_type == "double" else []
+    to_float = [Stage("Cast", {"to": BY_NAME["float"].number})] if forest.element_type == "double" else []
     if transform == b"NONE":
         return to_float
     if transform in _TRANSFORM_STAGES:
         return [_TRANSFORM_STAGES[transform], *to_float]
-    # Without an operator in ai.onnx, a LinearRegressor with an identity matrix applies the transform.
+    # Without an operator in ai.onnx, a LinearRegressor with an identity matrix applies the transform. It
+    # multiplies each score by the zeros of the matrix, too: an infinite score would make its row NaN.
+    if targets > 1 and not forest.has_finite_scores:
+        reason = f"scores may be infinite or NaN in float, and no nodes apply {transform.decode()} to these"
+        remedy = "replace infinite weights and base values by finite ones whose sums float can represent"
+        raise CannotConvert(reason, "value.unsupported", remedy=remedy)
     out.require_elements(targets, targets)
     identity = [float(row == column) for row in range(targets) for column in range(targets)]
     attributes = {"coefficients": identity, "targets": targets, "post_transform": transform}

@@ -160,6 +160,9 @@ class _Context(ShapeContext):
     def has_input(self, position: int) -> bool:
         return bool(self.node.input(position))
 
+    def has_output(self, position: int) -> bool:
+        return bool(self.node.output(position))
+
     def element_type(self, position: int) -> str | None:
         self.is_cacheable = False
         name = self.node.input(position)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 from opshift.inference.constants import SCALAR_ATTRIBUTES
 from opshift.inference.fact_kinds import Shortcut
@@ -9,7 +10,7 @@ from opshift.inference.facts import InferenceScope
 from opshift.model.attributes import LIST_ELEMENT_TYPES
 from opshift.model.element_types import NAME_BY_NUMBER, type_string
 from opshift.model.node import Graph, Node, Tensor, Value
-from opshift.model.types import short_type
+from opshift.model.types import element_type_of, short_type
 from opshift.registry.models import OperatorVersion, Parameter
 
 CONTAINER_PREFIXES = ("seq(", "optional(")
@@ -95,8 +96,15 @@ def _output_type(node: Node, position: int, operator: OperatorVersion, scope: In
 
 
 def _container_type(types: Sequence[str], node: Node, scope: InferenceScope) -> str | None:
-    """Return an output type: a sequence or optional of the first input, its element type, or its own type."""
-    source = scope.element_type(node.input(0)) if node.input(0) else None
+    """Return an output type: a sequence or optional of the first input, its element type, or its own type.
+
+    Without an input, the attribute `type` of Optional has the type of the element.
+    """
+    if node.input(0):
+        source = scope.element_type(node.input(0))
+    else:
+        stated: Any = None if node.has_attribute_references else node.attribute("type")
+        source = element_type_of(stated) if hasattr(stated, "tensor_type") else None
     if source is None:
         return None
     source_type = type_string(source)

@@ -295,6 +295,19 @@ def test_products_equal_the_kernel(name: str, given: NodeCase) -> None:
         assert_replaced(given, form, opset, tolerance=1e-6)
 
 
+@pytest.mark.parametrize("bias", [[], [np.array([0.5], f)]], ids=["no bias", "bias"])
+@pytest.mark.parametrize("op", ["MatMulIntegerToFloat", "DynamicQuantizeMatMul"])
+def test_products_of_vectors_are_scalars(op: str, bias: list[Array]) -> None:
+    """Scales, zero points and biases with the shape (1,) do not broadcast the product."""
+    scale, zero = np.array([0.07], f), np.array([3], np.uint8)
+    left, right = _numbers((30,), np.uint8), _numbers((30,), np.uint8, 1)
+    given = case(op, left, right, scale, scale, zero, zero, *bias, outputs=[f])
+    if op == "DynamicQuantizeMatMul":
+        given = case(op, left.astype(f), right, scale, zero, *bias)
+    for form in RANKED_FORMS:
+        assert_replaced(given, form, 17, tolerance=1e-6)
+
+
 def test_quantize_and_dequantize() -> None:
     data, scale = np.linspace(-9, 9, 60).astype(f).reshape(3, 4, 5), np.array([0.1, 0.2, 0.3, 0.4], f)
     for element_type in TYPES:

@@ -229,6 +229,7 @@ CASES = (
     ),
     Case("type.named", CAST, set_field(f"{ATTRIBUTE}.i", 6), "by a number"),
     Case("type.named", CONSTANT, set_field("graph.output[0].type.tensor_type.elem_type", 11), "by a tensor"),
+    Case("type.named", TYPE, set_field(f"{ATTRIBUTE}.tp.tensor_type.elem_type", 7), "by a type"),
     Case("type.named", LABELS, set_field("graph.output[0].type.tensor_type.elem_type", 7), "by a list"),
     Case("node.release", GATED, lambda m: m.graph.node[0].input.append("x")),
     Case("node.undefined", ML, apply_all(set_field("graph.node[0].domain", "com.acme"), IMPORT_ACME)),

@@ -54,6 +54,21 @@ def external(location: str = "weights.bin") -> onnx.ModelProto:
     return model
 
 
+def attribute_default() -> onnx.ModelProto:
+    """Return a model with a function whose attribute has a tensor as its default value."""
+    model = parse_text(
+        """<ir_version: 9, opset_import: ["": 17, "acme": 1]>
+        g (float[2] x) => (float[2] y) { y = acme.F(x) }
+        <domain: "acme", opset_import: ["": 17]>
+        F <t> (a) => (b) { k = Constant <value: tensor = @t> ()  b = Add(a, k) }"""
+    )
+    body = model.functions[0]
+    body.ClearField("attribute")
+    default = numpy_helper.from_array(np.ones(2, np.float32))
+    body.attribute_proto.append(helper.make_attribute("t", default))
+    return model
+
+
 CASES = (
     Case("tensor.type", WEIGHT, set_field(f"{DENSE}.data_type", None), "missing"),
     Case("tensor.type", WEIGHT, set_field(f"{DENSE}.data_type", 99), "unknown"),
@@ -119,6 +134,12 @@ CASES = (
         sparse,
         set_field(f"{SPARSE}.indices.int64_data", [0, 1, 1, 3]),
         "an index out of range",
+    ),
+    Case(
+        "tensor.size",
+        attribute_default,
+        set_field("functions[0].attribute_proto[0].t.raw_data", bytes(4)),
+        "in a default value",
     ),
     Case("external.inside", external, set_field(f"{DENSE}.raw_data", bytes(8))),
     Case("external.location", external, set_field(f"{DENSE}.external_data[0].key", "place")),

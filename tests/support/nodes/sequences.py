@@ -9,8 +9,9 @@ import onnx
 from onnx import TensorProto, helper
 
 from opshift.model.operator_ids import DEFAULT_DOMAIN
+from support.dynamic import with_symbolic_dims
 from support.execution import Array, build
-from support.nodes.row import RANDOM, Row, X, row
+from support.nodes.row import IMAGE, RANDOM, Row, X, row
 from support.published import Case
 
 FLOAT = TensorProto.FLOAT
@@ -21,6 +22,7 @@ def rows() -> Iterator[Row]:
     yield from control()
     yield from optional()
     yield from lists()
+    yield from attention()
 
 
 def _weights(gates: int, hidden: int = 2) -> dict[str, Array]:
@@ -87,3 +89,12 @@ def lists() -> Iterator[Row]:
     model = build(nodes, feeds, outputs, 11)
     for op in dict.fromkeys(node.op_type for node in nodes):
         yield Row(DEFAULT_DOMAIN, op, 11, Case(model, feeds))
+
+
+def attention() -> Iterator[Row]:
+    """Yield Attention nodes that change at opset 24, if masks may have one column, and at opset 25."""
+    heads = dict.fromkeys("qkv", IMAGE)
+    masked = row("Attention", 23, {**heads, "mask": X[0, 0] + np.zeros((4, 4), np.float32)}, to=24)
+    with_symbolic_dims(masked.case.model)
+    yield masked
+    yield row("Attention", 24, heads, {"q_num_heads": 2, "kv_num_heads": 2}, to=25)

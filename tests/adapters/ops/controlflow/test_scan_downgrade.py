@@ -12,6 +12,8 @@ from onnx import TensorProto, helper
 from support.conversion import convert_and_check
 from support.execution import Array, build, op_types
 
+from opshift import convert_version
+
 FEEDS: Mapping[str, Array] = {
     "s": np.zeros(2, np.float32),
     "x": np.arange(6, dtype=np.float32).reshape(3, 2),
@@ -36,6 +38,17 @@ def _scan_model(opset: int, feeds: Mapping[str, Array] = FEEDS, **attributes: An
         "Scan", ["s", "x"], ["t", "y"], name="node", num_scan_inputs=1, body=body, **attributes
     )
     return build([node], feeds, ["t", "y"], opset)
+
+
+def _stateless_loop() -> onnx.ModelProto:
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["b"], ["c"]), helper.make_node("Neg", ["x"], ["d"])],
+        "body",
+        [_value("a", (), TensorProto.INT64), _value("b", (), TensorProto.BOOL)],
+        [_value("c", (), TensorProto.BOOL), _value("d")],
+    )
+    feeds = {"n": np.array(3), "x": FEEDS["s"]}
+    return build([helper.make_node("Loop", ["n", ""], ["y"], body=body)], feeds, ["y"], 11)
 
 
 COLUMNS = {"s": FEEDS["s"], "x": FEEDS["x"].T.copy()}
@@ -77,6 +90,35 @@ def test_downgrades_a_body_without_declared_types(target: int) -> None:
     for value in (*body.input, *body.output):
         value.ClearField("type")
     convert_and_check(model, target, FEEDS)
+
+
+def _described(*values: onnx.ValueInfoProto) -> None:
+    for each in values:
+        each.doc_string = f"doc of {each.name}"
+        each.metadata_props.add(key="key", value=each.name)
+
+
+def _descriptions(values: Sequence[onnx.ValueInfoProto]) -> list[str]:
+    """Return the doc strings of described values, whose metadata has the same source."""
+    found = [each for each in values if each.doc_string]
+    assert all([item.value for item in each.metadata_props] == [each.doc_string[-1]] for each in found)
+    return [each.doc_string for each in found]
+
+
+@pytest.mark.parametrize("op_type", ["Scan", "Loop"])
+def test_keeps_the_descriptions_in_a_body(op_type: str) -> None:
+    model = _scan_model(9) if op_type == "Scan" else _stateless_loop()
+    body = next(each.g for each in model.graph.node[0].attribute if each.name == "body")
+    body.name, body.doc_string = "steps", "doc of the body"
+    _described(*body.input, *body.output)
+    model.ir_version = 10
+    result = convert_version(model, 8, ir_version=10)
+    (loop,) = (each for each in result.graph.node if each.op_type == "Loop")
+    (found,) = (each.g for each in loop.attribute)
+    assert (found.name, found.doc_string) == ("steps", "doc of the body")
+    described = _descriptions(found.input) + _descriptions(found.value_info)
+    assert sorted(described) == sorted(each.doc_string for each in body.input)
+    assert _descriptions(found.output) == [each.doc_string for each in body.output]
 
 
 def test_downgrades_scan_without_state() -> None:

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check, refusal_of
-from support.execution import Array, build, op_types, run
+from support.execution import Array, assert_equal, build, op_types, run
 
 from opshift import convert_version
 
@@ -50,6 +50,48 @@ def test_subtracts_zero_points_per_row_and_column(target: int) -> None:
     convert_and_check(
         _model("MatMulInteger", feeds, TensorProto.INT32), target, feeds, [expected], tolerance=0
     )
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("size", [(), (1,)], ids=str)
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [((5,), (5,)), ((5,), (5, 4)), ((3, 5), (5,))],
+    ids=["two vectors", "vector and matrix", "matrix and vector"],
+)
+def test_multiplies_quantized_vectors(
+    first: tuple[int, ...], second: tuple[int, ...], size: tuple[int, ...], target: int
+) -> None:
+    def parameters(name: str, scale: float, zero: int) -> dict[str, Array]:
+        return {
+            f"{name}_scale": np.full(size, scale, np.float32),
+            f"{name}_zero": np.full(size, zero, np.uint8),
+        }
+
+    feeds = {"a": _integers(*first), **parameters("a", 0.1, 3), "b": _integers(*second)}
+    feeds |= {**parameters("b", 0.2, 5), **parameters("y", 30.0, 7)}
+    result = convert_and_check(_model("QLinearMatMul", feeds, TensorProto.UINT8), target, feeds, tolerance=0)
+    assert "QLinearMatMul" not in op_types(result)
+
+
+@pytest.mark.parametrize("op", ["MatMulInteger", "QLinearMatMul"])
+def test_multiplies_vectors_with_parameters_of_unknown_size(op: str) -> None:
+    feeds = {"a": _integers(5), "s": np.array([3], np.uint8), "b": _integers(5), "t": np.array([4], np.uint8)}
+    if op == "MatMulInteger":
+        feeds = {name: feeds[name] for name in "abst"}
+    else:
+        scales = {f"{name}_scale": np.array([scale], np.float32) for name, scale in (("a", 0.5), ("b", 0.25))}
+        feeds = {
+            "a": feeds["a"], "a_scale": scales["a_scale"], "s": feeds["s"],
+            "b": feeds["b"], "b_scale": scales["b_scale"], "t": feeds["t"],
+            "y_scale": np.array([128], np.float32), "u": np.array([7], np.uint8),
+        }  # fmt: skip
+    kind = TensorProto.INT32 if op == "MatMulInteger" else TensorProto.UINT8
+    model = _model(op, feeds, kind)
+    for each in model.graph.input:
+        if each.name not in "ab":
+            each.type.tensor_type.shape.dim[0].dim_param = "n"
+    assert_equal(run(convert_version(model, 9), feeds), run(model, feeds))
 
 
 def test_refuses_inexact_sums() -> None:

@@ -208,11 +208,37 @@ def test_masks_padding_for_every_query(form: str, inputs: dict[str, Array], mask
     assert_equal(run_reference(result, fed), run(model, fed))
 
 
+@pytest.mark.parametrize("opset", [23, 24, 25])
+@pytest.mark.parametrize("mask", [np.array(0.5, np.float32), np.array(True), np.array(False)])
+def test_applies_scalar_masks_to_every_key(opset: int, mask: Array) -> None:
+    """ONNX's function bodies and onnx.reference fail for scalars, which broadcast like other masks."""
+    feeds = _inputs_4d() | {"attn_mask": mask}
+    windows = {"left_window_size": 1} if opset == 25 else {}
+    model = _model(feeds, opset, **windows)
+    wide = feeds | {"attn_mask": np.broadcast_to(mask, (QUERIES, KEYS))}
+    expected = _expected(_model(wide, opset, **windows), wide)
+    assert_equal(run(convert_version(model, 22), feeds), expected)
+    assert_equal(run_reference(convert_version(model, 24 if opset < 24 else 23), feeds), expected)
+
+
 def test_drops_disabled_windows() -> None:
     model = _model(_inputs_4d() | _boolean_mask(QUERIES, KEYS), 25, left_window_size=-1, is_causal=1)
     result = convert_version(model, 23)
     assert [each.name for each in result.graph.node[0].attribute] == ["is_causal"]
     assert op_types(result) == ["Attention"]
+
+
+def test_expands_heads_without_elements() -> None:
+    feeds = {
+        name: array[..., :size] for (name, array), size in zip(_inputs_4d().items(), (0, 0, 6), strict=True)
+    }
+    model = _model(feeds)
+    convert_and_check(
+        model,
+        22,
+        feeds,
+        [np.broadcast_to(feeds["V"].mean(2, keepdims=True), (BATCH, HEADS, QUERIES, VALUE_SIZE))],
+    )
 
 
 def _mixed_types_model() -> onnx.ModelProto:

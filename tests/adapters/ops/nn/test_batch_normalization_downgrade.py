@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check
-from support.execution import Array, build, op_types
+from support.execution import Array, build, op_types, run
 from support.old_operators import assert_round_trip
 
 RANDOM = np.random.default_rng(0)
@@ -23,7 +23,7 @@ def _feeds(shape: Sequence[int], dtypes: Sequence[Any] = (np.float32,) * 3) -> d
     for name, dtype in zip(
         CHANNELS, (scale_dtype, scale_dtype, statistics_dtype, statistics_dtype), strict=True
     ):
-        feeds[name] = (RANDOM.random(shape[1]) + 0.5).astype(dtype)
+        feeds[name] = (RANDOM.random(shape[1] if len(shape) > 1 else 1) + 0.5).astype(dtype)
     return feeds
 
 
@@ -69,6 +69,17 @@ def test_expands_training(shape: Sequence[int], momentum: float, target: int) ->
     model = _model(15, feeds, ["y", "m", "v"], training_mode=1, momentum=momentum)
     result = convert_and_check(model, target, feeds, _expected(feeds, True, momentum))
     assert list(result.graph.output[0].name) == ["y"]
+
+
+@pytest.mark.parametrize("target", [13, 9, 7])
+def test_expands_training_of_one_channel(target: int) -> None:
+    """Data of rank 1 have one channel."""
+    feeds = _feeds((4,))
+    model = _model(15, feeds, ["y", "m", "v"], training_mode=1)
+    model.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", TensorProto.FLOAT, [4]))
+    outputs = run(model, feeds)
+    assert [each.shape for each in outputs] == [(4,), (1,), (1,)]
+    convert_and_check(model, target, feeds)
 
 
 def test_expands_training_without_statistics() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.conversion import convert_and_check
+from support.conversion import convert_and_check, refusal_of
 from support.dynamic import with_symbolic_dims
 from support.execution import Array, build, op_types
 
@@ -74,3 +74,21 @@ def test_accepts_float_state_with_float16_tokens() -> None:
         if value.name != "past_state":
             value.type.tensor_type.elem_type = TensorProto.FLOAT16
     convert_and_check(model, 26, {**feeds, **half_precision}, tolerance=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("stated", "rule", "reason"),
+    [
+        ("linear", "gated", "update_rule 'gated' requires the input decay"),
+        ("gated", "gated_delta", "update_rule 'gated_delta' requires the input beta"),
+        ("gated", "linear", "update_rule 'linear' forbids the input decay"),
+        ("gated_delta", "gated", "update_rule 'gated' forbids the input beta"),
+    ],
+)
+def test_refuses_inputs_that_contradict_the_rule(stated: str, rule: str, reason: str) -> None:
+    """`stated` is the rule that the inputs are for, and `rule` the one in the node."""
+    model, _ = _case(stated)
+    (attribute,) = (each for each in model.graph.node[0].attribute if each.name == "update_rule")
+    attribute.s = rule.encode()
+    found = refusal_of(model, 26)
+    assert (found.code, found.reason) == ("node.invalid", reason)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check, refusal_of
@@ -73,6 +74,27 @@ def test_keeps_nodes_with_optional_inputs(op_type: str) -> None:
     content_type = helper.make_tensor_type_proto(TensorProto.FLOAT, [2])
     model.graph.value_info.append(helper.make_value_info("o", helper.make_optional_type_proto(content_type)))
     assert op_types(convert_version(model, 15)) == ["Optional", op_type]
+
+
+@pytest.mark.parametrize("target", [21, 17, 15])
+@pytest.mark.parametrize(
+    "content",
+    [
+        helper.make_tensor_type_proto(TensorProto.INT64, [2]),
+        helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, None)),
+    ],
+    ids=["tensor", "sequence"],
+)
+def test_the_attribute_type_is_the_type_of_an_empty_optional(content: onnx.TypeProto, target: int) -> None:
+    nodes = [
+        helper.make_node("Optional", [], ["o"], type=content),
+        helper.make_node("OptionalHasElement", ["o"], ["y"], name="node"),
+    ]
+    model = build(nodes, {}, {"y": TensorProto.BOOL}, 18)
+    assert op_types(convert_and_check(model, target, {}, [np.array(False)])) == [
+        "Optional",
+        "OptionalHasElement",
+    ]
 
 
 def test_refuses_inputs_of_unknown_type() -> None:

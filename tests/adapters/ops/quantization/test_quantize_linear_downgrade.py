@@ -105,6 +105,23 @@ def test_keeps_a_scalar_with_a_scale_of_shape_1(op_type: str, shapes: bool) -> N
     convert_and_check(model, 20, feeds)
 
 
+@pytest.mark.parametrize("target", [13, 12, 9])
+@pytest.mark.parametrize("axis", [{}, {"axis": 0}], ids=["default axis", "axis 0"])
+@pytest.mark.parametrize(
+    ("op_type", "dtype"), [("QuantizeLinear", np.float32), ("DequantizeLinear", np.int8)]
+)
+def test_keeps_a_scalar_with_a_scale_of_unknown_size(
+    op_type: str, dtype: type, axis: Mapping[str, Any], target: int
+) -> None:
+    parameters: dict[str, Array] = {"s": SCALE[None], "z": np.array([5], np.int8)}
+    result = np.int8 if op_type == "QuantizeLinear" else np.float32
+    model, feeds = _model(op_type, np.array(7, dtype), parameters, 19, result, constant=False, **axis)
+    expected = run(model, feeds)
+    for each in model.graph.input[1:]:
+        each.type.tensor_type.shape.dim[0].dim_param = "n"
+    convert_and_check(model, target, feeds, expected)
+
+
 @pytest.mark.parametrize("target", [22, 18, 10, 9])
 @pytest.mark.parametrize("precision", [{}, {"precision": TensorProto.FLOAT}], ids=["default", "float"])
 def test_quantizes_float16_in_float(precision: Mapping[str, Any], target: int) -> None:

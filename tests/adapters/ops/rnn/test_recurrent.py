@@ -93,6 +93,40 @@ def test_refuses_linear_before_reset_at_gru_1() -> None:
     assert convert_version(model, 3)
 
 
-def test_refuses_default_activation_parameters_at_gru_1() -> None:
-    model, _ = _model("GRU", 7, ["y"], states=False, activations=["HardSigmoid", "Tanh"])
-    assert refusal_of(model, 2).reason.startswith("activation 'hardsigmoid' relies on default parameters")
+@pytest.mark.parametrize(
+    ("attributes", "name", "attribute"),
+    [
+        pytest.param({"activations": ["HardSigmoid", "Tanh"]}, "HardSigmoid", "activation_alpha", id="none"),
+        pytest.param(
+            {"activations": ["HardSigmoid", "Tanh"], "activation_alpha": [0.3]},
+            "HardSigmoid",
+            "activation_beta",
+            id="no beta",
+        ),
+        pytest.param(
+            {
+                "activations": ["HardSigmoid", "LeakyRelu"],
+                "activation_alpha": [0.3],
+                "activation_beta": [0.4],
+            },
+            "LeakyRelu",
+            "activation_alpha",
+            id="too few",
+        ),
+    ],
+)
+def test_refuses_default_activation_parameters_at_gru_1(
+    attributes: dict[str, Any], name: str, attribute: str
+) -> None:
+    model, _ = _model("GRU", 7, ["y"], states=False, **attributes)
+    reason = f"activation {name!r} relies on the default of {attribute}, which GRU-1 does not define"
+    assert refusal_of(model, 2).reason == reason
+    assert convert_version(model, 3)
+
+
+def test_keeps_activation_parameters_at_gru_1() -> None:
+    parameters: dict[str, Any] = {"activation_alpha": [0.3, 0.02], "activation_beta": [0.4]}
+    model, feeds = _model(
+        "GRU", 7, ["y"], states=False, activations=["HardSigmoid", "LeakyRelu"], **parameters
+    )
+    assert assert_round_trip(model, 1, feeds)

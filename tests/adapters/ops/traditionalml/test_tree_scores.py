@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.execution import op_types
-from support.tree_ensembles import assert_keeps_outputs, attribute, data, regressor
+from support.tree_ensembles import ML, assert_keeps_outputs, attribute, classifier, data, regressor
 
+from opshift import ConversionRefused, convert_version
 from random_graphs.forests import Forest, one_target_per_tree, random_votes, votes
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
@@ -81,3 +82,52 @@ def test_softmax_zero_omits_zero_scores() -> None:
     feeds = data()
     forest = Forest(one_target_per_tree(3), trees=2, attributes={"post_transform": "SOFTMAX_ZERO"})
     assert_keeps_outputs(regressor(forest, feeds, 3), feeds)
+
+
+def test_keeps_large_scores() -> None:
+    """Only one leaf of a tree counts: the scores are finite, although the sum of all weights is not."""
+    feeds = data()
+    forest = Forest(votes([0, 1, 2], -1e38, 1e38), trees=1, attributes={"post_transform": "SOFTMAX_ZERO"})
+    assert_keeps_outputs(regressor(forest, feeds, 3), feeds)
+
+
+@pytest.mark.parametrize("transform", ["SOFTMAX_ZERO", "PROBIT"])
+@pytest.mark.parametrize(
+    ("weight", "trees", "base"),
+    [
+        pytest.param(np.inf, 1, [], id="infinite weights"),
+        pytest.param(-np.inf, 1, [], id="negative infinite weights"),
+        pytest.param(np.nan, 1, [], id="weights that are NaN"),
+        pytest.param(-3e38, 2, [], id="sum of weights"),
+        pytest.param(1.0, 1, [0.0, np.inf, 0.0], id="infinite base value"),
+        pytest.param(1.0, 1, [0.0, np.nan, 0.0], id="base value that is NaN"),
+        pytest.param(2e38, 1, [0.0, 2e38, 0.0], id="sum of a weight and a base value"),
+    ],
+)
+def test_refuses_scores_that_may_be_infinite(
+    transform: str, weight: float, trees: int, base: list[float]
+) -> None:
+    """A matrix product, which applies these transforms, would make all scores of a row NaN."""
+    attributes = {"post_transform": transform, **({"base_values": base} if base else {})}
+    forest = Forest(lambda random, tree: [(0, 1.0), (1, weight), (2, 1.0)], trees, attributes=attributes)
+    for model in (regressor(forest, data(), 3), classifier(forest, data(), [3, 4, 5])):
+        with pytest.raises(ConversionRefused, match="may be infinite or NaN in float"):
+            convert_version(model, {ML: 5})
+
+
+@pytest.mark.parametrize("transform", ["NONE", "SOFTMAX", "LOGISTIC"])
+def test_keeps_infinite_scores_of_other_transforms(transform: str) -> None:
+    feeds = data()
+    attributes = {"post_transform": transform}
+    forest = Forest(lambda random, tree: [(0, 1.0), (1, -np.inf), (2, 2.0)], 1, attributes=attributes)
+    assert_keeps_outputs(regressor(forest, feeds, 3), feeds)
+
+
+def test_keeps_infinite_scores_of_one_target() -> None:
+    feeds = data()
+    forest = Forest(
+        lambda random, tree: [(0, float(random.choice([-np.inf, 0.25])))],
+        1,
+        attributes={"post_transform": "PROBIT"},
+    )
+    assert_keeps_outputs(regressor(forest, feeds, 1), feeds)
