@@ -11,11 +11,12 @@ from opshift.converter.functions.unread_inputs import omit_unread_arguments
 from opshift.converter.ir_version.initializer_inputs import remove_initializer_inputs
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import ContainerPlan, Plan, Restorations
+from opshift.converter.required_import import require_import
 from opshift.converter.unread_constants import remove_unread_constants
 from opshift.model.attributes import graphs_in
 from opshift.model.graphs import ContainerProto, is_graph, remove_messages, sort_by_keys, training_graphs
 from opshift.model.messages import GraphProto, ModelProto, NodeProto, OperatorSetIdProto
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, model_domain
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, declared_opsets, model_domain
 from opshift.model.tensors import write_tensor
 from opshift.rewriting.cached_rewrite import NodeRewrite
 from opshift.rewriting.constant_nodes import (
@@ -38,16 +39,14 @@ FIRST_IR_WITH_OPSET_IMPORTS = 3
 
 
 def apply_conversion(plan: Plan, model: ModelProto, options: Options) -> None:
-    """Apply a plan in place, including `model_version`, `without`, IR rewrites and the conversion record."""
+    """Apply a plan in place, including `without`, IR rewrites and the conversion record."""
+    imports = declared_opsets(model.opset_import)
     apply_plan(plan, model)
-    if plan.model_version is not None:
-        from opshift.model.model_version import pack_version  # few conversions need it
-
-        model.model_version = pack_version(plan.model_version)
     if options.without:
         from opshift.converter.functions.removal import remove
 
-        remove(model, options.without)
+        remove(model, options.without, plan.copies)
+    require_import(model, imports, plan.targets, options.registry.releases)
     if plan.ir.rewritten_features:
         from opshift.converter.ir_version.lower import rewrite_features  # most conversions do not need it
 
@@ -71,8 +70,7 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
     has_devices = model.ir_version >= FIRST_IR_WITH_DEVICES
     opset = _final_opset(model.opset_import, plan.targets)
     graphs = _Target(model.graph, graph_takes_initializers, opset, has_devices)
-    # Function copies are appended to `model.functions`, so `containers` has the same order.
-    containers = (*plan.functions, *(copy.container for copy in plan.copies))
+    containers = [container for _, container in plan.function_versions()]
     unread_in_functions = [each.unread_inputs for each in containers]
     unread = plan.graph.unread_inputs.union(
         *(each.unread_inputs for each in plan.training), *unread_in_functions
@@ -80,10 +78,18 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
     _apply_container(plan.graph, model.graph, graphs)
     for training, container in zip(training_graphs(model), plan.training, strict=True):
         _apply_container(container, training.graph, graphs)
+    if plan.ir.before < FIRST_IR_WITH_STANDALONE_INITIALIZERS and plan.graph.has_subgraphs:
+        # few models are that old
+        from opshift.converter.ir_version.nested_initializers import update_initializer_inputs
+
+        update_initializer_inputs(model)
     for copy in plan.copies:
         function = model.functions.add()
         function.CopyFrom(model.functions[copy.index])
         function.name = copy.name
+    if plan.copies:
+        # The sort is stable: each copy moves to the place after its original, as in `containers`.
+        sort_by_keys(model.functions, [*range(len(plan.functions)), *(each.index for each in plan.copies)])
     for function, container in zip(model.functions, containers, strict=True):
         opset = _final_opset(function.opset_import or model.opset_import, plan.targets)
         _apply_container(container, function, _Target(None, False, opset, has_devices))

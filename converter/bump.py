@@ -1,49 +1,72 @@
 """`model_version` of a converted model."""
 
-from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from __future__ import annotations
+
+from typing import NamedTuple
+
 from opshift.converter.plan.changes import Plan
+from opshift.converter.signature import Signature
 from opshift.model.errors import UsageError
 from opshift.model.messages import ModelProto
 from opshift.model.model_version import VersionBump, next_version, pack_version, unpack_version
-from opshift.model.operator_ids import canonical_domain
+from opshift.model.operator_ids import declared_opsets
 
 
-def bumped_version(model: ModelProto, plan: Plan) -> str | None:
-    """Return the version of a model after a conversion, such as `1.3.0`; `None` if it does not change.
+class Original(NamedTuple):
+    """Properties of a model before its conversion that decide about `model_version`."""
+
+    signature: Signature
+    model_version: int
+    opsets: tuple[dict[str, int], ...]
+    """Opset imports of the model and of its functions."""
+
+    @classmethod
+    def of(cls, model: ModelProto) -> Original:
+        """Return the properties of a model; later changes of the model do not affect them."""
+        return cls(Signature.of(model), model.model_version, _opsets(model))
+
+
+def raise_version(original: Original, result: ModelProto, plan: Plan) -> str | None:
+    """Raise `model_version` of a converted model; return it, such as `1.3.0`, or `None` if it stays.
 
     Raises:
         UsageError: the version of the model cannot be raised any further.
     """
-    rise = _required_bump(model, plan)
+    rise = _required_bump(original, result, plan)
     if rise is VersionBump.NONE:
         return None
-    text = next_version(model.model_version, rise)
+    text = next_version(original.model_version, rise)
     try:
-        pack_version(text)
+        result.model_version = pack_version(text)
     except UsageError as error:
-        reason = f"model_version {unpack_version(model.model_version)} has no higher {rise.name} version"
+        version = unpack_version(original.model_version)
+        reason = f"model_version {version} has no higher {rise.name} version"
         raise UsageError(reason, remedy="convert without bump, and set model_version") from error
     return text
 
 
-def _required_bump(model: ModelProto, plan: Plan) -> VersionBump:
-    """Return how much to raise `model_version`, by the rules of `compare`: MINOR, PATCH or NONE.
+def _required_bump(original: Original, result: ModelProto, plan: Plan) -> VersionBump:
+    """Return how much to raise `model_version`.
 
-    MINOR if an opset or the IR version rises or an import is added, because the model may need a newer
-    runtime. Also MINOR if an initializer becomes a graph input (below IR version 4). PATCH for other changes.
+    Changes of inputs and outputs require what `compare` requires. Otherwise: MINOR if an opset or the IR
+    version rises or an import is added, because the model may need a newer runtime; PATCH for other changes.
     """
-    imports = (*model.opset_import, *(each for function in model.functions for each in function.opset_import))
-    domains = ((canonical_domain(each.domain), each.version) for each in imports)
-    steps = [(version, plan.targets.get(domain, version)) for domain, version in domains]
-    steps.append((plan.ir.before, plan.ir.after))
-    containers = list(plan.containers())
-    new_initializers = any(each.constants for each in containers) or (
-        plan.ir.turns_initializers_into_inputs and len(model.graph.initializer) > 0
-    )
-    adds_inputs = new_initializers and plan.ir.after < FIRST_IR_WITH_STANDALONE_INITIALIZERS
-    rises = any(before < after for before, after in steps) or any(each.new_imports for each in containers)
-    if rises or adds_inputs:
-        return VersionBump.MINOR
+    signature = max((each.rise for each in original.signature.changes(result)), default=VersionBump.NONE)
+    versions = [each for opsets in original.opsets for each in opsets.items()]
+    steps = [(version, plan.targets.get(domain, version)) for domain, version in versions]
+    steps.append((original.signature.ir_version, result.ir_version))
+    known = {domain for domain, _ in versions}
+    adds_imports = any(domain not in known for opsets in _opsets(result) for domain in opsets)
+    new_imports = adds_imports or any(each.new_imports for each in plan.containers())
+    if new_imports or any(before < after for before, after in steps):
+        return max(signature, VersionBump.MINOR)
     stays = all(before == after for before, after in steps) and not plan.repairs and not plan.ir.lowerings
-    is_same = stays and all(each.is_empty for each in containers)
-    return VersionBump.NONE if is_same else VersionBump.PATCH
+    recognizes = plan.recognition is not None and bool(plan.recognition.nodes)
+    if stays and not recognizes and all(each.is_empty for each in plan.containers()):
+        return signature
+    return max(signature, VersionBump.PATCH)
+
+
+def _opsets(model: ModelProto) -> tuple[dict[str, int], ...]:
+    functions = (declared_opsets(each.opset_import) for each in model.functions)
+    return (declared_opsets(model.opset_import, model.ir_version), *functions)

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
-from typing import Generic, NamedTuple, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, Unpack, overload
 
 from opshift.converter.apply import apply_conversion
 from opshift.converter.options import ConvertArguments, Options, TargetLike
@@ -30,6 +30,9 @@ from opshift.model.process_state import signals_deferred
 from opshift.registry.errors import DefinitionError
 from opshift.registry.registry import Registry, default_registry
 from opshift.rewriting.routes import precompiled_routes
+
+if TYPE_CHECKING:
+    from opshift.converter.bump import Original
 
 Converted = TypeVar("Converted", bound=ModelObject | bytes, covariant=True)
 
@@ -101,7 +104,8 @@ def convert_version(
             Later conversions restore them if their target is the recorded opset or beyond it in the same
             direction; nodes that were edited in between are converted normally.
         bump: raise `model_version` if the model changes: MINOR if an opset or the IR version rises, because
-            runtimes may have to be newer, otherwise PATCH; a simple number by 1.
+            runtimes may have to be newer, otherwise PATCH; more if `compare` requires it for changed inputs
+            and outputs; a simple number by 1.
         shapes: shapes to declare before the conversion, such as `{"x": (2, 3, "H", None)}` or
             `["x=2,3,H,?"]`: sizes, names, and `None` or `?` for an unchanged dimension. The result
             declares them, too: it may be valid for them only. Names are those of graph inputs, or of values
@@ -200,27 +204,20 @@ def plan_version(
 def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
     """Convert a model with validated options, and return the ModelProto and the plan that was applied."""
     source, owned = model_of(model)
-    if options.check:
-        _require_legal(source, options.registry, "before the conversion")
+    original = _inspect(source, options)
     ordered, plan = plan_model(source, options, owned=owned)
     plan.require_possible()
-    if options.bump:
-        from opshift.converter.bump import bumped_version  # few conversions need it
-
-        plan = replace(plan, model_version=bumped_version(source, plan))
     result = ordered
-    # With `check`, convert a copy even if `inplace` is set: the result may turn out to be illegal.
-    if ordered is source and not owned and (options.check or not options.inplace):
+    # Convert a copy even with `inplace` if the result may turn out to be illegal, or to have no version.
+    if ordered is source and not owned and (options.check or options.bump or not options.inplace):
         result = type(source)()
         result.CopyFrom(source)
     if result is source and not owned:
         # the caller's model must not remain half converted after Ctrl+C
         with signals_deferred():
-            plan = _apply(plan, result, options)
+            plan = _apply(plan, result, options, original)
     else:
-        plan = _apply(plan, result, options)
-    if options.check:
-        _require_legal(result, options.registry, "after the conversion")
+        plan = _apply(plan, result, options, original)
     if options.inplace and not owned and result is not source:
         with signals_deferred():
             source.CopyFrom(result)
@@ -238,23 +235,44 @@ def _require_legal(model: ModelProto, registry: Registry, when: str) -> None:
 @reading_text()
 def plan_with(model: ModelProto, options: Options) -> Plan:
     """Plan a conversion as `plan_version` does, with validated options."""
+    original = _inspect(model, options)
     result, plan = plan_model(model, options)
-    if not options.recognize or plan.refusals:
+    if plan.refusals or not (options.recognize or options.check or options.bump):
         return plan
     if result is model:
         result = type(model)()
         result.CopyFrom(model)
-    return _apply(plan, result, options)
+    return _apply(plan, result, options, original)
 
 
-def _apply(plan: Plan, model: ModelProto, options: Options) -> Plan:
-    """Apply a plan to a model, and return the plan, with the recognized operators if they are requested."""
+def _inspect(model: ModelProto, options: Options) -> "Original | None":
+    """Check a model before its conversion, and return the properties that decide about its new version."""
+    if options.check:
+        _require_legal(model, options.registry, "before the conversion")
+    if not options.bump:
+        return None
+    from opshift.converter.bump import Original  # few conversions need it
+
+    return Original.of(model)
+
+
+def _apply(plan: Plan, model: ModelProto, options: Options, original: "Original | None") -> Plan:
+    """Apply a plan to a model; return the plan with the recognized operators and the new `model_version`.
+
+    `original` is the result of `_inspect` for the model before the conversion.
+    """
     apply_conversion(plan, model, options)
-    if not options.recognize:
-        return plan
-    from opshift.converter.recognition.recognize import recognize  # few conversions need it
+    if options.recognize:
+        from opshift.converter.recognition.recognize import recognize  # few conversions need it
 
-    return replace(plan, recognition=recognize(model, options))
+        plan = replace(plan, recognition=recognize(model, options))
+    if original is not None:
+        from opshift.converter.bump import raise_version  # few conversions need it
+
+        plan = replace(plan, model_version=raise_version(original, model, plan))
+    if options.check:
+        _require_legal(model, options.registry, "after the conversion")
+    return plan
 
 
 @gc_paused
@@ -265,15 +283,11 @@ def try_convert(model: ModelProto, options: Options) -> tuple[ModelProto | None,
         IllegalModel: with the option `check`, the model violates the specification before or after the
             conversion; after it, `model` is already changed.
     """
-    if options.check:
-        _require_legal(model, options.registry, "before the conversion")
+    original = _inspect(model, options)
     result, plan = plan_model(model, options)
     if plan.refusals:
         return None, plan
-    plan = _apply(plan, result, options)
-    if options.check:
-        _require_legal(result, options.registry, "after the conversion")
-    return result, plan
+    return result, _apply(plan, result, options, original)
 
 
 def _preload() -> None:

@@ -13,8 +13,8 @@ from opshift.model.graphs import (
     names_outside_nodes,
     remove_messages,
     root_graphs,
-    training_graphs,
 )
+from opshift.model.indirect_reads import names_read_indirectly, values_named_in_attributes
 from opshift.model.messages import ModelProto, TensorProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.rewriting.result import values_read
@@ -35,7 +35,7 @@ def remove_unread_constants(
     is_relevant = has_subgraphs or has_constant_nodes
     if not is_relevant and names.isdisjoint(each.name for each in model.graph.initializer):
         return
-    removable = names - bound_names(model)
+    removable = names - bound_names(model) - values_named_in_attributes(model).names
     _remove_from_scope([*root_graphs(model)], removable, has_subgraphs=has_subgraphs)
     if is_relevant:
         # A function cannot read values of graphs, so its names are separate.
@@ -52,15 +52,13 @@ def removed_initializers(model: ModelProto, plan: ContainerPlan) -> frozenset[st
     found &= plan.unread_inputs
     if not found or plan.reversal.restored:
         return frozenset()
-    found -= bound_names(model)
+    found -= names_read_indirectly(model)
     found.difference_update(names_outside_nodes(model.graph))
     results = {change.record[0]: change.result for change in plan.changes}
     for position, node in enumerate(model.graph.node):
         result = results.get(position)
         found.difference_update(node.input if result is None else values_read(result.nodes))
         found.difference_update(name for graph in graphs_of(node) for name in captured_names(graph))
-    for each in training_graphs(model):
-        found.difference_update(captured_names(each.graph))
     return frozenset(found)
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from opshift.analysis.comparison.result import RULES
 from opshift.checker.rule_table import rule_table
+from opshift.converter.model_changes import RULES
 from opshift.converter.options import ALLOW_VALUES
 from opshift.proposals.rules.rule_table import rule_table as proposal_rule_table
 from opshift.registry.changes.classes import CHANGE_RULES

@@ -18,7 +18,7 @@ from opshift.inference.infer_types import parameter_at
 from opshift.inference.scope import Scope
 from opshift.model.attributes import ATTRIBUTE_TYPES, INT, STRING, TENSOR, graphs_in, types_in
 from opshift.model.device_configurations import rename_shardings
-from opshift.model.element_types import BY_NAME, BY_NUMBER, element_bits, element_names
+from opshift.model.element_types import BY_NAME, BY_NUMBER, byte_size, element_bits, element_names
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import graphs_of, node_place
 from opshift.model.messages import GraphProto, NodeProto, TensorProto, TypeProto
@@ -26,7 +26,7 @@ from opshift.model.node import Node, Tensor
 from opshift.model.offloaded_tensors import EXTERNAL, store_of, with_payload
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.shared_data import FrozenRecord
-from opshift.model.tensors import DATA_FIELDS, pack_tensor, read_tensor, write_tensor
+from opshift.model.tensors import DATA_FIELDS, element_count, pack_tensor, read_tensor, write_tensor
 from opshift.rewriting.constant_nodes import CAST_NAMES_TYPE_UNTIL
 from opshift.rewriting.workspace import FreshNames
 
@@ -325,16 +325,17 @@ def change_tensor(tensor: TensorProto, new: str, *, clamps: bool) -> None:
     if kind is None:
         raise CannotConvert(f"tensor {tensor.name!r} has no valid element type", "tensor.unreadable")
     change = ElementChange(kind.name, new, clamps)
-    store = store_of(tensor)
-    placeholder = store.convert(tensor.raw_data, change) if store else None
+    store, count = store_of(tensor), element_count(tensor)
+    size = None if count is None else byte_size(kind, count)
+    placeholder = store.convert(tensor.raw_data, change, kind.field, size) if store else None
     if placeholder is None:
-        placeholder = _converted(with_payload(tensor), change)
+        placeholder = _converted(with_payload(tensor), change, size)
     for name in DATA_FIELDS:
         tensor.ClearField(name)
     tensor.raw_data, tensor.data_type = placeholder, BY_NAME[change.new].number
 
 
-def _converted(tensor: TensorProto, change: ElementChange) -> bytes:
+def _converted(tensor: TensorProto, change: ElementChange, size: int | None) -> bytes:
     data: bytes | tuple[bytes, ...] | None = tensor.raw_data
     if tensor.data_location == EXTERNAL:
         reason = f"tensor {tensor.name!r} has its elements in another file"
@@ -342,7 +343,7 @@ def _converted(tensor: TensorProto, change: ElementChange) -> bytes:
     if not tensor.HasField("raw_data"):
         values = read_tensor(tensor)
         data = None if values is None else pack_tensor(values)
-    if not isinstance(data, bytes) or len(data) % change.sizes[0]:
+    if not isinstance(data, bytes) or len(data) != size:
         raise CannotConvert(f"tensor {tensor.name!r} has invalid data", "tensor.unreadable")
     return change.convert(data)
 

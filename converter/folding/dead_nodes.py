@@ -22,10 +22,12 @@ class Removal(NamedTuple):
     Attributes:
         is_pure: whether a node can be removed if nothing reads its outputs.
         removable_inputs: names of initializers that are removed if unread, although they are graph inputs.
+        named: names of values that must stay in every graph, because attributes of nodes name them.
     """
 
     is_pure: Callable[[NodeProto], bool]
     removable_inputs: Set[str] = frozenset()
+    named: Set[str] = frozenset()
 
 
 def remove_dead_nodes(container: ContainerProto, removal: Removal, kept: Iterable[str] = ()) -> set[str]:
@@ -42,7 +44,9 @@ def remove_dead_nodes(container: ContainerProto, removal: Removal, kept: Iterabl
     captured = {
         position: names for position, node in enumerate(container.node) if (names := _captures(node, removal))
     }
-    is_live, needed = _live_nodes(container, captured, removal, {*fixed_names(container), *kept})
+    is_live, needed = _live_nodes(
+        container, captured, removal, {*fixed_names(container), *kept, *removal.named}
+    )
     defined = Container(container).predefined_names()
     removed: set[str] = set()
     for position, node in enumerate(container.node):

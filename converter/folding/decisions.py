@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
+from hashlib import blake2b
 from typing import NamedTuple, TypeAlias
 
 from opshift.converter.folding.no_ops import reshaped_source, unchanged_input
@@ -13,8 +14,9 @@ from opshift.inference.symbols import is_symbol
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import ContainerProto, NodeRecord, graphs_of
-from opshift.model.messages import NodeProto
+from opshift.model.messages import AttributeProto, NodeProto
 from opshift.model.node import Tensor
+from opshift.model.offloaded_tensors import MIN_EXTRACTED_TENSOR, serialize
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import can_pack_tensor, element_count, has_inexact_nan, pack_tensor
 from opshift.rewriting.constant_nodes import needs_cast
@@ -176,6 +178,8 @@ def _aliases(record: NodeRecord, scope: Scope, rules: Rules, equal_values: Equal
         return {}
     if found is None or not rules.can_alias(outputs, found):
         return {}
+    if not scope.variables.isdisjoint(found):  # a derivative with respect to one of two equal values
+        return {}
     return {name: source for name, source in zip(outputs, found, strict=True) if name}
 
 
@@ -274,4 +278,10 @@ class EqualValues:
 
 def _attributes_key(proto: NodeProto) -> tuple[tuple[str, bytes], ...]:
     # sorted, because the order of attributes has no meaning
-    return tuple(sorted((each.name, each.SerializeToString()) for each in proto.attribute))
+    return tuple(sorted((each.name, _value_key(each)) for each in proto.attribute))
+
+
+def _value_key(attribute: AttributeProto) -> bytes:
+    """Return an attribute with its payload as bytes, or their digest: keys must not keep large tensors."""
+    data = serialize(attribute)
+    return data if len(data) < MIN_EXTRACTED_TENSOR else blake2b(data).digest()

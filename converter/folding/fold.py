@@ -31,8 +31,6 @@ from opshift.model.errors import CannotConvert
 from opshift.model.graphs import (
     Container,
     ContainerProto,
-    bound_names,
-    captured_names,
     graphs_of,
     initializer_inputs,
     is_graph,
@@ -41,7 +39,11 @@ from opshift.model.graphs import (
     remove_messages,
     root_graphs,
     sort_by_keys,
-    training_graphs,
+)
+from opshift.model.indirect_reads import (
+    names_in_training,
+    names_read_indirectly,
+    values_named_in_attributes,
 )
 from opshift.model.messages import FunctionProto, GraphProto, ModelProto, NodeProto
 from opshift.model.node import Node, Tensor
@@ -142,7 +144,7 @@ def _scopes(model: ModelProto, options: Options) -> Iterator[CallScope]:
 
 
 def _decide(model: ModelProto, options: Options) -> Iterator[Decisions]:
-    in_training = names_in_training(model)
+    read = names_read_indirectly(model)
     budget = Budget()
     is_modern = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
     for scope in _scopes(model, options):
@@ -152,7 +154,7 @@ def _decide(model: ModelProto, options: Options) -> Iterator[Decisions]:
         yield decide(
             scope,
             Rules(
-                in_training.union(repeated, *map(fixed_names, containers)),
+                read.union(repeated, *map(fixed_names, containers)),
                 repeated,
                 budget,
                 takes_initializers=is_modern and container is model.graph,
@@ -206,20 +208,16 @@ def _apply(model: ModelProto, decisions: list[Decisions], options: Options) -> i
     is_modern = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
     imports = opset_imports(model.opset_import, model.ir_version)
     freed = freed_initializers(model, Container(model.graph), imports, options)
-    removal = Removal(_PureNodes(model, options.registry).is_pure)
+    named = values_named_in_attributes(model).names
+    removal = Removal(_PureNodes(model, options.registry).is_pure, named=named)
     kept = names_in_training(model)
     if model.training_info:
-        kept.update(tensor.name for tensor in model.graph.initializer)
+        kept |= {tensor.name for tensor in model.graph.initializer}
     main, *others = decisions
     remove_dead_nodes(main.container, removal._replace(removable_inputs=freed), kept)
     for each in others:
         remove_dead_nodes(each.container, removal, kept)
     return write_constants(main, as_initializers=is_modern) + sum(map(write_constants, others))
-
-
-def names_in_training(model: ModelProto) -> set[str]:
-    """Return the names of the main graph that training reads or updates."""
-    return bound_names(model).union(*(captured_names(each.graph) for each in training_graphs(model)))
 
 
 def _replace_reshaped(decisions: Decisions) -> None:

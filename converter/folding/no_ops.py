@@ -61,7 +61,8 @@ def reshaped_source(node: Node, scope: Scope) -> str | None:
 
 def _has_only_reshapes(value: str, scope: Scope) -> bool:
     """Return whether all uses of a value are nodes of its graph that change its shape or become constants."""
-    return not (value in scope.outputs or scope.is_captured(value)) and all(
+    is_read_outside = value in scope.outputs or scope.is_captured(value) or scope.is_read_indirectly(value)
+    return not is_read_outside and all(
         _is_reshape(each, scope) or all(scope.constant(name) for name in each[4] if name)
         for each in scope.readers(value)
     )

@@ -24,6 +24,8 @@ class ExpandedCall:
         nodes: the nodes, in order.
         value_info: declared types of intermediate values.
         has_identity: whether Identity nodes were added.
+        waiting: the nodes that may be calls, the next one last.
+        added: `id` of each added Identity, which is no call even if a function has this name.
     """
 
     def __init__(self, fresh: Callable[[str], str]) -> None:
@@ -31,12 +33,14 @@ class ExpandedCall:
         self.value_info: list[ValueInfoProto] = []
         self.has_identity = False
         self.waiting: list[NodeProto] = []
+        self.added: set[int] = set()
         self.fresh = fresh
 
     def add_call(self, call: NodeProto, function: FunctionProto) -> None:
         """Queue the nodes of a function, instantiated for a call: they may be calls themselves."""
         instance = InlinedCall(call, function, self.fresh)
-        self.has_identity |= instance.has_identity
+        self.has_identity |= bool(instance.identities)
+        self.added.update(map(id, instance.identities))
         self.value_info += instance.value_info
         self.waiting += reversed(instance.nodes)
 
@@ -115,7 +119,7 @@ class CallExpander:
         node = current.waiting.pop()
         name = called_function(node)
         function = self._functions.get(name)
-        if function is None:
+        if function is None or id(node) in current.added:
             current.nodes.append(node)
             return
         if name not in self._shared:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.model.attributes import graphs_in
 from opshift.model.device_configurations import remove_foreign_shardings, rename_shardings
+from opshift.model.indirect_reads import rename_in_attributes
 from opshift.model.messages import (
     AttributeProto,
     FunctionProto,
@@ -38,8 +39,8 @@ class InlinedCall:
 
     All other values get fresh names, in subgraphs too: a name in a subgraph of the function must not hide a
     value of the caller. The producer of the first output gets the name of the call, and its doc string,
-    metadata and device configurations unless the function provides them. `has_identity` states whether
-    Identity nodes were added, for outputs that are also inputs or that are returned twice.
+    metadata and device configurations unless the function provides them. `identities` are the last nodes,
+    which were added for the outputs in `repeated_outputs`.
     """
 
     def __init__(
@@ -57,11 +58,10 @@ class InlinedCall:
         produced = dict.fromkeys(name for node in function.node for name in node.output if name)
         names |= {name: fresh(name) for name in produced if name not in names}
         self.nodes = [self._instantiate(node, names) for node in function.node]
-        identities = [(names[name], output) for name, output in outputs if names[name] != output]
+        passed = [(names[name], output) for name, output in outputs if names[name] != output]
         node_class = type(call)
-        # for an output that is also an input, or that is returned twice
-        self.nodes += [node_class(op_type="Identity", input=[one], output=[two]) for one, two in identities]
-        self.has_identity = bool(identities)
+        self.identities = [node_class(op_type="Identity", input=[one], output=[two]) for one, two in passed]
+        self.nodes += self.identities
         self.value_info = list(self._values(function, names, {*arguments.values(), *call.output}))
         self._copy_call_properties()
 
@@ -135,11 +135,12 @@ class InlinedCall:
 
 
 def rename_parameters(node: NodeProto, names: Mapping[str, str]) -> None:
-    """Rename the inputs and outputs of a node, and their shardings, but no values in its subgraphs."""
+    """Rename the values that a node reads, names or produces, but no values in its subgraphs."""
     for field in (node.input, node.output):
         for position, name in enumerate(field):
             field[position] = names.get(name, name)
     rename_shardings(node, names)
+    rename_in_attributes(node, names)
 
 
 def rename_values(graph: GraphProto, names: Mapping[str, str]) -> None:
@@ -152,6 +153,13 @@ def rename_values(graph: GraphProto, names: Mapping[str, str]) -> None:
         annotation.tensor_name = names.get(annotation.tensor_name, annotation.tensor_name)
         for entry in annotation.quant_parameter_tensor_names:
             entry.value = names.get(entry.value, entry.value)
+
+
+def repeated_outputs(call: NodeProto, function: FunctionProto) -> list[str]:
+    """Return the outputs of a call that need an Identity: values that are also inputs, or returned twice."""
+    outputs = _used_outputs(call, function)
+    producible = {name: output for name, output in outputs if name not in function.input}
+    return [output for name, output in outputs if producible.get(name) != output]
 
 
 def _used_outputs(call: NodeProto, function: FunctionProto | InlinedNodes) -> list[tuple[str, str]]:

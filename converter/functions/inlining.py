@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from opshift.converter.functions.expanded_calls import CallExpander
+from opshift.converter.functions.identity_obstacles import identity_obstacles
 from opshift.model.errors import InvalidModel
 from opshift.model.graphs import (
     ContainerProto,
@@ -20,7 +21,13 @@ from opshift.model.graphs import (
     sort_by_keys,
 )
 from opshift.model.messages import FunctionProto, ModelProto, NodeProto, OperatorSetIdProto
-from opshift.model.operator_ids import LocalFunction, called_function, canonical_domain, function_id
+from opshift.model.operator_ids import (
+    LocalFunction,
+    called_function,
+    canonical_domain,
+    function_id,
+    imported_default_opset,
+)
 from opshift.registry.registry import Registry
 from opshift.rewriting.node_names import NodeNames
 from opshift.rewriting.workspace import FreshNames
@@ -90,6 +97,8 @@ def inlining_obstacles(
                 )
     if functions is None:
         yield from growth_obstacle(model)
+        for each in identity_obstacles(model, model.functions, targets, registry):
+            yield each.function, each.reason
 
 
 def recursion_error(functions: Sequence[str]) -> InvalidModel:
@@ -151,12 +160,13 @@ class _Inliner:
         others = (each for each in model.functions if function_id(each) not in self._functions)
         self._calls = CallExpander(self._functions, [*root_graphs(model), *others], names.fresh)
         self._needs_identity = False
+        self._identity_opset = imported_default_opset(model) or 1
 
     def add_imports(self, imports: Repeated[OperatorSetIdProto], functions: Iterable[FunctionProto]) -> None:
         """Add the opset imports that the nodes of inlined functions need."""
         known = {canonical_domain(each.domain) for each in imports}
         needed = [(each.domain, each.version) for function in functions for each in function.opset_import]
-        for domain, version in (*needed, *[("", 1)] * self._needs_identity):
+        for domain, version in (*needed, *[("", self._identity_opset)] * self._needs_identity):
             if canonical_domain(domain) not in known:
                 known.add(canonical_domain(domain))
                 imports.add(domain=domain, version=version)

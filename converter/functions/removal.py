@@ -1,10 +1,12 @@
 """Removal of the local functions and opset imports that the option `without` names."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 
 from opshift.adapters.core.equivalents import Unwanted
+from opshift.converter.functions.identity_obstacles import identity_obstacles
+from opshift.converter.functions.inherited_defaults import ambiguous_defaults, inherit_defaults
 from opshift.converter.functions.inlining import (
     called_functions,
     growth_obstacle,
@@ -12,7 +14,7 @@ from opshift.converter.functions.inlining import (
     inlining_obstacles,
 )
 from opshift.converter.options import Options
-from opshift.converter.plan.changes import Plan
+from opshift.converter.plan.changes import FunctionCopy, Plan
 from opshift.converter.refusals import Refusal
 from opshift.model.graphs import ContainerProto, remove_messages, root_graphs
 from opshift.model.messages import FunctionProto, ModelProto
@@ -37,10 +39,20 @@ def plan_removal(plan: Plan, model: ModelProto, options: Options) -> Plan:
     )
 
 
-def remove(model: ModelProto, without: frozenset[Unwanted]) -> None:
-    """Inline the functions and remove the imports in `without` from a converted model, in place."""
+def remove(model: ModelProto, without: frozenset[Unwanted], copies: Iterable[FunctionCopy]) -> None:
+    """Inline the functions and remove the imports in `without` from a converted model, in place.
+
+    `copies` of a removed function, which the conversion added, are removed with it.
+    """
     removed = _removed_functions(model, without)
+    functions = {function_id(each): each for each in model.functions}
+    originals = {str(name): name for name in removed}
+    for copy in copies:
+        if copy.function in originals:
+            name = originals[copy.function]._replace(name=copy.name)
+            removed[name] = functions[name]
     if removed:
+        inherit_defaults(model, removed.keys())
         inline_functions(model, removed.keys())
     for imports in (model.opset_import, *(each.opset_import for each in model.functions)):
         remove_messages(imports, [canonical_domain(each.domain) in without for each in imports])
@@ -70,20 +82,28 @@ def _refusals(
     for caller, opsets in callers:
         called = called_functions(caller, removed)
         obstacles.append(inlining_obstacles(model, opsets, targets, options.registry, called))
+    remedy = "convert all domains of the function and of its callers to one opset"
     for function, reason in chain.from_iterable(obstacles):
-        name = str(function_id(function))
-        remedy = "convert all domains of the function and of its callers to one opset"
-        yield Refusal(f"function {name}", name, reason, remedy, "operator.no-equivalent")
+        yield _refusal(function, reason, remedy, "operator.no-equivalent")
+    for each in identity_obstacles(model, [*removed.values()], targets, options.registry):
+        yield _refusal(*each)
+    for function, attribute in ambiguous_defaults(model, removed.keys()):
+        reason = f"a call omits attribute {attribute!r}, for which nodes to inline have different defaults"
+        remedy = f"set attribute {attribute!r} in all calls of the function"
+        yield _refusal(function, reason, remedy, "function.calls-differ")
+
+
+def _refusal(function: FunctionProto, reason: str, remedy: str, code: str) -> Refusal:
+    name = str(function_id(function))
+    return Refusal(f"function {name}", name, reason, remedy, code)
 
 
 def _growth_refusals(model: ModelProto, plan: Plan) -> Iterator[Refusal]:
     """Yield a refusal if inlining the converted functions would produce too many nodes."""
-    versions = [*enumerate(plan.functions), *((each.index, each.container) for each in plan.copies)]
     added: dict[LocalFunction, int] = {}
-    for index, container in versions:
+    for index, container in plan.function_versions():
         called = function_id(model.functions[index])
         changes = chain.from_iterable(each.changes for each in container.walk())
         added[called] = max(added.get(called, 0), sum(each.result.node_count - 1 for each in changes))
     for function, reason in growth_obstacle(model, added):
-        name = str(function_id(function))
-        yield Refusal(f"function {name}", name, reason, "convert to a newer opset", "limit.exceeded")
+        yield _refusal(function, reason, "convert to a newer opset", "limit.exceeded")

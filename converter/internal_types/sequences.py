@@ -30,7 +30,15 @@ from opshift.inference.root_scopes import root_scopes
 from opshift.model.attributes import TENSOR
 from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.errors import CannotConvert
-from opshift.model.graphs import ContainerProto, defined_values, graphs_of, nested_nodes, root_graphs
+from opshift.model.graphs import (
+    ContainerProto,
+    defined_values,
+    graphs_of,
+    initializer_inputs,
+    nested_nodes,
+    passed_inputs,
+    root_graphs,
+)
 from opshift.model.messages import GraphProto, ModelProto, NodeProto, ValueInfoProto
 from opshift.model.node import Node, Tensor, Value
 from opshift.model.types import Shape
@@ -96,7 +104,7 @@ def _require_graphs(proto: NodeProto, count: int, inputs: int, outputs: int) -> 
     """Refuse a node without `count` subgraphs that have `inputs` inputs and at least `outputs` outputs."""
     graphs = [*graphs_of(proto)]
     if len(graphs) != count or any(
-        len(each.input) != inputs or len(each.output) < outputs for each in graphs
+        len(passed_inputs(each)) != inputs or len(each.output) < outputs for each in graphs
     ):
         reason = "the subgraphs do not match the inputs and outputs of the node"
         raise CannotConvert(reason, "node.invalid", remedy=INVALID)
@@ -106,7 +114,9 @@ def _carry_tensors(proto: NodeProto, out: SequencePass, *, may_stack: bool) -> d
     """Replace the sequences that a Loop carries by their tensors, or return the reasons against it."""
     copy, [(inner, graph)] = out.copy_node(proto)
     out.context.spend(ITERATION_WORK + graph.ByteSize() // BYTES_PER_WORK)
-    declared = [deepcopy(value) for value in graph.input]
+    declared = [deepcopy(value) for value in passed_inputs(graph)]
+    defaults = initializer_inputs(graph)
+    initializers = [deepcopy(value) for value in graph.input if value.name in defaults]
     del copy.input[:], graph.input[:]
     # The first two inputs may be omitted.
     names = [*proto.input, *[""] * (len(declared) - len(proto.input))]
@@ -123,6 +133,7 @@ def _carry_tensors(proto: NodeProto, out: SequencePass, *, may_stack: bool) -> d
                 if element_type:
                     inner.scope.declare(Value(new, element_type, None))
             inner.set_sequence(value.name, carried)
+    graph.input.extend(initializers)
     inner.run()
     for each in stacked:
         # the tensor is returned as a scan output, and not carried
@@ -193,7 +204,7 @@ def _inline(
     # a copy, because each iteration needs its own facts
     inner = out.nested(deepcopy(body), "body", proto)
     names: dict[str, str] = {}
-    for value, argument in zip(body.input, arguments, strict=False):
+    for value, argument in zip(passed_inputs(body), arguments, strict=False):
         if isinstance(argument, tuple):
             inner.set_sequence(value.name, argument)
         else:

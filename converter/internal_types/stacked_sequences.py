@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from opshift.converter.internal_types.sequence_pass import REMEDY, SequencePass, Stack, Tensors
 from opshift.model.errors import CannotConvert
-from opshift.model.graphs import captured_names, graphs_of
+from opshift.model.graphs import captured_names, graphs_of, passed_inputs
 from opshift.model.messages import GraphProto, NodeProto, ValueInfoProto
 from opshift.model.node import Node, Tensor
 from opshift.model.types import Shape
@@ -40,7 +40,7 @@ def appended_tensors(loop: NodeProto, given: Sequence[Tensors | None]) -> list[A
     if len(loop.output) != len(body.output) - 1:
         return found
     returned_names = [value.name for value in body.output]
-    carried = zip(body.input[2:], given[2:], body.output[1:], loop.output, strict=False)
+    carried = zip(passed_inputs(body)[2:], given[2:], body.output[1:], loop.output, strict=False)
     for received, tensors, returned, sequence in carried:
         is_returned_once = returned_names.count(returned.name) == 1 and received.name not in returned_names
         if tensors == () and sequence and is_returned_once:

@@ -37,7 +37,7 @@ def plan_ir_change(
     `freed_initializers`. Each use of an allowance is recorded in `allowances`.
     """
     before = model.ir_version
-    requested, is_strict = _requested_version(before, imports, options.target, options.registry.releases)
+    requested, is_strict = requested_version(before, imports, options.target, options.registry.releases)
     if requested >= before:
         if requested < FIRST_IR_WITH_STANDALONE_INITIALIZERS:
             freed = frozenset()  # `freed` was computed with an import that is removed
@@ -60,11 +60,11 @@ def freed_initializers(
     before = model.ir_version
     if before >= FIRST_IR_WITH_STANDALONE_INITIALIZERS or options.keep_initializer_inputs:
         return frozenset()
-    after, _ = _requested_version(before, imports, options.target, options.registry.releases)
+    after, _ = requested_version(before, imports, options.target, options.registry.releases)
     return graph.initializer_inputs() if after >= FIRST_IR_WITH_STANDALONE_INITIALIZERS else frozenset()
 
 
-def _requested_version(
+def requested_version(
     before: int, imports: Mapping[str, int], target: Target, releases: Releases
 ) -> tuple[int, bool]:
     """Return the IR version to convert to, and whether it is strict: newer versions are unacceptable."""

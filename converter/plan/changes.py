@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from opshift.checker.ir_features.contents import STANDALONE, since
@@ -297,6 +298,14 @@ class Plan(FrozenRecord):
     recognition: Recognition | None = None
     """Groups of nodes that one node replaced after the conversion, if the caller requests `recognize`."""
 
+    def function_versions(self) -> list[tuple[int, ContainerPlan]]:
+        """Return the functions of the result in order: the position of the original, and the plan.
+
+        Copies follow their original, so a model that defines functions before their calls still does.
+        """
+        versions = [*enumerate(self.functions), *((each.index, each.container) for each in self.copies)]
+        return sorted(versions, key=itemgetter(0))
+
     def containers(self) -> Iterator[ContainerPlan]:
         """Yield the plan of every graph, subgraph, function and function copy."""
         for top in (self.graph, *self.training, *self.functions, *(each.container for each in self.copies)):
@@ -375,7 +384,12 @@ def _needed_domains(
 def _removals(removed: Mapping[str, int], *, fold: bool) -> Iterator[str]:
     reason = "no node needs it" if fold else "no node needs it, and the target lacks it"
     for domain, opset in removed.items():
-        yield f"model: the import of {domain} {opset} was removed: {reason}"
+        yield removed_import(domain, opset, reason)
+
+
+def removed_import(domain: str, opset: int, reason: str = "no node needs it") -> str:
+    """Return a sentence about the removal of an opset import."""
+    return f"model: the import of {domain} {opset} was removed: {reason}"
 
 
 def _merges(model: ModelProto) -> Iterator[str]:

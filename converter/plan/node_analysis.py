@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from opshift.converter.options import Options
@@ -11,7 +12,7 @@ from opshift.inference.model_element_types import ElementTypes
 from opshift.inference.scope import Scope
 from opshift.inference.survey import ContainerSurvey
 from opshift.model.messages import ModelProto, NodeProto
-from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.operator_ids import DEFAULT_DOMAIN, imported_default_opset
 from opshift.registry.errors import ResolveError
 from opshift.rewriting.router_for import router_for
 from opshift.rewriting.routes import Router
@@ -57,9 +58,14 @@ class NodeAnalysis:
             final_opsets = {**opsets, **self._targets}
             # Steps of other domains may emit nodes of the default domain, which may lack an import.
             if DEFAULT_DOMAIN not in final_opsets:
-                final_opsets[DEFAULT_DOMAIN] = self._registry.releases.companion_opset(final_opsets)
+                companion = self._registry.releases.companion_opset(final_opsets)
+                final_opsets[DEFAULT_DOMAIN] = self._default_opset or companion
             self._routers[key] = router_for(self._registry, frozenset(final_opsets.items()), self._without)
         return self._routers[key]
+
+    @cached_property
+    def _default_opset(self) -> int | None:
+        return imported_default_opset(self._model)
 
     def _imports(self, opsets: Mapping[str, int]) -> Imports:
         # Cached: each new operator, graph and function needs this key, and most share one mapping of opsets.

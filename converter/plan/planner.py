@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.converter.ir_version.choose_version import freed_initializers, plan_ir_change
@@ -33,6 +33,7 @@ from opshift.model.graphs import (
     require_graph,
     training_graphs,
 )
+from opshift.model.indirect_reads import names_in_training, values_named_in_attributes
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label, opset_imports
 from opshift.registry.errors import ResolveError
@@ -86,7 +87,8 @@ class Planner:
         self._options = options
         self._registry = registry = options.registry
         self._names = FreshNames()
-        self._variables = frozenset(bound_names(model))
+        self._named_values = values_named_in_attributes(model)
+        self._variables = self._named_values.sources.union(bound_names(model))
         self._history = history
         self._allowances = Allowances(options.allow)
         self._functions = functions
@@ -177,8 +179,11 @@ class Planner:
         statuses = self._node_analysis.statuses_at(opsets)
         scope_class = Scope if self._functions is None else self._functions.scope
         scope = scope_class(container, opsets, self._registry, statuses, parent)
+        scope.evaluation.named_values = self._named_values
         if not scope.is_function:
             scope.variables = self._variables
+            if parent is None:
+                scope.read_in_training = names_in_training(self._model)
         self._names.sources.append(scope.used_names)
         keeps_lines = scope.opset_of("") in self._node_analysis.router(opsets).fact_querying_opsets
         return survey(scope, path, self._node_analysis.classify, keeps_lines=keeps_lines)
@@ -319,6 +324,12 @@ def plan_model(model: ModelProto, options: Options, *, owned: bool = False) -> t
     if options.target.limits:
         imports = opset_imports(model.opset_import, model.ir_version)
         options = replace(options, target=options.target.for_imports(imports))
+    if model.training_info and "drop-training" in options.allow:
+        from opshift.converter.ir_version.without_training import plan_without_training  # few models train
+
+        found = plan_without_training(model, options, partial(plan_model, owned=True))
+        if found is not None:
+            return found
     if options.shapes or options.fold or options.types:
         return _plan_prepared(model, options, owned=owned)
     return _replan(*_plan_in_order(model, options), options)

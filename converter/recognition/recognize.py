@@ -13,7 +13,7 @@ from typing import NamedTuple
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.folding.dead_nodes import Removal, fixed_names, remove_dead_nodes
 from opshift.converter.folding.decisions import declare_nodes
-from opshift.converter.folding.fold import has_distinct_names, names_in_training
+from opshift.converter.folding.fold import has_distinct_names
 from opshift.converter.options import EVERY_OPERATOR, Options
 from opshift.converter.plan.changes import METADATA_KEY
 from opshift.converter.recognition.candidate import Candidate, Expansions, Rejected, Replacement
@@ -23,10 +23,8 @@ from opshift.converter.recognition.matching import Matcher, candidates
 from opshift.converter.recognition.pattern_groups import PatternGroup
 from opshift.converter.recognition.patterns import Pattern
 from opshift.converter.recognition.result import NearMiss, Recognition, RecognizedNode
-from opshift.inference.call_facts import CallFacts, CallSite
 from opshift.inference.function_scope import CallScope
-from opshift.inference.root_scopes import root_scopes
-from opshift.inference.scope import Scope
+from opshift.inference.root_scopes import add_call_facts, root_scopes
 from opshift.model.attributes import ATTRIBUTE_TYPES, write_attribute
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import (
@@ -38,6 +36,7 @@ from opshift.model.graphs import (
     remove_messages,
     root_graphs,
 )
+from opshift.model.indirect_reads import names_read_indirectly
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, model_domain
 from opshift.model.tensors import write_tensor
@@ -97,7 +96,7 @@ class _Pass:
         self._allowances = Allowances(options.allow)
         self._expansions = Expansions(options.registry, options.allow)
         self._shadowed = {(canonical_domain(each.domain), each.name) for each in model.functions}
-        self._fixed = names_in_training(model)
+        self._fixed = names_read_indirectly(model)
         self.found: list[RecognizedNode] = []
         self.misses: list[NearMiss] = []
         self.replacements: list[Replacement] = []
@@ -115,7 +114,7 @@ class _Pass:
             scope.evaluation.names_sizes = True
             declare_nodes(scope)
         if self._model.functions:
-            _add_call_facts([scope for scope, _, _ in scopes])
+            add_call_facts([scope for scope, _, _ in scopes])
         for scope, container, path in scopes:
             found = list(self._visit(scope, path, anchors))
             if found:
@@ -226,26 +225,7 @@ class _Pass:
         return found
 
 
-def _add_call_facts(scopes: Sequence[CallScope]) -> None:
-    """Set `call_facts` of each function scope: the facts on which all calls of the function agree."""
-    calls: defaultdict[int, list[CallSite]] = defaultdict(list)
-    pending: list[Scope] = [*scopes]
-    for scope in pending:  # the loop appends the scopes of subgraphs
-        for record in scope.node_records:
-            proto = scope.proto_of(record)
-            if scope.is_call(record):
-                index = scopes[0].functions.find(proto)
-                assert index is not None
-                calls[index].append(CallSite(scope.node_of(record), proto, scope))
-            pending += map(scope.child, graphs_of(proto))
-    functions = [scope for scope in scopes if scope.is_function]
-    for index, group in calls.items():
-        functions[index].call_facts = CallFacts(scopes[0].functions, index, group)
-
-
-def _write(
-    root: ContainerProto, graphs: Iterable[_Located], names: FreshNames, in_training: Set[str]
-) -> None:
+def _write(root: ContainerProto, graphs: Iterable[_Located], names: FreshNames, fixed: Set[str]) -> None:
     """Write replacements into a graph or function and its subgraphs, and remove unread nodes."""
     removable: set[str] = set()
     read = {name for node in nested_nodes(root) for name in node.input}
@@ -260,7 +240,7 @@ def _write(
                 write_tensor(container.initializer.add(), value, name)
             removable |= each.removable
     removal = Removal(lambda node: any(map(removable.__contains__, node.output)))
-    remove_dead_nodes(root, removal, kept.union(in_training))
+    remove_dead_nodes(root, removal, kept.union(fixed))
 
 
 def _fill(proto: NodeProto, replacement: Replacement, names: FreshNames) -> None:

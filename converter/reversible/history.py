@@ -43,6 +43,7 @@ from opshift.model.graphs import (
     read_node_record,
     training_graphs,
 )
+from opshift.model.indirect_reads import values_named_in_attributes
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.node_key import require_utf8_names
 from opshift.model.offloaded_tensors import serialize, serialized_size
@@ -325,7 +326,7 @@ class History:
         return self._value_indexes[key]
 
     def _used_outside(self, container: ContainerProto) -> frozenset[str]:
-        """Return the names in training bindings, and for the main graph, all names that training reads."""
+        """Return the names in training bindings and attributes, and for the main graph, all in training."""
         return self._bound_names | (self._training_reads if container is self._model.graph else frozenset())
 
     @cached_property
@@ -336,8 +337,8 @@ class History:
 
     @cached_property
     def _bound_names(self) -> frozenset[str]:
-        """Names of the initializers that training bindings assign, and of the assigned values."""
-        return frozenset(bound_names(self._model))
+        """Names in training bindings, and names of values in attributes of nodes."""
+        return values_named_in_attributes(self._model).names.union(bound_names(self._model))
 
 
 def _subgraph_holders(plan: ContainerPlan, surveyed: ContainerSurvey) -> dict[tuple[int, str], str]:

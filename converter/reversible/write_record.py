@@ -61,7 +61,7 @@ def _is_unchanged(plan: Plan) -> bool:
 
 def _plans_by_path(plan: Plan, model: ModelProto) -> Iterator[tuple[GraphPath, ContainerPlan]]:
     """Yield each graph and function path with its plan."""
-    bodies = (*plan.functions, *(each.container for each in plan.copies))
+    bodies = tuple(container for _, container in plan.function_versions())
     for kind, plans in (("graph", (plan.graph,)), ("training_info", plan.training), ("function", bodies)):
         places = [place for place, _ in top_level_graphs(model) if place[0] == kind]
         # a lower IR version may have removed the training graphs or functions
@@ -78,8 +78,12 @@ def _new_imports(planned: dict[GraphPath, ContainerPlan]) -> Iterator[AddedImpor
 
 def _new_copies(plan: Plan, places: list[GraphPath]) -> Iterator[RecordedCopy]:
     functions = [place for place in places if place[0] == "function"]
-    for each, place in zip(plan.copies, functions[len(plan.functions) :], strict=False):
-        yield RecordedCopy(place=place, name=functions[each.index][2])
+    names: dict[int, str] = {}
+    # without `strict`: a lower IR version may have removed the functions
+    for (index, _), place in zip(plan.function_versions(), functions, strict=False):
+        name = names.setdefault(index, place[2])
+        if place[2] != name:
+            yield RecordedCopy(place=place, name=name)
 
 
 def _part_records(plan: ContainerPlan, container: ContainerProto, place: GraphPath) -> Iterator[RecordPart]:

@@ -188,7 +188,7 @@ def _data_path(out: Path, old_files: list[Path], *, is_same: bool, force: bool) 
     path = out.with_name(f"{out.name}.data")
     if not os.path.lexists(path):
         return path
-    is_old = path.exists() and any(path.samefile(each) for each in old_files)
+    is_old = path.exists() and any(_is_same_entry(path, each) for each in old_files)
     if force:
         if is_old and not is_same:
             raise is_name_of_weights(str(path))
@@ -197,3 +197,14 @@ def _data_path(out: Path, old_files: list[Path], *, is_same: bool, force: bool) 
         raise data_exists(str(path), "replace it with --force, or name another output file")
     numbered = (out.with_name(f"{out.name}.{number}.data") for number in count(1))
     return next(each for each in numbered if not os.path.lexists(each))
+
+
+def _is_same_entry(path: Path, other: Path) -> bool:
+    """Return whether two paths of files are one entry of a folder, through symbolic links.
+
+    Two hard links of a file are two entries: a new file may replace one of them, and the other one stays.
+    """
+    one, two = path.resolve(), other.resolve()
+    # compared without case: some file systems ignore it
+    is_same_name = one.name.casefold() == two.name.casefold() and one.parent.samefile(two.parent)
+    return is_same_name and one.samefile(two)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 
 from opshift.model.attributes import tensors_in
@@ -122,13 +123,14 @@ def relocate_external_data(model: ModelProto, location: str) -> None:
 
 
 def _tensors(model: ModelProto) -> Iterator[TensorProto]:
-    """Yield all tensors of a model."""
+    """Yield all tensors of a model, also in default values of attributes of functions."""
+    defaults = (attribute for each in model.functions for attribute in getattr(each, "attribute_proto", ()))
     roots: list[ContainerProto] = [*root_graphs(model), *model.functions]
     for container in nested_containers(roots):
         if is_graph(container):
             yield from container.initializer
             for sparse in container.sparse_initializer:
                 yield from (sparse.values, sparse.indices)
-        for node in container.node:
-            for attribute in node.attribute:
-                yield from tensors_in(attribute)
+        attributes = (attribute for node in container.node for attribute in node.attribute)
+        yield from chain.from_iterable(map(tensors_in, attributes))
+    yield from chain.from_iterable(map(tensors_in, defaults))

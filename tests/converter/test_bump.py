@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import onnx.parser
 import pytest
 
 import opshift
-from opshift import UsageError, compare, convert, convert_file, convert_version, pack_version, unpack_version
+from opshift import (
+    UsageError,
+    compare,
+    convert,
+    convert_file,
+    convert_version,
+    pack_version,
+    plan_version,
+    unpack_version,
+)
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "segmenter-9.onnx"
 FUNCTION = '<domain: "f", opset_import: ["" : 13]> F (a) => (b) { b = Softmax (a) }'
@@ -76,9 +86,38 @@ def test_raises_version_for_changes_in_functions() -> None:
     assert convert(model("1.2.3", 13, 8, FUNCTION), 13, bump=True).report.model_version is None
 
 
-@pytest.mark.parametrize(("types", "expected"), [("float=double", "1.2.4"), ("bfloat16=float", None)])
-def test_raises_version_for_changed_element_types(types: str, expected: str | None) -> None:
-    assert convert(model("1.2.3"), types=types, bump=True).report.model_version == expected
+INTERFACES: list[tuple[dict[str, Any], str | None]] = [
+    ({"types": "float=double"}, "1.3.0"),
+    ({"types": "float=double", "keep_interface": True}, "1.2.4"),
+    ({"types": "bfloat16=float"}, None),
+    ({"types": "float=float16", "allow": "approximate"}, "2.0.0"),
+    ({"shapes": "x=2,3,4", "ir_version": 7}, None),
+]
+
+
+@pytest.mark.parametrize(("options", "expected"), INTERFACES, ids=str)
+def test_raises_version_for_changed_element_types(options: dict[str, Any], expected: str | None) -> None:
+    assert convert(model("1.2.3"), bump=True, **options).report.model_version == expected
+
+
+@pytest.mark.parametrize(("size", "expected"), [("4", "2.0.0"), ("N", "1.2.4")])
+def test_raises_version_for_declared_shapes(size: str, expected: str) -> None:
+    old = model("1.2.3")
+    old.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "M"
+    new = convert_version(old, 13, shapes=f"x=2,3,{size}", bump=True)
+    assert unpack_version(new.model_version) == expected == compare(old, new).lowest
+
+
+def test_raises_version_for_recognized_operators() -> None:
+    old = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 24]> g (float[N] x) => (float[N] y) '
+        "{ s = Sigmoid (x) y = Mul (x, s) }"
+    )
+    old.model_version = pack_version("1.2.3")
+    options: dict[str, Any] = {"recognize": ["Swish"], "bump": True}
+    assert convert(old, 24, **options).report.model_version == "1.2.4"
+    assert plan_version(old, 24, **options).model_version == "1.2.4"
+    assert unpack_version(convert_version(old, 24, **options).model_version) == "1.2.4"
 
 
 @pytest.mark.parametrize("version", ["4294967295", "65535.65535.4294967295"])
@@ -88,6 +127,8 @@ def test_refuses_the_highest_version_and_keeps_the_model(version: str, target: i
     content = old.SerializeToString()
     with pytest.raises(UsageError, match="has no higher"):
         convert_version(old, target, bump=True, inplace=True)
+    with pytest.raises(UsageError, match="has no higher"):
+        plan_version(old, target, bump=True)
     assert old.SerializeToString() == content
     assert convert_version(old, 13, bump=True) == old
 

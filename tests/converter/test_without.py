@@ -12,7 +12,7 @@ import onnx
 import onnx.parser
 import pytest
 from onnx import TensorProto, helper
-from support.execution import assert_equal, build, run
+from support.execution import assert_equal, build, run, run_reference
 from support.forms import FORMS, in_form
 
 from opshift import UsageError, convert, convert_file, convert_version, plan_version
@@ -295,3 +295,30 @@ def test_expresses_flex_attention_at_older_opsets(target: int) -> None:
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     expected = weights / weights.sum(-1, keepdims=True) @ feeds["v"]
     assert_equal(run(result, feeds), [expected])
+
+
+FLEX = """<ir_version: 10, opset_import: ["": 21, "ai.onnx.preview": 1]>
+main (float16[{dims}] q, float16[{dims}] k, float16[{dims}] v) => (float16[?, ?, ?, ?] y) {{
+    y = ai.onnx.preview.FlexAttention {attributes}(q, k, v)
+}}"""
+
+
+@pytest.mark.parametrize("dims", ["1, 1, 2, 64", "a, b, c, d"], ids=["known sizes", "symbolic sizes"])
+@pytest.mark.parametrize("attributes", ["", "<scale = 0.125>"])
+def test_scores_of_flex_attention_do_not_overflow(dims: str, attributes: str) -> None:
+    """Queries and keys are scaled before their product, which would be infinite in float16."""
+    model = onnx.parser.parse_model(FLEX.format(dims=dims, attributes=attributes))
+    query = np.full((1, 1, 2, 64), 60, np.float16)
+    key = query + np.arange(2, dtype=np.float16).reshape(1, 1, 2, 1)
+    feeds = {"q": query, "k": key, "v": np.ones((1, 1, 2, 64), np.float16) * np.array([[1], [3]], np.float16)}
+    result = convert_version(model, 21, without="ai.onnx.preview")
+    expected = run_reference(model, feeds)
+    assert np.isfinite(expected[0]).all()
+    assert_equal(run_reference(result, feeds), expected, 1e-2)
+    assert_equal(run(result, feeds), expected, 1e-2)
+
+
+def test_refuses_negative_scale_of_flex_attention() -> None:
+    model = onnx.parser.parse_model(FLEX.format(dims="1, 1, 2, 64", attributes="<scale = -0.5>"))
+    (refusal,) = plan_version(model, 21, without="ai.onnx.preview").refusals
+    assert refusal.code == "result.undefined"

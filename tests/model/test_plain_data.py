@@ -67,5 +67,5 @@ def test_writes_infinity_and_any_text(data: object, indent: int | None) -> None:
 
 
 def test_refuses_to_write_nan() -> None:
-    with pytest.raises(ValueError, match="cannot express NaN"):
+    with pytest.raises(ValueError, match="contains NaN, which JSON cannot express"):
         json_text([math.nan])

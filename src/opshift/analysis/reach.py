@@ -49,7 +49,11 @@ class ReachLimit:
 
 @dataclass(frozen=True)
 class Reach:
-    """Opsets of one domain that a whole model can be converted to, from `lowest` to `highest`."""
+    """Opsets of one domain that a whole model can be converted to, from `lowest` to `highest`.
+
+    If the conversion to the model's own opset is refused, there are none: `lowest` is the next opset, and
+    `highest` the previous one.
+    """
 
     domain: str
     opset: int
@@ -68,6 +72,11 @@ class Reach:
             for each in self.nodes
             if (each.below and each.lowest == self.lowest) or (each.above and each.highest == self.highest)
         )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the model cannot be converted to any opset, its own included."""
+        return self.lowest > self.highest
 
     def as_dict(self) -> dict[str, Json]:
         """Return plain data for JSON."""
@@ -104,9 +113,12 @@ def reach(
     source, _ = with_declared_shapes(source, read_shapes(shapes), registry)
     newest = registry.newest_opset(domain)
     options = Options.of({domain: opset}, allow=allow, infer_shapes=infer_shapes, registry=registry)
-    source, _ = plan_model(source, options)  # sort the nodes once, not in each plan
+    source, plan = plan_model(source, options)  # sort the nodes once, not in each plan
+    own: Limits = {}
+    for refusal in plan.refusals:
+        own.setdefault(refusal.place, (opset, refusal))
     below, above = (
-        _LimitSearch(source, domain, targets, options).limits()
+        _LimitSearch(source, domain, targets, options, own).limits()
         for targets in (range(opset - 1, 0, -1), range(opset + 1, newest + 1))
     )
     nodes = [
@@ -116,7 +128,8 @@ def reach(
     lowest = max((each.lowest for each in nodes), default=1)
     highest = min((each.highest for each in nodes), default=newest)
     nodes.sort(key=lambda each: (-each.lowest, each.highest))
-    return Reach(domain, opset, lowest, highest, tuple(nodes), (*_by_opset(below), *_by_opset(above)))
+    newer = {place: limit for place, limit in above.items() if place not in own}
+    return Reach(domain, opset, lowest, highest, tuple(nodes), (*_by_opset(below), *_by_opset(newer)))
 
 
 Limits = dict[str, tuple[int, Refusal]]
@@ -131,16 +144,18 @@ class _LimitSearch:
     with a known limit are not planned again.
     """
 
-    def __init__(self, model: ModelProto, domain: str, targets: Sequence[int], options: Options) -> None:
-        """`targets` are the opsets in one direction, the nearest first."""
+    def __init__(
+        self, model: ModelProto, domain: str, targets: Sequence[int], options: Options, known: Limits
+    ) -> None:
+        """`targets` are the opsets in one direction, the nearest first; `known` has limits of nodes."""
         self._model = model
         self._domain = domain
         self._targets = targets
         self._options = options
-        self._found: Limits = {}
+        self._found = dict(known)
 
     def limits(self) -> Limits:
-        """Return the limits of the nodes that do not reach all targets, the nearest first."""
+        """Return the known limits, and those of the nodes that do not reach all targets, nearest first."""
         near, step = -1, 1
         while near < len(self._targets) - 1:
             far = min(near + step, len(self._targets) - 1)
@@ -199,6 +214,9 @@ class NoCommonOpset(OpshiftError):
         low, lower = max(enumerate(reaches), key=lambda item: item[1].lowest)
         high, upper = min(enumerate(reaches), key=lambda item: item[1].highest)
         bounds = f"models[{low}] stops at opset {lower.lowest}, models[{high}] at {upper.highest}"
+        if empty := next((each for each in enumerate(reaches) if each[1].is_empty), None):
+            low, lower = empty
+            bounds = f"models[{low}] cannot be converted to its own opset {lower.opset}"
         reasons = [*(node.below for node in lower.nodes), *(node.above for node in upper.nodes)]
         why = next((f": {each}" for each in reasons if each), "")
         super().__init__(f"the models have no opset in common: {bounds}{why}")

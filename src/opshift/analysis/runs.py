@@ -22,7 +22,7 @@ from opshift.converter.streaming.weights import MIN_STREAMED_FILE, open_without_
 from opshift.model.binary_files import is_readable
 from opshift.model.files import MAX_MESSAGE_BYTES, ModelLike, gc_paused, model_of, reading_onnx_ir
 from opshift.model.messages import ModelProto
-from opshift.model.operator_ids import DEFAULT_DOMAIN, without_version
+from opshift.model.operator_ids import DEFAULT_DOMAIN, imported_default_opset, without_version
 from opshift.model.plain_data import Json, json_values
 from opshift.model.shared_data import FrozenRecord
 from opshift.registry.models import OperatorVersion
@@ -269,6 +269,8 @@ class _Candidates:
     def __init__(self, model: ModelProto, registry: Registry) -> None:
         model, self.nodes = ordered(model, registry)
         self._opsets = {name: each for name, each in self.nodes.opsets.items() if registry.has_domain(name)}
+        if default := imported_default_opset(model):  # functions may import the domain, and the model not
+            self._opsets[DEFAULT_DOMAIN] = default
         self._model = model
         self._registry = registry
         self._converted: dict[Hashable, _Candidate] = {}
@@ -381,7 +383,8 @@ class _Candidates:
         }
         newest = own.get(DEFAULT_DOMAIN, 0) and runtime.opsets[DEFAULT_DOMAIN]
         newest = min(newest, self._registry.newest_opset())
-        for opsets in [{**own, DEFAULT_DOMAIN: each} for each in range(1, newest + 1)] or [own]:
+        targets = [{**own, DEFAULT_DOMAIN: each} for each in range(1, newest + 1)] or [own]
+        for opsets in filter(None, targets):  # without a known domain, there is no target
             groups = self.nodes.groups.values()
             is_required = opsets == own != source
             if is_required or all(self._may_run(each.nodes[0], opsets, check, missing) for each in groups):

@@ -30,7 +30,7 @@ from opshift.model.errors import InvalidModel
 from opshift.model.files import BYTES_TYPES, gc_paused, model_of, read_bytes, reading_onnx_ir
 from opshift.model.graphs import MAX_SUBGRAPH_DEPTH, require_limited_lists
 from opshift.model.locations import folder_of
-from opshift.model.messages import TrainingInfoProto, ValueInfoProto
+from opshift.model.messages import AttributeProto, TrainingInfoProto, ValueInfoProto
 from opshift.model.node import Node
 from opshift.model.offloaded_tensors import EXTERNAL, raw_size, with_payload
 from opshift.model.operator_ids import called_function, canonical_domain
@@ -138,6 +138,8 @@ class Walk:
             proto = model.proto.functions[position]
             function = CheckedFunction(proto, position, model)
             self._check_values(proto.value_info, function, "value")
+            for attribute in proto.attribute_proto:
+                self._check_tensors_in(attribute, function, f"default of attribute {attribute.name!r}, ")
             self._check_nodes(function)
             self.check(function)
             parts[position] = self.findings[first:]
@@ -227,15 +229,21 @@ class Walk:
             outer.mark_invalid()
         if attribute.is_plain:
             return
-        for tensor in dense_tensors_in(attribute.proto):
-            self._check_tensor(CheckedTensor(tensor, attribute, "tensor", outer.model))
-        for sparse in sparse_tensors_in(attribute.proto):
-            self._check_sparse_tensor(CheckedSparseTensor(sparse, attribute, "sparse tensor", outer.model))
+        self._check_tensors_in(attribute.proto, attribute)
         for proto in graphs_in(attribute.proto):
             place = f"{outer.location} / {node.name or node.op_type}.{attribute.proto.name}"
             graph = CheckedGraph(proto, place, outer.model, outer.opsets, outer, owner=node)
             self._check_graph(graph)
             outer.read_names |= graph.read_names
+
+    def _check_tensors_in(
+        self, attribute: AttributeProto, owner: CheckedAttribute | CheckedContainer, prefix: str = ""
+    ) -> None:
+        model = owner.model if isinstance(owner, CheckedContainer) else owner.node.container.model
+        for tensor in dense_tensors_in(attribute):
+            self._check_tensor(CheckedTensor(tensor, owner, f"{prefix}tensor", model))
+        for sparse in sparse_tensors_in(attribute):
+            self._check_sparse_tensor(CheckedSparseTensor(sparse, owner, f"{prefix}sparse tensor", model))
 
     def _check_tensor(self, tensor: CheckedTensor) -> None:
         self.check(tensor)

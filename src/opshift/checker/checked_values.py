@@ -68,7 +68,7 @@ class ShapedNode:
         if not self.operator.has_plain_attributes:
             return None
         attributes = [each.SerializeToString() for each in self.node.proto.attribute]
-        presence = (*map(bool, self.node.inputs), len(self.node.outputs))
+        presence = (*map(bool, self.node.inputs), "->", *map(bool, self.node.outputs))
         return (id(self.operator), *presence, *self.context.inputs, *attributes)
 
     @property

@@ -399,7 +399,8 @@ class ResultOptions(NamedTuple):
         typer.Option(
             "--bump",
             rich_help_panel=OUTPUT,
-            help="Raise model_version: MINOR if an opset or the IR version rises, else PATCH.",
+            help="Raise model_version: MINOR if an opset or the IR version rises, else PATCH; "
+            "more if inputs or outputs change.",
         ),
     ] = False
     check: CheckOption = False

@@ -93,7 +93,8 @@ class ReachOfModel(NamedTuple):
         """Print the lowest and highest opset, and the causes of refusals at other opsets."""
         limits, ends = self.limits, self._ends()
         page.line(self.source, style="bold")
-        page.facts({limits.domain: limits.opset, "lowest": limits.lowest, "highest": limits.highest})
+        bounds = {} if limits.is_empty else {"lowest": limits.lowest, "highest": limits.highest}
+        page.facts({limits.domain: limits.opset, **bounds})
         if not limits.limits:
             page.blank()
             page.line("Every node can be converted to every opset.", style="green")

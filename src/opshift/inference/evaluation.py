@@ -6,6 +6,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
+from opshift.model.indirect_reads import NO_NAMED_VALUES
+
 if TYPE_CHECKING:
     from opshift.inference.facts import InferenceScope
 
@@ -97,6 +99,7 @@ class Evaluation:
         trusted_claims: names of node outputs whose declared shapes inference uses; `None` for all.
         assumes_positive_sizes: whether sizes known only at run time are not 0; set before the first question.
         names_sizes: whether each unknown size in a graph gets a symbol; set before the first question.
+        named_values: values that attributes of nodes name; set before a scope of a subgraph is created.
     """
 
     assumes_positive_sizes = False
@@ -107,6 +110,7 @@ class Evaluation:
         self.has_dynamic_inputs: bool | None = None
         self._budget = MAX_EVALUATED_ELEMENTS
         self.trusted_claims: frozenset[str] | None = None
+        self.named_values = NO_NAMED_VALUES
 
     def spend(self, elements: int) -> bool:
         """Return whether the model's budget suffices for a number of elements; if so, reduce the budget."""

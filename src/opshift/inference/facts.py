@@ -206,7 +206,10 @@ class InferenceScope(Container, Facts):
         key = id(graph)  # stays unique, because the scope holds a reference to the graph
         if key not in self._children:
             statuses = self.operator_statuses
-            self._children[key] = type(self)(graph, self.opsets, self.registry, statuses, self)
+            self._children[key] = found = type(self)(graph, self.opsets, self.registry, statuses, self)
+            found.variables = self.evaluation.named_values.sources
+            # The node passes no value to an input with an initializer, see `passed_inputs`.
+            found.constant_inputs = found.initializer_inputs()
         return self._children[key]
 
     def is_body_in(self, scope: InferenceScope) -> bool:

@@ -15,6 +15,7 @@ from opshift.inference.scope import Scope
 from opshift.inference.symbols import merge_claim
 from opshift.model.errors import InvalidModel
 from opshift.model.graphs import ContainerProto, NodeRecord, node_label
+from opshift.model.indirect_reads import values_named_in_attributes
 from opshift.model.messages import GraphProto, ModelProto, NodeProto
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import (
@@ -57,6 +58,7 @@ class FunctionTable:
         nodes = len(model.graph.node) + sum(len(each.node) for each in self.protos)
         self._max_inferences = MIN_INFERENCES + INFERENCES_PER_NODE * nodes
         self.evaluation = Evaluation()
+        self.evaluation.named_values = values_named_in_attributes(model)
         self.undefined_operators: dict[str, set[str]] = {}
         self._copies: set[tuple[str, str]] = set()
         for index, each in enumerate(self.protos):
@@ -142,6 +144,7 @@ class FunctionTable:
         """Create a scope for a graph or function of this model; the arguments are those of `Scope`."""
         scope = CallScope(container, opsets, registry, operator_statuses, parent)
         scope.functions, scope.evaluation = self, self.evaluation
+        scope.variables = self.evaluation.named_values.sources
         return scope
 
     def opsets(self, index: int) -> Mapping[str, int]:
@@ -291,7 +294,7 @@ class CallScope(Scope):
 
     def _find_producer(self, name: str) -> Producer | None:
         record = self.producing_records.get(name)
-        if self.call_facts is not None and self.is_overridable(name):
+        if self.call_facts is not None and record is None and self.is_overridable(name):
             constant = self.call_facts.constant(name)
         elif record is not None and self.is_call(record):
             proto, position = self.proto_of(record), self.output_position(record, name)

@@ -1,11 +1,14 @@
 """Scopes of the graphs and functions of a model, paired with the same messages of a copy."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
+from opshift.inference.call_facts import CallFacts, CallSite
 from opshift.inference.function_scope import CallScope, FunctionTable
 from opshift.inference.scope import Scope
 from opshift.model.attributes import graphs_in
-from opshift.model.graphs import ContainerProto, bound_names, node_place, training_graphs
+from opshift.model.graphs import ContainerProto, bound_names, graphs_of, node_place, training_graphs
+from opshift.model.indirect_reads import names_in_training
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import function_label, opset_imports
 from opshift.registry.registry import Registry
@@ -18,11 +21,12 @@ def root_scopes(
 
     Initializers that training updates are no constants in these scopes, see `Container.variables`.
     """
-    variables = frozenset(bound_names(model))
     opsets = opset_imports(model.opset_import, model.ir_version)
     functions = FunctionTable(model, registry)
+    variables = functions.evaluation.named_values.sources.union(bound_names(model))
     main = functions.scope(model.graph, opsets, registry, {})
     main.variables = variables
+    main.read_in_training = names_in_training(model)
     yield main, copy.graph, "graph"
     for old, new in zip(training_graphs(model), training_graphs(copy), strict=True):
         scope = functions.scope(old.graph, opsets, registry, {}, main)
@@ -31,6 +35,26 @@ def root_scopes(
     for index, function in enumerate(model.functions):
         scope = functions.scope(function, functions.opsets(index), registry, {})
         yield scope, copy.functions[index], f"function {function_label(function)}"
+
+
+def add_call_facts(scopes: Sequence[CallScope]) -> Mapping[int, Sequence[CallSite]]:
+    """Set `call_facts` of all functions in `scopes`: the facts on which all calls of a function agree.
+
+    `scopes` are the result of `root_scopes`. Return the calls by the position of the called function.
+    """
+    calls: defaultdict[int, list[CallSite]] = defaultdict(list)
+    pending: list[Scope] = [*scopes]
+    for scope in pending:  # the loop appends the scopes of subgraphs
+        for record in scope.node_records:
+            proto = scope.proto_of(record)
+            index = scopes[0].functions.find(proto)
+            if index is not None:
+                calls[index].append(CallSite(scope.node_of(record), proto, scope))
+            pending += map(scope.child, graphs_of(proto))
+    functions = [scope for scope in scopes if scope.is_function]
+    for index, group in calls.items():
+        functions[index].call_facts = CallFacts(scopes[0].functions, index, group)
+    return calls
 
 
 def graph_scopes(model: ModelProto, registry: Registry) -> Iterator[tuple[Scope, str]]:

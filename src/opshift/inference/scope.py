@@ -87,7 +87,7 @@ def _counter_shape(body: InferenceScope, loop: NodeProto, name: str) -> Shape | 
 def _position(body: InferenceScope, name: str) -> int | None:
     if body.owner is None or body.owner.op_type not in PASSING_OPERATORS:
         return None
-    return body.input_positions.get(name)
+    return body.passed_positions.get(name)
 
 
 def _outer_value(body: InferenceScope, holder: NodeProto, position: int) -> str:
@@ -216,9 +216,14 @@ class Scope(InferenceScope):
     def is_used(self, name: str) -> bool:
         """Return whether a node in this graph or its subgraphs reads the value, or the value is an output.
 
-        Values that a conversion step adds always count as used: the step adds them for nodes that it emits.
+        Values for which `is_read_indirectly` is true count as used, and so do all values that a conversion
+        step adds: the step adds them for nodes that it emits.
         """
         return name in self._used or name in self.emitted_producers
+
+    def is_read_indirectly(self, name: str) -> bool:
+        """Return whether training reads or updates the value, or an attribute of a node names it."""
+        return name in self.read_in_training or name in self.evaluation.named_values.names
 
     def readers(self, name: str) -> Sequence[NodeRecord]:
         """Return the records of the nodes of this graph that read the value, one for each reading input."""
@@ -412,7 +417,7 @@ class Scope(InferenceScope):
 
     @cached_property
     def _used(self) -> set[str]:
-        result: set[str] = set()
+        result = {*self.read_in_training, *self.evaluation.named_values.names}
         pending: list[Scope] = [self]
         while pending:
             scope = pending.pop()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard, TypeVar
 from opshift.model.attributes import graphs_in
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.errors import InvalidModel, UsageError
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.types import Dim, InputFacts, element_type_of, fill_type
 
 if TYPE_CHECKING:
@@ -114,7 +115,9 @@ class Container:
         self.constant_inputs: frozenset[str] = frozenset()
         """Graph inputs that the conversion turns into plain initializers, which callers cannot override."""
         self.variables: frozenset[str] = frozenset()
-        """Initializers that training updates: their value is not constant."""
+        """Values that are not constant: training updates them, or Gradient uses others in their place."""
+        self.read_in_training: frozenset[str] = frozenset()
+        """Values that training graphs or bindings read."""
 
     @property
     def outputs(self) -> Iterator[str]:
@@ -133,7 +136,7 @@ class Container:
         return self._sparse.get(name)
 
     def is_overridable(self, name: str) -> bool:
-        """Return whether a value is an input that callers can pass, or is updated by training."""
+        """Return whether a value is an input that callers can pass, or is in `variables`."""
         return (name in self._inputs and name not in self.constant_inputs) or name in self.variables
 
     def own_declared_type(self, name: str) -> str | None:
@@ -216,9 +219,11 @@ class Container:
         return frozenset(self._input_names)
 
     @cached_property
-    def input_positions(self) -> Mapping[str, int]:
-        """Positions of the inputs, by name; a repeated name has the position of its first input."""
-        return {name: position for position, name in reversed([*enumerate(self._input_names)])}
+    def passed_positions(self) -> Mapping[str, int]:
+        """Positions of the passed inputs (see `passed_inputs`), by name; the first one of a repeated name."""
+        defaults = self.initializer_inputs()
+        passed = [name for name in self._input_names if name not in defaults]
+        return {name: position for position, name in reversed([*enumerate(passed)])}
 
     def initializer_inputs(self) -> frozenset[str]:
         """Return the names of the inputs that are initializers, too: inputs with a default value."""
@@ -247,6 +252,15 @@ def names_outside_nodes(container: ContainerProto) -> Iterator[str]:
 def initializer_inputs(graph: GraphProto) -> frozenset[str]:
     """Return the names of the inputs of a graph that are initializers, too: inputs with a default value."""
     return Container(graph).initializer_inputs()
+
+
+def passed_inputs(graph: GraphProto) -> list[ValueInfoProto]:
+    """Return the inputs that a node passes to its subgraph: those without an initializer.
+
+    Below IR version 4, initializers of a subgraph have to be inputs of it, too, in any position.
+    """
+    defaults = initializer_inputs(graph)
+    return [value for value in graph.input if value.name not in defaults]
 
 
 def bound_names(model: ModelProto) -> set[str]:
@@ -347,6 +361,14 @@ def training_graphs(model: ModelProto) -> Iterator[TrainingGraph]:
     for position, info in enumerate(model.training_info):
         yield TrainingGraph(position, "initialization", info.initialization)
         yield TrainingGraph(position, "algorithm", info.algorithm)
+
+
+def domains_only_in_training(model: ModelProto) -> frozenset[str]:
+    """Return the domains of the nodes in training graphs that no other node has."""
+    training = nested_nodes(*(each.graph for each in training_graphs(model)))
+    found = {canonical_domain(node.domain) for node in training} - {DEFAULT_DOMAIN}
+    others = nested_nodes(model.graph, *model.functions) if found else ()
+    return frozenset(found.difference(canonical_domain(node.domain) for node in others))
 
 
 def root_graphs(model: ModelProto) -> Iterator[GraphProto]:

@@ -13,7 +13,7 @@ from opshift.model.element_types import round_to_float32
 from opshift.model.shared_data import FrozenRecord
 
 if TYPE_CHECKING:
-    from opshift.model.messages import AttributeProto, NodeProto
+    from opshift.model.messages import AttributeProto, NodeProto, ValueInfoProto
 
 
 class Node:
@@ -138,11 +138,15 @@ Dims = tuple[int | None, ...] | None
 
 
 class Value(NamedTuple):
-    """An input or output of a subgraph; its type is an element type or a type string."""
+    """An input or output of a subgraph; its type is an element type or a type string.
+
+    `origin` is a declaration in the model with the doc string and the metadata of the value.
+    """
 
     name: str
     type: str
     dims: Dims
+    origin: ValueInfoProto | None = None
 
 
 class Graph(FrozenRecord):

@@ -46,8 +46,13 @@ class TensorStore(Protocol):
         """Return the length of the replaced `raw_data`; `None` if the placeholder replaces another field."""
         ...
 
-    def convert(self, placeholder: bytes, conversion: ElementConversion) -> bytes | None:
-        """Return the placeholder of the converted elements; `None` if the elements must be decoded first."""
+    def convert(
+        self, placeholder: bytes, conversion: ElementConversion, field: str, size: int | None
+    ) -> bytes | None:
+        """Return the placeholder of the converted elements; `None` if the elements must be decoded first.
+
+        A tensor of this type and shape has its elements in `raw_data` or `field`, in `size` bytes.
+        """
         ...
 
 
@@ -209,17 +214,27 @@ class PlaceholderStore:
             return b"".join(piece.blocks(self._read))
         return self._read(*piece) if isinstance(piece, Range) else piece
 
-    def convert(self, placeholder: bytes, conversion: ElementConversion) -> bytes | None:
+    def convert(
+        self, placeholder: bytes, conversion: ElementConversion, field: str, size: int | None
+    ) -> bytes | None:
         """Add a payload with the converted elements of another payload.
 
         Elements are checked here, and converted when they are written. Errors of `conversion` pass through.
 
+        Args:
+            placeholder: the placeholder of the other payload.
+            conversion: conversion of its elements.
+            field: the field of TensorProto for elements of this type, if not `raw_data`.
+            size: number of bytes of the elements; `None` if it is unknown.
+
         Returns:
             The placeholder of the new payload, for `raw_data`; `None` if the elements have varying lengths,
-            as in `int32_data`, or are already converted.
+            as in `int32_data`, are already converted, or are not in `size` bytes of `raw_data` or `field`.
         """
         number, elements = self.payload_at(placeholder, 0)
-        if not PAYLOAD_WIDTHS[number] or not isinstance(elements, Range):
+        if not PAYLOAD_WIDTHS[number] or not isinstance(elements, Range) or total_size([elements]) != size:
+            return None
+        if number not in (RAW_DATA, TensorProto.DESCRIPTOR.fields_by_name[field].number):
             return None
         for block in read_blocks(elements, self._read):
             conversion.require_range(block)

@@ -181,6 +181,17 @@ def opset_imports(imports: Iterable[OperatorSetIdProto], ir_version: int = 3) ->
     return found or {DEFAULT_DOMAIN: 1}
 
 
+def imported_default_opset(model: ModelProto) -> int | None:
+    """Return the opset of the default domain that a model imports; else the newest of its functions, if any.
+
+    The imports of a model and of its functions have to agree, so this is the opset for a graph or function
+    without an import of the default domain.
+    """
+    own = declared_opsets(model.opset_import, model.ir_version).get(DEFAULT_DOMAIN)
+    others = (declared_opsets(each.opset_import).get(DEFAULT_DOMAIN) for each in model.functions)
+    return own or max(filter(None, others), default=None)
+
+
 def functions_with_opsets(model: ModelProto) -> Iterator[tuple[FunctionProto, Mapping[str, int]]]:
     """Yield each local function with its opset imports; a function without imports gets the model's.
 

@@ -258,7 +258,7 @@ def _fill_graph(proto: GraphProto, written: EmittedGraph, origin: NodeProto) -> 
             del field[:]
         declared = {value.name for value in written.graph.inputs}
         proto.value_info.extend(value for value in inner.input if value.name not in declared)
-    proto.name = written.graph.name
+    proto.name = proto.name or written.graph.name
     for values, field in ((written.graph.inputs, proto.input), (written.graph.outputs, proto.output)):
         for value in values:
             write_value_info(field.add(), value)
@@ -271,6 +271,11 @@ def _fill_graph(proto: GraphProto, written: EmittedGraph, origin: NodeProto) -> 
 
 
 def write_value_info(proto: ValueInfoProto, value: Value) -> None:
-    """Write the name, type and shape of a value into an empty ValueInfoProto."""
+    """Write a value into an empty ValueInfoProto."""
     proto.name = value.name
     fill_type(proto.type, value.type, value.dims)
+    if value.origin is not None and value.origin.doc_string:
+        proto.doc_string = value.origin.doc_string
+    metadata = getattr(value.origin, "metadata_props", ())
+    if metadata:
+        proto.metadata_props.extend(metadata)

@@ -217,6 +217,11 @@ PLANTED = {
         SCAN, 11, 13, SOFTMAX, "graph / Scan.body, node Softmax -> wide",
         ("graph, node Scan -> last, y in iteration 0",),
     ),
+    "Scan, initializer among the inputs of the body": Planted(
+        SCAN.replace("float[3] before", "float[3] w = {1, 2, 3}, float[3] before").replace("sum)", "w)"),
+        11, 13, SOFTMAX, "graph / Scan.body, node Softmax -> wide",
+        ("graph, node Scan -> last, y in iteration 0",),
+    ),
     "function": Planted(
         "g (float[2, 3] x) => (float[2, 3] y) { a = Neg (x) b = local.limit (a) y = Add (a, b) }",
         10, 17, CLIP, "function local.limit, node Clip -> c", ("graph, node limit -> b",),

@@ -389,6 +389,28 @@ def test_states_that_training_updates_are_not_constant() -> None:
     assert simplify(model).SerializeToString() == model.SerializeToString()
 
 
+@pytest.mark.parametrize(("numbers", "nodes"), [((1, 1), 2), ((1, 2), 3)], ids=["equal", "different"])
+def test_large_tensors_in_attributes_are_compared(
+    numbers: tuple[int, int], nodes: int, tmp_path: Path
+) -> None:
+    keys = helper.make_tensor("", TensorProto.FLOAT, [1000], np.arange(1000, dtype=np.float32), raw=False)
+    encoders = []
+    for name, number in zip("ab", numbers, strict=True):
+        values = numpy_helper.from_array(np.full(1000, number, np.float32))
+        default = numpy_helper.from_array(np.zeros(1, np.float32))
+        tensors = {"keys_tensor": keys, "values_tensor": values, "default_tensor": default}
+        encoders.append(helper.make_node("LabelEncoder", ["x"], [name], domain="ai.onnx.ml", **tensors))
+    # files of a megabyte are read without the tensors
+    model = model_of(*encoders, node("Sub", "a b", "y"), unread=np.zeros(1 << 18, np.float32))
+    model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 4))
+    folded = simplify(model)
+    assert len(folded.graph.node) == nodes
+    np.testing.assert_array_equal(run(folded, {"x": X})[0], run(model, {"x": X})[0])
+    onnx.save(model, tmp_path / "m.onnx")
+    convert_file(tmp_path / "m.onnx", tmp_path / "n.onnx", fold=True)
+    assert onnx.load(tmp_path / "n.onnx") == folded
+
+
 def test_tensors_of_quantization_annotations_remain() -> None:
     nodes = node("Neg", "x", "a"), node("Identity", "a", "b"), node("Relu", "b", "y")
     model = model_of(*nodes, scale=np.float32(1))

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.calls import FEEDS, INT, INTS, call, function, model, node, with_references
-from support.execution import Feeds, assert_equal, run
+from support.execution import Feeds, assert_equal, run, run_reference
 
 from opshift.converter.convert import convert, convert_version, plan_version
 from opshift.converter.errors import ConversionRefused
@@ -221,7 +221,7 @@ def test_copies_have_unused_names() -> None:
     before.graph.node[1].output[0] = "z"
     before.graph.node.append(call("Soft_3", ["z"], ["y"]))
     result = convert_version(before, 13)
-    assert [each.name for each in result.functions] == ["Soft", "Soft_2", "Soft_4"]
+    assert [each.name for each in result.functions] == ["Soft", "Soft_4", "Soft_2"]
     assert [each.op_type for each in result.graph.node] == ["Soft", "Soft_4", "Soft_3"]
 
 
@@ -292,6 +292,42 @@ def test_refuses_calls_that_no_copy_can_serve() -> None:
     (refusal,) = caught.value.refusals
     assert refusal.place == "function local.To, called by 'second', node Reshape -> b"
     assert "'shape'" in refusal.reason
+
+
+def test_copies_follow_their_originals() -> None:
+    """Programs such as onnx.reference need the functions that a function calls before it."""
+    before = forwarded_attribute()
+    before.functions.reverse()
+    result = convert_version(before, 13)
+    assert [each.name for each in result.functions] == ["Soft", "Soft_2", "Outer", "Outer_2"]
+    assert_equal(run_reference(result, FEEDS), run(before, FEEDS))
+
+
+def test_conversion_back_removes_the_copies() -> None:
+    before = forwarded_attribute()
+    before.functions.reverse()
+    result = convert_version(before, 13, reversible=True)
+    assert_equal(run(result, FEEDS), run(before, FEEDS))
+    assert convert_version(result, 11) == before
+
+
+@pytest.mark.parametrize(
+    ("without", "names"),
+    [
+        ("local", []),
+        ("local.Inner", ["Outer", "Outer_2"]),
+        ("local.Outer", ["Inner", "Inner_2"]),
+        (["local.Inner", "local.Outer"], []),
+    ],
+    ids=str,
+)
+def test_copies_are_inlined_with_their_originals(without: str | list[str], names: list[str]) -> None:
+    before = forwarded_attribute()
+    outer, inner = before.functions
+    inner.name = outer.node[0].op_type = "Inner"
+    result = convert_version(before, 13, without=without)
+    assert [each.name for each in result.functions] == names
+    assert_equal(run(result, FEEDS), run(before, FEEDS))
 
 
 def test_plan_lists_the_copies() -> None:

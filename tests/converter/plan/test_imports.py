@@ -5,8 +5,11 @@ from __future__ import annotations
 import onnx
 import pytest
 from onnx import helper, parser
+from support.execution import assert_equal, build, run
+from support.tree_ensembles import ML, data, forest_node
 
 import opshift
+from random_graphs.forests import Forest, votes
 
 UNUSED = {"ai.onnx.ml": 5, "com.ms.internal.nhwc": 20, "com.microsoft": 1, "com.acme": 3}
 
@@ -98,3 +101,61 @@ def test_merges_equal_imports() -> None:
     found = opshift.convert(model, 17)
     assert [(each.domain, each.version) for each in found.model.opset_import] == [("", 17)]
     assert "model: 2 equal imports of ai.onnx were merged" in found.report.repairs
+
+
+def model_with_trees(own: int | None, of_function: int | None, *, in_function: bool) -> onnx.ModelProto:
+    """Return a model with trees, which become nodes of ai.onnx, too, and a call of a function with Relu.
+
+    The graph imports opset `own` of ai.onnx, and the function opset `of_function`. With `in_function`, the
+    trees are in a function without an import.
+    """
+    forest = Forest(votes([0]), attributes={"base_values": [0.5]})
+    trees = forest_node("TreeEnsembleRegressor", forest, ["t"], n_targets=1)
+    relu = helper.make_node("Relu", ["t"], ["y"])
+    functions = [function_of("Relu", relu, {"": of_function})] if of_function else []
+    nodes = [trees, helper.make_node("Relu", ["t"], ["y"], domain="local" if of_function else "")]
+    if in_function:
+        functions.append(function_of("Trees", trees, {ML: 3}))
+        nodes[0] = helper.make_node("Trees", ["x"], ["t"], domain="local")
+    made = build(nodes, {"x": data()}, ["y"], {ML: 3, "local": 1, **({"": own} if own else {})})
+    made.functions.extend(functions)
+    return made
+
+
+def function_of(name: str, node: onnx.NodeProto, imports: dict[str, int]) -> onnx.FunctionProto:
+    opsets = [helper.make_opsetid(*each) for each in imports.items()]
+    return helper.make_function("local", name, node.input, node.output, [node], opsets)
+
+
+@pytest.mark.parametrize(
+    ("own", "of_function", "in_function", "target", "opset"),
+    [
+        pytest.param(17, None, True, {ML: 5}, 17, id="import of the model"),
+        pytest.param(None, 13, True, {ML: 5}, 13, id="import of another function"),
+        pytest.param(None, 13, False, {ML: 5}, 13, id="import of a function, for the graph"),
+        pytest.param(17, 17, True, {"": 19, ML: 5}, 19, id="target"),
+        pytest.param(7, None, True, {ML: 5}, 7, id="older than the emitted operators"),
+    ],
+)
+def test_added_imports_agree_with_the_others(
+    own: int | None, of_function: int | None, in_function: bool, target: dict[str, int], opset: int
+) -> None:
+    model = model_with_trees(own, of_function, in_function=in_function)
+    result = opshift.convert_version(model, target)
+    assert "function.opset" not in {each.rule for each in opshift.check(result)}
+    assert {imports_of(each)[""] for each in (result, *result.functions) if "" in imports_of(each)} == {opset}
+    assert_equal(run(result, {"x": data()}), run(model, {"x": data()}))
+
+
+def test_the_import_of_an_identity_agrees_with_the_model() -> None:
+    scaler = helper.make_node("Scaler", ["x"], ["y"], domain=ML, offset=[1.0], scale=[2.0])
+    inner = function_of("Inner", scaler, {ML: 3})
+    inner.output.append("x")
+    call = helper.make_node("Inner", ["x"], ["y", "z"], domain="local")
+    outer = function_of("Outer", call, {"local": 1})
+    nodes = [helper.make_node("Outer", ["x"], ["y", "z"], domain="local")]
+    model = build(nodes, {"x": data()}, ["y", "z"], {ML: 3, "local": 1, "": 18})
+    model.functions.extend([inner, outer])
+    result = opshift.convert_version(model, without="local.Inner")
+    assert [imports_of(each) for each in result.functions] == [{"local": 1, ML: 3, "": 18}]
+    assert_equal(run(result, {"x": data()}), [(data() - 1) * 2, data()])

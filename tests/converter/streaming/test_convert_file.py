@@ -12,10 +12,11 @@ from typing import Any
 
 import onnx
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 from support.ir_models import MODELS
-from support.large_models import LOCATIONS, RAW, TENSORS, constant_node, model, raw, save
+from support.large_models import COUNT, LOCATIONS, RAW, TENSORS, constant_node, model, raw, save
 
+from opshift.batch.convert_many import convert_many
 from opshift.checker.findings import IllegalModel
 from opshift.converter.convert import convert_version
 from opshift.converter.errors import ConversionRefused
@@ -67,6 +68,30 @@ def test_file_conversion_equals_conversion_in_memory(
     data = canonical(LOCATIONS[place](TENSORS[tensor]()))
     in_memory, in_file = convert_both_ways(data, tmp_path / "out.onnx", OPTIONS[option_id])
     assert in_file == in_memory
+
+
+INVALID_TENSORS = {
+    "part of an element": {"dims": [COUNT], "raw_data": RAW[:-3]},
+    "too few bytes": {"dims": [COUNT], "raw_data": RAW[:-4]},
+    "too many bytes": {"dims": [COUNT], "raw_data": RAW + RAW},
+    "too few floats": {"dims": [COUNT], "float_data": range(COUNT - 1)},
+    "bytes in the field of another type": {"dims": [COUNT], "string_data": [RAW]},
+    "elements in the field of another type": {"dims": [COUNT], "double_data": range(COUNT // 2)},
+    "negative dimension": {"dims": [-COUNT], "raw_data": RAW},
+}
+
+
+@pytest.mark.parametrize("fields", INVALID_TENSORS.values(), ids=INVALID_TENSORS)
+def test_refuses_to_convert_elements_that_do_not_match_the_shape(
+    fields: dict[str, Any], tmp_path: Path
+) -> None:
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, **fields)
+    data = model([helper.make_node("Identity", ["w"], ["f"])], [tensor]).SerializeToString()
+    outcomes = convert_both_ways(data, tmp_path / "out.onnx", {"types": {"float": "double"}})
+    expected = ConversionRefused, "float=double: tensor 'w' has invalid data"
+    assert [(kind, reason.partition(" (")[0]) for kind, reason in outcomes] == [expected, expected]
+    (outcome,) = convert_many([tmp_path / "in.onnx"], None, tmp_path / "many", types={"float": "double"})
+    assert outcome.status == "refused"
 
 
 @pytest.mark.parametrize("name", MODELS)

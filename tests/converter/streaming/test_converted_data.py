@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
+from onnx import AttributeProto, TensorProto, helper, numpy_helper
+from support.calls import call, function, model, node, with_references
+from support.execution import assert_equal, run
 from support.small_models import save
 
 from opshift.converter.streaming.convert_file import convert_file
-from opshift.model.errors import CannotWrite
+from opshift.model.errors import CannotWrite, UsageError
 
 TYPES = {"float": "double"}
 
@@ -85,6 +87,43 @@ def test_file_of_another_process_is_not_replaced(tmp_path: Path, monkeypatch: py
         convert_file(source, source, types=TYPES)
     assert (tmp_path / "m.onnx.1.data").read_text() == "written in the meantime"
     assert source.read_bytes() == before
+
+
+def test_replaces_its_own_link_to_data_of_the_source(tmp_path: Path) -> None:
+    source, out = save(tmp_path / "in/m.onnx", fill=2.5, data="m.onnx.data"), tmp_path / "out/m.onnx"
+    data, link = (each.with_name("m.onnx.data") for each in (source, out))
+    out.parent.mkdir()
+    for _ in range(2):
+        convert_file(source, out, 17, external="link", force=True)
+        assert link.samefile(data)
+        convert_file(source, out, types=TYPES, external="link", force=True)
+        assert location(out) == "m.onnx.data"
+        assert_double(out)
+        np.testing.assert_array_equal(np.fromfile(data, np.float32), np.full(6, 2.5))
+
+
+def test_does_not_replace_data_of_the_source_through_a_symbolic_link(tmp_path: Path) -> None:
+    save(tmp_path / "in/m.onnx", fill=2.5, data="n.onnx.data")
+    (tmp_path / "out").symlink_to("in")
+    with pytest.raises(UsageError, match="file with weights of the model"):
+        convert_file(tmp_path / "in/m.onnx", tmp_path / "out/n.onnx", types=TYPES, force=True)
+    np.testing.assert_array_equal(np.fromfile(tmp_path / "in/n.onnx.data", np.float32), np.full(6, 2.5))
+
+
+def test_data_of_default_values_of_attributes_are_converted(tmp_path: Path) -> None:
+    constant = with_references(node("Constant", [], ["k"]), value=("t", AttributeProto.TENSOR))
+    body = function("F", [constant, node("Add", ["a", "k"], ["b"])], 17)
+    x = np.arange(4, dtype=np.float32)
+    default = TensorProto(data_type=TensorProto.FLOAT, dims=[4], data_location=TensorProto.EXTERNAL)
+    default.external_data.add(key="location", value="w.bin")
+    body.attribute_proto.append(helper.make_attribute("t", default))
+    before = model([call("F", ["x"], ["y"])], [body], 17, feeds={"x": x})
+    (tmp_path / "m.onnx").write_bytes(before.SerializeToString())
+    (x / 2).tofile(tmp_path / "w.bin")
+    (tmp_path / "out").mkdir()
+    convert_file(tmp_path / "m.onnx", tmp_path / "out/m.onnx", types=TYPES)
+    assert sorted(os.listdir(tmp_path / "out")) == ["m.onnx", "m.onnx.data"]
+    assert_equal(run(onnx.load(tmp_path / "out/m.onnx"), {"x": x.astype(float)}), [x.astype(float) * 1.5])
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")

@@ -7,8 +7,10 @@ from typing import overload
 
 from opshift.analysis.doctor.diagnose import diagnose
 from opshift.analysis.doctor.diagnosis import Diagnosis
+from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.convert import convert_with
 from opshift.converter.ir_version.initializer_inputs import remove_initializer_inputs
+from opshift.converter.ir_version.nested_initializers import update_initializer_inputs
 from opshift.converter.options import Options
 from opshift.model.errors import InvalidModel
 from opshift.model.files import (
@@ -152,7 +154,9 @@ def fix_model(
 
 def _apply_stamps(diagnosis: Diagnosis, model: ModelProto, keep_initializer_inputs: bool) -> None:
     """Write the fitting versions into `model`, which is the diagnosed model or a copy of it."""
-    model.ir_version = diagnosis.ir_version.fitting
+    before, model.ir_version = model.ir_version, diagnosis.ir_version.fitting
+    if before < FIRST_IR_WITH_STANDALONE_INITIALIZERS <= model.ir_version:
+        update_initializer_inputs(model)
     if not keep_initializer_inputs:
         remove_initializer_inputs(model.graph, frozenset(diagnosis.overridable))
     owners: dict[str, ModelProto | FunctionProto] = {"model": model}

@@ -24,7 +24,7 @@ from opshift.converter.functions.inlined_call import InlinedCall
 from opshift.converter.options import ALLOW_VALUES, Options
 from opshift.converter.report import ChangedNode, changed_node
 from opshift.model.errors import OpshiftError
-from opshift.model.graphs import captured_names, graphs_of, node_place
+from opshift.model.graphs import captured_names, graphs_of, node_place, passed_inputs
 from opshift.model.messages import GraphProto, ModelProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import (
@@ -189,7 +189,7 @@ def _once(feeds: Feeds) -> Executions:
 
 def _loop(body: GraphProto, inputs: Sequence[Any]) -> Executions:
     trip_count, condition, *carried = [*inputs, None, None][: max(2, len(inputs))]
-    names = [each.name for each in body.input]
+    names = [each.name for each in passed_inputs(body)]
     for iteration in count():
         is_done = trip_count is not None and iteration >= np.asarray(trip_count).item()
         if is_done or (condition is not None and not np.asarray(condition).all()):
@@ -200,7 +200,7 @@ def _loop(body: GraphProto, inputs: Sequence[Any]) -> Executions:
 
 
 def _scan(node: Node, inputs: Sequence[Any]) -> Executions:
-    names = [each.name for each in node.attribute("body").input]
+    names = [each.name for each in passed_inputs(node.attribute("body"))]
     scanned = node.attribute("num_scan_inputs")
     states, sequences = inputs[: len(inputs) - scanned], inputs[len(inputs) - scanned :]
     axes = node.attribute("scan_input_axes", [0] * scanned)

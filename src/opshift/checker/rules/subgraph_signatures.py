@@ -10,6 +10,7 @@ from opshift.checker.rule_table import Problems, rule
 from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import subgraph_input_shape
 from opshift.inference.symbols import without_symbols
+from opshift.model.graphs import passed_inputs
 from opshift.model.message_text import count_text
 from opshift.model.messages import AttributeProto, GraphProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
@@ -58,8 +59,7 @@ def subgraph_inputs(attribute: CheckedAttribute) -> Problems:
     """A subgraph must have the inputs that its node passes."""
     body = _body(attribute.node.operator, attribute.proto)
     if body is not None:
-        initialized = {tensor.name for tensor in attribute.proto.g.initializer}
-        actual = sum(value.name not in initialized for value in attribute.proto.g.input)
+        actual = len(passed_inputs(attribute.proto.g))
         passed = [] if body.skipped_inputs is None else attribute.node.inputs[body.skipped_inputs :]
         expected = len(passed) + body.extra_inputs
         if actual != expected:
@@ -81,7 +81,8 @@ def subgraph_input_types(typed: TypedNode) -> Problems:
     """The inputs of a subgraph must declare the element types of the values that the node passes."""
     for name, body, graph in _bodies(typed):
         if body.skipped_inputs is not None:
-            inner, parameters = typed.node.container.scope.child(graph), graph.input[body.extra_inputs :]
+            inner = typed.node.container.scope.child(graph)
+            parameters = passed_inputs(graph)[body.extra_inputs :]
             for passed, value in zip(typed.inputs[body.skipped_inputs :], parameters, strict=False):
                 declared = inner.element_type(value.name)
                 if passed and declared and passed != declared:
@@ -99,7 +100,7 @@ def subgraph_input_shapes(typed: TypedNode) -> Problems:
             continue
         inner = container.scope.child(graph)
         inner.owner = typed.node.proto
-        for position, value in enumerate(graph.input):
+        for position, value in enumerate(passed_inputs(graph)):
             passed = without_symbols(_passed_shape(typed, inner, position, value.name))
             declared = without_symbols(inner.claimed_shape(value.name))
             if passed is None or declared is None:

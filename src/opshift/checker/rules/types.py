@@ -25,6 +25,9 @@ MAP_KEY_TYPES = frozenset((*INTEGER_RANGES, "string"))
 """Element types that the keys of a map can have."""
 
 
+TYPE = "type"
+"""Attribute of Optional with the type of the content."""
+
 CAST_REMEDY = "cast the value, or correct its declared type"
 
 
@@ -189,14 +192,16 @@ def type_variables(typed: TypedNode) -> Problems:
 @rule("type.named", ERROR, SIGNATURE, "correct the attribute, or the declared type")
 def attribute_types(typed: TypedNode) -> Problems:
     """An output must have the type that an attribute of its node specifies."""
-    formals = [output for output in typed.operator.outputs if output.type_attributes]
+    # The attribute `type` of Optional counts only without an input.
+    is_optional = TYPE in typed.operator.attributes and not any(typed.node.inputs)
+    formals = [output for output in typed.operator.outputs if output.type_attributes or is_optional]
     if formals:
         view = View.from_proto(typed.node.proto)
         inferred = infer_types(view, typed.operator, typed.node.container.scope)
         rows = zip(typed.operator.outputs, typed.node.outputs, typed.outputs, inferred, strict=False)
         for formal, name, actual, expected in rows:
             if formal in formals and actual and expected and actual != expected:
-                stated = formal.type_attributes
+                stated = formal.type_attributes or (TYPE,)
                 attribute = next((each for each in stated if each in view.attributes), stated[0])
                 yield f"{name!r} is {actual}; attribute {attribute!r} specifies {expected}"
 

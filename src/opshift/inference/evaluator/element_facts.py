@@ -263,6 +263,8 @@ def _stored_elements(name: str, scope: InferenceScope) -> Any:
         return _MISSING
     record = scope.producing_records.get(name)
     if record is not None:
+        if name in scope.variables:
+            return None
         _, domain, op_type, _, _ = record
         is_standard = canonical_domain(domain) == DEFAULT_DOMAIN
         if (is_standard and op_type in EVALUATED) or scope.is_call(record):

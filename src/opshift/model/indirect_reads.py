@@ -1,0 +1,80 @@
+"""Values that a model reads without an input of a node: in training, or by a name in an attribute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from opshift.model.graphs import bound_names, captured_names, nested_nodes, root_graphs, training_graphs
+
+if TYPE_CHECKING:
+    from opshift.model.messages import AttributeProto, ModelProto, NodeProto
+
+GRADIENT_DOMAIN, GRADIENT = "ai.onnx.preview.training", "Gradient"
+"""The only operator whose attributes name values of the graph."""
+
+SOURCES: Final = ("xs", "zs")
+"""Attributes of Gradient that name values in whose place the node uses its inputs."""
+
+RESULT: Final = "y"
+"""Attribute of Gradient that names the value to differentiate."""
+
+
+class NamedValues(NamedTuple):
+    """Names of values in attributes of nodes; a name counts in every graph and function of the model.
+
+    Attributes:
+        names: all names.
+        sources: names of values that a node replaces by others: they are not constant, even if their
+            producers are.
+    """
+
+    names: frozenset[str] = frozenset()
+    sources: frozenset[str] = frozenset()
+
+
+NO_NAMED_VALUES: Final = NamedValues()
+
+
+def values_named_in_attributes(model: ModelProto) -> NamedValues:
+    """Return the names of values in the attributes of all nodes of a model."""
+    imports = chain(model.opset_import, *(each.opset_import for each in model.functions))
+    # Hardly any model imports the domain: only then, visit all nodes.
+    if all(each.domain != GRADIENT_DOMAIN for each in imports):
+        return NO_NAMED_VALUES
+    sources, results = set[str](), set[str]()
+    for node in nested_nodes(*root_graphs(model), *model.functions):
+        for attribute in _naming_attributes(node):
+            values = sources if attribute.name in SOURCES else results
+            values.update(each.decode(errors="replace") for each in (attribute.s, *attribute.strings))
+    return NamedValues(frozenset(sources | results) - {""}, frozenset(sources) - {""})
+
+
+def rename_in_attributes(node: NodeProto, names: Mapping[str, str]) -> None:
+    """Rename the values that the attributes of a node name."""
+    for attribute in _naming_attributes(node):
+        attribute.strings[:] = [_renamed(each, names) for each in attribute.strings]
+        if attribute.HasField("s"):
+            attribute.s = _renamed(attribute.s, names)
+
+
+def _renamed(name: bytes, names: Mapping[str, str]) -> bytes:
+    text = name.decode(errors="surrogateescape")  # keeps bytes that are not UTF-8
+    return names.get(text, text).encode(errors="surrogateescape")
+
+
+def names_in_training(model: ModelProto) -> frozenset[str]:
+    """Return the names of values of the main graph that training reads or updates."""
+    captured = (captured_names(each.graph) for each in training_graphs(model))
+    return frozenset(bound_names(model).union(*captured))
+
+
+def names_read_indirectly(model: ModelProto) -> frozenset[str]:
+    """Return the names of values that training reads or updates, and of those that attributes name."""
+    return names_in_training(model) | values_named_in_attributes(model).names
+
+
+def _naming_attributes(node: NodeProto) -> Iterator[AttributeProto]:
+    if node.op_type == GRADIENT and node.domain == GRADIENT_DOMAIN:
+        yield from (each for each in node.attribute if each.name in (*SOURCES, RESULT))
