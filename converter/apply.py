@@ -45,12 +45,12 @@ def apply_conversion(plan: Plan, model: ModelProto, options: Options) -> None:
     if options.without:
         from opshift.converter.functions.removal import remove
 
-        remove(model, options.without, plan.copies)
+        remove(model, options.without, plan.copies, plan.targets)
     require_import(model, imports, plan.targets, options.registry.releases)
     if plan.ir.rewritten_features:
         from opshift.converter.ir_version.lower import rewrite_features  # most conversions do not need it
 
-        rewrite_features(plan.ir, model, options.registry)
+        rewrite_features(plan.ir, model, options.registry, plan.targets)
     if plan.record is not None:
         from opshift.converter.reversible.write_record import update_record
 
@@ -78,7 +78,7 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
     _apply_container(plan.graph, model.graph, graphs)
     for training, container in zip(training_graphs(model), plan.training, strict=True):
         _apply_container(container, training.graph, graphs)
-    if plan.ir.before < FIRST_IR_WITH_STANDALONE_INITIALIZERS and plan.graph.has_subgraphs:
+    if plan.updates_subgraph_inputs:
         # few models are that old
         from opshift.converter.ir_version.nested_initializers import update_initializer_inputs
 

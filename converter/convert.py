@@ -87,8 +87,9 @@ def convert_version(
             A release of a program that is not listed has the opsets of the nearest older one, and the report
             has a note. Or the result of `common_opset`, for models that have to agree.
         target_version: alias of `target`, for compatibility with ONNX's version converter.
-        inplace: modify the given ModelProto and avoid the copy; nothing is modified until the whole model is
-            known to be convertible.
+        inplace: modify the given ModelProto and avoid the copy, except with `bump`, `check`, `fold`, `shapes`
+            or `types`: these convert a copy and copy the result back. Nothing is modified until the whole
+            model is known to be convertible.
         allow: inexact conversions to allow: `"approximate"` (results may differ in rounding),
             `"assume-nonnegative"` (indices are assumed to be nonnegative), `"assume-nonempty"` (dimensions
             are assumed not to be 0) and `"clamp"` (numbers outside the range of a new element type become the

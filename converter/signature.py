@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Literal, NamedTuple, get_args
 
 from opshift.adapters.core.type_guard import WIDER_FLOATS, WIDER_INTEGERS
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.model_changes import ModelChange
 from opshift.model.messages import GraphProto, ModelProto, SparseTensorProto, TensorProto, TypeProto
-from opshift.model.offloaded_tensors import serialize
 from opshift.model.types import Dim, declared_dims, dims_text, nested_types, short_type, type_to_string
 
 Role = Literal["INPUT", "OUTPUT"]
@@ -32,7 +32,7 @@ class SignatureValue:
     denotations: Mapping[str, str]
     """Denotations of the type and its dimensions, see `denotations`."""
     default: bytes | None
-    """Serialized initializer of an input; `None` if it has no default."""
+    """Digest of the initializer of an input; `None` if it has no default."""
 
     @property
     def label(self) -> str:
@@ -43,7 +43,7 @@ class SignatureValue:
 def _values_of(graph: GraphProto, role: Role) -> dict[str, SignatureValue]:
     """Return the inputs or outputs of a graph by name, in order."""
     named = {value.name for value in graph.input} if role == "INPUT" else frozenset()
-    defaults = _initializer_values(graph, named)
+    defaults = _initializer_digests(graph, named)
     values = {}
     for position, value in enumerate(graph.input if role == "INPUT" else graph.output):
         kind, name = value.type, value.name
@@ -60,13 +60,23 @@ def _values_of(graph: GraphProto, role: Role) -> dict[str, SignatureValue]:
     return values
 
 
-def _initializer_values(graph: GraphProto, names: Set[str] | None = None) -> dict[str, bytes]:
-    """Return the serialized initializers by name; by default, all of them."""
+def _initializer_digests(graph: GraphProto, names: Set[str]) -> dict[str, bytes]:
+    """Return digests of the initializers with one of the names, by name."""
+    if not names:
+        return {}
     tensors: dict[str, TensorProto | SparseTensorProto] = {
         each.values.name: each for each in graph.sparse_initializer
     }
     tensors |= {each.name: each for each in graph.initializer}
-    return {name: serialize(tensor) for name, tensor in tensors.items() if names is None or name in names}
+    return {name: _digest(tensor) for name, tensor in tensors.items() if name in names}
+
+
+def _digest(tensor: TensorProto | SparseTensorProto) -> bytes:
+    """Return a digest of a tensor.
+
+    Offloaded payloads are not read: a conversion changes them only with the placeholder and the element type.
+    """
+    return sha256(tensor.SerializeToString(deterministic=True)).digest()
 
 
 def denotations(kind: TypeProto) -> dict[str, str]:
@@ -210,12 +220,13 @@ def _take_constants(
     last = FIRST_IR_WITH_STANDALONE_INITIALIZERS - 1
     if not old_ir_version <= last < new.ir_version:
         return
-    constants = _initializer_values(new.graph)
     inputs = {value.name for value in new.graph.input}
-    for name, value in list(values.items()):
-        if value.default is not None and name in constants and name not in inputs:
-            del values[name]
-            if value.default != constants[name]:
+    removed = [value for name, value in values.items() if value.default is not None and name not in inputs]
+    constants = _initializer_digests(new.graph, {value.name for value in removed})
+    for value in removed:
+        if value.name in constants:
+            del values[value.name]
+            if value.default != constants[value.name]:
                 yield ModelChange("INPUT_DEFAULT_CHANGED", value.label)
 
 

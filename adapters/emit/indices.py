@@ -16,6 +16,7 @@ MAX_CONSTANT_INDICES = 1 << 16
 """Maximum number of indices in a constant; a larger constant would bloat the model."""
 
 INT64_ONE = Tensor("int64", (1,), (1,))
+INT64_ZERO = Tensor("int64", (1,), (0,))
 
 
 def nonnegative_axis(axis: int, data: str, out: Rewriter) -> int:
@@ -121,8 +122,13 @@ def index_depth(indices: str, out: Rewriter) -> int:
 def flatten_index_tuples(data: str, indices: str, out: Rewriter) -> str:
     """Emit the row that each index tuple selects after the indexed dimensions of `data` are flattened."""
     out = out.for_opset(INDICES_OPSET)
+    depth = index_depth(indices, out)
+    if depth == 0:
+        # An empty tuple selects the whole tensor, which is row 0.
+        outer_shape = out.emit("Slice", [out.emit("Shape", [indices]), out.int64([0]), out.int64([-1])])
+        return out.emit("ConstantOfShape", [outer_shape], value=INT64_ZERO)
     columns = []
-    for axis in range(index_depth(indices, out)):
+    for axis in range(depth):
         column = out.emit("Gather", [indices, out.int64(axis)], axis=-1)
         columns.append(_nonnegative_column(column, indices, data, axis, out))
     return _row_major(data, columns, out)

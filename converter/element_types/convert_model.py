@@ -16,6 +16,7 @@ from opshift.converter.refusals import Refusal
 from opshift.inference.root_scopes import root_scopes
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import root_graphs
+from opshift.model.indirect_reads import values_named_in_attributes
 from opshift.model.message_text import count_text
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import function_label, opset_imports
@@ -99,6 +100,9 @@ def _prepare(result: ModelProto, options: Options) -> None:
     if result.training_info:
         reason = "the model has training information, whose bindings depend on the types"
         raise CannotConvert(reason, "training.unsupported", remedy="remove its training information")
+    if values_named_in_attributes(result).names:
+        reason = "attributes of Gradient name values, and casts would give some of these values other names"
+        raise CannotConvert(reason, "training.unsupported", remedy="remove the Gradient nodes")
     if result.functions:
         opsets = opset_imports(result.opset_import, result.ir_version)
         try:

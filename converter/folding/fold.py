@@ -14,12 +14,13 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import compress
 from typing import NamedTuple
 
-from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS, since
 from opshift.converter.folding.dead_nodes import Removal, fixed_names, remove_dead_nodes
 from opshift.converter.folding.decisions import Budget, Decisions, Rules, decide, declare_nodes
 from opshift.converter.functions.inlined_call import InlinedCall, InlinedNodes
 from opshift.converter.functions.inlining import SORT_KEY_STRIDE, replace_call
 from opshift.converter.ir_version.choose_version import freed_initializers
+from opshift.converter.ir_version.initializer_inputs import is_described
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import METADATA_KEY
 from opshift.inference.constants import read_constant_node
@@ -349,8 +350,10 @@ def inline_branches(branches: Iterable[ConstantBranch], model: ModelProto) -> No
         keys = [position * SORT_KEY_STRIDE for position in range(len(container.node))]
         for _, position, graph in found:
             node = container.node[position]
-            nodes = InlinedCall(node, _nodes_of(graph, type(node)), names.fresh).nodes
-            keys += replace_call(container, position, nodes, node_names)
+            inlined = InlinedCall(node, _nodes_of(graph, type(node)), names.fresh)
+            if is_graph(container) or model.ir_version >= since("function_values"):
+                container.value_info.extend(inlined.value_info)
+            keys += replace_call(container, position, inlined.nodes, node_names)
         sort_by_keys(container.node, keys)
 
 
@@ -360,7 +363,8 @@ def _nodes_of(branch: GraphProto, node_class: type[NodeProto]) -> InlinedNodes:
         constant = node_class(op_type="Constant", output=[tensor.name])
         constant.attribute.add(name="value", type=TENSOR).t.CopyFrom(tensor)
         constants.append(constant)
-    return InlinedNodes((), [each.name for each in branch.output], [*constants, *branch.node])
+    outputs = [each.name for each in branch.output]
+    return InlinedNodes((), outputs, [*constants, *branch.node], branch.value_info)
 
 
 def detach_constants(decisions: Decisions) -> None:
@@ -424,7 +428,9 @@ def _add_initializers(constants: Mapping[str, Tensor], graph: GraphProto) -> int
     ]
     removed = {node.output[0] for node in compress(graph.node, is_removed)}
     remove_messages(graph.node, is_removed)
-    remove_messages(graph.value_info, [each.name in removed for each in graph.value_info])
+    remove_messages(
+        graph.value_info, [each.name in removed and not is_described(each) for each in graph.value_info]
+    )
     return len(removed.intersection(constants))
 
 
@@ -438,17 +444,26 @@ def _is_constant(node: NodeProto) -> bool:
 
 
 def _add_initializer(node: NodeProto, constants: Mapping[str, Tensor], graph: GraphProto) -> bool:
-    """Add the value of a Constant as an initializer, and return whether that is possible."""
+    """Add the value of a Constant as an initializer, and return whether that is possible.
+
+    The initializer gets the doc string and metadata of the node, unless the tensor has its own.
+    """
     name = node.output[0]
     stored = next((each.t for each in node.attribute if each.name == "value"), None)
     if stored is not None:  # copied without decoding, because it may be large
         initializer = graph.initializer.add()
         initializer.CopyFrom(stored)
         initializer.name = name
-        return True
-    is_sparse = any(each.name == "sparse_value" for each in node.attribute)
-    value = constants.get(name) or (None if is_sparse else read_constant_node(Node.from_proto(node)))
-    if value is None or has_inexact_nan(value):
-        return False
-    write_tensor(graph.initializer.add(), value, name)
+    else:
+        is_sparse = any(each.name == "sparse_value" for each in node.attribute)
+        value = constants.get(name) or (None if is_sparse else read_constant_node(Node.from_proto(node)))
+        if value is None or has_inexact_nan(value):
+            return False
+        initializer = graph.initializer.add()
+        write_tensor(initializer, value, name)
+    if node.doc_string and not initializer.doc_string:
+        initializer.doc_string = node.doc_string
+    # Message classes of an older `onnx` have no `metadata_props`.
+    if getattr(node, "metadata_props", None) and not initializer.metadata_props:
+        initializer.metadata_props.extend(node.metadata_props)
     return True

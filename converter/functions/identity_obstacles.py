@@ -41,7 +41,7 @@ def identity_obstacles(
     from opshift.inference.root_scopes import add_call_facts, root_scopes  # few models need it
 
     kept = {function_id(each) for each in model.functions} - {function_id(each) for each in functions}
-    opset = targets.get(DEFAULT_DOMAIN) or imported_default_opset(model) or 1
+    opset = identity_opset(model, targets)
     calls = add_call_facts([scope for scope, _, _ in root_scopes(model, model, registry)])
     for index, function in enumerate(model.functions):
         for call in calls.get(index, ()) if function_id(function) in repeating else ():
@@ -60,6 +60,11 @@ def identity_obstacles(
                 remedy = "return each value once, or convert to an opset whose Identity accepts the type"
                 yield IdentityObstacle(function, reason, remedy, "type.unsupported")
                 break
+
+
+def identity_opset(model: ModelProto, targets: Mapping[str, int]) -> int:
+    """Return the opset of an Identity in a graph or function that does not import the default domain."""
+    return targets.get(DEFAULT_DOMAIN) or imported_default_opset(model) or 1
 
 
 def _repeats_values(function: FunctionProto) -> bool:

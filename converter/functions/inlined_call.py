@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 class InlinedNodes(NamedTuple):
     """Nodes of a subgraph to inline as a function is inlined, with the names of inputs and outputs.
 
-    Attribute references in the nodes remain, because they refer to the function that contains the call.
+    `value_info` declares values of the nodes. Attribute references in the nodes remain, because they refer to
+    the function that contains the call.
     """
 
     input: Sequence[str]
     output: Sequence[str]
     node: Iterable[NodeProto]
+    value_info: Sequence[ValueInfoProto] = ()
 
 
 class InlinedCall:

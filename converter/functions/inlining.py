@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from opshift.converter.functions.expanded_calls import CallExpander
-from opshift.converter.functions.identity_obstacles import identity_obstacles
+from opshift.converter.functions.identity_obstacles import identity_obstacles, identity_opset
 from opshift.model.errors import InvalidModel
 from opshift.model.graphs import (
     ContainerProto,
@@ -21,13 +21,7 @@ from opshift.model.graphs import (
     sort_by_keys,
 )
 from opshift.model.messages import FunctionProto, ModelProto, NodeProto, OperatorSetIdProto
-from opshift.model.operator_ids import (
-    LocalFunction,
-    called_function,
-    canonical_domain,
-    function_id,
-    imported_default_opset,
-)
+from opshift.model.operator_ids import LocalFunction, called_function, canonical_domain, function_id
 from opshift.registry.registry import Registry
 from opshift.rewriting.node_names import NodeNames
 from opshift.rewriting.workspace import FreshNames
@@ -39,13 +33,18 @@ SORT_KEY_STRIDE = 1 << 32
 """Distance between the sort keys of two neighbouring nodes; the nodes of an inlined call use the gap."""
 
 
-def inline_functions(model: ModelProto, names: Set[LocalFunction] | None = None) -> None:
+def inline_functions(
+    model: ModelProto,
+    names: Set[LocalFunction] | None = None,
+    targets: Mapping[str, int] = MappingProxyType({}),
+) -> None:
     """Replace every call of the functions in `names` (default: all) by their nodes; remove the functions.
 
-    Other nodes do not change. Call `inlining_obstacles` first to check whether the result is equivalent.
+    Other nodes do not change. Call `inlining_obstacles` first, with the same `targets`, to check whether the
+    result is equivalent.
     """
     is_inlined = [names is None or function_id(each) in names for each in model.functions]
-    inliner = _Inliner(model, compress(model.functions, is_inlined))
+    inliner = _Inliner(model, compress(model.functions, is_inlined), targets)
     for graph in root_graphs(model):
         inliner.inline(graph)
     inliner.add_imports(model.opset_import, compress(model.functions, is_inlined))
@@ -153,14 +152,16 @@ def replace_call(
 
 
 class _Inliner:
-    def __init__(self, model: ModelProto, functions: Iterable[FunctionProto]) -> None:
+    def __init__(
+        self, model: ModelProto, functions: Iterable[FunctionProto], targets: Mapping[str, int]
+    ) -> None:
         self._functions = {function_id(each): each for each in functions}
         names = FreshNames()
         names.avoid(*root_graphs(model), *model.functions)
         others = (each for each in model.functions if function_id(each) not in self._functions)
         self._calls = CallExpander(self._functions, [*root_graphs(model), *others], names.fresh)
         self._needs_identity = False
-        self._identity_opset = imported_default_opset(model) or 1
+        self._identity_opset = identity_opset(model, targets)
 
     def add_imports(self, imports: Repeated[OperatorSetIdProto], functions: Iterable[FunctionProto]) -> None:
         """Add the opset imports that the nodes of inlined functions need."""

@@ -39,8 +39,13 @@ def plan_removal(plan: Plan, model: ModelProto, options: Options) -> Plan:
     )
 
 
-def remove(model: ModelProto, without: frozenset[Unwanted], copies: Iterable[FunctionCopy]) -> None:
-    """Inline the functions and remove the imports in `without` from a converted model, in place.
+def remove(
+    model: ModelProto,
+    without: frozenset[Unwanted],
+    copies: Iterable[FunctionCopy],
+    targets: Mapping[str, int],
+) -> None:
+    """Inline the functions and remove the imports in `without` from a model converted to `targets`, in place.
 
     `copies` of a removed function, which the conversion added, are removed with it.
     """
@@ -53,7 +58,7 @@ def remove(model: ModelProto, without: frozenset[Unwanted], copies: Iterable[Fun
             removed[name] = functions[name]
     if removed:
         inherit_defaults(model, removed.keys())
-        inline_functions(model, removed.keys())
+        inline_functions(model, removed.keys(), targets)
     for imports in (model.opset_import, *(each.opset_import for each in model.functions)):
         remove_messages(imports, [canonical_domain(each.domain) in without for each in imports])
 

@@ -33,7 +33,7 @@ RECURSION = "it calls itself, directly or through other functions, and cannot be
 
 def inline_all_functions(contents: Contents) -> None:
     """Replace every call by the nodes of its function."""
-    inline_functions(contents.model)
+    inline_functions(contents.model, targets=contents.targets)
 
 
 FUNCTIONS_REMEDY = "inline the functions in the exporter"

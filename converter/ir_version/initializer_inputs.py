@@ -18,7 +18,7 @@ def remove_initializer_inputs(graph: GraphProto, names: Set[str]) -> None:
     declared = {value.name for value in graph.value_info}
     is_removed = [value.name in names for value in graph.input]
     removed = compress(graph.input, is_removed)
-    graph.value_info.extend(each for each in removed if each.name not in declared and _is_described(each))
+    graph.value_info.extend(each for each in removed if each.name not in declared and is_described(each))
     remove_messages(graph.input, is_removed)
 
 
@@ -35,7 +35,7 @@ def add_initializer_inputs(graph: GraphProto, initializers: Iterable[TensorProto
     remove_messages(graph.value_info, [value.name in moved for value in graph.value_info])
 
 
-def _is_described(value: ValueInfoProto) -> bool:
+def is_described(value: ValueInfoProto) -> bool:
     """Return whether a declaration has more than a name, an element type and sizes."""
     dims = value.type.tensor_type.shape.dim
     has_names = value.type.denotation or any(dim.dim_param or dim.denotation for dim in dims)

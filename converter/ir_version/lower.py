@@ -1,12 +1,12 @@
 """Rewrites that an older IR version requires: their table, plan and application."""
 
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 
 from opshift.checker.ir_features.contents import Contents, Use, since
 from opshift.checker.ir_features.finders import find_uses
 from opshift.converter.ir_version import functions, metadata, tensors
 from opshift.converter.options import Options
-from opshift.converter.plan.changes import IrChange, Lowering
+from opshift.converter.plan.changes import IrChange, Lowering, loss_of
 from opshift.converter.refusals import Refusal
 from opshift.model.messages import ModelProto
 from opshift.registry.ir_versions import ir_versions
@@ -82,16 +82,19 @@ def plan_lowering(
     return IrChange(before, after, lowerings, dropped, refusals)
 
 
-def rewrite_features(change: IrChange, model: ModelProto, registry: Registry) -> None:
-    """Rewrite the features that the IR version lacks, in place, after the conversion of the opsets."""
-    contents, features = Contents(model, registry, change.before), change.rewritten_features
+def rewrite_features(
+    change: IrChange, model: ModelProto, registry: Registry, targets: Mapping[str, int]
+) -> None:
+    """Rewrite the features that the IR version lacks, in place, after the conversion to `targets`."""
+    contents = Contents(model, registry, change.before, targets=targets)
+    features = change.rewritten_features
     for lowering in (each for each in LOWERINGS if each.feature in features):
         rewrite = lowering.drop if lowering.feature in change.dropped else lowering.apply
         assert rewrite is not None
         rewrite(contents)
         if lowering.moves_nodes:
             # The contents refer to nodes that the rewrite removed.
-            contents = Contents(model, registry, change.before)
+            contents = Contents(model, registry, change.before, targets=targets)
 
 
 def _lowest_possible(least: int, blocked: Sequence[Use]) -> int:
@@ -120,12 +123,10 @@ def required_ir_version(model: ModelProto, registry: Registry, without: Containe
 
 def _dropped(lowerings: Iterable[Lowering], allowances: Allowances) -> frozenset[str]:
     """Return the features that the caller allows to drop, and record each use of an allowance."""
-    versions = ir_versions()
     return frozenset(
         lowering.feature
         for lowering in lowerings
-        if lowering.allowance
-        and allowances.allow(lowering.allowance, f"{versions.meaning(lowering.feature)} are dropped")
+        if lowering.allowance and allowances.allow(lowering.allowance, loss_of(lowering.feature))
     )
 
 

@@ -3,7 +3,8 @@
 Initializers of the main graph are appended to its inputs. Initializers of a subgraph, whose inputs its node
 determines, become Constant nodes. Before opset 9, Constant produces only floating-point tensors: other
 initializers move to the main graph, whose values subgraphs can read. If the name of such an initializer is
-not unique, the subgraph gets a Cast of a double Constant, or an Identity of the renamed initializer.
+not unique, or a subgraph output, the subgraph gets a Cast of a double Constant, or an Identity of the renamed
+initializer.
 """
 
 import math
@@ -16,7 +17,7 @@ from opshift.checker.ir_features.finders import has_dense_equivalent, standalone
 from opshift.converter.ir_version.initializer_inputs import add_initializer_inputs
 from opshift.model.attributes import TENSOR
 from opshift.model.element_types import BY_NUMBER
-from opshift.model.graphs import remove_messages, sort_by_keys
+from opshift.model.graphs import Container, remove_messages, sort_by_keys
 from opshift.model.messages import GraphProto, SparseTensorProto, TensorProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import read_tensor, sparse_positions
@@ -55,7 +56,8 @@ def _move_non_floats_to_main_graph(contents: Contents) -> None:
     counts = Counter(name for _, graph in contents.graphs for name in _names(graph))
     for _, graph in contents.graphs:
         standalone = {tensor.name for tensor in standalone_initializers(graph)} if graph is not main else ()
-        unique = {name for name in standalone if counts[name] == 1}
+        # A subgraph must produce its outputs itself, so their initializers stay.
+        unique = {name for name in standalone if counts[name] == 1}.difference(Container(graph).outputs)
         moved = {
             tensor.name: tensor
             for tensor in reversed(graph.initializer)

@@ -10,7 +10,7 @@ from opshift.converter.functions.inlining import called_functions
 from opshift.converter.ir_version.choose_version import requested_version
 from opshift.converter.ir_version.lower import LOWERINGS
 from opshift.converter.options import Options
-from opshift.converter.plan.changes import Plan, removed_import
+from opshift.converter.plan.changes import Plan, loss_of, removed_import
 from opshift.converter.required_import import require_import
 from opshift.model.graphs import (
     count_model_nodes,
@@ -20,7 +20,6 @@ from opshift.model.graphs import (
 )
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import canonical_domain, function_id, opset_imports
-from opshift.registry.ir_versions import ir_versions
 from opshift.registry.steps import Allow
 
 TRAINING = "training"
@@ -48,14 +47,13 @@ def plan_without_training(
     lowest = min(since(TRAINING), model.ir_version)
     if requested_version(model.ir_version, kept, options.target, options.registry.releases)[0] >= lowest:
         return None
-    copy = type(model)()
-    copy.CopyFrom(model)
-    _drop_training(copy)
+    copy = _without_training(model)
     remove_messages(
         copy.opset_import, [canonical_domain(each.domain) in domains for each in copy.opset_import]
     )
     require_import(copy, imports, options.target.opsets, options.registry.releases)
     result, found = plan(copy, options)
+    # The IR version depends on the whole plan: content that the conversion removes needs no newer version.
     if found.ir.after >= lowest:
         return None
     applied = {TRAINING, *(each.feature for each in found.ir.lowerings)}
@@ -64,18 +62,29 @@ def plan_without_training(
     return result, replace(
         found,
         ir=replace(found.ir, lowerings=lowerings, dropped=found.ir.dropped | {TRAINING}),
-        concessions=((DROP, f"{ir_versions().meaning(TRAINING)} are dropped"), *found.concessions),
+        concessions=((DROP, loss_of(TRAINING)), *found.concessions),
         repairs=(*removals, *found.repairs),
         removed_imports=found.removed_imports | domains & imports.keys(),
         nodes_before=count_model_nodes(model),
     )
 
 
-def _drop_training(model: ModelProto) -> None:
-    """Remove the training information of a model, and the functions that only training calls."""
+def _without_training(model: ModelProto) -> ModelProto:
+    """Return a copy of a model without training information and the functions that only training calls."""
+    copy = type(model)()
+    # Copy by fields: training information can be as large as the weights. This omits unknown fields, which
+    # only models of newer IR versions have.
+    kept = [(field.name, value) for field, value in model.ListFields() if field.name != "training_info"]
+    for name, value in kept:
+        if hasattr(value, "extend"):
+            getattr(copy, name).extend(value)
+        elif hasattr(value, "CopyFrom"):
+            getattr(copy, name).CopyFrom(value)
+        else:
+            setattr(copy, name, value)
     functions = {function_id(each): each for each in model.functions}
     graphs = [each.graph for each in training_graphs(model)] if functions else []
     removed = {function_id(called) for graph in graphs for called in called_functions(graph, functions)}
     removed -= {function_id(called) for called in called_functions(model.graph, functions)}
-    remove_messages(model.functions, [function_id(each) in removed for each in model.functions])
-    model.ClearField("training_info")
+    remove_messages(copy.functions, [function_id(each) in removed for each in copy.functions])
+    return copy

@@ -239,9 +239,14 @@ class IrChange(FrozenRecord):
             yield f"{subject} removed from the graph inputs, so callers cannot override them"
 
     def _describe(self, lowering: Lowering) -> str:
-        meaning = ir_versions().meaning(lowering.feature)
-        replacement = "" if lowering.feature in self.dropped else lowering.replacement
-        return f"{meaning} become {replacement}" if replacement else f"{meaning} are dropped"
+        if lowering.feature in self.dropped or not lowering.replacement:
+            return loss_of(lowering.feature)
+        return f"{ir_versions().meaning(lowering.feature)} become {lowering.replacement}"
+
+
+def loss_of(feature: str) -> str:
+    """Return the sentence about a feature of `ir_versions.yaml` that a conversion drops."""
+    return f"the model loses {ir_versions().meaning(feature)}"
 
 
 class OpsetChange(FrozenRecord):
@@ -319,6 +324,17 @@ class Plan(FrozenRecord):
         )
         is_same = versions_stay and not self.functions and not (self.recognition and self.recognition.nodes)
         return is_same and all(each.is_empty for each in self.containers())
+
+    @property
+    def updates_subgraph_inputs(self) -> bool:
+        """Whether initializers have to become inputs of new subgraphs, or stop being inputs of subgraphs.
+
+        Otherwise, even an invalid model keeps the inputs of its subgraphs: the plan may be empty.
+        """
+        first = since(STANDALONE)
+        if self.ir.before >= first or not self.graph.has_subgraphs:
+            return False
+        return self.ir.after >= first or any(each.emits_graphs for each in self.graph.walk())
 
     def require_possible(self) -> None:
         """Raise ConversionRefused if the plan contains refusals."""

@@ -28,9 +28,11 @@ from opshift.inference.root_scopes import add_call_facts, root_scopes
 from opshift.model.attributes import ATTRIBUTE_TYPES, write_attribute
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import (
+    Container,
     ContainerProto,
     graphs_of,
     is_graph,
+    nested_containers,
     nested_nodes,
     node_place,
     remove_messages,
@@ -229,7 +231,8 @@ def _write(root: ContainerProto, graphs: Iterable[_Located], names: FreshNames, 
     """Write replacements into a graph or function and its subgraphs, and remove unread nodes."""
     removable: set[str] = set()
     read = {name for node in nested_nodes(root) for name in node.input}
-    kept = {each.name for each in getattr(root, "initializer", ())} - read  # unread before, so they stay
+    initializers = {name for each in nested_containers([root]) for name in Container(each).predefined_names()}
+    kept = (initializers - read) | fixed  # unread before, so they stay
     for container, replacements in graphs:
         nodes = container.node
         for each in replacements:
@@ -239,8 +242,8 @@ def _write(root: ContainerProto, graphs: Iterable[_Located], names: FreshNames, 
                 assert is_graph(container)
                 write_tensor(container.initializer.add(), value, name)
             removable |= each.removable
-    removal = Removal(lambda node: any(map(removable.__contains__, node.output)))
-    remove_dead_nodes(root, removal, kept.union(fixed))
+    removal = Removal(lambda node: any(map(removable.__contains__, node.output)), named=kept)
+    remove_dead_nodes(root, removal)
 
 
 def _fill(proto: NodeProto, replacement: Replacement, names: FreshNames) -> None:

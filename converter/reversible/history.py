@@ -234,8 +234,8 @@ class History:
         """Return the change of the IR version, adapted to the record.
 
         A conversion back to the recorded opsets restores the recorded IR version. A recorded conversion keeps
-        the IR version high enough for the model's features, which avoids rewriting them. Features of restored
-        nodes that the IR version lacks are rewritten, too.
+        the IR version high enough for the model's features, which avoids rewriting them, except those that
+        the caller allows to drop. Features of restored nodes that the IR version lacks are rewritten, too.
         """
         change = self._recorded_ir_change(change, imports, options)
         return lower_restored(self._restored, change, options) if self._restored else change
@@ -247,10 +247,14 @@ class History:
         finals = {**imports, **target.opsets}
         if self._record and all(finals.get(each.domain) == each.version for each in self._record.opsets):
             return self._restored_ir_version(change, self._record, options)
-        if self.is_continued and target.ir_version is None and not change.dropped:
+        if self.is_continued and target.ir_version is None:
             least = min(change.before, FIRST_IR_WITH_STANDALONE_INITIALIZERS)
-            after = max([least, change.after, *(since(each.feature) for each in change.lowerings)])
-            return replace(change, after=after, lowerings=())
+            dropped = tuple(each for each in change.lowerings if each.feature in change.dropped)
+            kept = [since(each.feature) for each in change.lowerings if each not in dropped]
+            if change.inlines_functions:  # features of functions count, too, because the functions stay
+                needed = required_ir_version(self._model, options.registry, change.dropped)
+                kept.append(min(needed, change.before))
+            return replace(change, after=max([least, change.after, *kept]), lowerings=dropped)
         return change
 
     def updated_record(self, imports: Mapping[str, int], ir: IrChange) -> ConversionRecord:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Iterator
 from contextlib import ExitStack
-from itertools import chain
 from pathlib import Path
 
-from opshift.model.attributes import tensors_in
 from opshift.model.element_types import BY_NUMBER, byte_size
 from opshift.model.errors import InvalidModel
-from opshift.model.graphs import ContainerProto, is_graph, nested_containers, root_graphs
 from opshift.model.messages import ModelProto, TensorProto
+from opshift.model.model_tensors import model_tensors
 from opshift.model.offloaded_tensors import (
     EXTERNAL,
     Payload,
@@ -49,7 +47,7 @@ class ExternalWeights(PlaceholderStore):
 
     def take(self, model: ModelProto) -> None:
         """Replace the external data of all tensors by placeholders."""
-        for tensor in _tensors(model):
+        for tensor in model_tensors(model):
             if tensor.data_location == EXTERNAL:
                 elements = self._elements(tensor)
                 tensor.ClearField("external_data")
@@ -60,7 +58,7 @@ class ExternalWeights(PlaceholderStore):
         """Make the tensors external again, in the file `location`; return the pieces of this file."""
         pieces: list[OutputPiece] = []
         size = 0
-        for tensor in _tensors(model):
+        for tensor in model_tensors(model):
             if not self.holds(tensor.raw_data):
                 continue
             elements = self.payload_at(tensor.raw_data, 0).elements
@@ -116,21 +114,7 @@ class ExternalWeights(PlaceholderStore):
 
 def relocate_external_data(model: ModelProto, location: str) -> None:
     """Set the `location` of all external tensors of a model."""
-    for tensor in _tensors(model):
+    for tensor in model_tensors(model):
         for each in tensor.external_data:
             if each.key == "location":
                 each.value = location
-
-
-def _tensors(model: ModelProto) -> Iterator[TensorProto]:
-    """Yield all tensors of a model, also in default values of attributes of functions."""
-    defaults = (attribute for each in model.functions for attribute in getattr(each, "attribute_proto", ()))
-    roots: list[ContainerProto] = [*root_graphs(model), *model.functions]
-    for container in nested_containers(roots):
-        if is_graph(container):
-            yield from container.initializer
-            for sparse in container.sparse_initializer:
-                yield from (sparse.values, sparse.indices)
-        attributes = (attribute for node in container.node for attribute in node.attribute)
-        yield from chain.from_iterable(map(tensors_in, attributes))
-    yield from chain.from_iterable(map(tensors_in, defaults))

@@ -186,7 +186,10 @@ def merged_variables(
 
 
 def unmet_groups(old: OperatorVersion, new: OperatorVersion) -> list[tuple[str, ...]]:
-    """Return the groups in `one_of` of `new` of which nodes of `old` may set no attribute, or several."""
+    """Return the groups in `one_of` of `new` that a node of `old` can violate.
+
+    The node may set none or several of their attributes.
+    """
     exclusive = (*old.one_of, *((name,) for name in old.required_attributes))
     groups = (old.attributes.keys() & group for group in exclusive)
     met = [group for group in groups if group]  # a group without attributes of the version does not apply

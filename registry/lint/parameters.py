@@ -153,7 +153,7 @@ def type_attribute(version: OperatorVersion) -> Iterator[Problem]:
 
 @rule("format.nan", "describe the value in `absent` in place of a default, or compute it in the body")
 def format_nan(version: OperatorVersion) -> Iterator[Problem]:
-    """No number is NaN, which is equal to no number, and which JSON cannot express."""
+    """Numbers are not NaN: JSON cannot express NaN, and NaN does not equal itself."""
     for keys in _keys_of_nan(version, ()):
         yield Problem("NaN is not allowed", keys)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from opshift.model.element_types import BY_NAME
+from opshift.model.element_types import BY_NAME, INTEGER_FIELDS, element_bits
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.shared_data import share_results
 from opshift.opsets import OPSETS
@@ -41,8 +41,19 @@ def _element_type(name: object) -> object:
 Types = Annotated[tuple[str, ...], Checked(_expand, min_length=1)]
 """Types such as `tensor(float)`; a file may list element types, types and sets of `types.yaml`."""
 
+
+def _integer_type(name: object) -> object:
+    kind = BY_NAME[str(_element_type(name))]
+    if kind.field not in INTEGER_FIELDS or element_bits(kind) % 8:
+        raise ValueError(f"elements of {name!r} are not stored as integers of whole bytes")
+    return name
+
+
 ElementName = Annotated[str, Checked(_element_type)]
 """Name of an element type, such as `float16`."""
+
+IntegerStoredName = Annotated[str, Checked(_integer_type)]
+"""Name of an element type whose elements are stored as integers of whole bytes, such as `bfloat16`."""
 
 
 def _axis(name: object) -> object:

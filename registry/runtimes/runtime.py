@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 from opshift.model.operator_ids import OperatorId
 from opshift.model.types import short_type
 from opshift.registry.record import Checked, Record
-from opshift.registry.runtimes.field_types import ElementName, Opsets, Types, Version
+from opshift.registry.runtimes.field_types import ElementName, IntegerStoredName, Opsets, Types, Version
 from opshift.registry.runtimes.restrictions import Restriction
 
 Count = Annotated[int, Checked(strict=True, ge=0)]
@@ -128,7 +128,7 @@ class Runtime(Record):
     """Element types in which results of any kernel may differ from the definition, and the difference."""
     unread_types: tuple[ElementName, ...] = ()
     """Element types of initializers that the runtime cannot read, even if no node uses the initializer."""
-    raw_types: tuple[ElementName, ...] = ()
+    raw_types: tuple[IntegerStoredName, ...] = ()
     """Element types of constants that the runtime reads only from raw bytes, not from `int32_data` and other
     fields: it refuses them, or reads other values."""
     reads_empty_constants: bool = True

@@ -87,26 +87,63 @@ def test_reach_agrees_with_conversion_to_the_own_opset(case: str) -> None:
             common_opset([MODELS["relu"], model])
 
 
+RUN, RUN_CALLS = ("runs", 0), ("runs", 1)
+CONVERTED, INLINED, UNFIT = ("after conversion", 0), ("does not run", 0), ("does not run", None)
+OUTCOMES: dict[str, tuple[tuple[str, int | None], ...]] = {
+    "relu": (RUN, RUN, RUN),
+    "unknown operator": (UNFIT, UNFIT, UNFIT),
+    "operator of a newer opset": (UNFIT, UNFIT, UNFIT),
+    "upsample": (RUN, CONVERTED, CONVERTED),
+    "only ml": (RUN, UNFIT, UNFIT),
+    "only a custom domain": (UNFIT, UNFIT, UNFIT),
+    "function": (RUN_CALLS, CONVERTED, CONVERTED),
+    "only a function": (RUN_CALLS, INLINED, INLINED),
+    "unused import": (RUN, RUN, RUN),
+}
+"""Verdict of `runs`, and number of local functions that `fit` keeps, for each of RUNTIMES.
+
+The number is None if the model does not fit. `runs` converts to other opsets, but does not inline functions.
+"""
+
+
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("case", MODELS)
 def test_fit_finds_what_runs_finds(case: str, runtime: str) -> None:
     model = MODELS[case]
     (result,) = runs(model, runtime).results
-    if result.verdict == "does not run":
-        assert outcome(fit, model, runtime) in ("", DoesNotFit.__name__)
+    verdict, kept_functions = OUTCOMES[case][RUNTIMES.index(runtime)]
+    assert result.verdict == verdict
+    if kept_functions is None:
+        assert outcome(fit, model, runtime) == DoesNotFit.__name__
         return
     fitted = fit(model, runtime).model
     assert bool(runs(fitted, runtime))
-    if not result.support.missing:
-        assert len(fitted.functions) == len(model.functions)
-    if case in ("function", "upsample"):
-        assert_equal(run(fitted, X), run(model, X))
+    assert len(fitted.functions) == kept_functions
+    assert_equal(run(fitted, X), run(model, X))
 
 
-def test_an_only_function_does_not_prevent_other_runtimes() -> None:
-    """The default domain of the functions is the target, although the model does not import it."""
-    for result in runs(MODELS["only a function"]).results:
-        assert result.conversion is None or result.conversion.opsets.keys() <= {"ai.onnx"}
+@pytest.mark.parametrize(
+    ("runtime", "verdict", "opset"),
+    [
+        ("onnxruntime-1.14.1", "after conversion", 18),
+        ("onnxruntime-1.16.3", "after conversion", 19),
+        ("onnxruntime-1.20.1", "runs", None),
+        ("tensorrt-10.1", "does not run", None),
+    ],
+)
+def test_runs_converts_a_model_that_imports_only_the_domain_of_a_function(
+    runtime: str, verdict: str, opset: int | None
+) -> None:
+    """The opset of the function is converted, although the model does not import the default domain."""
+    gelu = '<domain: "l", opset_import: ["" : 20]> f (x) => (y) { y = Gelu (x) }'
+    model = parse('"l" : 1', "y = l.f (x)", functions=gelu)
+    (result,) = runs(model, runtime).results
+    assert result.verdict == verdict
+    assert (result.conversion and result.conversion.opsets) == (opset and {"ai.onnx": opset})
+    if opset:
+        converted = convert_version(model, opset)
+        assert [bool(each) for each in (runs(converted, runtime), runs(model, runtime))] == [True, False]
+        assert_equal(run(converted, X), run(model, X))
 
 
 EMPTY: dict[str, tuple[Callable[[onnx.ModelProto], onnx.ModelProto], int | None]] = {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx.parser
 import pytest
 
@@ -19,6 +21,7 @@ from opshift import (
     plan_version,
     unpack_version,
 )
+from opshift.converter.bump import Original
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "segmenter-9.onnx"
 FUNCTION = '<domain: "f", opset_import: ["" : 13]> F (a) => (b) { b = Softmax (a) }'
@@ -78,6 +81,19 @@ def test_initializers_that_become_inputs_require_minor() -> None:
     old.model_version = pack_version("1.2.3")
     new = convert_version(old, ir_version=3, bump=True)
     assert unpack_version(new.model_version) == "1.3.0" == compare(old, new).lowest
+
+
+def test_keeps_no_copy_of_initializers() -> None:
+    old = onnx.parser.parse_model(
+        '<ir_version: 3, opset_import: ["" : 8]> g (float x, float[N] w) => (float[N] y) { y = Add (x, w) }'
+    )
+    old.graph.initializer.append(onnx.numpy_helper.from_array(np.zeros(1 << 18, np.float32), "w"))
+    tracemalloc.start()
+    original = Original.of(old)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 1 << 18
+    assert not [*original.signature.changes(old)]
 
 
 def test_raises_version_for_changes_in_functions() -> None:

@@ -13,7 +13,8 @@ from onnx import NodeProto, TensorProto, helper
 from support.calls import function
 from support.execution import Array, Feeds, assert_equal, build, op_types, run, run_reference
 
-from opshift import convert, convert_version, simplify
+import opshift
+from opshift import convert, convert_version, plan_version, simplify
 from opshift.converter.errors import ConversionRefused
 
 PREVIEW = "ai.onnx.preview.training"
@@ -114,8 +115,8 @@ def test_dropped_training_is_no_obstacle(
     assert not result.training_info
     assert {each.domain: each.version for each in result.opset_import}.items() >= opsets.items()
     assert (PREVIEW in report.removed_imports) == (PREVIEW not in opsets)
-    assert report.concessions == (("drop-training", "training information are dropped"),)
-    assert report.ir_steps[0] == "training information are dropped"
+    assert report.concessions == (("drop-training", "the model loses training information"),)
+    assert report.ir_steps[0] == "the model loses training information"
     assert report.nodes == (1 + len(algorithm), 1)
     onnx.checker.check_model(result)
     assert_equal(run(result, {"x": X}), run(model, {"x": X}))
@@ -128,6 +129,17 @@ def test_functions_of_dropped_training_are_no_obstacle() -> None:
     result = convert_version(model, 11, ir_version=6, allow="drop-training")
     assert op_types(result) == ["Mul"]
     assert [each.domain for each in result.opset_import] == [""]
+
+
+@pytest.mark.parametrize("make", [onnx.ModelProto, opshift.ModelProto])
+def test_only_training_is_dropped(make: type[onnx.ModelProto]) -> None:
+    model = make.FromString(trained([node("Mul", "x w", "y")], GELU, 20).SerializeToString())
+    model.producer_name, model.doc_string, model.model_version = "exporter", "scales", 7
+    model.metadata_props.add(key="author", value="me")
+    result = convert_version(model, ir_version=6, allow="drop-training")
+    model.ClearField("training_info")
+    model.ir_version = 6
+    assert result == model
 
 
 @pytest.mark.parametrize("arguments", [{"target": 18}, {"target": 13, "ir_version": 7}])
@@ -231,6 +243,14 @@ def test_values_with_derivatives_are_not_inside_of_recognized_operators() -> Non
     result = convert_version(model, recognize="Swish")
     assert op_types(result) == ["Sigmoid", "Mul", "Gradient"]
     assert_equal(derivatives(result), derivatives(model))
+
+
+def test_refuses_other_element_types_of_differentiated_values() -> None:
+    """A cast of `x` would give the value that Gradient names another name."""
+    model = differentiated([node("Mul", "x w", "y"), gradient("x w", "dx", "x", "w", "y")])
+    (refusal,) = plan_version(model, types="float=double", keep_interface=True).refusals
+    assert (refusal.place, refusal.code) == ("model", "training.unsupported")
+    assert refusal.reason.startswith("attributes of Gradient name values")
 
 
 @pytest.mark.parametrize("calls", [1, 3], ids=["one call", "calls that share an expansion"])

@@ -61,9 +61,23 @@ def _flatten_samples(value: str, like: str, out: Rewriter, *, has_classes: bool)
     """Return scores as N x C x D or labels as N x 1 x D; `value` has the shape of the input `like`."""
     rank = out.known_rank(like)
     if rank is None:
-        return reshape(value, (0, 0 if has_classes else 1, -1), out)
+        return _flatten_unknown_rank(value, out, has_classes=has_classes)
     classes = (1,) if has_classes else ()
     return merge_dimensions(value, [(0,), classes, range(1 + len(classes), rank)], like, out)
+
+
+def _flatten_unknown_rank(value: str, out: Rewriter, *, has_classes: bool) -> str:
+    """Return scores as N x C x D or labels as N x 1 x D; sizes may be 0.
+
+    Flatten computes D, because Reshape cannot infer it for an empty batch.
+    """
+    flat = out.emit("Flatten", [value], axis=2 if has_classes else 1)
+    column = out.emit("Unsqueeze", [flat], axes=[1])
+    if not has_classes:
+        return column
+    # The scores are N * C x 1 x D here, so a 0 in the shape copies an empty batch, or D.
+    sizes = out.emit("Gather", [out.emit("Shape", [value]), out.int64([0, 1])], axis=0)
+    return reshape(column, (sizes, 0), out)
 
 
 def _class_indices(scores: str, element_type: str, out: Rewriter) -> str:

@@ -50,7 +50,11 @@ def expand_col2im(node: Node, out: Rewriter) -> None:
     if channels is not None:
         flattened = reshape(columns, (0, channels // prod(block), padding_index), out)
     else:
-        flattened = _separate_channels(columns, out.int64([prod(block)]), out.int64([padding_index]), out)
+        # Do not compute only one size: onnxruntime replaces it by -1, which fails for empty data.
+        sizes = out.emit("Gather", [out.emit("Shape", [columns]), out.int64([0, 1])], axis=0)
+        flattened = reshape(
+            columns, (out.emit("Div", [sizes, out.int64([1, prod(block)])]), padding_index), out
+        )
     # Every list has an index for each pixel; if a pixel has fewer elements, it selects an appended zero.
     if any(padding_index in indices for indices in lists):
         flattened = out.emit("Pad", [flattened, out.int64([0, 0, 0, 0, 0, 1])])

@@ -299,7 +299,11 @@ def _pool_by_axis(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
     """Pool along one axis after the other, which gives the same result as multidimensional windows."""
     out = out.for_opset(OPSET)
     data, sizes = node.inputs[0], [each.size for each in placed]
-    channels = out.known_dimension(data, 1)
+    channels, element_type = out.known_dimension(data, 1), out.known_element_type(data)
+    # Padding is -inf, so it needs a float type; float represents all 8-bit integers.
+    narrow_type = element_type if element_type in ("int8", "uint8") else None
+    if narrow_type:
+        data = out.cast(data, "float")
     for axis, each in enumerate(placed):
         is_trivial = each.window.kernel == each.window.stride == 1 and not (each.before or each.after)
         # LpPool is never trivial: the norm of one element is its absolute value.
@@ -313,7 +317,9 @@ def _pool_by_axis(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
     outer: Sequence[Dimension] = (0, channels or 0)
     if channels is None:
         outer = [computed_dimension(node.inputs[0], axis, out) for axis in (0, 1)]
-    reshape(data, (*outer, *sizes), out, node.outputs[:1])
+    pooled = reshape(data, (*outer, *sizes), out, 1 if narrow_type else node.outputs[:1])
+    if narrow_type:
+        out.cast(pooled, narrow_type, node.outputs[:1])
 
 
 def _pool_along(

@@ -10,8 +10,6 @@ from opshift.adapters import Node, Rewriter, adapter, function_body
 from opshift.adapters.emit.shapes import (
     Dimension,
     dimension,
-    divide_dimension,
-    multiply_dimension,
     reshape,
     shape_tensor,
 )
@@ -51,11 +49,15 @@ def _move_block_first(data: str, block: int, out: Rewriter) -> str:
     If there are 0 channels, Reshape cannot join block and depth: a 0 in the shape copies a dimension of the
     input, and Reshape infers no size of empty data.
     """
-    channels_last, channels = out.emit("Transpose", [data], perm=[0, 2, 3, 1]), dimension(data, 1, out)
-    depth = divide_dimension(channels, block, out)
-    split = reshape(channels_last, (0, 0, 0, depth, block), out)
+    channels_last, channels = out.emit("Transpose", [data], perm=[0, 2, 3, 1]), out.known_dimension(data, 1)
+    if channels is not None:
+        split = reshape(channels_last, (0, 0, 0, channels // block, block), out)
+    else:
+        # Do not compute only one size: onnxruntime replaces it by -1, which fails for empty data.
+        shape = out.emit("Shape", [channels_last])
+        split = reshape(channels_last, (out.emit("Div", [shape, out.int64([1, 1, 1, block])]), block), out)
     swapped = out.emit("Transpose", [split], perm=[0, 1, 2, 4, 3])
-    if isinstance(channels, int):
+    if channels is not None:
         joined = reshape(swapped, (0, 0, 0, channels), out)
     else:
         parts = out.emit_all("Split", [swapped], block, axis=3)
@@ -63,13 +65,14 @@ def _move_block_first(data: str, block: int, out: Rewriter) -> str:
     return out.emit("Transpose", [joined], perm=[0, 3, 1, 2])
 
 
-def _move_block_last(data: str, block: int, total: Dimension, out: Rewriter, outputs: Sequence[str]) -> None:
-    """Reorder image channels from (block, depth) to (depth, block); `total` is the number of channels."""
+def _move_block_last(data: str, block: int, total: int | None, out: Rewriter, outputs: Sequence[str]) -> None:
+    """Reorder image channels from (block, depth) to (depth, block); `total` is their number if known."""
     channels_last = out.emit("Transpose", [data], perm=[0, 2, 3, 1])
     parts = out.emit_all("Split", [out.emit("Unsqueeze", [channels_last], axes=[3])], block, axis=4)
     split = out.emit("Concat", parts, axis=3)
     swapped = out.emit("Transpose", [split], perm=[0, 1, 2, 4, 3])
-    joined = reshape(swapped, (0, 0, 0, total), out)
+    shape = out.emit("Shape", [channels_last]) if total is None else out.int64([0, 0, 0, total])
+    joined = out.emit("Reshape", [swapped, shape])
     out.emit("Transpose", [joined], outputs, perm=[0, 3, 1, 2])
 
 
@@ -84,7 +87,8 @@ def replace_space_to_depth_mode(node: Node, out: Rewriter) -> None:
     elif sizes is None:
         depth = out.fresh("depth")
         out.replace(node, outputs=[depth], attributes=attributes)
-        total = multiply_dimension(dimension(data, 1, out), block * block, out)
+        channels = out.known_dimension(data, 1)
+        total = None if channels is None else channels * block * block
         _move_block_last(depth, block * block, total, out, node.outputs)
     else:
         channels, height, width = sizes

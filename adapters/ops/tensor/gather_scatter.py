@@ -143,7 +143,7 @@ TABLE_TYPES = {
     **dict.fromkeys((b"max", b"min"), (*IEEE_FLOAT_TYPES, *VALUE_BITS)),
 }
 """For each reduction, the element types for which reducing a table gives the same result as applying the
-updates one after the other.
+updates one after the other, except for the maximum or minimum of NaN, which differs between runtimes.
 
 Runtimes round a total of float16 only once, and onnxruntime multiplies integers as floats in ReduceProd.
 """

@@ -232,7 +232,7 @@ def _positions(node: Node, axis: int, out: Rewriter) -> str:
     elif size > MAX_CONSTANT_ELEMENTS:
         count = out.int64([size])
     else:
-        step, first = (2 / (size - 1), -1.0) if corners else (2 / size, 1 / size - 1)
+        step, first = (2 / (size - 1), -1.0) if corners else (2 / max(size, 1), 1 / max(size, 1) - 1)
         return out.constant(tuple(first + step * index for index in range(size)), element_type)
     return _computed_positions(count, corners, element_type, out)
 

@@ -233,12 +233,20 @@ def crop_then_pad(node: Node, out: Rewriter) -> None:
     data = node.inputs[0]
     sizes, target = out.known_shape(data), out.constant_value(node.inputs[1])
     # Query the rank only if there are `axes`: the rewrite for computed sizes does not need it otherwise.
-    axes = [axis % out.rank(data) for axis in node.attribute("axes", ())]
+    attribute = node.attribute("axes")
+    axes = None if attribute is None else [axis % out.rank(data) for axis in attribute]
+    count = out.known_rank(data) if axes is None else len(axes)
+    if target is not None and count is not None and len(target.values) != count:
+        reason = f"input shape has {len(target.values)} sizes for {count} axes"
+        raise CannotConvert(reason, "node.invalid", remedy="set one size for each axis")
+    if axes == []:
+        out.replace(node, op_type="Identity", inputs=[data], attributes={})
+        return
     if sizes is None or target is None:
         _rewrite_computed_sizes(node, axes, out)
         return
     cuts, pads = {}, [0] * (2 * len(sizes))
-    for axis, size in zip(axes or range(len(sizes)), map(int, target.values), strict=True):
+    for axis, size in zip(range(len(sizes)) if axes is None else axes, map(int, target.values), strict=True):
         missing = size - sizes[axis]
         if missing < 0:
             cuts[axis] = (-missing // 2, -missing // 2 + size)
@@ -254,10 +262,10 @@ def crop_then_pad(node: Node, out: Rewriter) -> None:
         out.replace(node, op_type="Identity", inputs=[data], attributes={})
 
 
-def _rewrite_computed_sizes(node: Node, axes: Sequence[int], out: Rewriter) -> None:
+def _rewrite_computed_sizes(node: Node, axes: Sequence[int] | None, out: Rewriter) -> None:
     data, target_name = node.inputs
     shape = out.emit("Shape", [data])
-    if axes:
+    if axes is not None:
         shape = out.emit("Gather", [shape, out.int64(axes)], axis=0)
     sizes = Expression(shape, "int64", out, rank=1)
     target = Expression(out.cast(target_name, "int64"), "int64", out, rank=1)
@@ -267,7 +275,7 @@ def _rewrite_computed_sizes(node: Node, axes: Sequence[int], out: Rewriter) -> N
     missing = _clamp_to_zero(target - sizes)
     before = missing / 2
     after = missing - before
-    cropped = out.emit("Slice", [data, start.name, end.name, *([out.int64(axes)] if axes else [])])
+    cropped = out.emit("Slice", [data, start.name, end.name, *([] if axes is None else [out.int64(axes)])])
     pads = [_expand_to_all_axes(amounts.name, axes, data, out) for amounts in (before, after)]
     out.emit("Pad", [cropped, out.emit("Concat", pads, axis=0)], node.outputs)
 
@@ -277,9 +285,9 @@ def _clamp_to_zero(numbers: Expression) -> Expression:
     return numbers.cast("double").apply("Relu").cast("int64")
 
 
-def _expand_to_all_axes(numbers: str, axes: Sequence[int], data: str, out: Rewriter) -> str:
+def _expand_to_all_axes(numbers: str, axes: Sequence[int] | None, data: str, out: Rewriter) -> str:
     """Return one number for each axis: the given numbers for `axes`, and 0 for all other axes."""
-    if not axes:
+    if axes is None:
         return numbers
     with_zero = out.emit("Concat", [numbers, out.int64([0])], axis=0)
     indices = [axes.index(axis) if axis in axes else len(axes) for axis in range(out.rank(data))]

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from opshift.adapters import CannotConvert, Node, Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor
 from opshift.adapters.emit.shapes import computed_dimension
 from opshift.adapters.ops.tensor.resize_samples import (
     ResizeAxis,
@@ -64,13 +64,14 @@ def read_request(node: Node, out: Rewriter) -> ResizeRequest:
     """Read the inputs and attributes of a Resize or Upsample of any version."""
     sampling = _read_sampling(node, out)
     rank = out.rank(node.inputs[0])
-    axes = tuple(axis % rank for axis in node.attribute("axes") or range(rank))
+    axes = tuple(axis % rank for axis in node.attribute("axes", range(rank)))
     policy = text_attribute(node, "keep_aspect_ratio_policy", STRETCH)
     roi, scales, sizes = (node.input(position) for position in (1, 2, 3))
     if out.source.since_version < 11:
         roi, scales = "", node.input(1)
     elif sizes:
         scales = ""
+    _require_length(out.constant_value(sizes or scales), sizes or scales, len(axes))
     return ResizeRequest(node.inputs[0], roi, scales, sizes, axes, rank, policy, sampling)
 
 
@@ -191,14 +192,19 @@ def _elements(name: str, count: int, positions: Sequence[int], out: Rewriter) ->
     """Return the elements at `positions` of an input of length `count`, each as a float vector."""
     known = out.constant_value(name)
     if known is not None:
-        if len(known.values) != count:
-            reason = f"{name!r} has {len(known.values)} elements, expected {count}"
-            raise CannotConvert(reason, "node.invalid")
+        _require_length(known, name, count)
         return [Vector((round_to_float32(known.values[position]),)) for position in positions]
     if out.element_type(name) != "float":
         name = out.cast(name, "float")
     indices = map(out.int64, ([position] for position in positions))
     return [computed_vector(out.emit("Gather", [name, index], axis=0), out) for index in indices]
+
+
+def _require_length(known: Tensor | None, name: str, count: int) -> None:
+    """Refuse a constant input with another number of elements than `count`."""
+    if known is not None and len(known.values) != count:
+        reason = f"{name!r} has {len(known.values)} elements, expected {count}"
+        raise CannotConvert(reason, "node.invalid", remedy="correct the number of elements, or axes")
 
 
 def has_constant_axes(node: Node, request: ResizeRequest, out: Rewriter) -> bool:

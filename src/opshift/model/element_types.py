@@ -23,6 +23,10 @@ ELEMENT_BITS = {
 """Bits of one element, for element types without a code in Python's `struct`."""
 
 
+INTEGER_FIELDS = ("int32_data", "int64_data", "uint64_data")
+"""Typed fields of TensorProto that store the bits of elements as integers, also of float16."""
+
+
 def element_bits(kind: ElementType) -> int:
     """Return the number of bits of one element; 0 for strings."""
     return 8 * struct.calcsize(f"<{kind.code}") if kind.code else ELEMENT_BITS.get(kind.name, 0)

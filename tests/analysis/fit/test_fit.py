@@ -20,6 +20,7 @@ from support.runtimes import fictional_runtime
 
 import opshift
 from opshift import DoesNotFit, fit
+from opshift.analysis.fit.cheapest import Attempt
 from opshift.analysis.fit.targets import rank_targets
 from opshift.model.graphs import nested_nodes
 from opshift.registry.runtimes.files import get_runtime
@@ -155,6 +156,51 @@ def test_inlines_functions_for_a_runtime_without_them() -> None:
     assert [each.op_type for each in fitted.model.graph.node] == ["Relu"]
     assert not fitted.model.functions
     assert_equal(run(fitted.model, feeds), run(model, feeds))
+
+
+CALLS = "h = l.f (x) y = Relu (h)"
+
+
+@pytest.mark.parametrize(
+    ("calls", "body", "conversions", "kept"),
+    [
+        pytest.param(CALLS, "y = Relu (x)", 1, 1, id="fits"),
+        pytest.param("h = l.f (x) y = Sin (h)", "y = Relu (x)", 1, None, id="missing in the graph"),
+        pytest.param(CALLS, "y = Sin (x)", 2, None, id="missing in the function"),
+        pytest.param(
+            "a = Cast <to = 10> (x) b = l.f (a) c = Cast <to = 1> (b) d = l.f (x) y = Add (c, d)",
+            "y = Relu (x)",
+            2,
+            0,
+            id="missing in one call",
+        ),
+    ],
+)
+def test_inlines_functions_only_if_the_runtime_refuses_nodes_of_them(
+    monkeypatch: pytest.MonkeyPatch, calls: str, body: str, conversions: int, kept: int | None
+) -> None:
+    started: list[Attempt] = []
+    start = Attempt._start
+
+    def record(self: Attempt, *arguments: Any) -> None:
+        started.append(self)
+        start(self, *arguments)
+
+    monkeypatch.setattr(Attempt, "_start", record)
+    model = onnx.parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["" : 15, "l" : 1]> g (float[3,4] x) => (float[3,4] y) {{ {calls} }}
+        <domain: "l", opset_import: ["" : 15]> f (x) => (y) {{ {body} }}
+    """)
+    runtime = _runtime({**_kernels("Relu", "Add"), **ANY}, expands_functions=True)
+    if kept is None:
+        with pytest.raises(DoesNotFit, match=r"ai\.onnx\.Sin"):
+            fit(model, runtime)
+    else:
+        fitted = _assert_fits(model, runtime)
+        assert len(fitted.model.functions) == kept
+        feeds = {"x": X.astype(np.float16).astype(np.float32)}  # onnxruntime may remove the casts
+        assert_equal(run(fitted.model, feeds), run(model, feeds))
+    assert {started.count(each) for each in started} == {conversions}
 
 
 def test_removes_imports_that_the_runtime_does_not_know() -> None:

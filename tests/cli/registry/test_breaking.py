@@ -17,8 +17,9 @@ from support.sarif import read_run
 from typer.testing import Result
 
 from opshift.cli.options import Format
-from opshift.cli.registry.changes import breaking
+from opshift.cli.registry.changes import _baseline_tree, breaking
 from opshift.cli.registry.revisions import unpacked
+from opshift.model.errors import UsageError
 from opshift.registry.errors import DefinitionError
 
 Run = Callable[..., Result]
@@ -151,7 +152,7 @@ def test_compares_with_git_revision(run: Run, acme: Path) -> None:
 
 @pytest.mark.parametrize("extra", ["attributes", "link", "link of a folder", "an unusual name"])
 def test_reads_all_regular_files_of_a_revision(run: Run, acme: Path, extra: str) -> None:
-    """Attributes do not hide definitions, and symbolic links are neither followed nor created."""
+    """Attributes do not hide definitions, and links out of the folder are neither followed nor created."""
     if extra == "attributes":
         (acme / ".gitattributes").write_text("com.acme/* export-ignore\n", encoding="utf-8")
     elif extra == "an unusual name":
@@ -169,6 +170,98 @@ def test_reads_all_regular_files_of_a_revision(run: Run, acme: Path, extra: str)
     with unpacked("HEAD", acme) as folder:
         assert not [each for each in folder.rglob("*") if each.is_symlink()]
         assert (folder / "com.acme" / "FastConv.yaml").read_text("utf-8") != path.read_text("utf-8")
+
+
+def _commit_links(acme: Path, links: dict[str, str]) -> None:
+    """Move the definition and its folder to `shared`, and commit links."""
+    (acme / "shared").mkdir()
+    (acme / "com.acme").rename(acme / "shared" / "acme")
+    text = (acme / "shared" / "acme" / "FastConv.yaml").read_text("utf-8")
+    (acme / "shared" / "FastConv.txt").write_text(text, encoding="utf-8")
+    for link, target in links.items():
+        (acme / link).parent.mkdir(exist_ok=True)
+        (acme / link).symlink_to(target)
+    for command in (["init"], ["add", "acme"], ["commit", "-m", "first"]):
+        _git(acme.parent, *command)
+
+
+@pytest.mark.parametrize(
+    "links",
+    [
+        pytest.param({"com.acme/FastConv.yaml": "../shared/FastConv.txt"}, id="file"),
+        pytest.param(
+            {"com.acme/FastConv.yaml": "first.txt", "com.acme/first.txt": "../shared/acme/FastConv.yaml"},
+            id="link to a link",
+        ),
+        pytest.param({"com.acme": "shared/acme"}, id="folder"),
+        pytest.param(
+            {"com.acme/FastConv.yaml": "../shared/newest/FastConv.yaml", "shared/newest": "./acme/."},
+            id="file in a linked folder",
+        ),
+        pytest.param(
+            {
+                "com.acme": "shared/acme",
+                "README": "/etc/hostname",
+                "docs": "/etc",
+                "missing": "none",
+                "shared/acme/Old.txt": "../../..",
+                "shared/other/Deep.yaml": "../../..",
+                "shared/loop": "loop",
+                ".hidden": "../acme/shared/acme",
+            },
+            id="others out of the folder",
+        ),
+    ],
+)
+def test_follows_links_in_a_revision(run: Run, acme: Path, links: dict[str, str]) -> None:
+    _commit_links(acme, links)
+    assert run("breaking", "acme", "--against", "HEAD").exit_code == 0
+    with unpacked("HEAD", acme) as folder:
+        followed = [each.resolve() for each in folder.rglob("*") if each.is_symlink()]
+        assert all(each.exists() and each.is_relative_to(folder.resolve()) for each in followed)
+    path = acme / "com.acme" / "FastConv.yaml"
+    path.write_text(path.read_text("utf-8").replace("minimum: 0", "minimum: 0.05"), encoding="utf-8")
+    result = run("breaking", "acme", "--against", "HEAD")
+    assert (result.exit_code, result.stderr) == (1, "")
+    assert "values-removed" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("link", "target", "others"),
+    [
+        pytest.param("com.acme/FastConv.yaml", "../../outside/FastConv.yaml", {}, id="relative"),
+        pytest.param("com.acme/FastConv.yaml", "{outside}/FastConv.yaml", {}, id="absolute"),
+        pytest.param(
+            "com.acme/FastConv.yaml", "../../acme/shared/FastConv.txt", {}, id="back into the folder"
+        ),
+        pytest.param("com.acme/FastConv.yaml", "FastConv.yaml", {}, id="loop"),
+        pytest.param("com.acme/FastConv.yaml", "none.yaml", {}, id="missing"),
+        pytest.param("com.acme", "../outside", {}, id="folder"),
+        pytest.param(
+            "shared/acme/Blur.yaml", "/etc/hostname", {"com.acme": "shared/acme"}, id="in a linked folder"
+        ),
+        pytest.param("releases.yaml", "../outside/releases.yaml", {}, id="releases"),
+    ],
+)
+def test_refuses_definitions_out_of_the_folder_of_a_revision(
+    acme: Path, link: str, target: str, others: dict[str, str]
+) -> None:
+    outside = acme.parent / "outside"
+    shutil.copytree(acme / "com.acme", outside)
+    target = target.format(outside=outside)
+    _commit_links(acme, {link: target, **others})
+    with pytest.raises(UsageError, match=f"lacks the content of {link}, a link to '{target}'"):
+        _baseline_tree("HEAD", acme)
+
+
+def test_refuses_a_domain_in_a_submodule(acme: Path) -> None:
+    for command in (["init"], ["add", "."], ["commit", "-m", "first"]):
+        _git(acme / "com.acme", *command)
+    (acme / "note.txt").write_text("", encoding="utf-8")
+    for command in (["init"], ["add", "acme"], ["commit", "-m", "first"]):
+        _git(acme.parent, *command)
+    with pytest.raises(UsageError, match=r"lacks the content of com\.acme, a submodule"):
+        _baseline_tree("HEAD", acme)
 
 
 def test_refuses_a_revision_without_the_folder(run: Run, acme: Path) -> None:

@@ -115,3 +115,20 @@ def test_keeps_an_if_whose_branch_returns_an_outer_value() -> None:
     )
     model = onnx.parser.parse_model(f"{HEADER}y = {nodes}}}{FUNCTION}")
     assert op_types(simplify(model)) == ["If"]
+
+
+@pytest.mark.parametrize("place", ["graph", "function", "function before IR version 10"])
+def test_keeps_declarations_of_the_branch(place: str) -> None:
+    body = f"y = {IF.format(condition='yes')}"
+    call = "y = f.g (x)"
+    model = onnx.parser.parse_model(f"{HEADER}{body if place == 'graph' else call}}}{FUNCTION}")
+    model.ir_version = 8 if place == "function before IR version 10" else 10
+    container = model.graph if place == "graph" else model.functions[0]
+    declared = container.node[-1].attribute[0].g.value_info.add(name="a", doc_string="negated")
+    declared.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    result = simplify(model)
+    changed = result.graph if place == "graph" else result.functions[0]
+    expected = [(changed.node[-2].output[0], "negated")] if model.ir_version == 10 else []
+    assert [(each.name, each.doc_string) for each in changed.value_info] == expected
+    x = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
+    assert np.allclose(run(result, {"x": x, "flag": np.array(True)})[0], np.maximum(-x, 0))

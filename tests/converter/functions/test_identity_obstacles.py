@@ -87,6 +87,28 @@ def test_refuses_types_that_identity_does_not_accept(called: str) -> None:
     )
 
 
+UNIMPORTED = """
+    <ir_version: 8, opset_import: ["local": 1]>
+    main ({type} x) => ({type} y) {{ y = local.F (x) }}
+    <domain: "local", opset_import: ["local": 1]>
+    F (v) => (v) {{ }}
+"""
+
+
+@pytest.mark.parametrize("options", [{"without": "local"}, {"ir_version": 7}], ids=str)
+@pytest.mark.parametrize("value_type", ["seq(float[2])", "bfloat16[2]"])
+def test_added_identity_has_the_opset_of_the_target(value_type: str, options: dict[str, Any]) -> None:
+    model = onnx.parser.parse_model(UNIMPORTED.format(type=value_type))
+    result = convert_version(model, 17, **options)
+    assert {each.domain: each.version for each in result.opset_import}[""] == 17
+    onnx.checker.check_model(result, full_check=True)
+    if value_type.startswith("seq"):
+        feeds: dict[str, Any] = {"x": [X, X]}
+        assert_equal(run(result, feeds), [[X, X]])
+    (refusal,) = plan_version(model, 12, **options).refusals
+    assert "Identity of opset 12 does not accept the type" in refusal.reason
+
+
 def test_keeps_functions_that_cannot_be_inlined_for_an_older_ir_version() -> None:
     model = onnx.parser.parse_model(SEQUENCES.format(called="local.F"))
     result = convert_version(model, 11)

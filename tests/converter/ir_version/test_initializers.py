@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.execution import Array, assert_equal, op_types, run
 from support.ir_models import X, node, plain_model
 
 from opshift.converter.convert import convert_version
+from opshift.converter.errors import ConversionRefused
 
 WEIGHTS = {
     "scalar": np.float32(2),
@@ -119,3 +121,88 @@ def test_subgraph_integers_keep_their_doc_string() -> None:
         assert [each.op_type for each in attribute.g.node] == ["Constant", "Cast", "Tile"]
         assert attribute.g.node[1].doc_string == "number of copies"
     assert_equal(run(result, {"x": X}), [X])
+
+
+@pytest.mark.parametrize("opset", [7, 8, 12])
+@pytest.mark.parametrize("kind", ["float", "int64", "bool"])
+def test_branch_produces_the_initializer_that_it_returns(kind: str, opset: int) -> None:
+    text = f"""<ir_version: 4, opset_import: ["" : {opset}]>
+    main (bool c, {kind}[2] x) => ({kind}[2] y) {{
+        y = If (c) <
+            then_branch = t () => ({kind}[2] k) <{kind}[2] k = {{1, 0}}> {{ }},
+            else_branch = e () => ({kind}[2] r) {{ r = Identity (x) }}>
+    }}"""
+    model = onnx.parser.parse_model(text)
+    result = convert_version(model, ir_version=3)
+    onnx.checker.check_model(result, full_check=True)
+    for choice in (False, True):
+        feeds = {"c": np.array(choice), "x": np.array([0, 1], kind.replace("float", "float32"))}
+        assert_equal(run(result, feeds), run(model, feeds))
+
+
+SHADOWING = {
+    "initializer": (
+        "r = Mul (x, w)",
+        "<float[2] w = {7, 8}>",
+        "graph / If.then_branch, initializer 'w'",
+    ),
+    "node output": (
+        "r = Mul (x, o)",
+        "<float[2] o = {7, 8}>",
+        "graph / If.then_branch, initializer 'o'",
+    ),
+    "two levels up": (
+        """r = If (c) <
+            then_branch = t2 () => (float[2] s) <float[2] w = {7, 8}> { s = Mul (x, w) },
+            else_branch = e2 () => (float[2] s) { s = Neg (x) }>""",
+        "",
+        "graph / If.then_branch / If.then_branch, initializer 'w'",
+    ),
+}
+
+
+def shadowing_model(name: str) -> onnx.ModelProto:
+    nodes, weights, _ = SHADOWING[name]
+    text = f"""<ir_version: 8, opset_import: ["" : 17]>
+    main (float[2] x, bool c) => (float[2] y) <float[2] w = {{1, 2}}> {{
+        o = Neg (w)
+        b = If (c) <
+            then_branch = t () => (float[2] r) {weights} {{ {nodes} }},
+            else_branch = e () => (float[2] r) {{ r = Add (x, w) }}>
+        y = Add (b, o)
+    }}"""
+    return onnx.parser.parse_model(text)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("name", SHADOWING)
+def test_refuses_initializer_with_the_name_of_an_enclosing_value(name: str, is_sparse: bool) -> None:
+    model = shadowing_model(name)
+    if is_sparse:
+        make_sparse(model.graph.node[1].attribute[0].g)
+    with pytest.raises(
+        ConversionRefused, match="must not have the name of a value of an enclosing"
+    ) as caught:
+        convert_version(model, ir_version=3)
+    assert [each.place for each in caught.value.refusals] == [SHADOWING[name][2]]
+
+
+def make_sparse(graph: onnx.GraphProto) -> None:
+    """Replace the initializers of a graph and its subgraphs by sparse initializers."""
+    for tensor in graph.initializer:
+        sparse = graph.sparse_initializer.add(dims=tensor.dims)
+        sparse.values.CopyFrom(tensor)
+        sparse.indices.CopyFrom(numpy_helper.from_array(np.arange(tensor.dims[0])))
+    graph.ClearField("initializer")
+    for attribute in (each for inner in graph.node for each in inner.attribute if each.HasField("g")):
+        make_sparse(attribute.g)
+
+
+@pytest.mark.parametrize("name", SHADOWING)
+def test_keeps_ir_version_for_initializer_with_the_name_of_an_enclosing_value(name: str) -> None:
+    model = shadowing_model(name)
+    result = convert_version(model, 8)
+    assert result.ir_version == 4
+    for choice in (False, True):
+        feeds = {"x": np.array([3, 4], np.float32), "c": np.array(choice)}
+        assert_equal(run(result, feeds), run(model, feeds))

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support.execution import Array, assert_equal, op_types, run, run_reference
 from support.ir_models import node
 
-from opshift import check, convert_version
+from opshift import check, convert, convert_version
 from opshift.analysis.doctor.restamp import restamp
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
@@ -171,6 +171,14 @@ def test_initializers_of_subgraphs_stop_being_inputs(case: Any, target: int, kee
     onnx.checker.check_model(result, full_check=True)
     assert not initializer_inputs(result)
     assert_equal(run(result, feeds), run(original, feeds))
+
+
+def test_unconverted_subgraphs_remain() -> None:
+    """IR version 3 requires initializers of subgraphs to be inputs, but a conversion does not repair them."""
+    original, _ = loop(8, 3)
+    assert original.graph.node[0].attribute[0].g.input.pop().name == "w"
+    result, report = convert(original, 8, bump=True)
+    assert (result, report.model_version) == (original, None)
 
 
 def test_doctor_removes_initializers_from_inputs_of_subgraphs() -> None:

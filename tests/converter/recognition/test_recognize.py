@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
+from onnx import numpy_helper
 from support.execution import op_types, run
 
 import opshift
@@ -276,6 +277,24 @@ def test_removes_unread_constants_only() -> None:
     model = model_of(RMS.replace("(x, x)", "(x, x)"), constants=f"{CONSTANTS}, float unread = {{1}}")
     result = convert_version(model, recognize="RMSNormalization", allow="approximate")
     assert {each.name for each in result.graph.initializer} == {"scale", "unread"}
+
+
+def test_keeps_unread_constants_of_subgraphs_and_sparse_constants() -> None:
+    branch = "If (flag) <then_branch = t () => (float[N, 4] r) <float unread = {2}> { r = Neg (s) }"
+    branch += ", else_branch = e () => (float[N, 4] r) { r = Identity (s) }>"
+    body = SWISH.replace("y =", "a =").replace("x", "h").replace("s", "g")
+    model = model_of(
+        f"h = Neg (x)  {body}  s = Abs (a)  y = {branch}", constants="bool flag = {1}, float sparse = {3}"
+    )
+    sparse = model.graph.sparse_initializer.add(dims=[4])
+    sparse.values.CopyFrom(numpy_helper.from_array(np.ones(1, np.float32), "sparse"))
+    sparse.indices.CopyFrom(numpy_helper.from_array(np.array([1])))
+    del model.graph.initializer[1]
+    result = convert_version(model, recognize=True)
+    assert op_types(result) == ["Neg", "Swish", "Abs", "If"]
+    assert result.graph.sparse_initializer == model.graph.sparse_initializer
+    assert result.graph.node[-1] == model.graph.node[-1]
+    np.testing.assert_allclose(run(model, FEEDS), run(result, FEEDS), rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from support.reversible import (
     single_node_model,
 )
 
+from opshift import check
 from opshift.converter.convert import convert, convert_version, plan_version
 from opshift.converter.plan.changes import METADATA_KEY
 from opshift.converter.reversible.record import ConversionRecord, read_record
@@ -144,6 +145,34 @@ def test_keeps_the_ir_version_that_metadata_needs() -> None:
     down = convert_version(model, 13, reversible=True)
     assert down.ir_version == 10
     assert serialized(convert_version(down, 20)) == serialized(model)
+
+
+@pytest.mark.parametrize(
+    ("feature", "ir_version"),
+    [("", 8), ("attribute default", 9), ("types of values", 10), ("overload", 10)],
+)
+@pytest.mark.parametrize("drops_metadata", [False, True])
+def test_keeps_functions(feature: str, ir_version: int, drops_metadata: bool) -> None:
+    """The IR version of opset 12 has no functions; dropping metadata does not inline them."""
+    nodes = [node("Neg", ["a"], ["h"]), node("Softmax", ["h"], ["b"], axis=0)]
+    function = helper.make_function("l", "F", ["a"], ["b"], nodes, [helper.make_opsetid("", 18)])
+    model = build([node("F", ["x"], ["y"], domain="l")], {"x": X}, ["y"], {"": 18, "l": 1}, ir_version=10)
+    if feature == "attribute default":
+        function.attribute_proto.append(helper.make_attribute("unused", 1))
+    if feature == "types of values":
+        function.value_info.append(helper.make_tensor_value_info("h", FLOAT, X.shape))
+    if feature == "overload":
+        function.overload = model.graph.node[0].overload = "o"
+    model.functions.append(function)
+    expected = serialized(model)
+    if drops_metadata:
+        model.graph.node[0].metadata_props.add(key="k", value="v")
+    down = convert_version(model, 12, reversible=True, allow=["drop-metadata"] * drops_metadata)
+    assert (down.ir_version, len(down.functions)) == (ir_version, 1)
+    assert not down.graph.node[0].metadata_props
+    assert not [each for each in check(down) if each.rule.startswith("ir.")]
+    assert_equal(run(down, {"x": X}), run(model, {"x": X}))
+    assert serialized(convert_version(down, 18)) == expected
 
 
 def test_release_target_lowers_the_ir_version() -> None:

@@ -18,12 +18,14 @@ from support.large_models import COUNT, LOCATIONS, RAW, TENSORS, constant_node, 
 
 from opshift.batch.convert_many import convert_many
 from opshift.checker.findings import IllegalModel
-from opshift.converter.convert import convert_version
+from opshift.converter.convert import convert, convert_version
 from opshift.converter.errors import ConversionRefused
 from opshift.converter.streaming.convert_file import convert_file
 from opshift.converter.streaming.copy_ranges import write_pieces
 from opshift.model.errors import CannotWrite, InvalidModel, OpshiftError, UsageError
 from opshift.model.messages import ModelProto
+from opshift.model.model_version import pack_version
+from opshift.model.offloaded_tensors import PlaceholderStore
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "upgrade": {"target": 17},
@@ -105,6 +107,20 @@ def test_ir_version_change_equals_conversion_in_memory(
         canonical(MODELS[name]()), tmp_path / "out.onnx", {"ir_version": ir_version, "allow": allow}
     )
     assert in_file == in_memory
+
+
+@pytest.mark.parametrize("options", [{"target": 8}, {"target": 17}, {"types": "float=double"}], ids=str)
+def test_bump_reads_no_weights(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = model([helper.make_node("Identity", ["w"], ["z"])], [raw()])
+    message.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [COUNT]))
+    message.ir_version, message.model_version = 3, pack_version("1.2.3")
+    save(message, tmp_path / "in.onnx")
+    expected = convert(message, **options, bump=True).report.model_version
+    monkeypatch.delattr(PlaceholderStore, "whole")
+    report = convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", **options, bump=True)
+    assert report.model_version == expected
 
 
 def test_restores_replaced_nodes(tmp_path: Path) -> None:

@@ -182,6 +182,16 @@ def test_inherits_keys_and_operators(tmp_path: Path) -> None:
         pytest.param("provider", "falls_back: cpu\nprovider", "runtime 'cpu'", 3, id="fallback"),
         pytest.param("provider", "extends: [1]\nprovider", "runtime [1]", 3, id="base that is a list"),
         pytest.param("provider", "computes_in: {half: float}\nprovider", "'half'", 3, id="element type"),
+        *(
+            pytest.param("provider", f"raw_types: [int64, {name}]\nprovider", reason, 3, id=f"raw {name}")
+            for name, reason in (
+                ("float", "elements of 'float' are not stored as integers of whole bytes"),
+                ("complex64", "elements of 'complex64' are not"),
+                ("string", "elements of 'string' are not"),
+                ("int4", "elements of 'int4' are not"),
+                ("half", "'half' is not an element type"),
+            )
+        ),
         pytest.param(DEVICE, "[1]\n", "", 1, id="list"),
         pytest.param(DEVICE, "", "", 1, id="empty"),
     ],

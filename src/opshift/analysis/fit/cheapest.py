@@ -78,7 +78,7 @@ class Attempt:
         self._refused: set[Equivalent] = set()
         self._called = _called_domains(nodes, check)
         self._start(model, nodes)
-        if self.missing and self._called:
+        if self._depends_on_inlining():
             # Nodes may be converted for one call of a function, but not for all calls.
             self._called = frozenset()
             self._start(model, nodes)
@@ -106,6 +106,16 @@ class Attempt:
         )
         self._refusals = self._convert(self._first)
         self.missing = tuple(map(_refused_node, self._refusals)) or self._complete()
+
+    def _depends_on_inlining(self) -> bool:
+        """Return whether the runtime refuses the model, a call of a kept function, or a node in one."""
+        return any(
+            not place.startswith("graph")
+            or ", function " in place
+            or without_version(each.operator).rpartition(".")[0] in self._called
+            for each in (self.missing if self._called else ())
+            for place in each.places
+        )
 
     def missing_with_others(self) -> tuple[MissingKernel, ...]:
         """Return the nodes that the conversion refuses, and the others that prevent the model from running.

@@ -6,9 +6,9 @@ from functools import cache
 from itertools import islice
 
 from opshift.checker.ir_features.contents import STANDALONE, Contents, Located, Use, since
-from opshift.model.attributes import INT, sparse_tensors_in, types_in
+from opshift.model.attributes import INT, graphs_in, sparse_tensors_in, types_in
 from opshift.model.element_types import BY_NUMBER
-from opshift.model.graphs import node_place
+from opshift.model.graphs import Container, node_place
 from opshift.model.messages import (
     AttributeProto,
     FunctionProto,
@@ -31,11 +31,46 @@ SPARSE_REMEDY = "replace it by a dense tensor"
 
 
 def find_standalone_initializers(contents: Contents) -> Iterator[Use]:
-    """Yield the first initializer that is not a graph input."""
+    """Yield the initializers that cannot be rewritten; if all can, the first that is not a graph input."""
+    _, *subgraphs = contents.graphs
+    if any(graph.initializer or graph.sparse_initializer for _, graph in subgraphs):
+        blocked = [*_shadowing_initializers("graph", contents.model.graph, set())]
+        if blocked:
+            yield from blocked
+            return
     for path, graph in contents.graphs:
         for tensor in standalone_initializers(graph):
             yield Use(STANDALONE, f"{path}, initializer {tensor.name!r}")
-            return  # one place is enough, because all initializers can be rewritten
+            return
+
+
+SHADOWING_OBSTACLE = (
+    "it would become a node output, which must not have the name of a value of an enclosing graph"
+)
+
+
+def _shadowing_initializers(path: str, graph: GraphProto, visible: set[str]) -> Iterator[Use]:
+    """Yield initializers of nested graphs that have the name of a value of an enclosing graph.
+
+    `visible` has the names of the enclosing graphs. Functions need no search: inlining renames their values.
+    """
+    container = Container(graph)
+    names = {*container.predefined_names(), *(name for node in graph.node for name in node.output)}
+    for name in sorted((names & visible).intersection(_standalone_names(graph)), key=str):
+        yield Use(STANDALONE, f"{path}, initializer {name!r}", SHADOWING_OBSTACLE, "rename it")
+    added = names - visible
+    visible |= added  # one set for all graphs: a copy for each subgraph would take quadratic time
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in graphs_in(attribute):
+                holder = f"{path} / {node.name or node.op_type}.{attribute.name}"
+                yield from _shadowing_initializers(holder, inner, visible)
+    visible -= added
+
+
+def _standalone_names(graph: GraphProto) -> Iterator[str]:
+    yield from (tensor.name for tensor in standalone_initializers(graph))
+    yield from (sparse.values.name for sparse in graph.sparse_initializer)
 
 
 def find_external_data(contents: Contents) -> Iterator[Use]:

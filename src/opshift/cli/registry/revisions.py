@@ -4,56 +4,95 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from opshift.model.atomic_files import destination_below, raising_cannot_write
 from opshift.model.errors import UsageError
+from opshift.registry.definition_files import CONSUMERS, RELEASES, REVIEWERS, TYPES
 
-FILE_MODES = ("100644", "100755")
+FILE_MODES = (b"100644", b"100755")
 """Modes of regular files in git trees; symbolic links and submodules have others."""
+
+FILES = (CONSUMERS, RELEASES, REVIEWERS, TYPES)
+"""Files at the top of a folder of definitions that commands read at a revision."""
 
 
 @contextmanager
 def unpacked(revision: str, folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder with the regular files of `folder` at a git revision.
+    """Yield a temporary folder with the files of `folder` at a git revision, and with links to them.
 
     Raises:
-        UsageError: git is not installed, the revision does not exist, or a name leads out of the folder.
+        UsageError: git is not installed, the revision does not exist, a name leads out of the folder, or a
+            definition is a link to a file that the folder lacks at the revision.
         CannotWrite: a file cannot be written.
     """
     with tempfile.TemporaryDirectory(prefix="opshift-") as scratch:
-        _unpack(revision, folder, Path(scratch))
+        _unpack(revision, folder, Path(scratch).resolve())
         yield Path(scratch)
 
 
 def _unpack(revision: str, folder: Path, destination: Path) -> None:
-    """Write the regular files of `folder` at a git revision to another folder.
+    """Write the files and links of `folder` at a git revision to another folder."""
+    links: dict[Path, str] = {}
+    for name, mode, content in _entries(revision, folder):
+        path = destination_below(destination, *name.split("/"))
+        with raising_cannot_write(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if mode in FILE_MODES:
+                path.write_bytes(content)
+            else:
+                links[path] = os.fsdecode(content)
+    for path, target in links.items():  # last, so that no file is written through a link
+        with suppress(OSError, ValueError):  # ValueError: a null character in the target
+            path.symlink_to(target)
+    domains = {Path(os.path.realpath(each)) for each in destination.glob("[!.]*")}
+    for path, target in links.items():
+        if os.path.exists(path) and Path(os.path.realpath(path)).is_relative_to(destination):
+            continue
+        path.unlink(missing_ok=True)
+        if path.parent == destination:
+            present = folder / (target or path.name)  # a folder is a domain if it has definitions
+            is_read = path.name in FILES or (os.path.isdir(present) and any(present.glob("*.yaml")))
+        else:
+            is_read = path.parent in domains and path.suffix == ".yaml"
+        if is_read and not path.name.startswith("."):
+            name = path.relative_to(destination).as_posix()
+            reason = f"git revision {revision!r} lacks the content of {name}"
+            reason += f", a link to {target!r}" if target else ", a submodule"
+            remedy = "commit the files in the folder, or compare with a folder"
+            raise UsageError(reason, place=str(folder), remedy=remedy)
 
-    Their content is read as it is stored: `git archive` would apply attributes such as `export-ignore`.
+
+def _entries(revision: str, folder: Path) -> Iterator[tuple[str, bytes, bytes]]:
+    """Yield the name, the mode and the content of each file, link and submodule at a git revision.
+
+    The content of a link is its target; a submodule has none. The content is read as it is stored:
+    `git archive` would apply attributes such as `export-ignore`.
     """
     reason = f"{revision!r} is neither a folder nor a git revision of the tree"
     if revision.startswith("-"):  # git would read it as an option
         raise UsageError(reason, place=str(folder), remedy="pass a commit, a tag or a branch")
     listed = _git(folder, reason, "ls-tree", "-r", "-z", revision)
-    entries = (entry.partition(b"\t") for entry in listed.split(b"\0") if entry)
-    files = {name: head.split()[2] for head, _, name in entries if head.split()[0].decode() in FILE_MODES}
-    if not files:
+    entries = [entry.partition(b"\t") for entry in listed.split(b"\0") if entry]
+    if not entries:
         missing = f"git revision {revision!r} has no files of the folder"
         raise UsageError(missing, place=str(folder), remedy="name a revision that contains the folder")
-    contents = _git(folder, reason, "cat-file", "--batch", content=b"\n".join(files.values()) + b"\n")
+    blobs = [head.split()[2] for head, _, _ in entries if b" blob " in head]
+    contents = _git(folder, reason, "cat-file", "--batch", content=b"\n".join(blobs) + b"\n")
     start = 0
-    for name, identifier in files.items():
+    for head, _, name in entries:
+        mode, kind, identifier = head.split()
+        if kind != b"blob":
+            yield os.fsdecode(name), mode, b""
+            continue
         end = contents.index(b"\n", start)
         found, *rest = contents[start:end].split()
         if found != identifier or len(rest) != 2:
             missing = f"git lacks the content of {name.decode(errors='replace')} at {revision!r}"
             raise UsageError(missing, place=str(folder), remedy="fetch the revision completely")
         start, end = end + 1, end + 1 + int(rest[1])
-        path = destination_below(destination, *os.fsdecode(name).split("/"))
-        with raising_cannot_write(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(contents[start:end])
+        yield os.fsdecode(name), mode, contents[start:end]
         start = end + 1  # a line break follows the content
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opshift.adapters.emit.expression import FLOAT_TYPES
-from opshift.analysis.verification.numpy_types import Array, array_element_type, dtype_of
+from opshift.analysis.verification.numpy_types import ML_DTYPES_TYPES, Array, array_element_type, dtype_of
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import OpshiftError
 from opshift.model.message_text import did_you_mean
@@ -189,17 +189,35 @@ def _parse_values(values: object, element_type: str) -> object:
 
 
 def _require_equal(values: Array, found: Array, element_type: str) -> None:
-    """Raise ValueError if the cast changed a value; floating-point types may round, but not to infinity."""
+    """Raise ValueError if the cast changed a value; casts to floating-point types may round."""
     if element_type == "string":
         return
     if _EXACT_TYPE.fullmatch(element_type):
         is_equal = np.asarray(values == found.astype(object))
     else:
-        is_equal = np.isfinite(found.astype(np.complex128)) | ~np.isfinite(values.astype(np.complex128))
+        is_equal = _are_rounded(values, found, element_type)
     if not is_equal.all():
         position = int(np.argmin(is_equal))
         value, changed = (each.ravel()[position : position + 1].tolist()[0] for each in (values, found))
         raise ValueError(f"{value!r} would become {changed!r}")
+
+
+def _are_rounded(values: Array, found: Array, element_type: str) -> Array:
+    """Return which values a cast to a floating-point type keeps or rounds.
+
+    Other values become NaN or infinite, or are too large and become the largest value.
+    """
+    old, new = values.astype(np.complex128), found.astype(np.complex128)
+    is_equal = (old == new) | (np.isnan(old) & np.isnan(new))
+    is_finite = np.isfinite(old) & np.isfinite(new)
+    if element_type in ML_DTYPES_TYPES:
+        from ml_dtypes import finfo  # optional, but `dtype_of` needs it for these types
+
+        # Types without NaN and infinity turn these, and all large values, into the largest value.
+        limits = finfo(found.dtype)
+        step = float(limits.eps) * 2.0 ** (int(limits.maxexp) - 1)
+        is_finite &= abs(old) <= float(limits.max) + step / 2
+    return np.asarray(is_equal | is_finite)
 
 
 def _convert_values(array: Array, element_type: str) -> Array | None:
@@ -212,6 +230,8 @@ def _convert_values(array: Array, element_type: str) -> Array | None:
     # Casts of nan and of values out of range warn; the comparison below detects them.
     with np.errstate(all="ignore"), WARNINGS_IGNORED:
         found = np.asarray(array.astype(dtype_of(element_type)))
-        # Values of all numeric types can be compared as complex128.
-        is_equal = found.astype(np.complex128) == array.astype(np.complex128)
-    return found if element_type in FLOAT_TYPES or bool(is_equal.all()) else None
+        if element_type in FLOAT_TYPES:
+            is_equal = _are_rounded(array, found, element_type)
+        else:  # values of all numeric types can be compared as complex128
+            is_equal = found.astype(np.complex128) == array.astype(np.complex128)
+    return found if bool(is_equal.all()) else None

@@ -124,32 +124,33 @@ def test_masks_of_other_nodes_do_not_change_with_a_similar_node() -> None:
 LENGTHS = np.array([2, 4], np.int64)
 
 
+CACHES: dict[str, tuple[dict[str, Array], tuple[str, ...], dict[str, Any]]] = {
+    "head counts": (_inputs(), ("Y",), {"q_num_heads": HEADS, "kv_num_heads": HEADS}),
+    "one head count": (_inputs(), ("Y",), {"q_num_heads": HEADS, "is_causal": 1}),
+    "head counts of packed inputs": (_packed(), ("Y",), {"q_num_heads": HEADS, "kv_num_heads": HEADS}),
+    "keys cached": (_inputs(**_past()), ("Y", "present_key"), {}),
+    "values cached": (_inputs(**_past()), ("Y", "", "present_value", "scores"), {}),
+    "values cached without past": (_inputs(), ("Y", "", "present_value"), {}),
+    "unchanged": (_inputs(**_past()), PAST, {}),
+}
+CACHES_OF_24: dict[str, tuple[dict[str, Array], tuple[str, ...], dict[str, Any]]] = {
+    "lengths and caches": (_inputs(nonpad_kv_seqlen=LENGTHS), PAST, {}),
+    "lengths, keys cached and scores": (
+        _inputs(nonpad_kv_seqlen=LENGTHS), ("Y", "present_key", "", "scores"), {"is_causal": 1},
+    ),
+    "lengths and caches of packed inputs": (
+        _packed(nonpad_kv_seqlen=LENGTHS), PAST, {"q_num_heads": HEADS, "kv_num_heads": HEADS},
+    ),
+}  # fmt: skip
+"""Cases with the input `nonpad_kv_seqlen`, which opset 24 adds."""
+
+
 @pytest.mark.parametrize(
-    ("feeds", "outputs", "attributes"),
-    [
-        (_inputs(), ("Y",), {"q_num_heads": HEADS, "kv_num_heads": HEADS}),
-        (_inputs(), ("Y",), {"q_num_heads": HEADS, "is_causal": 1}),
-        (_packed(), ("Y",), {"q_num_heads": HEADS, "kv_num_heads": HEADS}),
-        (_inputs(**_past()), ("Y", "present_key"), {}),
-        (_inputs(**_past()), ("Y", "", "present_value", "scores"), {}),
-        (_inputs(), ("Y", "", "present_value"), {}),
-        (_inputs(nonpad_kv_seqlen=LENGTHS), PAST, {}),
-        (_inputs(nonpad_kv_seqlen=LENGTHS), ("Y", "present_key", "", "scores"), {"is_causal": 1}),
-        (_packed(nonpad_kv_seqlen=LENGTHS), PAST, {"q_num_heads": HEADS, "kv_num_heads": HEADS}),
-        (_inputs(**_past()), PAST, {}),
-    ],
-    ids=[
-        "head counts", "one head count", "head counts of packed inputs", "keys cached", "values cached",
-        "values cached without past", "lengths and caches", "lengths, keys cached and scores",
-        "lengths and caches of packed inputs", "unchanged",
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("opset", [23, 24])
-def test_meets_rules_of_opset_25(
-    opset: int, feeds: dict[str, Array], outputs: tuple[str, ...], attributes: dict[str, Any]
-) -> None:
-    if opset == 23 and "nonpad_kv_seqlen" in feeds:
-        return  # an input since opset 24
+    ("opset", "case"),
+    [*((opset, each) for opset in (23, 24) for each in CACHES), *((24, each) for each in CACHES_OF_24)],
+)
+def test_meets_rules_of_opset_25(opset: int, case: str) -> None:
+    feeds, outputs, attributes = (CACHES | CACHES_OF_24)[case]
     model = _model(feeds, opset, outputs, **attributes)
     result = convert_version(model, 25)
     assert_equal(run_reference(result, feeds), run_reference(model, feeds))

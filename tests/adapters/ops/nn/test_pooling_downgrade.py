@@ -120,6 +120,29 @@ def test_downgrades_max_pool_of_8_bit_integers(dtype: type) -> None:
     convert_and_check(model, 8, feeds)
 
 
+@pytest.mark.parametrize("target", [21, 11, 9, 8])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        pytest.param({"kernel_shape": [2], "dilations": [2], "strides": [4], "ceil_mode": 1}, id="ceil mode"),
+        pytest.param(
+            {"kernel_shape": [2], "strides": [5], "pads": [1, 1], "ceil_mode": 1}, id="ceil mode and padding"
+        ),
+        pytest.param({"kernel_shape": [2], "dilations": [3], "pads": [1, 1]}, id="dilated"),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_downgrades_dilated_max_pool_of_8_bit_integers(
+    dtype: type, attributes: Mapping[str, Any], target: int
+) -> None:
+    """Padding is less than all numbers, including the smallest of the type."""
+    limits = np.iinfo(dtype)
+    feeds: dict[str, Array] = {"x": np.array([[[*[limits.min] * 5, limits.max, 0, 1, limits.min]]], dtype)}
+    node = helper.make_node("MaxPool", ["x"], ["y"], name="node", **attributes)
+    model = build([node], feeds, {"y": helper.np_dtype_to_tensor_dtype(np.dtype(dtype))}, 22)
+    convert_and_check(model, target, feeds)
+
+
 def test_refuses_the_indices_of_dilated_max_pool() -> None:
     model = _model("MaxPool", 12, ["y", "i"], **WINDOW, dilations=[2, 2])
     assert (

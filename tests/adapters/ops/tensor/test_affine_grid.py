@@ -7,7 +7,9 @@ import onnx
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check, refusal_of
-from support.execution import Array, build
+from support.execution import Array, assert_equal, build, run
+
+from opshift import convert_version
 
 SHAPES = {"2-D": (2, 3, 4, 5), "3-D": (2, 3, 4, 5, 6)}
 
@@ -39,6 +41,15 @@ def test_places_single_point_at_last_corner(size: tuple[int, ...]) -> None:
     model, feeds = _case(size, 1, constant=False)
     for target in (8, 9, 12, 19):
         convert_and_check(model, target, feeds)
+
+
+@pytest.mark.parametrize("align_corners", [0, 1])
+@pytest.mark.parametrize("size", [(2, 1, 0, 3), (2, 1, 3, 0), (2, 1, 0, 2, 3)])
+def test_accepts_constant_sizes_of_0(size: tuple[int, ...], align_corners: int) -> None:
+    model, feeds = _case(size, align_corners, constant=True)
+    grid = np.zeros((size[0], *size[2:], len(size) - 2), np.float32)
+    for target in (7, 19):
+        assert_equal(run(convert_version(model, target), feeds), [grid])
 
 
 def test_refuses_single_point_between_corners() -> None:

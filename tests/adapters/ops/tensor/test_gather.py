@@ -51,6 +51,13 @@ def test_rewrites_gather_nd(batch_dims: int, indices: list[object], target: int)
     convert_and_check(model, 11, feeds)
 
 
+@SIZES
+def test_rewrites_gather_nd_with_empty_tuples(shapes: bool) -> None:
+    feeds: Feeds = {"x": DATA, "i": np.zeros((2, 0), np.int64)}
+    model = _model("GatherND", feeds, 12, shapes=shapes, known=["i"])
+    convert_and_check(model, 10, feeds, [np.stack([DATA, DATA])])
+
+
 def test_refuses_tuples_of_unknown_length() -> None:
     feeds = {"x": DATA, "i": np.array([[0, 1]])}
     refused = refusal_of(_model("GatherND", feeds, 11, shapes=False), 10)
@@ -78,6 +85,19 @@ def test_rewrites_scatter_nd(shapes: bool, target: int) -> None:
     updates = np.array([[9, 8, 7, 6], [5, 4, 3, 2]], np.float32)
     feeds = {"x": DATA, "i": np.array([[1, 0], [0, -1]]), "u": updates}
     convert_and_check(_model("ScatterND", feeds, 18, shapes=shapes, known=["i"]), target, feeds)
+
+
+@pytest.mark.parametrize(("target", "reduction"), [(10, "none"), (13, "add"), (16, "max"), (10, "min")])
+@pytest.mark.parametrize("outer_shape", [(), (1,), (2, 3), (0,)])
+@SIZES
+def test_rewrites_scatter_nd_with_empty_tuples(
+    shapes: bool, outer_shape: tuple[int, ...], target: int, reduction: str
+) -> None:
+    updates = np.arange(np.prod(outer_shape) * 6, dtype=np.float32).reshape(*outer_shape, 2, 3)
+    feeds: Feeds = {"x": DATA[0, :2, :3], "i": np.zeros((*outer_shape, 0), np.int64), "u": updates}
+    model = _model("ScatterND", feeds, 18, shapes=shapes, reduction=reduction)
+    model.graph.input[1].type.tensor_type.shape.dim[-1].dim_value = 0
+    convert_and_check(model, target, feeds)
 
 
 REDUCTIONS = pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])

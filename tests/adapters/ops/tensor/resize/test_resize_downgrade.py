@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import AttributeProto, TensorProto, helper, numpy_helper
 from support.conversion import convert_and_check, refusal_of
 from support.execution import Array, assert_equal, build, op_types, run
 
@@ -205,6 +205,28 @@ def test_extends_constant_scales_to_all_axes() -> None:
     assert op_types(result) == ["Resize"]
     initializers = {each.name: numpy_helper.to_array(each).tolist() for each in result.graph.initializer}
     assert initializers[result.graph.node[0].input[2]] == [1, 1, 0.5, 2]
+
+
+@pytest.mark.parametrize(
+    ("scales", "axes", "reason"),
+    [
+        ([2.0], [3, 2], "'scales' has 1 elements, expected 2"),
+        ([2.0, 0.5, 1.0], [3, 2], "'scales' has 3 elements, expected 2"),
+        ([1.0, 1.0, 2.0, 2.0], [], "'scales' has 4 elements, expected 0"),
+    ],
+)
+def test_refuses_other_numbers_of_scales_than_axes(scales: list[float], axes: list[int], reason: str) -> None:
+    model, _ = _model({"scales": np.array(scales, np.float32)}, 18)
+    model.graph.node[0].attribute.append(helper.make_attribute("axes", axes, attr_type=AttributeProto.INTS))
+    refused = refusal_of(model, 17)
+    assert (refused.code, refused.reason) == ("node.invalid", reason)
+
+
+@pytest.mark.parametrize("target", [17, 10, 9])
+def test_resize_without_axes_keeps_the_image(target: int) -> None:
+    model, feeds = _model({"scales": np.zeros(0, np.float32)}, 18)
+    model.graph.node[0].attribute.append(helper.make_attribute("axes", [], attr_type=AttributeProto.INTS))
+    assert_equal(run(convert_version(model, target), feeds), [IMAGE])
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64, np.uint8])
