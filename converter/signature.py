@@ -1,4 +1,4 @@
-"""Changes of the signature of a model: of its inputs and outputs, their types, shapes and defaults."""
+"""Changes of the signature of a model: inputs, outputs, and their types, shapes and defaults."""
 
 from __future__ import annotations
 

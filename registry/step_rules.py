@@ -35,9 +35,9 @@ STEP_RULES: Final = {
     "values-removed": "A node may have an attribute value that the target does not allow.",
     "parameter-removed": "A node may use an input or output that the target lacks.",
     "parameter-became-required": "A node may omit an input that the target requires.",
-    "parameter-moved": "A node binds its values by position, so it would use them in another place.",
+    "parameter-moved": "Values belong to parameters by position, so a node would mix them up.",
     "types-merged": "A node may have different types where the target requires the same type.",
-    "type-rule-changed": "A node may get an output of another type.",
+    "type-rule-changed": "The output of a node may get a different type.",
     "attribute-group-added": "A node may set none or several of the attributes of a group.",
     "operator-deprecated": "A deprecated operator must be replaced by its successor.",
 }

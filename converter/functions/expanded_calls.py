@@ -25,7 +25,7 @@ class ExpandedCall:
         value_info: declared types of intermediate values.
         has_identity: whether Identity nodes were added.
         waiting: the nodes that may be calls, the next one last.
-        added: `id` of each added Identity, which is no call even if a function has this name.
+        added: `id` of each added Identity. It calls the operator, even if a function has this name.
     """
 
     def __init__(self, fresh: Callable[[str], str]) -> None:

@@ -19,7 +19,7 @@ IDENTITY = LocalFunction(DEFAULT_DOMAIN, "Identity")
 
 
 class IdentityObstacle(NamedTuple):
-    """Function whose inlining needs an Identity that the result cannot have; `code` is that of a refusal."""
+    """Function that cannot be inlined: the result cannot have an Identity. `code` is that of a refusal."""
 
     function: FunctionProto
     reason: str
@@ -30,7 +30,7 @@ class IdentityObstacle(NamedTuple):
 def identity_obstacles(
     model: ModelProto, functions: Sequence[FunctionProto], targets: Mapping[str, int], registry: Registry
 ) -> Iterator[IdentityObstacle]:
-    """Yield an obstacle for each function whose inlining needs an Identity that the result cannot have.
+    """Yield each function that needs an Identity if it is inlined, where the result cannot have one.
 
     `functions` are the functions to inline. `targets` are the opsets of the result. Values of unknown type
     are assumed to be tensors that Identity accepts.

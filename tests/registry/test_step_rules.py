@@ -132,7 +132,7 @@ SATISFIED = {
         "types-merged", _types("tensor(float)", "tensor(float)"), _types("T", "T")
     ),
     "an added type attribute": Pair("type-rule-changed", _output(), _output(type_attribute="to")),
-    "a renamed input that gives the type": Pair(
+    "a renamed input that determines the type": Pair(
         "type-rule-changed",
         {**_inputs(X), **_output(type_attribute="to", absent_type="X")},
         {**_inputs({**X, "name": "Z"}), **_output(type_attribute="to", absent_type="Z")},

@@ -106,8 +106,8 @@ def measure_nodes(
 def conflicting_node(model: onnx.ModelProto, feeds: Mapping[str, Any], tolerance: float) -> str:
     """Return a node with inputs that both references run, with different outputs; empty without one.
 
-    If one of them has no kernel for a float type, both run the node in float. Of nodes that onnxruntime does
-    not run, those count that onnx.reference is known to compute wrongly.
+    If one of them has no kernel for a float type, both run the node in float. A node that onnxruntime
+    does not run counts if onnx.reference is known to compute it wrongly.
     """
     for single in _single_nodes(model, feeds):
         results = [single.expected, *_results(single.native, single.native_feeds)]
@@ -181,7 +181,7 @@ class SingleNode(NamedTuple):
 
 
 def _single_nodes(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> Iterator[SingleNode]:
-    """Yield the nodes of the main graph; see `measure_nodes` for those that it skips."""
+    """Yield the nodes of the main graph; `measure_nodes` describes which nodes it skips."""
     scope = next(graph_scopes(ModelProto.FromString(model.SerializeToString()), default_registry()))[0]
     values: dict[str, Any] = {each.name: numpy_helper.to_array(each) for each in model.graph.initializer}
     values |= feeds

@@ -221,7 +221,7 @@ def _matrix_product(
 def _merge_to_matrix(
     term: Term, batch: tuple[str, ...], rows: tuple[str, ...], columns: tuple[str, ...], out: Rewriter
 ) -> str:
-    """Merge the dimensions of the rows into one, and those of the columns; keep the batch dimensions."""
+    """Merge all row dimensions into one, and all column dimensions into one; keep the batch dimensions."""
     if len(rows) == len(columns) == 1:
         return term.value
     groups = [columns] if len(rows) == 1 else [rows, columns]

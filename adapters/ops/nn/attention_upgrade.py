@@ -5,7 +5,7 @@ from opshift.adapters.emit.shapes import Dimension, add_dimensions, dimension, d
 from opshift.adapters.ops.nn.attention import split_input_heads
 
 HEAD_COUNTS = ("q_num_heads", "kv_num_heads")
-"""Attributes of nodes whose heads are packed in the last dimension."""
+"""Attributes of nodes with 3-D inputs, which pack all heads in the last dimension."""
 
 
 @adapter("Attention", 23, 24)
@@ -20,7 +20,7 @@ def expand_single_column(node: Node, out: Rewriter) -> None:
 
 def _may_lack_columns(node: Node, out: Rewriter) -> bool:
     """Return whether the mask may have fewer columns than there are keys: one, or none if it is a scalar."""
-    # All inputs from the first one on, because the rewrite cache records consecutive values best.
+    # Ask about all inputs together, because the rewrite cache records consecutive values best.
     shapes = out.comparable_shapes((*node.inputs, *node.outputs[:2]))
     key, mask = shapes[1], shapes[3]
     if not mask:

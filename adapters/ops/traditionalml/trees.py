@@ -382,7 +382,7 @@ def final_stages(transform: bytes, targets: int, forest: Forest, out: Rewriter) 
     # multiplies each score by the zeros of the matrix, too: an infinite score would make its row NaN.
     if targets > 1 and not forest.has_finite_scores:
         reason = f"scores may be infinite or NaN in float, and no nodes apply {transform.decode()} to these"
-        remedy = "replace infinite weights and base values by finite ones whose sums float can represent"
+        remedy = "use finite weights and base values, with sums that float can represent"
         raise CannotConvert(reason, "value.unsupported", remedy=remedy)
     out.require_elements(targets, targets)
     identity = [float(row == column) for row in range(targets) for column in range(targets)]

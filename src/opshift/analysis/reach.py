@@ -51,7 +51,7 @@ class ReachLimit:
 class Reach:
     """Opsets of one domain that a whole model can be converted to, from `lowest` to `highest`.
 
-    If the conversion to the model's own opset is refused, there are none: `lowest` is the next opset, and
+    If the conversion to the model's own opset is refused, the range is empty: `lowest` is the next opset, and
     `highest` the previous one.
     """
 

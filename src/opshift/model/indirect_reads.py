@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from opshift.model.messages import AttributeProto, ModelProto, NodeProto
 
 GRADIENT_DOMAIN, GRADIENT = "ai.onnx.preview.training", "Gradient"
-"""The only operator whose attributes name values of the graph."""
+"""The only operator with attributes that name values of the graph."""
 
 SOURCES: Final = ("xs", "zs")
-"""Attributes of Gradient that name values in whose place the node uses its inputs."""
+"""Attributes of Gradient with names of values; the node computes with its inputs in place of these."""
 
 RESULT: Final = "y"
 """Attribute of Gradient that names the value to differentiate."""
@@ -26,7 +26,7 @@ class NamedValues(NamedTuple):
 
     Attributes:
         names: all names.
-        sources: names of values that a node replaces by others: they are not constant, even if their
+        sources: names of values that a node replaces by its inputs: they are not constant, even if their
             producers are.
     """
 

@@ -239,7 +239,7 @@ def _version_text(path: Path, position: int, start: str, dropped: Iterable[str] 
     block = "  " + version_block(path, position).removeprefix("- ")
     for key in without:
         block = without_key(block, key)
-    if (_content_of(block) or {}) != expected:  # the file has another layout, or aliases
+    if (_content_of(block) or {}) != expected:  # the file has aliases, or an unusual layout
         block = textwrap.indent(_dump_block(expected), "  ")
     return start + block
 

@@ -183,7 +183,7 @@ def test_unconverted_subgraphs_remain() -> None:
 
 def test_doctor_removes_initializers_from_inputs_of_subgraphs() -> None:
     original, feeds = scan(9, 3)
-    # An initializer that is no input requires IR version 4.
+    # An initializer that is not an input requires IR version 4.
     original.graph.initializer.append(numpy_helper.from_array(feeds.pop("start"), "start"))
     original.graph.input.pop(0)
     result = restamp(original)

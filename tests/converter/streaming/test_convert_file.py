@@ -77,8 +77,8 @@ INVALID_TENSORS = {
     "too few bytes": {"dims": [COUNT], "raw_data": RAW[:-4]},
     "too many bytes": {"dims": [COUNT], "raw_data": RAW + RAW},
     "too few floats": {"dims": [COUNT], "float_data": range(COUNT - 1)},
-    "bytes in the field of another type": {"dims": [COUNT], "string_data": [RAW]},
-    "elements in the field of another type": {"dims": [COUNT], "double_data": range(COUNT // 2)},
+    "bytes in the field of a different type": {"dims": [COUNT], "string_data": [RAW]},
+    "elements in the field of a different type": {"dims": [COUNT], "double_data": range(COUNT // 2)},
     "negative dimension": {"dims": [-COUNT], "raw_data": RAW},
 }
 

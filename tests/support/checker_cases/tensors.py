@@ -55,7 +55,7 @@ def external(location: str = "weights.bin") -> onnx.ModelProto:
 
 
 def attribute_default() -> onnx.ModelProto:
-    """Return a model with a function whose attribute has a tensor as its default value."""
+    """Return a model with a function that has an attribute with a tensor as its default value."""
     model = parse_text(
         """<ir_version: 9, opset_import: ["": 17, "acme": 1]>
         g (float[2] x) => (float[2] y) { y = acme.F(x) }

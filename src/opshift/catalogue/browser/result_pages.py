@@ -94,7 +94,7 @@ def findings_page(name: str, findings: Sequence[Finding]) -> Document:
 
 def reach_page(name: str, found: Reach) -> Document:
     """Return the page about the opsets that a model can be converted to."""
-    bounds = "To no opset" if found.is_empty else f"From opset {found.lowest} to opset {found.highest}"
+    bounds = "No opset" if found.is_empty else f"From opset {found.lowest} to opset {found.highest}"
     parts = [f"**{bounds} of {escape_line(found.domain)}.** The model has opset {found.opset}."]
     for limit in found.limits:
         for group in limit.groups:

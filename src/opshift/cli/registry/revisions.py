@@ -43,7 +43,7 @@ def _unpack(revision: str, folder: Path, destination: Path) -> None:
                 path.write_bytes(content)
             else:
                 links[path] = os.fsdecode(content)
-    for path, target in links.items():  # last, so that no file is written through a link
+    for path, target in links.items():  # last: no file may be written through a link
         with suppress(OSError, ValueError):  # ValueError: a null character in the target
             path.symlink_to(target)
     domains = {Path(os.path.realpath(each)) for each in destination.glob("[!.]*")}
@@ -67,8 +67,8 @@ def _unpack(revision: str, folder: Path, destination: Path) -> None:
 def _entries(revision: str, folder: Path) -> Iterator[tuple[str, bytes, bytes]]:
     """Yield the name, the mode and the content of each file, link and submodule at a git revision.
 
-    The content of a link is its target; a submodule has none. The content is read as it is stored:
-    `git archive` would apply attributes such as `export-ignore`.
+    The content of a link is its target; a submodule has no content. `git archive` would apply attributes such
+    as `export-ignore`, so this function reads the stored content.
     """
     reason = f"{revision!r} is neither a folder nor a git revision of the tree"
     if revision.startswith("-"):  # git would read it as an option
