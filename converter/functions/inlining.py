@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 SORT_KEY_STRIDE = 1 << 32
 """Distance between the sort keys of two neighbouring nodes; the nodes of an inlined call use the gap."""
 
+MAX_BYTES, MAX_BYTE_GROWTH = 8 << 20, 64
+"""Maximum size of a model with inlined functions, in bytes and as a multiple; the larger limit applies.
+
+A node with metadata may need 50 times as many bytes in memory as in the file.
+"""
+
 
 def inline_functions(
     model: ModelProto,
@@ -112,13 +118,17 @@ def recursion_error(functions: Sequence[str]) -> InvalidModel:
 def growth_obstacle(
     model: ModelProto, added: Mapping[LocalFunction, int] = MappingProxyType({})
 ) -> Iterator[tuple[FunctionProto, str]]:
-    """Yield the first function, with the reason, if inlining all functions would produce too many nodes.
+    """Yield the first function, with the reason, if inlining all functions would make the model too large.
 
     `added` has the number of nodes that a conversion adds to each function before the inlining.
     """
     total, limit = inlined_size(model, added), max_node_count(model)
     if total > limit:
         yield model.functions[0], f"inlining would produce {total:,} nodes, more than {limit:,}"
+        return
+    total, limit = inlined_bytes(model), max(MAX_BYTES, MAX_BYTE_GROWTH * model.ByteSize())
+    if total > limit:
+        yield model.functions[0], f"inlining would produce {total:,} bytes, more than {limit:,}"
 
 
 def _are_equivalent(
@@ -201,10 +211,27 @@ def inlined_size(model: ModelProto, added: Mapping[LocalFunction, int] = Mapping
     `added` has the number of nodes that a conversion adds to each function before the inlining.
     """
     functions = {function_id(each): each for each in model.functions}
-    sizes: dict[LocalFunction, int] = {}
-    graph = {name: {called_function(node) for node in nested_nodes(each)} for name, each in functions.items()}
-    for name in TopologicalSorter(graph).static_order():
-        nodes = nested_nodes(functions[name]) if name in functions else ()
-        size = sum(sizes[called_function(node)] for node in nodes) + added.get(name, 0)
-        sizes[name] = size if name in functions else 1
-    return sum(sizes.get(called_function(node), 1) for node in nested_nodes(*root_graphs(model)))
+
+    def count(nodes: Iterable[NodeProto]) -> int:
+        return sum(called_function(node) not in functions for node in nodes)
+
+    own = {name: count(nested_nodes(each)) + added.get(name, 0) for name, each in functions.items()}
+    return count(nested_nodes(*root_graphs(model))) + _sum_of_calls(model, own)
+
+
+def inlined_bytes(model: ModelProto) -> int:
+    """Return about how many bytes a serialized model has after all functions are inlined."""
+    own = {function_id(each): each.ByteSize() for each in model.functions}
+    return model.ByteSize() + _sum_of_calls(model, own)
+
+
+def _sum_of_calls(model: ModelProto, own: Mapping[LocalFunction, int]) -> int:
+    """Return the sum of the numbers in `own`, which are by function, over all calls, nested ones included."""
+    calls = {
+        function_id(each): [name for node in nested_nodes(each) if (name := called_function(node)) in own]
+        for each in model.functions
+    }
+    sums: dict[LocalFunction, int] = {}
+    for function in TopologicalSorter(calls).static_order():
+        sums[function] = own[function] + sum(sums[name] for name in calls[function])
+    return sum(sums.get(called_function(node), 0) for node in nested_nodes(*root_graphs(model)))

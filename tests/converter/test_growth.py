@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,3 +53,17 @@ def test_limits_the_nodes_of_inlined_functions_after_their_conversion(options: d
     (found,) = reasons(before, 10, **options)
     assert found[0] == "limit.exceeded"
     assert found[1].startswith("inlining would produce")
+
+
+@pytest.mark.parametrize("options", [{"ir_version": 7}, {"without": ["local"]}], ids=str)
+def test_limits_the_bytes_of_inlined_functions(options: dict[str, Any]) -> None:
+    """Each of 1,000 calls copies 20,000 empty entries of metadata."""
+    large = function("F", [node("Relu", ["a"], ["b"])])
+    for _ in range(20_000):
+        large.node[0].metadata_props.add()
+    before = model([call("F", ["x"], [f"y{index}"]) for index in range(1_000)], [large])
+    before.graph.output[0].name = "y0"
+    found = reasons(before, 18, allow="drop-metadata", **options)
+    assert any(
+        re.search(r"inlining would produce [\d,]+ bytes, more than 8,388,608", each) for _, each in found
+    )

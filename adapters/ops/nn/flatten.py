@@ -16,7 +16,8 @@ def reshape_non_float_data(node: Node, out: Rewriter) -> None:
     if out.element_type(data) in FLOAT_TYPES:
         out.replace(node)
     elif rank is not None:
-        groups = [range(axis), range(axis, rank)]
+        axes = range(rank)  # slices of it are short, even if the axis is out of range
+        groups = [axes[:axis], axes[axis:]]
         merge_dimensions(data, groups, data, out.for_opset(RESHAPE_OPSET), node.outputs)
     else:
         products = [_product(data, 0, axis, out), _product(data, axis, SLICE_END, out)]

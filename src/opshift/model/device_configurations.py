@@ -13,9 +13,12 @@ def rename_shardings(node: NodeProto, names: Mapping[str, str]) -> None:
     """
     # The message classes of an older `onnx` have no device configurations.
     for each in getattr(node, "device_configurations", ()):
-        for spec in each.sharding_spec:
+        specs = each.sharding_spec
+        if not specs:
+            continue
+        for spec in specs:
             spec.tensor_name = names.get(spec.tensor_name, spec.tensor_name)
-        remove_messages(each.sharding_spec, [not spec.tensor_name for spec in each.sharding_spec])
+        remove_messages(specs, [not spec.tensor_name for spec in specs])
 
 
 def remove_foreign_shardings(node: NodeProto) -> None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check
 from support.execution import Array, build, op_types
+
+from opshift.converter.convert import convert_version
+from opshift.converter.errors import ConversionRefused
 
 
 @pytest.mark.parametrize("shapes", [True, False], ids=["known shape", "unknown dimensions"])
@@ -30,3 +34,12 @@ def test_flattens_every_type(shape: tuple[int, ...], axis: int, dtype: Any, shap
             dim.Clear()
     result = convert_and_check(model, 7, {"x": data})
     assert ("Flatten" in op_types(result)) == (dtype is not np.int64)
+
+
+@pytest.mark.parametrize("axis", [-(1 << 31), -3, 3, (1 << 31) - 1])
+def test_refuses_an_axis_out_of_range(axis: int) -> None:
+    """The number of dimensions to merge does not follow from the axis alone, which may be huge."""
+    node = helper.make_node("Flatten", ["x"], ["y"], axis=axis)
+    model = build([node], {"x": np.ones((2, 3), np.int64)}, {"y": onnx.TensorProto.INT64}, 9)
+    with pytest.raises(ConversionRefused, match="is out of range for 'x', which has 2 dimensions"):
+        convert_version(model, 7)
