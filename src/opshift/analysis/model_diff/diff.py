@@ -6,7 +6,7 @@ Connected changed nodes form one region, together with the unchanged nodes next 
 from collections import ChainMap, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import NamedTuple
 
 import networkx
@@ -45,14 +45,14 @@ def diff_node(container: Container, position: int, *, has_constants: bool = Fals
     record = container.node_records[position]
     domain, op_type = operator_of(record)
     tensors = ((name, container.initializer(name)) for name in record[3]) if has_constants else ()
-    constants = tuple((name, tensor_text(tensor)) for name, tensor in tensors if tensor is not None)
+    constants = ((name, tensor_text(tensor)) for name, tensor in tensors if tensor is not None)
     return DiffNode(
         position,
         op_type if domain == DEFAULT_DOMAIN else f"{domain}.{op_type}",
         str(container.proto_of(record).name),
         record[3],
         record[4],
-        constants[:MAX_CONSTANTS],
+        tuple(islice(constants, MAX_CONSTANTS)),
     )
 
 
