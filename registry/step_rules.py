@@ -4,7 +4,7 @@ A diff of two definitions cannot prove that a step is `compatible`, but it can d
 """
 
 import math
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
@@ -129,25 +129,29 @@ def refutations(
 
     Only the two definitions are compared; changes that a verb handles are skipped.
     """
-    handled = {subject for verb in verbs for subject in _handled_names(verb)}
     # The node becomes an operator that `new` does not define, so the differences do not apply.
     if any(isinstance(verb, RenameOp) for verb in verbs):
         return ()
-    found = (*diff(old, new), *fact_changes(old, new))
-    changes = [
-        *(
-            (_violated_rule(change, (old, new)), change)
-            for change in found
-            if not _is_handled(change, handled)
-        ),
-        *_changes_of_positions(old, new, handled),
-        *_changes_of_groups(old, new, handled),
-    ]
-    return tuple(
-        Refutation(rule, change.subject, f"{STEP_RULES[rule].removesuffix('.')} ({change})")
-        for rule, change in changes
-        if rule
+    handled = {subject for verb in verbs for subject in _handled_names(verb)}
+    return tuple(_refutations_in(_all_changes(old, new), (old, new), handled))
+
+
+def _all_changes(old: OperatorVersion, new: OperatorVersion) -> tuple[Change, ...]:
+    return (*diff(old, new), *fact_changes(old, new))
+
+
+def _refutations_in(
+    changes: Iterable[Change], versions: Versions, handled: Set[str] = frozenset()
+) -> Iterator[Refutation]:
+    """Yield the refutations of a step between versions with the given changes, see `refutations`."""
+    violated = (
+        *((_violated_rule(each, versions), each) for each in changes if not _is_handled(each, handled)),
+        *_changes_of_positions(*versions, handled),
+        *_changes_of_groups(*versions, handled),
     )
+    for rule, change in violated:
+        if rule:
+            yield Refutation(rule, change.subject, f"{STEP_RULES[rule].removesuffix('.')} ({change})")
 
 
 def _is_handled(change: Change, handled: Set[str]) -> bool:
@@ -194,9 +198,10 @@ _DERIVED_KINDS: Final = frozenset(
 
 def is_derivable(old: OperatorVersion, new: OperatorVersion) -> bool:
     """Return whether types differ, and nothing else that affects nodes: such a step is derived."""
-    kinds = {change.kind for change in (*diff(old, new), *fact_changes(old, new))}
+    changes = _all_changes(old, new)
+    kinds = {each.kind for each in changes}
     has_other_types = not kinds.isdisjoint(("input_types", "output_types"))
-    return has_other_types and kinds <= _DERIVED_KINDS and not refutations(old, new)
+    return has_other_types and kinds <= _DERIVED_KINDS and not any(_refutations_in(changes, (old, new)))
 
 
 LostTypes = dict[str, frozenset[str]]
@@ -238,8 +243,8 @@ def compatible_steps(operator: Operator) -> dict[str, tuple[str, ...]]:
     for old, new in pairwise(operator.versions):
         step = new.step or Step()
         for source, target, action in ((old, new, step.up), (new, old, step.down)):
-            is_kept = is_derivable(source, target) if action is None else action in ("compatible", ())
-            if is_kept and not refutations(source, target):
+            is_declared = action in ("compatible", ()) and not refutations(source, target)
+            if is_declared or (action is None and is_derivable(source, target)):
                 affected = affected_element_types(source, target)
                 found[step_key(source.since_version, target.since_version)] = tuple(sorted(affected))
     return found

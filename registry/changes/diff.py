@@ -1,7 +1,7 @@
 """Differences between two operator versions, one `Change` each."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from opshift.registry.attribute_values import is_same_value
 from opshift.registry.models import Attribute, OperatorVersion, Parameter
@@ -26,8 +26,8 @@ def diff(old: OperatorVersion, new: OperatorVersion) -> tuple[Change, ...]:
     """Return all differences between the signatures of two versions, attributes first."""
     return (
         *_attribute_changes(old.attributes, new.attributes),
-        *_parameter_changes("input", old, old.inputs, new, new.inputs),
-        *_parameter_changes("output", old, old.outputs, new, new.outputs),
+        *_parameter_changes("input", old, new),
+        *_parameter_changes("output", old, new),
         *_version_changes(old, new),
     )
 
@@ -69,23 +69,25 @@ def _format_allowed_values(attribute: Attribute) -> str:
     return f"{'' if low is None else low}..{'' if high is None else high}"
 
 
-def _parameter_changes(
-    side: str,
-    old_version: OperatorVersion,
-    old: tuple[Parameter, ...],
-    new_version: OperatorVersion,
-    new: tuple[Parameter, ...],
-) -> Iterator[Change]:
-    for before, after in zip(old, new, strict=False):
+Side = Literal["input", "output"]
+
+
+def _parameters(side: Side, version: OperatorVersion) -> tuple[Parameter, ...]:
+    return version.inputs if side == "input" else version.outputs
+
+
+def _parameter_changes(side: Side, old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
+    before_all, after_all = _parameters(side, old), _parameters(side, new)
+    for before, after in zip(before_all, after_all, strict=False):
         yield from field_changes(after.name, before, after, ("name",), f"{side}_")
         if _arity(before) != _arity(after):
             yield Change(f"{side}_option", after.name, _arity(before), _arity(after))
-        types = frozenset(old_version.types_of(before)), frozenset(new_version.types_of(after))
+        types = frozenset(old.types_of(before)), frozenset(new.types_of(after))
         if types[0] != types[1]:
             yield Change(f"{side}_types", after.name, *types)
-    for after in new[len(old) :]:
+    for after in after_all[len(before_all) :]:
         yield Change(f"{side}_added", after.name, None, after.option)
-    for before in old[len(new) :]:
+    for before in before_all[len(after_all) :]:
         yield Change(f"{side}_removed", before.name, before.option, None)
 
 
@@ -113,8 +115,8 @@ def fact_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]
         before, after = old.attributes[name].absent, new.attributes[name].absent
         if before != after:
             yield Change("attribute_absent", name, before or None, after or None)
-    yield from _facts_of_parameters("input", old, old.inputs, new, new.inputs)
-    yield from _facts_of_parameters("output", old, old.outputs, new, new.outputs)
+    yield from _facts_of_parameters("input", old, new)
+    yield from _facts_of_parameters("output", old, new)
     pairs = [*zip(old.inputs, new.inputs, strict=False), *zip(old.outputs, new.outputs, strict=False)]
     for variable, merged in merged_variables(old, new, pairs).items():
         yield Change("types_merged", variable, ", ".join(merged), variable)
@@ -146,15 +148,9 @@ def _names_by_position(version: OperatorVersion) -> dict[str, str]:
     return {each.name: f"{side} {i}" for side, listed in sides.items() for i, each in enumerate(listed)}
 
 
-def _facts_of_parameters(
-    side: str,
-    old_version: OperatorVersion,
-    old: tuple[Parameter, ...],
-    new_version: OperatorVersion,
-    new: tuple[Parameter, ...],
-) -> Iterator[Change]:
-    old_names, new_names = _names_by_position(old_version), _names_by_position(new_version)
-    for before, after in zip(old, new, strict=False):
+def _facts_of_parameters(side: Side, old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
+    old_names, new_names = _names_by_position(old), _names_by_position(new)
+    for before, after in zip(_parameters(side, old), _parameters(side, new), strict=False):
         if before.type != after.type:
             yield Change("type_variable", after.name, before.type, after.type)
         yield from field_changes(after.name, before, after, ("differentiation",), f"{side}_")
