@@ -344,6 +344,29 @@ def _uncounted_inputs() -> ModelProto:
     return model
 
 
+def _constant_inputs() -> ModelProto:
+    """Return a Conv with 25,000 inputs, which are one initializer with 8,000 dimensions."""
+    model = _model(13)
+    model.graph.initializer.add(name="w", data_type=1, dims=[1] * 8_000, float_data=[0.5])
+    model.graph.node.add(op_type="Conv", input=["x", *(["w"] * 25_000)], output=["y"])
+    return model
+
+
+def _large_nodes() -> ModelProto:
+    """Return a model with 500 calls that become 3 nodes each, with 3,000 device configurations."""
+    model = _model(12)
+    function = model.functions.add(name="f", domain="local", input=["a"], output=["b"])
+    function.opset_import.extend(model.opset_import)
+    for value in ("u", "v", "b"):
+        node = function.node.add(op_type="Softmax", input=["a"], output=[value])
+        for _ in range(3_000):
+            node.device_configurations.add()
+    model.opset_import.add(domain="local", version=1)
+    for index in range(500):
+        model.graph.node.add(op_type="f", domain="local", input=["x"], output=[f"y{index or ''}"])
+    return model
+
+
 def _growing_functions() -> ModelProto:
     """Return functions that call the next one twice; the last one has nodes that become several."""
     model = _model()
@@ -397,6 +420,8 @@ MODELS: dict[str, Callable[[], ModelProto]] = {
     "inputs of a body": _body_inputs,
     "surplus inputs": _surplus_inputs,
     "uncounted inputs": _uncounted_inputs,
+    "constant inputs": _constant_inputs,
+    "large nodes": _large_nodes,
     "growing functions": _growing_functions,
     "nested branches": _nested_branches,
 }
