@@ -13,7 +13,9 @@ import opshift
 
 ROOT = Path(__file__).parents[2] / "adapters"
 
-SOURCES = frozenset(("attribute", "known_dimension", "shape", "known_shape", "constant_value", "prod"))
+SOURCES = frozenset(
+    ("attribute", "dimension", "known_dimension", "shape", "known_shape", "constant_value", "prod")
+)
 """Functions that return what the model declares; `values` and `dims` are attributes with such content."""
 
 LIMITS = frozenset(("require_elements", "require_rank", "require_at_most", "positions_of"))
@@ -36,6 +38,7 @@ REVIEWED = {
     "ops/math/broadcasting.py append_trailing_dimensions": IS_RANK,
     "ops/math/einsum.py _take_diagonals": IS_LAZY,
     "ops/math/linear_algebra.py expand_det": IS_COMPARED,
+    "ops/math/losses.py _class_indices": IS_COMPARED,
     "ops/nn/attention.py full_mask": IS_RANK,
     "ops/nn/col2im.py _index_lists": "the caller requires the product of all sizes",
     "ops/nn/normalization.py _neutral_bias": IS_COMPARED,

@@ -1,6 +1,7 @@
 """Adapters of Trilu (introduced in opset 14) and EyeLike (opset 9), which compare columns and rows."""
 
 import operator
+from collections.abc import Iterator
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.expression import cast
@@ -39,11 +40,16 @@ def _distances(data: str, out: Rewriter) -> Tensor | str:
     rank = out.rank(data)
     rows, columns = (dimension(data, rank - offset, out) for offset in (2, 1))
     if isinstance(rows, int) and isinstance(columns, int) and rows * columns <= MAX_CONSTANT_DATA:
-        known = tuple(column - row for row in range(rows) for column in range(columns))
-        return Tensor("float", (rows, columns), known)
+        return Tensor("float", (rows, columns), tuple(_known_distances(rows, columns)))
     across, down = (index_range(dimension_tensor(size, out), out) for size in (columns, rows))
     distance = out.emit("Sub", [across, reshape(down, (-1, 1), out)])
     return cast(distance, "float", out)
+
+
+def _known_distances(rows: int, columns: int) -> Iterator[int]:
+    """Yield `column - row` for each element of a matrix."""
+    # Count elements, not rows: a matrix without columns may have any number of rows.
+    return (index % columns - index // columns for index in range(rows * columns))
 
 
 @adapter("EyeLike", 9, 8)
@@ -54,7 +60,7 @@ def compare_diagonal(node: Node, out: Rewriter) -> None:
     # EyeLike requires an input of rank 2, so its rank need not be known.
     rows, columns = (dimension(node.inputs[0], axis, out) for axis in (0, 1))
     if isinstance(rows, int) and isinstance(columns, int) and rows * columns <= MAX_CONSTANT_DATA:
-        values = [column - row == k for row in range(rows) for column in range(columns)]
+        values = [distance == k for distance in _known_distances(rows, columns)]
         number_type = bool if element_type == "bool" else int if "int" in element_type else float
         matrix = Tensor(element_type, (rows, columns), tuple(map(number_type, values)))
         out.replace(node, op_type="Identity", inputs=[out.tensor(matrix)], attributes={})

@@ -57,8 +57,16 @@ HOSTILE = [
     ("AveragePool", 19, 18, {"x": [1, 1, "N"]}, {"kernel_shape": [2], "dilations": [2]}),
     ("LpPool", 18, 17, {"x": [1, 1, "N"]}, {"kernel_shape": [2], "dilations": [2]}),
     ("EyeLike", 9, 8, {"x": ["N", "N"]}, {}),
+    ("EyeLike", 9, 8, {"x": ["N", 0]}, {}),
     ("Shrink", 9, 8, {"x": ["N"]}, {}),
     ("Trilu", 14, 13, {"x": ["N", "N"]}, {}),
+    ("Trilu", 14, 13, {"x": ["N", 0]}, {}),
+    ("GatherND", 12, 11, {"x": ["N", 0], "indices": ["N", 0, 1]}, {"batch_dims": 1}),
+    ("Einsum", 12, 11, {"x": [0, "N", "N"]}, {"equation": "bii->bi"}),
+    ("DFT", 17, 16, {"x": [0, "N", 1]}, {}),
+    ("Resize", 11, 10, {"x": [1, 0, "N", 4]}, {}),
+    ("ScatterElements", 11, 9, {"x": ["N", 0], "indices": [2, 0], "updates": [2, 0]}, {}),
+    ("DepthToSpace", 13, 1, {"x": ["N", 0, 2, 2]}, {"blocksize": 2}),
     ("Einsum", 12, 11, {"x": ["N", "N"]}, {"equation": "ii->i"}),
     ("DFT", 17, 16, {"x": [1, "N", 1]}, {}),
     ("NegativeLogLikelihoodLoss", 12, 11, {"x": [2, "N"], "t": [2]}, {}),
@@ -69,7 +77,9 @@ HOSTILE = [
     ("ReverseSequence", 10, 9, {"x": ["N", 2], "lengths": [2]}, {}),
     ("DepthToSpace", 13, 1, {"x": ["N", 4, 2, 2]}, {"blocksize": 2}),
 ]
-INTEGER_INPUTS = dict.fromkeys(("t", "image", "block", "axes", "shape", "lengths"), TensorProto.INT64)
+INTEGER_INPUTS = dict.fromkeys(
+    ("t", "image", "block", "axes", "shape", "lengths", "indices"), TensorProto.INT64
+)
 
 
 @pytest.mark.parametrize("size", [10**9, 2**31, 2**62])
