@@ -123,12 +123,13 @@ def _files_below(folder: Path) -> list[str]:
 
 
 def _file_state(path: Path | str) -> str:
-    """Return the path, size and modification time of a file, which are faster to get than its content."""
+    """Return the path, size and times of a file, which are faster to get than its content."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
         return f"{path} is missing"
-    return f"{path} {found.st_size} {found.st_mtime_ns}"
+    # Tools that unpack or copy files may restore the modification time, but not the time of the change.
+    return f"{path} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
 
 
 def _content_state(path: Path | str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 import shutil
 import subprocess
 import sys
@@ -103,6 +104,15 @@ def test_compiles_a_changed_source_again(source: Path) -> None:
     build = Builder()
     _checkout().text("Relu", [source], build)
     _edit(source)
+    assert _checkout().text("Relu", [source], build) == "2"
+
+
+def test_compiles_a_source_with_a_restored_time_again(source: Path) -> None:
+    build, before = Builder(), source.stat()
+    _checkout().text("Relu", [source], build)
+    time.sleep(0.02)  # longer than the resolution of the file system's clock
+    source.write_text("since_version: 2\n", "utf-8")
+    os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert _checkout().text("Relu", [source], build) == "2"
 
 
