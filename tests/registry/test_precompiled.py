@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import time
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
