@@ -4,7 +4,6 @@ The files are copied without being parsed. Source: ONNX's IR specification, "Ext
 are relative to the model's folder.
 """
 
-import filecmp
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +12,7 @@ from typing import Literal, get_args
 
 from opshift.converter.streaming.copy_ranges import copy_range
 from opshift.converter.streaming.weights import Weights
-from opshift.model.atomic_files import AtomicFiles, raising_cannot_write
+from opshift.model.atomic_files import AtomicFiles, have_equal_content, raising_cannot_write
 from opshift.model.element_types import BY_NUMBER, byte_size
 from opshift.model.errors import InvalidModel, UsageError, not_utf8_error
 from opshift.model.file_formats import HEAD_SIZE, format_of
@@ -199,6 +198,12 @@ def unknown_folder(place: str) -> InvalidModel:
     )
 
 
+def types_need_local_files(place: str) -> UsageError:
+    """Return the error for a conversion of the element types of a model with external data in a store."""
+    reason = "has weights in separate files, whose element types are converted only for local files"
+    return UsageError(reason, place=place, remedy="copy the model to a local folder first")
+
+
 def _is_missing(old: Path, new: Path, target: Path, force: bool) -> bool:
     resolved = new.resolve()
     if not resolved.is_relative_to(target.resolve()) or (os.path.lexists(new) and not new.is_file()):
@@ -209,7 +214,7 @@ def _is_missing(old: Path, new: Path, target: Path, force: bool) -> bool:
         raise UsageError(reason, place=str(new), remedy=remedy)
     if not new.exists():
         return True
-    if new.samefile(old) or filecmp.cmp(old, new, shallow=False):
+    if have_equal_content(old, new):
         return False
     if force:
         return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -200,7 +201,7 @@ def _move(file: _NewFile) -> bool:
         os.link(file.temporary, file.place)  # unlike a rename, fails if the file exists
     except OSError:
         if os.path.lexists(file.place):
-            if not _are_equal(file.temporary, file.place):
+            if not (file.place.is_file() and have_equal_content(file.temporary, file.place)):
                 raise
             file.temporary.unlink()
             return False
@@ -210,10 +211,26 @@ def _move(file: _NewFile) -> bool:
     return True
 
 
-def _are_equal(first: Path, second: Path) -> bool:
-    import filecmp  # only needed if two processes write the same file
+COMPARED_SIZE = 1 << 18
+"""Number of bytes of two files that are compared at once."""
 
-    return second.is_file() and filecmp.cmp(first, second, shallow=False)
+
+def have_equal_content(first: Path, second: Path) -> bool:
+    """Return whether two regular files have equal bytes; raise OSError if a file cannot be read.
+
+    The bytes are read each time: `filecmp.cmp` caches a result by size and modification time, which copies
+    and archives preserve.
+    """
+    states = first.stat(), second.stat()
+    if states[0].st_size != states[1].st_size or not all(stat.S_ISREG(each.st_mode) for each in states):
+        return False
+    if os.path.samestat(*states):
+        return True
+    with first.open("rb") as one, second.open("rb") as other:
+        while block := one.read(COMPARED_SIZE):
+            if block != other.read(COMPARED_SIZE):
+                return False
+        return not other.read(1)
 
 
 def _copy_permissions(place: Path, temporary: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -356,6 +357,10 @@ def test_reports_unknown_weights_unless_external_files_are_equal(tmp_path: Path)
     assert compare(one, same).changes == ()
     assert [change.rule for change in compare(one, other).changes] == ["WEIGHTS_UNKNOWN"]
     assert [change.rule for change in compare(one, same.read_bytes()).changes] == ["WEIGHTS_UNKNOWN"]
+    state = (tmp_path / "same" / "w.bin").stat()
+    (tmp_path / "same" / "w.bin").write_bytes((tmp_path / "other" / "w.bin").read_bytes())
+    os.utime(tmp_path / "same" / "w.bin", ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert [change.rule for change in compare(one, same).changes] == ["WEIGHTS_UNKNOWN"]
     (tmp_path / "same" / "w.bin").unlink()
     assert [change.rule for change in compare(one, same).changes] == ["WEIGHTS_UNKNOWN"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -262,6 +263,20 @@ def test_force_replaces_different_file(folder: Path) -> None:
     write_other_file(folder)
     convert_file(folder / "in/model.onnx", folder / "out/new.onnx", 17, force=True)
     assert (folder / "out/w.bin").read_bytes() == DATA
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_compares_weights_of_unchanged_size_and_time(force: bool, folder: Path) -> None:
+    weights, out = folder / "in/w.bin", folder / "out/new.onnx"
+    before = weights.stat()
+    for _ in range(2):  # the second conversion compares the equal files
+        convert_file(folder / "in/model.onnx", out, 17)
+    weights.write_bytes(DATA[::-1])
+    os.utime(weights, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with nullcontext() if force else pytest.raises(UsageError, match="already exists"):
+        convert_file(folder / "in/model.onnx", out, 17, force=force)
+    expected = DATA[::-1] if force else DATA
+    assert onnx.load(out).graph.initializer[0].raw_data == expected[1024:1280]
 
 
 @pytest.mark.parametrize("out", ["in/w.bin", "out/w.bin", "in/deep/v.bin"])

@@ -1,6 +1,5 @@
 """Compare two versions of a model: the signature (inputs and outputs), and everything else."""
 
-import filecmp
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from opshift.analysis.comparison.operators import operator_changes
 from opshift.analysis.comparison.result import Comparison
 from opshift.converter.model_changes import ModelChange
 from opshift.converter.signature import Signature, denotations
+from opshift.model.atomic_files import have_equal_content
 from opshift.model.errors import reading_text
 from opshift.model.files import ModelLike, model_of
 from opshift.model.graphs import require_graph, require_limited_depth
@@ -109,7 +109,7 @@ def external_data_may_differ(old: ModelProto, new: ModelProto, folders: Folders)
     if old_folder is None or new_folder is None:
         return bool(names)
     try:
-        return not all(filecmp.cmp(old_folder / name, new_folder / name, shallow=False) for name in names)
+        return not all(have_equal_content(old_folder / name, new_folder / name) for name in names)
     except (OSError, ValueError):  # a missing file, or a name with a zero byte, is not an error here
         return True
 
