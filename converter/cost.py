@@ -1,7 +1,10 @@
 """Report of a plan, with file sizes before and after, and the numbers of unchanged operators."""
 
+from __future__ import annotations
+
 from collections import Counter
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from opshift.converter.convert import try_convert
 from opshift.converter.options import Options
@@ -11,21 +14,31 @@ from opshift.model.messages import ModelProto
 from opshift.model.offloaded_tensors import serialized_size
 from opshift.model.operator_ids import canonical_domain, without_version
 
+if TYPE_CHECKING:
+    from opshift.converter.streaming.external_weights import ExternalWeights
+
 
 def plan_with_cost(
     model: ModelProto,
     options: Options,
     file_size: int,
+    external: ExternalWeights | None = None,
+    new_data: str = "",
 ) -> Report:
     """Return the report of a plan with file sizes and numbers of unchanged operators.
 
-    The model is converted in place to measure the result, so callers must not use the model afterwards.
+    The model is converted in place to measure the result, so callers must not use the model afterwards. With
+    `external`, the elements of external data are converted, too; `new_data` is the name of their new file.
     """
     size = serialized_size(model)
+    if external is not None:
+        external.take(model)
     nodes = nested_nodes(*root_graphs(model), *model.functions)
     operators = Counter(f"{canonical_domain(node.domain)}.{node.op_type}" for node in nodes)
     result, plan = try_convert(model, options)
     report = conversion_report(plan, result, options)
+    if external is not None and result is not None:
+        external.give_back(result, new_data)
     # The file may be encoded differently: add the difference of two serializations by the same library.
     sizes = (file_size, file_size - size + serialized_size(result)) if result is not None else None
     return replace(report, sizes=sizes, kept_operators=_kept(operators, report))

@@ -46,13 +46,15 @@ class ExternalWeights(PlaceholderStore):
         self._stack.close()
 
     def take(self, model: ModelProto) -> None:
-        """Replace the external data of all tensors by placeholders."""
+        """Replace the external data of all tensors by placeholders; empty tensors become internal."""
         for tensor in model_tensors(model):
             if tensor.data_location == EXTERNAL:
                 elements = self._elements(tensor)
                 tensor.ClearField("external_data")
                 tensor.ClearField("data_location")
-                tensor.raw_data = self.placeholder(Payload(RAW_DATA, elements))
+                # onnxruntime refuses an empty range at the end of a file
+                is_empty = elements.start == elements.end
+                tensor.raw_data = b"" if is_empty else self.placeholder(Payload(RAW_DATA, elements))
 
     def give_back(self, model: ModelProto, location: str) -> list[OutputPiece]:
         """Make the tensors external again, in the file `location`; return the pieces of this file."""

@@ -174,6 +174,13 @@ def test_refuses_to_copy_weights_of_an_unknown_folder(arguments: tuple[str, ...]
     assert invoke(data, command, "-", "out.onnx", *options, "--external", "keep").exit_code == 0
 
 
+@pytest.mark.parametrize("command", [("convert", "-", "out.onnx"), ("plan", "-")], ids=" ".join)
+def test_converts_no_weights_of_an_unknown_folder(command: tuple[str, ...], folder: Path) -> None:
+    refused = invoke(external_model(folder), *command, "--types", "float=double")
+    assert refused.exit_code == 1
+    assert "the folder of the model is unknown" in refused.stderr
+
+
 @pytest.mark.parametrize("place", [".", "in"])
 def test_checks_no_weights_of_an_unknown_folder(
     place: str, folder: Path, monkeypatch: pytest.MonkeyPatch

@@ -99,6 +99,20 @@ def test_verifies_converted_weights_in_another_file(
     assert opshift.verify("ext.onnx", out).equal
 
 
+def sizes_in(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("size")]
+
+
+def test_plans_weights_in_another_file(run: Run, write: Callable[[str], str], folder: Path) -> None:
+    external_model(write, "ext.onnx")
+    before, options = set(folder.iterdir()), ("--types", "float=double")
+    plans = run("plan", "ext.onnx", *options), run("convert", "ext.onnx", "o.onnx", *options, "--dry-run")
+    assert set(folder.iterdir()) == before
+    done = run("convert", "ext.onnx", "--in-place", *options)
+    assert [each.exit_code for each in (*plans, done)] == [0, 0, 0], plans[0].output
+    assert sizes_in(plans[0].stdout) == sizes_in(plans[1].stdout) == sizes_in(done.stdout) != []
+
+
 def test_writes_no_weights_if_outputs_differ(run: Run, write: Callable[[str], str], folder: Path) -> None:
     external_model(write, "ext.onnx")
     options = ("--types", "float=float16", "--allow", "approximate", "--verify", "--tolerance", "0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -25,8 +26,9 @@ from opshift.converter.report import Report
 from opshift.converter.streaming.weights import Weights
 from opshift.model.errors import UsageError
 from opshift.model.files import read_bytes
+from opshift.model.locations import is_url
 from opshift.model.operator_ids import opset_imports
-from opshift.stores.source_file import SourceFile, open_source
+from opshift.stores.source_file import open_source
 
 COLUMNS = ("opsets    ", " changed")
 """Columns of the table of several models; a leading space right-aligns the column."""
@@ -119,14 +121,29 @@ class PlannedModel(NamedTuple):
 
 def plan_file(source: str, settings: Settings) -> PlannedModel:
     """Plan the conversion of a model file; with the flag `check`, raise IllegalModel as a conversion does."""
-    from opshift.converter.cost import plan_with_cost
-    from opshift.converter.streaming.external_data import external_files, require_files
+    from opshift.converter.cost import plan_with_cost  # imported here: conversions alone need them
+    from opshift.converter.streaming.external_data import (
+        external_files,
+        require_files,
+        types_need_local_files,
+        unknown_folder,
+    )
+    from opshift.converter.streaming.external_weights import ExternalWeights
 
-    with add_file_to_errors(source), open_source(model_input(source)) as file, Weights(file) as weights:
-        message = weights.message()
-        if isinstance(file, SourceFile) and file.path is not None:
+    with add_file_to_errors(source), ExitStack() as stack:
+        file = stack.push(open_source(model_input(source)))
+        message = stack.enter_context(Weights(file)).message()
+        located = external_files(message, file.place)
+        external, new_data = None, ""
+        if file.path is not None:
             # refuse missing data files, as a conversion does: it copies them
-            require_files(external_files(message, file.place), file.path.parent)
+            require_files(located, file.path.parent)
+        if located and settings.types:
+            if file.path is None:
+                raise types_need_local_files(file.place) if is_url(source) else unknown_folder(file.place)
+            external, new_data = ExternalWeights(file.path.parent), f"{file.path.name}.data"
+            stack.enter_context(external)
         model = read_bytes(message, file.place)
         imports = opset_imports(model.opset_import, model.ir_version)
-        return PlannedModel(source, plan_with_cost(model, read_settings(settings), file.size), imports)
+        report = plan_with_cost(model, read_settings(settings), file.size, external, new_data)
+        return PlannedModel(source, report, imports)

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
-from onnx import AttributeProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, TensorProto, external_data_helper, helper, numpy_helper
 from support.calls import call, function, model, node, with_references
-from support.execution import assert_equal, run
+from support.execution import assert_equal, build, run
 from support.small_models import save
 
 from opshift.converter.streaming.convert_file import convert_file
@@ -124,6 +125,19 @@ def test_data_of_default_values_of_attributes_are_converted(tmp_path: Path) -> N
     convert_file(tmp_path / "m.onnx", tmp_path / "out/m.onnx", types=TYPES)
     assert sorted(os.listdir(tmp_path / "out")) == ["m.onnx", "m.onnx.data"]
     assert_equal(run(onnx.load(tmp_path / "out/m.onnx"), {"x": x.astype(float)}), [x.astype(float) * 1.5])
+
+
+@pytest.mark.parametrize("shapes", [[(1, 4), (0, 4)], [(0, 4), (2, 4)], [(0, 4), (0, 4)]], ids=str)
+def test_keeps_empty_tensors(shapes: list[tuple[int, int]], tmp_path: Path) -> None:
+    arrays = {name: np.full(shape, 2.5, np.float32) for name, shape in zip("vw", shapes, strict=True)}
+    x = np.ones((1, 4), np.float32)
+    before = build([node("Concat", ["x", "v", "w"], ["y"], axis=0)], {"x": x}, ["y"], 17, initializers=arrays)
+    external_data_helper.convert_model_to_external_data(before, location="w.bin", size_threshold=0)
+    onnx.save(before, tmp_path / "m.onnx")
+    convert_file(tmp_path / "m.onnx", tmp_path / "d.onnx", types=TYPES)
+    session = onnxruntime.InferenceSession(tmp_path / "d.onnx", providers=["CPUExecutionProvider"])
+    expected = np.concatenate([x, *arrays.values()]).astype(float)
+    assert_equal(session.run(None, {"x": x.astype(float)}), [expected])
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
