@@ -20,6 +20,7 @@ from opshift.converter.streaming.external_data import (
     is_name_of_weights,
     require_files,
     require_size,
+    types_need_local_files,
     unknown_folder,
 )
 from opshift.converter.streaming.output_file import OutputFile, output_pieces
@@ -63,16 +64,13 @@ def converting_object(
     place = out if is_url(out) else str(write_destination(out))
     with ExitStack() as stack:
         new_files = _NewFiles(stack, progress)
-        file = stack.push(open_source(source))
+        file = stack.push(open_source(source, needs_identity=True))
         with Weights(file) as weights:
             message = weights.message()
             model = read_bytes(message, file.place)
             located = external_files(message, file.place)
             if located and rewrites_data:
-                reason = (
-                    "has weights in separate files, whose element types are converted only for local files"
-                )
-                raise UsageError(reason, place=file.place, remedy="copy the model to a local folder first")
+                raise types_need_local_files(file.place)
             copies = _data_to_copy(located, source, file, out, external, force)
             report = convert_in_place(model)
             pieces = output_pieces(report, message, model, weights, file)
@@ -80,8 +78,9 @@ def converting_object(
         size = new_files.write(place, pieces, file, metadata, needs_file=needs_file)
         file.require_unchanged()
         for old, new in copies.items():
-            data = stack.push(open_source(old))
-            state = {SOURCE_STATE: object_state(old) or ""} if is_url(old) else {}
+            # the state before the copy: if the object changes, a later run sees another state
+            state = {SOURCE_STATE: object_state(old) or ""} if is_url(old) and is_url(new) else {}
+            data = stack.push(open_source(old, needs_identity=True))
             new_files.write(new, [Range(0, data.size)], data, state)
             data.require_unchanged()
         yield OutputFile(
@@ -182,7 +181,8 @@ def _require_object(location: str, least: int) -> None:
 
 def is_copy(new: str, old: str) -> bool:
     """Return whether `new` copies `old`: its metadata has the state of `old`, or the contents are equal."""
-    if is_url(new) and is_url(old) and (metadata_of(new) or {}).get(SOURCE_STATE) == object_state(old):
+    state = (metadata_of(new) or {}).get(SOURCE_STATE) if is_url(new) and is_url(old) else None
+    if state and state == object_state(old):
         return True
     with open_source(new) as one, open_source(old) as other:
         step = max(one.copy_size, other.copy_size)

@@ -6,9 +6,11 @@ from typing import Any
 import fsspec
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import external_data_helper
 from support.remote_models import model_bytes, s3
+from support.small_models import save
 from typer.testing import CliRunner
 
 import opshift
@@ -65,6 +67,23 @@ def test_copies_data_files_to_and_from_a_store(zoo: str, local: Path, tmp_path: 
     assert (tmp_path / WEIGHTS).read_bytes() == (local / WEIGHTS).read_bytes()
     opshift.convert_file(local / "m.onnx", f"{zoo}/up/out.onnx", 17)
     assert read(f"{zoo}/up/{WEIGHTS}") == (local / WEIGHTS).read_bytes()
+
+
+def test_copies_data_files_to_and_from_the_root_of_a_store(memory: Any, tmp_path: Path) -> None:
+    source = save(tmp_path / "in" / "m.onnx", fill=3, data="w.bin")
+    opshift.convert_file(source, "memory://m.onnx", 17)
+    assert memory.find("/") == ["/m.onnx", "/w.bin"]
+    assert [(each.source, each.status) for each in opshift.convert_many("memory://", 18, "memory://out")] == [
+        ("memory://m.onnx", "converted")
+    ]
+    moved = opshift.convert_many("memory://out/", 19, "memory://", force=True)
+    assert [(each.output, each.status) for each in moved] == [("memory://m.onnx", "converted")]
+    opshift.convert_file("memory://m.onnx", tmp_path / "m.onnx", 20)
+    results = [
+        onnxruntime.InferenceSession(each).run(None, {"x": np.arange(-3, 3, dtype=np.float32)})[0].tolist()
+        for each in (source, tmp_path / "m.onnx")
+    ]
+    assert results == [[3, 3, 3, 3, 4, 5]] * 2
 
 
 def test_store_copies_large_data_files(bucket: str, local: Path, server: Server) -> None:
@@ -141,6 +160,13 @@ def test_converts_from_the_command_line(zoo: str) -> None:
     assert "is a folder" in run("convert", f"{zoo}/m.onnx", f"{zoo}/new/")
     assert run("convert", f"{zoo}/m.onnx", "--in-place").startswith("0")
     assert opshift.read_model(f"{zoo}/m.onnx").opset_import[0].version == 17
+
+
+def test_refuses_to_convert_the_types_of_data_files(zoo: str) -> None:
+    for command in (["plan", f"{zoo}/m.onnx"], ["convert", f"{zoo}/m.onnx", f"{zoo}/out.onnx"]):
+        result = CliRunner().invoke(app, [*command, "--types", "float=double"])
+        assert result.exit_code == 2
+        assert "converted only for local files" in result.stderr
 
 
 def test_verifies_models_in_stores(bucket: str) -> None:

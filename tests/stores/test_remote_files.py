@@ -18,6 +18,7 @@ from opshift.cli.main import app
 from opshift.model.errors import InvalidModel, UsageError
 from opshift.model.remote import open_url
 from opshift.model.stream_limits import HOSTS_VARIABLE
+from opshift.stores.find_models import find_models
 from opshift.stores.source_file import open_source
 from zoos.s3_server import Server
 
@@ -108,7 +109,7 @@ def test_refuses_to_read_beyond_the_end(bucket: str, memory: Any) -> None:
                 file.read(990, 1001)
 
 
-def test_reads_versions_of_objects(bucket: str) -> None:
+def test_reads_versions_of_objects(bucket: str, tmp_path: Path) -> None:
     name = bucket.removeprefix("s3://")
     status = {"Status": "Enabled"}
     s3().call_s3("put_bucket_versioning", Bucket=name, VersioningConfiguration=status)
@@ -121,6 +122,12 @@ def test_reads_versions_of_objects(bucket: str) -> None:
     assert len(opshift.read_model(old).graph.initializer) == 2
     opshift.convert_file(old, f"{bucket}/out.onnx", 17)
     assert len(opshift.read_model(f"{bucket}/out.onnx").graph.initializer) == 3
+    assert [each.status for each in opshift.convert_many([old], 17, tmp_path)] == ["converted"]
+    assert len(opshift.read_model(tmp_path / "m.onnx").graph.initializer) == 3
+    missing = f"{url}?versionId={versions[0][::-1]}"
+    assert [each.relative for each in find_models([old, missing])] == ["m.onnx", "m.onnx"]
+    with pytest.raises(UsageError, match="have the same output file"):
+        opshift.convert_many([old, url], 17, tmp_path)
     with pytest.raises(UsageError, match="is a version of an object"):
         opshift.convert_file(url, f"{bucket}/out.onnx?versionId={versions[0]}", 17)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, Unpack
 
 from opshift.batch.arguments import PathLike, PathsLike, number_of_jobs, settings_of, source_names
-from opshift.batch.convert_model import convert_model, failure, with_data
+from opshift.batch.convert_model import convert_model, failure
 from opshift.batch.file_states import full_name
 from opshift.batch.ledger import Ledger, ledger_location
 from opshift.batch.options_digest import options_digest
@@ -41,7 +41,7 @@ from opshift.converter.streaming.external_data import ExternalHandling, external
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.locations import is_url
 from opshift.stores.find_models import FoundModel, find_models
-from opshift.stores.locations import folder_location
+from opshift.stores.locations import address_of, folder_location, folder_prefix, with_data
 
 MODELS_BEFORE_START = 1_000
 """Number of models to check before the first conversion; conflicting files of these models end the run."""
@@ -163,7 +163,7 @@ class Batch(NamedTuple):
     def _claimed(self, destinations: Destinations) -> Iterator[_Model]:
         out, first_root = _folder(self.out), None
         for source, relative, problem in self.models:
-            root = _folder(source.removesuffix(relative) or ".")
+            root = _folder(address_of(source).removesuffix(relative) or ".")
             output, place = os.path.join(self.out, relative.lstrip("/")), without_links(source)
             if root != out and out.startswith(root) and place.startswith(out):
                 reason = "is in the output folder, and no run with this ledger wrote it"
@@ -288,7 +288,7 @@ def _is_result(model: _Model, ledger: Ledger) -> bool:
 
 
 def _folder(location: str) -> str:
-    return f"{without_links(location).rstrip('/')}/"
+    return folder_prefix(without_links(location))
 
 
 def _data_of(source: str) -> tuple[str, ...]:

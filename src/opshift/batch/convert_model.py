@@ -27,7 +27,7 @@ from opshift.model.locations import is_url, without_secrets
 from opshift.model.messages import ModelProto
 from opshift.model.progress import Progress
 from opshift.registry.registry import Registry
-from opshift.stores.locations import exists, folder_location, join, metadata_of
+from opshift.stores.locations import exists, metadata_of, with_data
 
 if TYPE_CHECKING:
     from opshift.analysis.verification.result import Verification
@@ -232,13 +232,6 @@ def _output_data(task: Task, written: tuple[str, ...], data: tuple[str, ...]) ->
     places = with_data(task.output, written)[1:]
     sources = [with_data(task.source, (name,))[1] if name in data else task.source for name in written]
     return {full_name(place): full_name(source) for place, source in zip(places, sources, strict=True)}
-
-
-def with_data(model: str, data: tuple[str, ...]) -> list[str]:
-    """Return the locations of a model and its data files; the names in `data` are relative to its folder."""
-    if is_url(model):
-        return [model, *(join(folder_location(model), each) for each in data)]
-    return [model, *(os.path.join(os.path.dirname(model), each) for each in data)]
 
 
 def verify_conversion(

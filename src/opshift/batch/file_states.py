@@ -1,6 +1,7 @@
 """Digests of the files that a conversion reads and writes, to detect changes in a later run.
 
-For an object in a store, one request returns a digest or a version instead of the content.
+For an object in a store, one request returns a digest, a version or a time instead of the content. The
+content is read from web servers that send none of them.
 """
 
 import errno

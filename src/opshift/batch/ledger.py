@@ -19,7 +19,7 @@ from opshift.model.errors import CannotWrite, InvalidModel, UsageError
 from opshift.model.locations import is_url, json_without_secrets, without_secrets
 from opshift.model.plain_data import MAX_FILE_BYTES
 from opshift.stores.list_objects import objects_below
-from opshift.stores.locations import exists, join
+from opshift.stores.locations import exists, folder_prefix, join
 from opshift.stores.source_file import open_source
 from opshift.stores.uploads import remove_object, write_object
 from opshift.version import package_version
@@ -48,7 +48,7 @@ class LedgerSegments:
     """
 
     def __init__(self, location: str) -> None:
-        self._folder = f"{location.rstrip('/')}/"
+        self._folder = folder_prefix(location)
         self._segments: list[str] = []
         self._waiting: list[bytes] = []
         self._size = 0
@@ -227,7 +227,7 @@ class Ledger:
 
         `source` is a folder, because the data files of an object are known only during its conversion.
         """
-        below, read = (_key(f"{full_name(each).rstrip('/')}/") for each in (folder, source))
+        below, read = (_key(folder_prefix(full_name(each))) for each in (folder, source))
         query = (
             "SELECT path, output FROM data WHERE substr(path, 1, ?) = ? AND output != ? "
             "AND source != CAST(? || substr(path, ?) AS BLOB)"

@@ -17,6 +17,8 @@ from opshift.model.binary_files import path_to_write, read_blocks, regular_descr
 from opshift.model.errors import UsageError
 from opshift.model.locations import is_url
 from opshift.model.stream_limits import limited
+from opshift.stores.find_models import base_name
+from opshift.stores.locations import exists
 
 DASH = "-"
 
@@ -129,10 +131,8 @@ def output_file(source: str, out: str | None, *, in_place: bool, force: bool, fo
 
 
 def _object_to_write(source: str, out: str, force: bool) -> str:
-    from opshift.stores.locations import exists
-
     if out.endswith("/"):
-        reason, remedy = "is a folder", f"name an object in it, such as {out}{Path(source).name}"
+        reason, remedy = "is a folder", f"name an object in it, such as {out}{base_name(source)}"
     elif out == source:
         reason, remedy = "is the input file", REPLACE_INPUT
     elif not force and exists(out):
@@ -145,7 +145,7 @@ def _object_to_write(source: str, out: str, force: bool) -> str:
 def require_writable(source: str, out: Path, force: bool) -> None:
     """Raise a UsageError if `out` is the input, a folder or a device, or exists and `force` is false."""
     if out.is_dir():
-        reason, remedy = "is a folder", f"name a file in the folder, such as {out / Path(source).name}"
+        reason, remedy = "is a folder", f"name a file in the folder, such as {out / base_name(source)}"
     elif not out.exists():
         return
     elif source != STDIN and not is_url(source) and out.samefile(source):

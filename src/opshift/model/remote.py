@@ -22,6 +22,8 @@ IDENTITY = (
     "generation",
     "blob_id",
     "md5",
+    "Content-MD5",
+    "Digest",
     "created",
     "mtime",
     "last_modified",
@@ -182,8 +184,16 @@ def error_text(error: Exception) -> str:
     return (not has_host and getattr(error, "strerror", None)) or str(error) or type(error).__name__
 
 
+def has_identity(info: Mapping[str, object]) -> bool:
+    """Return whether a description has a digest, version or time; some web servers send none of them."""
+    return any(map(info.get, IDENTITY))
+
+
 def identity_of(info: Mapping[str, object]) -> str:
-    """Return a text that changes with the content of an object: digest, version or time, and size."""
+    """Return a text that changes with the content of an object: digest, version or time, and size.
+
+    Without `has_identity`, the text changes with the size only.
+    """
     version = next((info[key] for key in IDENTITY if info.get(key)), "")
     return f"{str(version).strip(chr(34))}-{info['size']}"
 
@@ -286,13 +296,16 @@ class RemoteFile:
             raise changed_file("changed while it was read", self.place)
 
 
-def open_url(location: str) -> RemoteFile | io.FileIO:
+def open_url(location: str, *, needs_identity: bool = False) -> RemoteFile | io.FileIO:
     """Open the object at a URL; raise the errors of `open_object` and `StoreObject.at`."""
-    return open_object(StoreObject.at(location))
+    return open_object(StoreObject.at(location), needs_identity=needs_identity)
 
 
-def open_object(source: StoreObject) -> RemoteFile | io.FileIO:
+def open_object(source: StoreObject, *, needs_identity: bool = False) -> RemoteFile | io.FileIO:
     """Open an object, or a temporary copy of the object if the server cannot send byte ranges.
+
+    With `needs_identity`, an object of a web server is also copied if it has no digest, version or time:
+    ranges from several responses could belong to different contents of equal size.
 
     Raises:
         InvalidModel: the object does not exist, or cannot be read.
@@ -306,9 +319,10 @@ def open_object(source: StoreObject) -> RemoteFile | io.FileIO:
                 _require_key(source)
             handle = _open(source)
             info: Mapping[str, object] = getattr(handle, "details", None) or {}
-            if not any(map(info.get, IDENTITY)):
+            if not has_identity(info):
                 info = source.store.info(source.path)
-            if info["type"] == "file" and not _has_ranges(handle, info):
+            lacks_identity = needs_identity and "https" in source.protocols and not has_identity(info)
+            if info["type"] == "file" and (lacks_identity or not _has_ranges(handle, info)):
                 handle.close()
                 with source.store.open(source.path, block_size=0) as stream:
                     blocks = limited(read_blocks(stream), source.location, _compressed_size(stream))

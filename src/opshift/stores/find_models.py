@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.locations import is_url, without_user_info
+from opshift.stores.locations import address_of, is_web_url, url_below
 
 if TYPE_CHECKING:
     from opshift.model.remote import StoreObject
@@ -84,14 +85,15 @@ def is_file_name(name: str) -> bool:
     if is_url(name):
         from opshift.model.remote import StoreObject  # imported here: few names are URLs
 
-        if name.startswith(("http:", "https:")):  # `?` begins a query, and web servers list no folders
+        if is_web_url(name):  # `?` begins a query, and web servers list no folders
             return True
-        if MAGIC.search(_path(name).partition("/")[0]):
+        address = address_of(name)
+        if MAGIC.search(address.partition("://")[2].partition("/")[0]):
             raise UsageError("has a wildcard in the bucket name", place=name, remedy="name the bucket")
         found = StoreObject.at(name)
         info = found.info()
         # not a file if it may be a folder: listing a missing folder reports that it is missing
-        return info["type"] == "file" if info else not (MAGIC.search(name) or _names_folder(name, found))
+        return info["type"] == "file" if info else not (MAGIC.search(address) or _names_folder(name, found))
     return not os.path.isdir(name) and (os.path.lexists(name) or not MAGIC.search(name))
 
 
@@ -113,7 +115,7 @@ def _found(
         if name == LIST:
             yield from _listed(lines, pattern)
         elif is_file_name(name):
-            yield FoundModel(name, _last_part(name) if is_url(name) else os.path.basename(name))
+            yield FoundModel(name, base_name(name))
         elif MAGIC.search(name) and not os.path.isdir(name):
             yield from require(_matching(name), name, "matches no files")
         else:
@@ -123,11 +125,11 @@ def _found(
 def _listed(lines: Iterable[str], pattern: str) -> Iterator[FoundModel]:
     for line in lines:
         name = line.rstrip("\r\n")
-        if os.path.isdir(name) or (is_url(name) and name.endswith("/")):
+        if os.path.isdir(name) or (is_url(name) and address_of(name).endswith("/")):
             try:
                 yield from _below(name, pattern)
             except OpshiftError as error:  # an error for this line must not end the search
-                yield FoundModel(name, _last_part(name.rstrip("/")), error)
+                yield FoundModel(name, base_name(name.rstrip("/")), error)
         elif is_url(name):
             yield FoundModel(name, _host_and_path(name).partition("/")[2])
         elif name:
@@ -160,7 +162,7 @@ def _below(folder: str, pattern: str) -> Iterator[FoundModel]:
 
 
 def _matching(glob: str) -> Iterator[FoundModel]:
-    parts = _path(glob).split("/") if is_url(glob) else Path(glob).parts
+    parts = glob.partition("://")[2].split("/") if is_url(glob) else Path(glob).parts
     first = next(position for position, part in enumerate(parts) if MAGIC.search(part))
     if is_url(glob):
         folder = f"{glob.partition('://')[0]}://{'/'.join(parts[:first])}"
@@ -187,23 +189,18 @@ def _leads_to(parts: Sequence[str], wanted: Sequence[str]) -> bool:
     return ANY_FOLDERS in first or _matches(parts, first)
 
 
-def _last_part(location: str) -> str:
-    return (_host_and_path(location) if is_url(location) else location).rpartition("/")[2]
+def base_name(location: str) -> str:
+    """Return the last part of a location; the one of a URL has no query and no credentials."""
+    return _host_and_path(location).rpartition("/")[2] if is_url(location) else os.path.basename(location)
 
 
 def _host_and_path(url: str) -> str:
-    # output files get these names, so remove user and password from the URL
-    return _path(f"{url.partition('://')[0]}://{without_user_info(url)}")
-
-
-def _path(url: str) -> str:
-    """Return a URL without its scheme and, for http and https, without its query."""
-    scheme, _, path = url.partition("://")
-    return path.partition("?")[0] if scheme in ("http", "https") else path
+    # output files get these names, so remove user and password from the URL, before a `?` in the password
+    return address_of(f"{url.partition('://')[0]}://{without_user_info(url)}").partition("://")[2]
 
 
 def _join(folder: str, relative: str) -> str:
-    return f"{folder.rstrip('/')}/{relative}" if is_url(folder) else str(Path(folder, relative))
+    return url_below(folder, relative) if is_url(folder) else str(Path(folder, relative))
 
 
 def _files(folder: str, depth: int = sys.maxsize) -> Iterator[tuple[str, OpshiftError | None]]:

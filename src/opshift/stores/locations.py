@@ -1,7 +1,8 @@
 """Functions for locations of models, which are paths of local files or URLs."""
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from posixpath import isabs, normpath
 
@@ -20,12 +21,56 @@ def join(folder: str, relative: str) -> str:
     if isabs(path) or path.partition("/")[0] == ".." or "\0" in path:
         reason = f"is outside of the folder {folder}"
         raise UsageError(reason, place=relative, remedy="correct the name")
-    return f"{folder.rstrip('/')}/{path}" if is_url(folder) else str(destination_below(Path(folder), path))
+    if not is_url(folder):
+        return str(destination_below(Path(folder), path))
+    if is_web_url(folder):
+        from urllib.parse import quote  # few locations are URLs
+
+        path = quote(path)  # `?` and `#` would end the path, and `%` would begin an encoded character
+    return url_below(folder, path)
+
+
+def url_below(folder: str, relative: str) -> str:
+    """Return the URL of an object below a folder, which may be the root of a store, such as `memory://`."""
+    scheme, _, rest = folder.partition("://")
+    return f"{scheme}://{rest.rstrip('/')}/{relative}" if rest else f"{scheme}://{relative}"
+
+
+def folder_prefix(folder: str) -> str:
+    """Return the start of the locations of all files below a folder: the folder with a slash at its end."""
+    return url_below(folder, "") if is_url(folder) else f"{folder.rstrip('/')}/"
+
+
+def is_web_url(location: str) -> bool:
+    """Return whether a location is on a web server."""
+    return location.lower().startswith(("http://", "https://"))
+
+
+def address_of(location: str) -> str:
+    """Return a path or URL; the URL of a web server without its query, and of S3 without an object version.
+
+    Other keys of stores may contain `?` and `#`.
+    """
+    if is_web_url(location):
+        return re.split("[?#]", location, maxsplit=1)[0]
+    is_s3 = location.lower().startswith(("s3://", "s3a://"))
+    return location.partition("?versionId=")[0] if is_s3 else location
 
 
 def folder_location(location: str) -> str:
-    """Return the folder of a file: the location without its last part."""
-    return location.rpartition("/")[0] if is_url(location) else str(Path(location).parent)
+    """Return the folder of a file: the location without its last part and, for a URL, without its query."""
+    if not is_url(location):
+        return str(Path(location).parent)
+    scheme, _, path = address_of(location).partition("://")
+    folder, slash, _ = path.rpartition("/")
+    return f"{scheme}://{folder or slash}"
+
+
+def with_data(model: str, data: Iterable[str]) -> list[str]:
+    """Return the locations of a model and its data files; the names in `data` are relative to its folder."""
+    if is_url(model):
+        return [model, *(join(folder_location(model), each) for each in data)]
+    return [model, *(os.path.join(os.path.dirname(model), each) for each in data)]
 
 
 def exists(location: str) -> bool:
@@ -35,20 +80,40 @@ def exists(location: str) -> bool:
         InvalidModel: the store cannot be read.
         UsageError: the URL is not usable.
     """
-    return object_state(location) is not None if is_url(location) else os.path.lexists(location)
+    if not is_url(location):
+        return os.path.lexists(location)
+    from opshift.model.remote import StoreObject  # imported here: few locations are URLs
+
+    return StoreObject.at(location).info() is not None
 
 
 def object_state(location: str) -> str | None:
     """Return size and ETag, version or time of an object as text; `None` if the object does not exist.
 
+    If the store sends none of these, read the content, and return its digest.
+
     Raises:
         InvalidModel: the store cannot be read.
         UsageError: the URL is not usable.
     """
-    from opshift.model.remote import StoreObject, identity_of  # imported here: few locations are URLs
+    from opshift.model.remote import StoreObject, has_identity, identity_of  # few locations are URLs
 
     info = StoreObject.at(location).info()
-    return None if info is None else identity_of(info)
+    if info is None:
+        return None
+    return identity_of(info) if has_identity(info) else _digest(location)
+
+
+def _digest(location: str) -> str:
+    from hashlib import sha256  # few stores describe an object by its size only
+
+    from opshift.stores.source_file import open_source  # the same
+
+    digest = sha256()
+    with open_source(location) as source:
+        for start in range(0, source.size, source.copy_size):
+            digest.update(source.read(start, min(start + source.copy_size, source.size)))
+    return f"sha256:{digest.hexdigest()}"
 
 
 def metadata_of(location: str) -> Mapping[str, str] | None:

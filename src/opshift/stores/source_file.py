@@ -23,8 +23,8 @@ Source = Union["SourceFile", "RemoteFile"]
 """Open input: a local file, or an object in a store."""
 
 
-def open_source(source: FileLike) -> Source:
-    """Open a path, a URL or a file object.
+def open_source(source: FileLike, *, needs_identity: bool = False) -> Source:
+    """Open a path, a URL or a file object; `needs_identity` is explained at `open_object`.
 
     Raises:
         InvalidModel: the source cannot be read.
@@ -34,7 +34,7 @@ def open_source(source: FileLike) -> Source:
         return SourceFile(source)
     from opshift.model.remote import open_url  # imported here: few models have a URL
 
-    file = open_url(str(source))
+    file = open_url(str(source), needs_identity=needs_identity)
     if not isinstance(file, io.FileIO):
         return file
     with file:  # SourceFile opens its own descriptor

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from opshift.converter.streaming.external_data import external_locations
 from opshift.model.errors import OpshiftError
 from opshift.model.locations import json_without_secrets, without_secrets
 from opshift.model.plain_data import PlainDataError, parse_json
+from opshift.stores.locations import with_data
 from opshift.version import package_version
 
 
@@ -51,9 +51,8 @@ def inspect_task(inspect: Inspect, adapters: Sequence[Path], task: InspectionTas
 
 def states_if_readable(file: str) -> FileStates:
     """Return the states of a model file and its data files; empty if a file cannot be read."""
-    folder = os.path.dirname(file)
     try:
-        return states_of([file, *(os.path.join(folder, each) for each in external_locations(file))])
+        return states_of(with_data(file, external_locations(file)))
     except (OSError, OpshiftError):
         return {}
 
