@@ -58,7 +58,8 @@ def convert_file(
         target: as for `convert_version`. So are the arguments that are not listed here, but `inplace` has no
             effect.
         external: handling of external data if `out` is in another folder: `"copy"` copies the files, `"link"`
-            creates hard links to them, and `"keep"` ignores them. A file object `out` implies `"keep"`.
+            creates hard links to them, and `"keep"` ignores them. A file object `out` implies `"keep"`. The
+            package `onnx` loads no data files with several hard links, also not those of the source.
         force: replace existing files in the folder of `out` that have the names of external data files.
 
     Raises:

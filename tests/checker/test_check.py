@@ -171,6 +171,21 @@ def test_looks_for_external_data_next_to_model(tmp_path: Path) -> None:
     assert violated_rules(path) == {"external.size"}
 
 
+def test_reports_hard_links_once_for_a_file(tmp_path: Path) -> None:
+    model = external()
+    (first,) = model.graph.initializer
+    second = model.graph.initializer.add()
+    second.CopyFrom(first)
+    second.name, first.external_data[1].value = "second", "0"
+    (tmp_path / "weights.bin").write_bytes(bytes(4096 + 8))
+    assert "external.links" not in violated_rules(model, folder=tmp_path)
+    (tmp_path / "linked.bin").hardlink_to(tmp_path / "weights.bin")
+    found = [each for each in check(model, folder=tmp_path) if each.rule == "external.links"]
+    assert [(each.level, each.reason) for each in found] == [
+        ("warning", "has external data in 'weights.bin', a file with 2 hard links")
+    ]
+
+
 def test_checks_checksum_of_external_data(tmp_path: Path) -> None:
     data = bytes(4096) + b"weights!"
     (tmp_path / "weights.bin").write_bytes(data)

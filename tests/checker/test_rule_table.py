@@ -24,7 +24,14 @@ CASES = (
     *tensors.CASES,
     *features.CASES,
 )
-TESTED_SEPARATELY = {"model.readable", "model.text", "external.file", "external.checksum", "opset.unreleased"}
+TESTED_SEPARATELY = {
+    "model.readable",
+    "model.text",
+    "external.checksum",
+    "external.file",
+    "external.links",
+    "opset.unreleased",
+}
 """Rules that only files can break, which `test_check.py` tests, or only proposals, see `test_release.py`."""
 
 

@@ -36,7 +36,7 @@ def test_transfers_nothing_in_same_folder(run: Run, weights: bytes) -> None:
     [
         pytest.param([], 1, id="default"),
         pytest.param(["--external", "copy"], 1, id="copy"),
-        pytest.param(["--external", "link"], 2, id="link"),
+        pytest.param(["--external", "link", "--quiet"], 2, id="link"),
     ],
 )
 def test_transfers_weights(run: Run, weights: bytes, options: list[str], links: int) -> None:
@@ -66,6 +66,17 @@ def test_commands_copy_weights(run: Run, weights: bytes, command: str, options: 
     assert refused.exit_code == 2
     assert "sub/weights.bin: is also the path of a file with weights of the model" in refused.stderr
     assert Path("sub/weights.bin").read_bytes() == weights
+
+
+def test_warns_of_hard_links(run: Run, weights: bytes) -> None:
+    result = run(*CONVERT_TO_SUBFOLDER, "--external", "link")
+    assert "sub/new.onnx and old.onnx share weights.bin by hard links" in result.stdout
+    assert "external.links" in run("check", "sub/new.onnx").stdout
+    with pytest.raises(onnx.checker.ValidationError, match="multiple hard links"):
+        onnx.load("sub/new.onnx")
+    copied = run(*CONVERT_TO_SUBFOLDER, "--external", "link", "--types", "float=double", "--force")
+    assert "hard links" not in copied.stdout
+    assert onnx.load("sub/new.onnx").graph.initializer[0].data_type == onnx.TensorProto.DOUBLE
 
 
 def test_names_kept_weights(run: Run, weights: bytes) -> None:

@@ -46,19 +46,29 @@ class ConvertedFile(NamedTuple):
     weights: tuple[str, ...]
     """External data files of the original model, relative to its folder."""
     external: ExternalHandling
+    has_new_data: bool
+    """Whether the elements of external data were converted, and written to a new file."""
     verification: Verification | None
 
     @property
     def note(self) -> str:
-        """Advice to copy external data files to the folder of the output; empty if this is unnecessary."""
+        """Advice to copy external data files, which were kept or linked; empty if this is unnecessary."""
         is_home = (
             self.source != STDIN
             and self.out != STDOUT
             and Path(self.out).parent.resolve() == Path(self.source).parent.resolve()
         )
-        if is_home or self.external != "keep" or not self.weights:
+        if is_home or not self.weights or self.has_new_data:
             return ""
-        return f"{self.out} has weights in separate files: copy {', '.join(self.weights)} to its folder."
+        files = ", ".join(self.weights)
+        if self.external == "link":
+            return (
+                f"{self.out} and {self.source} share {files} by hard links, and the Python package onnx "
+                "loads neither: convert with --external copy if it has to."
+            )
+        if self.external == "keep":
+            return f"{self.out} has weights in separate files: copy {files} to its folder."
+        return ""
 
     def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
@@ -129,4 +139,13 @@ def convert_file(
             verification = compare_with_source(
                 source, result, settings, options.registry, quiet=quiet, data_file=written.data_file
             )
-    return ConvertedFile(source, out, written.report, imports, written.external, external, verification)
+    return ConvertedFile(
+        source,
+        out,
+        written.report,
+        imports,
+        written.external,
+        external,
+        has_new_data=written.data_file is not None,
+        verification=verification,
+    )

@@ -301,7 +301,7 @@ ExternalOption = Annotated[
         "--external",
         rich_help_panel=OUTPUT,
         help="If OUT is in another folder: copy external data files to it, create hard links to them, or "
-        "keep them where they are.",
+        "keep them where they are. The Python package onnx loads no data files with hard links.",
     ),
 ]
 

@@ -56,6 +56,16 @@ def file_exists(external: ExternalTensor) -> Problems:
             yield f"has external data in {file_name!r}, a link to a file outside the model's folder"
 
 
+@rule("external.links", WARNING, "onnx: external_data_helper", "replace the file by a copy of itself")
+def hard_links(external: ExternalTensor) -> Problems:
+    """The file should have no other hard links: the Python package `onnx` does not load it."""
+    if byte_count(external.data.offset):  # one finding for a file, at its first tensor
+        return
+    data_file = _file(external)
+    if data_file is not None and data_file.is_file() and (count := data_file.stat().st_nlink) > 1:
+        yield f"has external data in {external.data.location!r}, a file with {count} hard links"
+
+
 @rule("external.number", ERROR, SOURCE, "write offset and length as decimal numbers of bytes")
 def decimal_numbers(external: ExternalTensor) -> Problems:
     """Offset and length must be decimal numbers of bytes."""
