@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import resource
 import signal
 import traceback
@@ -126,6 +127,8 @@ def _serve(connection: Connection, limits: Limits) -> None:
     # A valid model, because the first one compiles the definitions.
     run_case(Case("plan", ".onnx", text_models()[0], "start"))
     _compile_patterns()
+    # The garbage of the compilation is large; its collection is not part of a case.
+    gc.collect()
     # prints where the time is spent, then ends the process
     faulthandler.register(signal.SIGPROF, chain=True)
     connection.send(None)
