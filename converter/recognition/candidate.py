@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from math import inf, prod
 from typing import Any, Final, NamedTuple
 
-from opshift.converter.recognition.expansion import Call, ExactGraph, InputFact, expand
+from opshift.converter.recognition.expansion import Call, ExactGraph, InputFact
+from opshift.converter.recognition.expansion_cache import Expansions
 from opshift.converter.recognition.graph_view import GraphView
 from opshift.converter.recognition.matching import Match, Matcher
 from opshift.converter.recognition.patterns import BODY, InputRef, NodeRef, Pattern
 from opshift.inference.constants import INTEGER_RANGES
-from opshift.inference.root_scopes import root_scopes
 from opshift.inference.symbols import is_symbol
 from opshift.model.graphs import NodeRecord
 from opshift.model.node import Tensor
@@ -19,8 +19,9 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.tensors import can_pack_tensor, has_inexact_nan
 from opshift.model.types import Shape
 from opshift.registry.models import OperatorVersion
-from opshift.registry.registry import Registry
-from opshift.registry.steps import Allow
+
+MAX_UNREAD_NODES = 16
+"""Maximum number of nodes without a used result that depend on one matched value."""
 
 MAX_PASSED_ELEMENTS = 64
 """Maximum number of elements of an integer input that an expansion gets as a constant."""
@@ -29,6 +30,12 @@ POSITIVE_ATTRIBUTES: Final = frozenset({(DEFAULT_DOMAIN, "Attention", "scale")})
 """Attributes that must be positive and finite in a new node.
 
 The definition of Attention multiplies by the square root of `scale`, and onnxruntime refuses a `scale` of 0.
+"""
+
+COMPLETE_REQUIREMENTS: Final = frozenset(("CenterCropPad", "LinearAttention"))
+"""Operators whose definition requires everything that makes a node valid (`requires`).
+
+If the inputs meet the requirements, an expansion has the shape of the result, and broadcasts nothing.
 """
 
 
@@ -58,33 +65,6 @@ class Replacement(NamedTuple):
 
 class Rejected(Exception):
     """A pattern matches nodes that the operator cannot replace; the argument is the reason."""
-
-
-class Expansions:
-    """Cache of expansions (see `expand`) for one model, whose layers repeat the same calls."""
-
-    def __init__(self, registry: Registry, allow: frozenset[Allow]) -> None:
-        self.registry = registry
-        # No inexact conversions: an expansion has to prove that the nodes compute the same results.
-        self.allow = allow & {"large"}
-        self._graphs: dict[tuple[Call, int], ExactGraph | None] = {}
-        self._shapes: dict[Call, Shape | None] = {}
-
-    def graph(self, call: Call, variant: int) -> ExactGraph | None:
-        """Return the cached expansion of a call, see `expand`."""
-        key = (call, variant)
-        if key not in self._graphs:
-            self._graphs[key] = expand(call, variant, self.registry, self.allow)
-        return self._graphs[key]
-
-    def shape(self, call: Call) -> Shape | None:
-        """Infer the shape of a call's first output; unknown sizes are negative numbers, as in `InputFact`."""
-        if call not in self._shapes:
-            model = call.model()
-            scope = next(root_scopes(model, model, self.registry))[0]
-            names = [f"in{index}" for index, each in enumerate(call.inputs) if each is not None]
-            self._shapes[call] = scope.comparable_shapes([*names, "out0"])[-1]
-        return self._shapes[call]
 
 
 class Candidate:
@@ -157,7 +137,7 @@ class Candidate:
             tuple(outputs.get(position, "") for position in range(count)),
             attributes,
             tuple(nodes.values()),
-            frozenset(self._removable(match)),
+            frozenset(self._removable(match, fixed)),
             self._pattern.approximate,
             {position: self._flattened(inputs[position]) for position in self._pattern.flattened},
         )
@@ -224,6 +204,9 @@ class Candidate:
         found = {**self._pattern.attributes, **match.attributes}
         copies = self._pattern.copies.items()
         found |= {name: found[other] for name, other in copies if other in found}
+        for quotient in [each for each in found if " / " in each]:
+            name, _, divisor = quotient.partition(" / ")
+            found[name] = found.pop(quotient) * found[divisor]
         result = {}
         for name, value in found.items():
             attribute = self._operator.attributes.get(name)
@@ -351,40 +334,44 @@ class Candidate:
     ) -> Iterator[str]:
         """Yield values needed outside of the match that the new node computes too late, or not at all."""
         inner = {record[0] for record in nodes.values()}
-        private: set[int] | None = None
         for record in nodes.values():
             for name in record[4]:
                 if not name or name == self._anchor:
                     continue
                 outside = [each for each in self._scope.readers(name) if each[0] not in inner]
-                readers = [each[0] for each in outside if not self._is_unread(each, fixed)]
+                readers = [each for each in outside if not self._unread_nodes(each, fixed)]
                 if name in outputs.values():
-                    if self._is_read_early(name, readers):
+                    if self._is_read_early(name, [each[0] for each in readers]):
                         yield name
-                    continue
-                if readers and private is None:
-                    private = self._private_nodes(nodes, inner, fixed)
-                if any(each not in (private or ()) for each in readers) or self._is_kept(name, fixed):
+                elif self._is_kept(name, fixed, inner) or not all(
+                    self._is_private(each, inner, fixed) for each in readers
+                ):
                     yield name
 
-    def _private_nodes(
-        self, nodes: Mapping[int, NodeRecord], inner: set[int], fixed: frozenset[str]
-    ) -> set[int]:
-        """Return the positions of matched nodes, and of constants and sizes that no other nodes read."""
-        found = set(inner)
-        for record in sorted(self._auxiliary(nodes.values()), reverse=True):
-            is_private = all(
-                each[0] in found for name in record[4] if name for each in self._scope.readers(name)
-            ) and not any(self._is_kept(name, fixed) for name in record[4])
-            if is_private:
-                found.add(record[0])
-        return found
+    def _is_private(self, record: NodeRecord, inner: Set[int], fixed: frozenset[str]) -> bool:
+        """Return whether a node computes constants or sizes, and only matched nodes depend on it."""
+        pending, seen = [record], {record[0]}
+        for each in pending:
+            names = [name for name in each[4] if name]
+            read = [name for name in names if self._scope.readers(name)]
+            if any(self._is_kept(name, fixed, inner) for name in names) or not any(
+                map(self._is_auxiliary, read)
+            ):
+                return False
+            readers = [reader for name in read for reader in self._scope.readers(name)]
+            pending += [reader for reader in readers if reader[0] not in inner and reader[0] not in seen]
+            seen.update(reader[0] for reader in readers)
+        return True
 
-    def _is_unread(self, record: NodeRecord, fixed: frozenset[str]) -> bool:
-        """Return whether no node or subgraph reads the outputs of a node, and none of them is `fixed`."""
-        return not any(
-            name and (self._is_kept(name, fixed) or self._scope.readers(name)) for name in record[4]
-        )
+    def _unread_nodes(self, record: NodeRecord, fixed: frozenset[str]) -> list[NodeRecord]:
+        """Return a node and all nodes that depend on it; `[]` if one of their values is kept."""
+        found = [record]
+        for each in found:
+            for name in filter(None, each[4]):
+                if self._is_kept(name, fixed) or len(found) > MAX_UNREAD_NODES:
+                    return []
+                found += [reader for reader in self._scope.readers(name) if reader not in found]
+        return found
 
     def _is_read_early(self, name: str, readers: Iterable[int]) -> bool:
         """Return whether a node before the new node reads a value: one of `readers`, or in a subgraph."""
@@ -392,8 +379,9 @@ class Candidate:
         found = readers if captured is None else (*readers, captured)
         return any(position < self._record[0] for position in found)
 
-    def _is_kept(self, name: str, fixed: frozenset[str]) -> bool:
-        return name in fixed or self._scope.is_captured(name)
+    def _is_kept(self, name: str, fixed: frozenset[str], inner: Set[int] = frozenset()) -> bool:
+        """Return whether a value is `fixed`, or read by a subgraph of a node that is not in `inner`."""
+        return name in fixed or not self._view.capturing_nodes(name) <= inner
 
     def _without_passed(self, call: Call) -> Call:
         """Return a call without integer inputs that pattern nodes read only in an input of the same name.
@@ -419,6 +407,8 @@ class Candidate:
         is_scalar = all(each.dims == () for each in values)
         if (len(values) == 1 or is_scalar) and not is_relaxed:
             return
+        if call.operator.name in COMPLETE_REQUIREMENTS and not is_relaxed and self._expansions.is_valid(call):
+            return
         found = self._expansions.shape(call)
         if actual is not None and None not in actual and found == actual:
             return
@@ -431,11 +421,12 @@ class Candidate:
             raise Rejected("a shape is unknown")
         raise Rejected("broadcasting changes the shape")
 
-    def _removable(self, match: Match) -> Iterator[str]:
+    def _removable(self, match: Match, fixed: frozenset[str]) -> Iterator[str]:
         """Yield outputs of nodes that may become unread: matched nodes, their readers and constants."""
         matched = [each for each in match.nodes.values() if each[0] != self._record[0]]
         values = [name for each in matched for name in each[4] if name]
-        unread = (each for name in values for each in self._scope.readers(name))
+        readers = [each for name in values for each in self._scope.readers(name)]
+        unread = (each for reader in readers for each in self._unread_nodes(reader, fixed) or [reader])
         for record in (*matched, *self._auxiliary(match.nodes.values()), *unread):
             yield from filter(None, record[4])
 

@@ -69,7 +69,7 @@ class Comparison(NamedTuple):
     def _solve(
         self, hole: Hole, element: Any, attributes: dict[str, Any] | None, element_type: str | None
     ) -> bool:
-        attribute = self.operator.attributes.get(hole.attribute)
+        attribute = self.operator.attributes.get(hole.attribute.partition(" / ")[0])
         if attributes is None or attribute is None or isinstance(element, bytes):
             return False
         if attribute.type not in ("FLOAT", "INT"):

@@ -10,22 +10,11 @@ import math
 import re
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from itertools import combinations, product
-from typing import Any, NamedTuple
+from typing import Any
 
-from opshift.converter.recognition.constant_comparison import elements_of
 from opshift.converter.recognition.expansion import Call, ExactGraph, InputFact, expand
-from opshift.converter.recognition.patterns import (
-    BODY,
-    FUNCTIONS,
-    Constant,
-    Element,
-    Hole,
-    InputRef,
-    NodeRef,
-    Pattern,
-    PatternNode,
-    Ref,
-)
+from opshift.converter.recognition.generalize import Setting, SideInputs, Sides, generalized
+from opshift.converter.recognition.patterns import BODY, Constant, Hole, InputRef, Pattern, Ref
 from opshift.model.element_types import round_to_float32
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.models import Attribute, Operator, OperatorVersion, Parameter
@@ -55,20 +44,6 @@ SIMILAR_TYPES = (("float", "float16"), ("int64", "int32"), ("int8", "uint8"))
 
 FLOATS, INTS = (0.375, 0.625), (2, 4)
 """Values of FLOAT and INT attributes in both expansions; `_options` varies them by attribute position."""
-
-Sides = tuple[Mapping[str, Any], Mapping[str, Any]]
-"""Attributes in the first and in the second expansion."""
-
-SideInputs = tuple[tuple[InputFact | None, ...], tuple[InputFact | None, ...]]
-"""Inputs in the first and in the second expansion."""
-
-
-class Setting(NamedTuple):
-    """Attributes and inputs of a node in both expansions; `fixed` has the attributes with equal values."""
-
-    attributes: Sides
-    fixed: Mapping[str, Any]
-    inputs: SideInputs
 
 
 def derive(definition: Operator, registry: Registry) -> Iterator[Pattern]:
@@ -127,7 +102,7 @@ class _Derivation:
         third = _call(self._operator, other, 1, self._opset)
         found: list[ExactGraph] = []
         for variant in variants:
-            graph = self._expand(calls[0], variant)
+            graph = _usual(self._expand(calls[0], variant), self._expand(calls[0], BODY))
             # Most variants have equal expansions: if the first ones are equal, so are the second ones.
             if graph is None or graph in found:
                 continue
@@ -149,7 +124,7 @@ class _Derivation:
         return self._expansions[key]
 
     def _generalized(self, graphs: list[ExactGraph], setting: Setting, variant: int) -> Pattern | None:
-        common = _generalized(graphs, setting)
+        common = generalized(graphs, setting)
         if common is None:
             return None
         nodes, outputs, copies = common
@@ -216,7 +191,8 @@ def _variants(call: Call, opset: int, registry: Registry) -> list[int]:
 
     def at(variant: int) -> ExactGraph | None:
         if variant not in known:
-            known[variant] = expand(call, variant, registry)
+            found = expand(call, variant, registry)
+            known[variant] = found if variant == BODY else _usual(found, at(BODY))
         return known[variant]
 
     def between(low: int, high: int) -> Iterator[int]:
@@ -239,6 +215,15 @@ def _variants(call: Call, opset: int, registry: Registry) -> list[int]:
             found.append(at(variant))
             variants.append(variant)
     return variants
+
+
+def _usual(graph: ExactGraph | None, body: ExactGraph | None) -> ExactGraph | None:
+    """Return an expansion, or `None` if it has subgraphs and the function body has none.
+
+    Patterns with the loops of very old opsets would be a fifth of all patterns.
+    """
+    is_usual = graph is None or not graph.has_subgraphs or (body is not None and body.has_subgraphs)
+    return graph if is_usual else None
 
 
 def _settings(operator: Operator, version: OperatorVersion) -> Iterator[Setting]:
@@ -423,78 +408,3 @@ def _type_of(operator: OperatorVersion, position: int, element_type: str) -> str
     types = operator.types_of(operator.inputs[position])
     wanted = f"tensor({element_type})"
     return (wanted if wanted in types else types[0]).removeprefix("tensor(").removesuffix(")")
-
-
-def _generalized(
-    graphs: list[ExactGraph], setting: Setting
-) -> tuple[tuple[PatternNode, ...], Mapping[int, NodeRef], Mapping[str, str]] | None:
-    """Return the shared nodes, outputs and `copies`; `None` if nodes differ or an attribute stays unknown."""
-    first, second = graphs
-    if len(first.nodes) != len(second.nodes) or first.outputs != second.outputs:
-        return None
-    holes = [
-        (name, *(side[name] for side in setting.attributes))
-        for name in setting.attributes[0]
-        if name not in setting.fixed
-    ]
-    nodes = []
-    for a, b in zip(first.nodes, second.nodes, strict=True):
-        if a[:2] != b[:2] or a.slots.keys() != b.slots.keys():
-            return None
-        slots: dict[str, Ref] = {}
-        for slot, one in a.slots.items():
-            other = b.slots[slot]
-            is_value = isinstance(one, InputRef | NodeRef)
-            if is_value != isinstance(other, InputRef | NodeRef) or (is_value and one != other):
-                return None
-            slots[slot] = one if is_value else _constant(one, other, holes)
-        nodes.append(PatternNode(*a[:2], slots))
-    unsolved = _unsolved(nodes, holes)
-    values = {name: pair for name, *pair in holes if name not in unsolved}
-    pairs = {name: pair for name, *pair in holes if name in unsolved}
-    copies = {
-        name: other for name, pair in pairs.items() for other, solved in values.items() if solved == pair
-    }
-    return (tuple(nodes), first.outputs, copies) if unsolved == copies.keys() else None
-
-
-def _unsolved(nodes: list[PatternNode], holes: list[tuple[str, Any, Any]]) -> set[str]:
-    """Return the attributes that no constant determines."""
-    constants = [ref for node in nodes for ref in node.slots.values() if isinstance(ref, Constant)]
-    found = {each.whole for each in constants}
-    found.update(e.attribute for each in constants for e in each.elements or () if isinstance(e, Hole))
-    return {name for name, _, _ in holes} - found
-
-
-def _constant(one: Any, other: Any, holes: list[tuple[str, Any, Any]]) -> Constant:
-    """Return a constant that matches both, with a `Hole` for each element that an attribute determines."""
-    first, second = tuple(elements_of(one)), tuple(elements_of(other))
-    if len(first) > 64 or any(isinstance(each, bytes) for each in first):
-        is_same = len(first) == 1 and first == second
-        return Constant((first[0].decode(),)) if is_same and isinstance(first[0], bytes) else Constant()
-    for name, a, b in holes:
-        if isinstance(a, tuple) and first == a and second == b:
-            return Constant(whole=name)
-    if len(first) != len(second):
-        return Constant()
-    elements = tuple(_element(a, b, holes) for a, b in zip(first, second, strict=True))
-    return Constant(elements)
-
-
-def _element(a: Any, b: Any, holes: list[tuple[str, Any, Any]]) -> Element:
-    if a == b or (a != a and b != b):
-        element: Element = a
-        return element
-    for name, one, other in holes:
-        if not isinstance(one, tuple):
-            for function, (apply, _) in FUNCTIONS.items():
-                if _is_close(a, one, apply) and _is_close(b, other, apply):
-                    return Hole(name, function)
-    return None
-
-
-def _is_close(element: Any, attribute: Any, apply: Any) -> bool:
-    try:
-        return math.isclose(element, apply(attribute), rel_tol=1e-3 if isinstance(element, float) else 0)
-    except (ArithmeticError, ValueError, TypeError):
-        return False

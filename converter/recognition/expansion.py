@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from opshift.converter.apply import apply_conversion
@@ -88,6 +89,10 @@ def _add_input(graph: GraphProto, name: str, fact: InputFact | Tensor) -> None:
                 dim.dim_param = f"d{-size}"
 
 
+class SubgraphDigest(bytes):
+    """Digest of the nodes of a subgraph without names: the content of the slot of its attribute."""
+
+
 class ExactNode(NamedTuple):
     """Node of an expansion; a slot (input or attribute) holds an InputRef, NodeRef, tensor or other value."""
 
@@ -101,6 +106,11 @@ class ExactGraph(NamedTuple):
 
     nodes: tuple[ExactNode, ...]
     outputs: Mapping[int, NodeRef]
+
+    @property
+    def has_subgraphs(self) -> bool:
+        """Whether a node has a subgraph."""
+        return any(isinstance(each, SubgraphDigest) for node in self.nodes for each in node.slots.values())
 
     def size_nodes(self) -> frozenset[int]:
         """Return the positions of nodes that depend on the sizes of inputs only, not on their elements."""
@@ -146,7 +156,7 @@ def _convert_in_place(model: ModelProto, options: Options) -> None:
 
 
 def exact_graph(model: ModelProto, call: Call, registry: Registry) -> ExactGraph | None:
-    """Return the nodes of an expanded model; `None` if the operator of the call or a subgraph remains."""
+    """Return the nodes of an expanded model; `None` if the operator of the call remains."""
     scope = next(root_scopes(model, model, registry))[0]
     inputs = {f"in{index}": index for index, each in enumerate(call.inputs) if each is not None}
     names = {index: f"out{index}" for index, is_present in enumerate(call.outputs) if is_present}
@@ -154,8 +164,21 @@ def exact_graph(model: ModelProto, call: Call, registry: Registry) -> ExactGraph
 
 
 class _Reader:
-    def __init__(self, scope: Scope, inputs: Mapping[str, int], excluded: OperatorVersion) -> None:
+    """Reader of the nodes of a graph, backwards from its outputs.
+
+    Attributes:
+        captured: names of values that a subgraph reads from enclosing graphs; `None` outside of subgraphs.
+    """
+
+    def __init__(
+        self,
+        scope: Scope,
+        inputs: Mapping[str, int],
+        excluded: OperatorVersion | None = None,
+        captured: list[str] | None = None,
+    ) -> None:
         self._scope, self._inputs, self._excluded = scope, inputs, excluded
+        self.captured = captured
         self._nodes: list[ExactNode] = []
         self._known: dict[str, Any] = {}
 
@@ -167,6 +190,11 @@ class _Reader:
                 found[position] = ref
         return ExactGraph(tuple(self._nodes), found) if 0 in found else None
 
+    def text(self, outputs: Iterable[str]) -> str | None:
+        """Return the content of a subgraph as text without names; `None` if a node cannot be read."""
+        refs = [self._ref(name) for name in outputs]
+        return None if None in refs else repr((refs, self._nodes))
+
     def _ref(self, name: str) -> Any:
         if name not in self._known:
             self._known[name] = self._find(name)
@@ -175,17 +203,19 @@ class _Reader:
     def _find(self, name: str) -> Any:
         if name in self._inputs:
             return InputRef(self._inputs[name])
+        record = self._scope.producing_records.get(name)
+        if self.captured is not None and record is None and not self._scope.is_local(name):
+            self.captured.append(name)
+            return f"captured {len(self.captured) - 1}"
         constant = self._scope.constant(name)
         if constant is not None:
             return constant
-        record = self._scope.producing_records.get(name)
-        if record is None or len(self._nodes) > MAX_NODES:
+        if record is None or len(self._nodes) > MAX_NODES or self._scope.is_call(record):
             return None
         slots = node_slots(self._scope.node_of(record), self._scope)
-        if slots is None or (canonical_domain(record[1]), record[2]) == (
-            self._excluded.domain,
-            self._excluded.name,
-        ):
+        operator = canonical_domain(record[1]), record[2]
+        excluded = self._excluded
+        if slots is None or (excluded and operator == (excluded.domain, excluded.name)):
             return None
         content: dict[str, Any] = {}
         for slot, value in slots.items():
@@ -206,26 +236,46 @@ class ValueName(NamedTuple):
     name: str
 
 
+def input_slots(inputs: Sequence[str], operator: OperatorVersion) -> Iterator[tuple[str, str]]:
+    """Yield the slot and the name of each input of a node."""
+    formals = operator.inputs
+    for position, name in enumerate(inputs):
+        if name:
+            formal = formals[min(position, len(formals) - 1)]
+            yield formal.name if formal.option != "variadic" else f"{formal.name}:{position}", name
+
+
 def node_slots(node: Node, scope: Scope) -> dict[str, Any] | None:
     """Return the inputs and attributes of a node by slot: the name of the formal input or attribute.
 
-    Inputs are ValueNames. Attributes are numbers, bytes, tuples or tensors. The result is `None` for unknown
-    operators, and for nodes with subgraphs or references to attributes of a function.
+    Inputs are ValueNames. Attributes are numbers, bytes, tuples or tensors, or a SubgraphDigest. The
+    values that a subgraph reads from enclosing graphs are ValueNames in slots such as `body:0`. The result is
+    `None` for unknown operators, and for nodes with references to attributes of a function.
     """
     operator = scope.operator(node.op_type, node.domain)
-    if operator is None or operator.holds_graphs or node.has_attribute_references:
+    if operator is None or node.has_attribute_references:
         return None
-    slots: dict[str, Any] = {}
-    formals = operator.inputs
-    for position, name in enumerate(node.inputs):
-        if not name:
-            continue
-        formal = formals[min(position, len(formals) - 1)]
-        slot = formal.name if formal.option != "variadic" else f"{formal.name}:{position}"
-        slots[slot] = ValueName(name)
+    slots: dict[str, Any] = {slot: ValueName(name) for slot, name in input_slots(node.inputs, operator)}
     for name in node.attributes:
         value = node.attribute(name)
+        if operator.holds_graphs and hasattr(value, "node"):
+            content = _subgraph_slots(name, value, scope)
+            if content is None:
+                return None
+            slots |= content
+            continue
         value = read_tensor(value) if hasattr(value, "data_type") else value
         if value is not None:
             slots[name] = value
     return slots
+
+
+def _subgraph_slots(slot: str, graph: GraphProto, scope: Scope) -> dict[str, Any] | None:
+    """Return the slots of a subgraph in the attribute `slot`, see `node_slots`."""
+    inputs = {each.name: position for position, each in enumerate(graph.input)}
+    captured: list[str] = []
+    text = _Reader(scope.child(graph), inputs, captured=captured).text(each.name for each in graph.output)
+    if text is None:
+        return None
+    outer = {f"{slot}:{position}": ValueName(name) for position, name in enumerate(captured)}
+    return {slot: SubgraphDigest(sha256(text.encode()).digest()), **outer}

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Set
+from functools import cached_property
+from itertools import chain
 from typing import Any, Final
 
-from opshift.converter.recognition.expansion import node_slots
-from opshift.converter.recognition.pattern_groups import NodeTree
+from opshift.converter.recognition.expansion import ValueName, input_slots, node_slots
+from opshift.converter.recognition.pattern_groups import NodeTree, operator_bit
 from opshift.inference.constants import FLOAT_INTEGER_RANGES
 from opshift.inference.scope import Scope
 from opshift.model.element_types import round_to_float32
 from opshift.model.errors import CannotConvert
-from opshift.model.graphs import NodeRecord
+from opshift.model.graphs import NodeRecord, captured_names, graphs_of
 from opshift.model.messages import TensorProto
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
@@ -42,11 +45,26 @@ class GraphView:
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self._slots: dict[int, dict[str, Any] | None] = {}
+        self._operands: dict[int, dict[str, str] | None] = {}
         self.known_trees: dict[tuple[NodeTree, str], bool] = {}
+        self._operators_near: dict[tuple[str, int], int] = {}
 
     def producer(self, name: str) -> NodeRecord | None:
         """Return the node that computes a value; `None` for inputs, initializers and captured values."""
         return self.scope.producing_records.get(name)
+
+    def operators_near(self, name: str, depth: int) -> int:
+        """Return the bits of the operators that compute a value, in at most `depth` steps from it."""
+        key = name, depth
+        found = self._operators_near.get(key)
+        if found is None:
+            record = self.producer(name)
+            found = 0 if record is None else operator_bit(record[2])
+            if record is not None and depth > 1:
+                for each in record[3]:
+                    found |= self.operators_near(each, depth - 1)
+            self._operators_near[key] = found
+        return found
 
     def slots(self, record: NodeRecord) -> dict[str, Any] | None:
         """Return the slots of a node, see `node_slots`; `None` also for calls of local functions."""
@@ -55,6 +73,34 @@ class GraphView:
             is_call = self.scope.is_call(record)
             self._slots[position] = None if is_call else node_slots(self.scope.node_of(record), self.scope)
         return self._slots[position]
+
+    def capturing_nodes(self, name: str) -> Set[int]:
+        """Return the positions of the nodes with a subgraph that reads a value."""
+        if not self.scope.is_captured(name):
+            return frozenset()
+        return self._capturing[name]
+
+    @cached_property
+    def _capturing(self) -> Mapping[str, Set[int]]:
+        found: defaultdict[str, set[int]] = defaultdict(set)
+        for position, node in enumerate(self.scope.container.node):
+            for each in chain.from_iterable(map(captured_names, graphs_of(node))):
+                found[each].add(position)
+        return found
+
+    def operands(self, record: NodeRecord) -> Mapping[str, str] | None:
+        """Return the values that a node reads, by slot; `None` for unknown operators and calls."""
+        position = record[0]
+        if position not in self._operands:
+            operator = None if self.scope.is_call(record) else self.scope.operator(record[2], record[1])
+            found: dict[str, str] | None = None
+            if operator is not None and operator.holds_graphs:
+                values = (self.slots(record) or {}).items()
+                found = {slot: value.name for slot, value in values if isinstance(value, ValueName)}
+            elif operator is not None:  # attributes are not read: most nodes only need this
+                found = dict(input_slots(record[3], operator))
+            self._operands[position] = found
+        return self._operands[position]
 
     def constant(self, name: str) -> Tensor | None:
         """Return the value if it is the same in every run, else `None`."""

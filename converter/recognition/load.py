@@ -17,7 +17,7 @@ from opshift.registry.precompiled import CompiledFile, compact_json
 from opshift.registry.registry import Registry, default_registry
 from opshift.rewriting.routes import ROUTES
 
-_SOURCES: Final = ("constant_comparison", "derive", "expansion", "forms", "load", "patterns")
+_SOURCES: Final = ("constant_comparison", "derive", "expansion", "forms", "generalize", "load", "patterns")
 """Modules of this folder that determine the patterns; changes of its other modules do not matter."""
 
 PATTERNS: Final = CompiledFile(

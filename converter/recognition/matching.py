@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from opshift.converter.recognition.constant_comparison import Comparison, elements_of, is_identical
 from opshift.converter.recognition.expansion import ExactNode, ValueName
 from opshift.converter.recognition.graph_view import GraphView
-from opshift.converter.recognition.pattern_groups import NodeTree, PatternGroup
+from opshift.converter.recognition.pattern_groups import NEAR_DEPTH, NodeTree, PatternGroup
 from opshift.converter.recognition.patterns import (
     AnyValue,
     Constant,
@@ -235,10 +235,13 @@ class Matcher:
 def candidates(groups: Iterable[PatternGroup], record: NodeRecord, view: GraphView) -> Iterator[Pattern]:
     """Yield patterns whose operators match a node and the nodes that compute its inputs, largest first."""
     outputs = record[4]
+    operators = view.operators_near(next(filter(None, outputs), ""), NEAR_DEPTH)
     near = [
         (-len(pattern.nodes), bool(pattern.approximate), position, pattern, tree)
         for position, group in enumerate(groups)
-        if group.near.output < len(outputs) and has_operators(group.near, outputs[group.near.output], view)
+        if not group.near_operators & ~operators
+        and group.near.output < len(outputs)
+        and has_operators(group.near, outputs[group.near.output], view)
         for pattern, tree in group.patterns
     ]
     for *_, pattern, tree in sorted(near, key=itemgetter(0, 1, 2)):
@@ -262,10 +265,10 @@ def _has_operators(tree: NodeTree, name: str, view: GraphView) -> bool:
     record = view.producer(name)
     if record is None or record[2] != tree.op_type or canonical_domain(record[1]) != tree.domain:
         return False
-    slots = view.slots(record) if record[4].index(name) == tree.output else None
-    if slots is None:
+    read = view.operands(record) if record[4].index(name) == tree.output else None
+    if read is None:
         return False
-    values = [(each, slots.get(slot)) for slot, each in tree.operands]
+    values = [(each, read.get(slot)) for slot, each in tree.operands]
     if tree.op_type in COMMUTATIVE and len(values) == 2:
         (one, first), (other, second) = values
         return (_computes(one, first, view) and _computes(other, second, view)) or (
@@ -274,5 +277,5 @@ def _has_operators(tree: NodeTree, name: str, view: GraphView) -> bool:
     return all(_computes(each, value, view) for each, value in values)
 
 
-def _computes(tree: NodeTree | None, value: Any, view: GraphView) -> bool:
-    return tree is None or (isinstance(value, ValueName) and has_operators(tree, value.name, view))
+def _computes(tree: NodeTree | None, value: str | None, view: GraphView) -> bool:
+    return tree is None or (value is not None and has_operators(tree, value, view))

@@ -35,12 +35,22 @@ class PatternGroup(NamedTuple):
     Attributes:
         op_types: operators of all nodes of a pattern.
         near: tree of the last node, limited to `NEAR_DEPTH`: comparing it excludes most nodes of a model.
+        near_operators: bits of the operators in `near`, see `operator_bit`.
         patterns: the patterns, each with its complete tree.
     """
 
     op_types: frozenset[str]
     near: NodeTree
+    near_operators: int
     patterns: tuple[tuple[Pattern, NodeTree], ...]
+
+
+_BITS: Final[dict[str, int]] = {}
+
+
+def operator_bit(op_type: str) -> int:
+    """Return a number with one bit for the operators of a name; 0 if no pattern has such an operator."""
+    return _BITS.get(op_type, 0)
 
 
 def grouped(patterns: Iterable[Pattern]) -> tuple[PatternGroup, ...]:
@@ -50,7 +60,23 @@ def grouped(patterns: Iterable[Pattern]) -> tuple[PatternGroup, ...]:
         tree = _tree_of(pattern)
         key = frozenset(each.op_type for each in pattern.nodes), _pruned(tree, NEAR_DEPTH)
         groups.setdefault(key, []).append((pattern, tree))
-    return tuple(PatternGroup(*key, tuple(group)) for key, group in groups.items())
+    return tuple(
+        PatternGroup(op_types, near, _operators(near), tuple(group))
+        for (op_types, near), group in groups.items()
+    )
+
+
+def _operators(tree: NodeTree) -> int:
+    """Return the bits of the operators of a tree, without those that compute captured values."""
+    found = _BITS.setdefault(tree.op_type, 1 << len(_BITS))
+    for slot, each in tree.operands:
+        if each is not None and not slot.startswith(SUBGRAPH_SLOTS):
+            found |= _operators(each)
+    return found
+
+
+SUBGRAPH_SLOTS: Final = ("body:", "then_branch:", "else_branch:")
+"""Starts of the slots for values that a subgraph reads; these are not inputs of the node."""
 
 
 NEAR_DEPTH: Final = 4

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from opshift.model.element_types import round_to_float32
@@ -30,7 +31,10 @@ class NodeRef(NamedTuple):
 
 
 class Hole(NamedTuple):
-    """Element of a constant, computed from an attribute of the operator by a function in `FUNCTIONS`."""
+    """Element of a constant, computed from an attribute of the operator by a function in `FUNCTIONS`.
+
+    The attribute may be a quotient of two, such as `q_num_heads / kv_num_heads`.
+    """
 
     attribute: str
     function: str = "same"
@@ -148,7 +152,10 @@ def to_data(patterns: Iterable[Pattern]) -> dict[str, Any]:
 
 
 def _pattern_data(pattern: Pattern, nodes: dict[str, int], shapes: dict[str, int]) -> list[Any]:
-    """Return a pattern with positions in `nodes` and `shapes`, to which it adds texts of new members."""
+    """Return a pattern with positions in `nodes` and `shapes`, to which it adds texts of new members.
+
+    The position of a node is relative to the one before it.
+    """
 
     def number(member: list[Any], known: dict[str, int]) -> int:
         return known.setdefault(json.dumps(member), len(known))
@@ -158,10 +165,11 @@ def _pattern_data(pattern: Pattern, nodes: dict[str, int], shapes: dict[str, int
         name: ["b", value.decode()] if isinstance(value, bytes) else value
         for name, value in pattern.attributes.items()
     }
+    positions = [number(_node_data(each), nodes) for each in pattern.nodes]
     return [
         *pattern[:5],
         attributes,
-        [number(_node_data(each), nodes) for each in pattern.nodes],
+        [after - before for before, after in pairwise((0, *positions))],  # most are 1: the wheel is smaller
         outputs,
         [number([list(ref), list(dims)], shapes) for ref, dims in pattern.shapes],
         list(pattern.types),
@@ -218,7 +226,7 @@ def _pattern(
         is_form,
         approximate,
         {name: each[1].encode() if isinstance(each, list) else each for name, each in attributes.items()},
-        tuple(all_nodes[each] for each in nodes),
+        tuple(all_nodes[each] for each in accumulate(nodes)),
         {int(position): NodeRef(*ref) for position, ref in outputs.items()},
         tuple(all_shapes[each] for each in shapes),
         tuple(types),

@@ -16,7 +16,8 @@ from opshift.converter.folding.decisions import declare_nodes
 from opshift.converter.folding.fold import has_distinct_names
 from opshift.converter.options import EVERY_OPERATOR, Options
 from opshift.converter.plan.changes import METADATA_KEY
-from opshift.converter.recognition.candidate import Candidate, Expansions, Rejected, Replacement
+from opshift.converter.recognition.candidate import Candidate, Rejected, Replacement
+from opshift.converter.recognition.expansion_cache import Expansions
 from opshift.converter.recognition.graph_view import GraphView
 from opshift.converter.recognition.load import operator_names, pattern_groups
 from opshift.converter.recognition.matching import Matcher, candidates
@@ -43,7 +44,6 @@ from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, model_domain
 from opshift.model.tensors import write_tensor
 from opshift.registry.models import OperatorVersion
-from opshift.rewriting.allowances import Allowances
 from opshift.rewriting.workspace import FreshNames
 
 MAX_PASSES = 3
@@ -95,7 +95,6 @@ class _Pass:
     def __init__(self, model: ModelProto, options: Options, wanted: Set[str] | None) -> None:
         self._model, self._options, self._registry = model, options, options.registry
         self._wanted = wanted
-        self._allowances = Allowances(options.allow)
         self._expansions = Expansions(options.registry, options.allow)
         self._shadowed = {(canonical_domain(each.domain), each.name) for each in model.functions}
         self._fixed = names_read_indirectly(model)
@@ -183,7 +182,9 @@ class _Pass:
         self.replacements += found
         if found:
             yield _Located(container, found)
-        for node in container.node:
+        for position, node in enumerate(container.node):
+            if position in taken:  # a node with a subgraph, such as a Loop, that a new node replaces
+                continue
             for graph in graphs_of(node):
                 yield from self._visit(scope.child(graph), node_place(path, node), anchors)
 
@@ -209,10 +210,10 @@ class _Pass:
             match = matcher.match(record[4][position])
             if match is None:
                 return None
+            if pattern.approximate and "approximate" not in self._options.allow:
+                raise Rejected(f"{pattern.approximate}; allow=approximate accepts it")
             candidate = Candidate(pattern, operator, record, view, self._expansions)
             found = candidate.replacement(match, fixed, is_relaxed=matcher.is_relaxed)
-            if pattern.approximate and not self._allowances.allow("approximate", pattern.approximate):
-                raise Rejected(f"{pattern.approximate}; allow=approximate accepts it")
         except (Rejected, CannotConvert) as error:
             place = node_place(path, view.scope.proto_of(record))
             self.misses.append(NearMiss(place, str(operator.id), str(error)))
@@ -237,6 +238,7 @@ def _write(root: ContainerProto, graphs: Iterable[_Located], names: FreshNames, 
         nodes = container.node
         for each in replacements:
             _fill(nodes[each.position], each, names)
+            removable |= _rename_outputs(nodes, each, names)
             for position, value in each.flattened.items():
                 name = nodes[each.position].input[position] = names.fresh(each.inputs[position])
                 assert is_graph(container)
@@ -244,6 +246,17 @@ def _write(root: ContainerProto, graphs: Iterable[_Located], names: FreshNames, 
             removable |= each.removable
     removal = Removal(lambda node: any(map(removable.__contains__, node.output)), named=kept)
     remove_dead_nodes(root, removal)
+
+
+def _rename_outputs(nodes: Sequence[NodeProto], replacement: Replacement, names: FreshNames) -> set[str]:
+    """Rename outputs of replaced nodes that the new node computes, and return the new names."""
+    renamed: set[str] = set()
+    for record in replacement.nodes:
+        for index, name in enumerate(record[4]) if record[0] != replacement.position else ():
+            if name and name in replacement.outputs:
+                nodes[record[0]].output[index] = names.fresh(name)
+                renamed.add(nodes[record[0]].output[index])
+    return renamed
 
 
 def _fill(proto: NodeProto, replacement: Replacement, names: FreshNames) -> None:

@@ -18,16 +18,15 @@ if TYPE_CHECKING:
 REGISTRY = opshift.default_registry()
 
 UNRECOGNIZED = {
-    "AffineGrid": "its expansion does not read the number of channels in its second input",
-    "CastLike": "its expansion is a Cast, which does not read the second input",
-    "CenterCropPad": "its expansion depends on the numbers in its second input",
+    "AffineGrid": "its expansion does not read the numbers of samples and channels in its second input",
+    "CastLike": "its expansion is a Cast, and any value of the same type could be the second input",
+    "CenterCropPad": "for constant sizes, its expansion is any Slice or Pad",
     "Clip": "its expansion without bounds is an Identity, and other opsets have Clip",
-    "LinearAttention": "its expansion is a Scan or Loop with a subgraph",
-    "SequenceMap": "its expansion is a Loop with a subgraph",
+    "SequenceMap": "its attribute is a subgraph, so a pattern would have to contain any nodes",
 }
 """Operators with an expansion that does not determine the node, and the reason."""
 
-AXES = ("axis",)
+AXES = ("axis", "axes")
 """Attributes that an expansion may count from the other end."""
 
 
@@ -75,7 +74,8 @@ def round_trip(case: Case, version: OperatorVersion, *, to_oldest: bool = False)
     opset = newest_opset_of(version)
     high = opshift.convert_version(low, {"ai.onnx": opset}, recognize=version.name)
     found = [node for node in high.graph.node if node.op_type == version.name]
-    if len(found) != 1:
+    outputs = [name for node in high.graph.node for name in node.output if name]
+    if len(found) != 1 or len(outputs) != len(set(outputs)):
         return False
     shape = case.model.graph.input[0].type.tensor_type.shape
     (before,), (after,) = case.model.graph.node, found
@@ -97,4 +97,6 @@ def _attributes_of(node: onnx.NodeProto, version: OperatorVersion, rank: int) ->
         axis = found.get(name)
         if isinstance(axis, int):
             found[name] = axis % rank
+        elif isinstance(axis, tuple):
+            found[name] = tuple(each % rank for each in axis)
     return found
