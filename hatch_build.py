@@ -12,6 +12,7 @@ from contextlib import suppress
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Final
+from zipfile import ZipFile
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
@@ -55,8 +56,13 @@ class CompiledFilesHook(BuildHookInterface[Any]):
         self.build_config.target_config["sbom-files"] = [str(Path(self._folder, "opshift.cdx.json"))]
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Remove the temporary folder."""
+        """Compress the wheel again, as hatchling has no option for it, and remove the temporary folder."""
         if hasattr(self, "_folder"):
+            smaller = Path(self._folder, "smaller.whl")
+            with ZipFile(artifact_path) as wheel, ZipFile(smaller, "w") as target:
+                for each in wheel.infolist():
+                    target.writestr(each, wheel.read(each), compresslevel=9)
+            shutil.copyfile(smaller, artifact_path)
             shutil.rmtree(self._folder)
 
 
