@@ -170,8 +170,9 @@ class ConvertArguments(Flags, total=False):
 class Options(FrozenRecord):
     """Validated options of a conversion, see `convert_version`.
 
-    `skipped` are places of nodes that plans omit. `without` may also contain element types or equivalents of
-    operator versions, see `Unwanted`. `types` are pairs of an old and a new element type.
+    `skipped` are places of nodes that plans omit, `only` (if not `None`) those of nodes that they contain.
+    `without` may also contain element types or equivalents of operator versions, see `Unwanted`. `types` are
+    pairs of an old and a new element type.
     """
 
     target: Target
@@ -185,6 +186,7 @@ class Options(FrozenRecord):
     infer_shapes: bool = False
     keep_initializer_inputs: bool = False
     skipped: frozenset[str] = frozenset()
+    only: frozenset[str] | None = None
     without: frozenset[Unwanted] = frozenset()
     fold: bool = False
     types: tuple[tuple[str, str], ...] = ()

@@ -291,9 +291,16 @@ class Operator(Record):
 
     def at(self, opset: int) -> OperatorVersion | None:
         """Return the version in effect at `opset`; `None` before the first version and after a removal."""
-        found = next((each for each in reversed(self.versions) if each.since_version <= opset), None)
-        is_removed = found and found.removal and found.removal.removed_in <= opset
-        return None if is_removed else found
+        for version in reversed(self.versions):
+            if version.since_version <= opset:
+                is_removed = version.removal is not None and version.removal.removed_in <= opset
+                return None if is_removed else version
+        return None
+
+    def introduced_after(self, opset: int) -> int | None:
+        """Return the opset that introduces the next version after `opset`; `None` if there is none."""
+        later = (each.since_version for each in self.versions if each.since_version > opset)
+        return next(later, None)
 
 
 def _min_arity(parameters: tuple[Parameter, ...]) -> int:

@@ -243,9 +243,12 @@ class Planner:
             candidates = [each for each in candidates if each[0] not in found.reversal.restored_positions]
             restored = (each.result for each in found.reversal.restored.values())
             workspace.keep_constants(name for each in restored for name in values_read(each.nodes))
-        if skipped := self._options.skipped:
+        skipped, only = self._options.skipped, self._options.only
+        if skipped or only is not None:
+            pairs = [(each, node_place(surveyed.path, scope.nodes[each[0]])) for each in candidates]
+            # Tests membership only: this runs for each graph, and the sets may have a place for each node.
             candidates = [
-                each for each in candidates if node_place(surveyed.path, scope.nodes[each[0]]) not in skipped
+                each for each, place in pairs if place not in skipped and (only is None or place in only)
             ]
         for line in candidates:
             if change := self._node_change(line, surveyed, cache):

@@ -181,8 +181,9 @@ class Restriction(Record):
     """Exceptions of `when`: nodes that the kernel accepts."""
 
     def __hash__(self) -> int:
-        """Return the hash of the reason: the dictionaries of the conditions are not hashable."""
-        return hash(self.reason)
+        """Return the hash of the reason and the patterns: dictionaries of the conditions are not hashable."""
+        patterns = self.when.patterns if self.when is not None else ()
+        return hash((self.reason, *[each.nodes for each in patterns]))
 
     def concerns(self, version: int) -> bool:
         """Return whether the restriction concerns the operator version with this `since_version`."""

@@ -136,6 +136,13 @@ class Runtime(Record):
     needs_names: tuple[str, ...] = ()
     """Operators with nodes that need names: an optimizer derives the names of its nodes from them, and the
     runtime refuses the model if two of these are equal."""
+    may_count_omitted_inputs: bool = False
+    """Whether the runtime refuses some nodes that end in omitted inputs, which it counts as given."""
+    refuses_sizes_after: tuple[str, ...] = ()
+    """Operators with results whose sizes the runtime learns during a run, if they depend on values.
+
+    The runtime infers shapes, and refuses other declarations of results: `value_info` must declare neither
+    sizes of the results of these operators and of later nodes, nor names of sizes that no input has."""
     constant_types: tuple[ElementName, ...] = ()
     """Element types in which the runtime refuses initializers that callers can override."""
     schemas: dict[str, SchemaDifference] = field(default_factory=dict)
@@ -172,7 +179,7 @@ class Runtime(Record):
             reason = f"{self.name} supports {operator.domain} up to opset {newest}, not {operator}"
             return Support(None, reason, f"convert the model to opset {newest} or older")
         found = [each for each in kernels if each.implements(operator.since_version)]
-        computed = {name: self._computed_type(each) for name, each in types.items()}
+        computed = {name: self._computed_type(each) for name, each in types.items()} if inserts_casts else {}
         for given in (types, computed) if inserts_casts else (types,):
             for each in found:
                 if each.accepts(given):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from onnx import ModelProto, TensorProto
-from support.large_models import LOCATIONS, TENSORS, model, raw, save
+from support.large_models import LOCATIONS, RAW, TENSORS, model, raw, save
 from typer.testing import CliRunner
 
 from opshift.checker.check import check
@@ -60,6 +60,22 @@ def test_flaws_of_large_tensors_are_found(flaw: str, location: str, tmp_path: Pa
     save(LOCATIONS[location](tensor), path)
     assert streamed_findings(path) == check(path)
     assert any("tensor" in each.rule for each in check(path))
+
+
+@pytest.mark.parametrize("tensor", [each for each in TENSORS if each != "one text"])
+def test_flaw_of_the_last_of_several_large_tensors_is_found(tensor: str, tmp_path: Path) -> None:
+    tensors = [TENSORS[tensor]() for _ in range(3)]
+    for number, each in enumerate(tensors):
+        each.name = f"w{number}"
+    if tensor.startswith("raw_data"):
+        tensors[-1].raw_data = RAW[:-4]
+    else:
+        del getattr(tensors[-1], tensor)[-1:]
+    path = tmp_path / "model.onnx"
+    save(model(initializers=tensors), path)
+    found = streamed_findings(path)
+    assert found == check(path)
+    assert any("'w2'" in each.place for each in found if each.rule == "tensor.size")
 
 
 @pytest.mark.parametrize("command", ["check", "doctor", "reach"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from onnx.backend.test.loader import load_node_model_tests
 from support.execution import build
 
 from opshift.converter.convert import convert_version
-from opshift.inference.scope import Scope
+from opshift.inference.fact_kinds import FactKind, InferenceCache
+from opshift.inference.scope import SHAPES, Scope
 from opshift.model.types import element_type_of, shape_of
 
 ScopeFactory = Callable[..., Scope]
@@ -431,3 +433,29 @@ def test_agrees_with_onnx_on_node_cases(scope_of: ScopeFactory) -> None:
     assert len(models) > 100
     wrong = {each.graph.name: list(differences(each, scope_of)) for each in models}
     assert {name: lines for name, lines in wrong.items() if lines} == {}
+
+
+def test_shapes_of_equal_nodes_follow_their_constants(scope_of: ScopeFactory) -> None:
+    shapes = {"a": [3, 2], "b": [6], "c": [3, 2], "d": [1, -1], "e": [1, -1]}
+    nodes = [node("Reshape", ["x", f"{name}_shape"], [name]) for name in shapes]
+    weights: dict[str, Any] = {f"{name}_shape": np.array(sizes, np.int64) for name, sizes in shapes.items()}
+    scope = build_scope(scope_of, *nodes, **weights)
+    assert [scope.shape(name) for name in shapes] == [(3, 2), (6,), (3, 2), (1, 6), (1, 6)]
+
+
+def test_cached_shapes_depend_on_the_positions_of_constants(
+    scope_of: ScopeFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads share the positions, and may replace them between two nodes."""
+    caches: defaultdict[FactKind[Any], InferenceCache] = defaultdict(InferenceCache)
+    monkeypatch.setattr(Scope, "inference_cache", lambda scope, kind: caches[kind])
+    weights: dict[str, Any] = {"zero": np.array([0]), "one": np.array([1]), "axes": np.array([0])}
+    nodes = [
+        node("Slice", ["axes", "zero", "one", "axes"], ["y"]),
+        node("Slice", ["axes", "one", "zero", "axes"], ["z"]),
+    ]
+    scope = build_scope(scope_of, *nodes, **weights)
+    caches[SHAPES].constants["Slice"] = (1, 2, 3)
+    assert scope.shape("y") == (1,)
+    caches[SHAPES].constants["Slice"] = (0, 1, 2)
+    assert scope.shape("z") == (0,)

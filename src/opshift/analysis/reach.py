@@ -118,8 +118,9 @@ def reach(
     for refusal in plan.refusals:
         own.setdefault(refusal.place, (opset, refusal))
     below, above = (
-        _LimitSearch(source, domain, targets, options, own).limits()
-        for targets in (range(opset - 1, 0, -1), range(opset + 1, newest + 1))
+        _LimitSearch(source, domain, targets, options, own).limits(first_step)
+        # Few nodes are refused above the opset of the model: one plan of the newest opset finds none.
+        for targets, first_step in ((range(opset - 1, 0, -1), 1), (range(opset + 1, newest + 1), newest))
     )
     nodes = [
         _node_reach(place, below.get(place), above.get(place), newest)
@@ -141,7 +142,8 @@ class _LimitSearch:
 
     A conversion includes the steps to all nearer opsets, so a node that is refused at one opset is refused at
     all farther opsets. If the same nodes are refused at two opsets, the opsets between need no plan. Nodes
-    with a known limit are not planned again.
+    with a known limit are not planned again, and plans between two opsets contain only the nodes that are
+    refused at the farther one, unless one of them is refused because of a limit for the whole model.
     """
 
     def __init__(
@@ -154,9 +156,12 @@ class _LimitSearch:
         self._options = options
         self._found = dict(known)
 
-    def limits(self) -> Limits:
-        """Return the known limits, and those of the nodes that do not reach all targets, nearest first."""
-        near, step = -1, 1
+    def limits(self, first_step: int) -> Limits:
+        """Return the known limits, and those of the nodes that do not reach all targets, nearest first.
+
+        `first_step` is the number of targets up to the first plan, which the next steps double.
+        """
+        near, step = -1, first_step
         while near < len(self._targets) - 1:
             far = min(near + step, len(self._targets) - 1)
             refused = self._refusals(far)
@@ -173,14 +178,20 @@ class _LimitSearch:
             self._found.update((place, (self._targets[far], each)) for place, each in refused.items())
             return
         middle = (near + far) // 2
-        nearer = self._refusals(middle)
+        # The nodes that all rewrites add count towards a limit, so plans of some nodes may stay below it.
+        is_limited = any(each.code == "limit.exceeded" for each in refused.values())
+        nearer = self._refusals(middle, None if is_limited else frozenset(refused))
         self._bisect(near, middle, nearer)
         self._bisect(middle, far, {place: each for place, each in refused.items() if place not in nearer})
 
-    def _refusals(self, position: int) -> dict[str, Refusal]:
-        """Plan the target at a position; return the refusals of nodes without a known limit, by place."""
+    def _refusals(self, position: int, only: frozenset[str] | None = None) -> dict[str, Refusal]:
+        """Plan the target at a position; return the refusals of nodes without a known limit, by place.
+
+        `only` are the places of the nodes to plan, by default all.
+        """
         target, skipped = Target({self._domain: self._targets[position]}), frozenset(self._found)
-        plan = plan_with(self._model, replace(self._options, target=target, skipped=skipped))
+        options = replace(self._options, target=target, skipped=skipped, only=only)
+        plan = plan_with(self._model, options)
         found: dict[str, Refusal] = {}
         for each in plan.refusals:
             if each.place not in self._found:

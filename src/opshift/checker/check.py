@@ -1,11 +1,11 @@
 """Check a model against the rules of the specification."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from opshift.checker.checked_model import CheckedModel, ModelSource
+from opshift.checker.checked_model import CheckedModel, ModelSource, PassedFacts
 from opshift.checker.checked_nodes import (
     CheckedAttribute,
     CheckedCall,
@@ -18,7 +18,7 @@ from opshift.checker.checked_nodes import (
     ExternalTensor,
     InternalTensor,
 )
-from opshift.checker.checked_values import NewerFeatures, ShapedNode, TypedNode
+from opshift.checker.checked_values import NewerFeatures, ShapedNode, TypedNode, shape_key
 from opshift.checker.containers import CheckedContainer, CheckedFunction, CheckedGraph
 from opshift.checker.findings import Finding, IllegalModel, Level
 from opshift.checker.rule_table import CheckTarget, rules_for
@@ -34,11 +34,14 @@ from opshift.model.messages import AttributeProto, TrainingInfoProto, ValueInfoP
 from opshift.model.node import Node
 from opshift.model.offloaded_tensors import EXTERNAL, raw_size, with_payload
 from opshift.model.operator_ids import called_function, canonical_domain
+from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry, default_registry
 
 NEWEST_FIELD = "configuration"
 """Newest field of ModelProto: classes of an older `onnx` lack it, and keep newer fields as unknown fields."""
 
+
+CachedTarget = TypeVar("CachedTarget", CheckedValue, CheckedTensor)
 
 UNREADABLE_RULES = frozenset(("graph.depth", "model.text"))
 """Rules whose violations prevent the search for IR features, which must read the whole model."""
@@ -154,27 +157,6 @@ class Walk:
                 is_valid = is_valid and rule.level is not Level.ERROR
         return is_valid
 
-    def _check_cached(self, target: CheckedCall | CheckedAttribute | TypedNode, model: CheckedModel) -> bool:
-        """Check an object, unless an object with the same cache key passed; return whether it is valid."""
-        key = target.cache_key
-        if key in model.passed_keys:
-            return True
-        count = len(self.findings)
-        is_valid = self.check(target)
-        if key is not None and len(self.findings) == count:
-            model.passed_keys.add(key)
-        return is_valid
-
-    def _check_shapes(self, shaped: ShapedNode, model: CheckedModel) -> None:
-        """Check the shapes of a node, unless a node with the same cache key passed."""
-        key = shaped.cache_key
-        if key in model.passed_keys:
-            return
-        count = len(self.findings)
-        self.check(shaped)
-        if key is not None and len(self.findings) == count and shaped.context.is_cacheable:
-            model.passed_keys.add(key)
-
     def _check_graph(self, graph: CheckedGraph) -> None:
         proto = graph.proto
         graph.model.graph_names.append(proto.name)
@@ -201,31 +183,65 @@ class Walk:
 
     def _check_values(self, values: Iterable[ValueInfoProto], container: CheckedContainer, role: str) -> None:
         for value in values:
-            self.check(CheckedValue(value, container, role))
+            self._check_cached(CheckedValue(value, container, role), container.model, self.check)
 
     def _check_nodes(self, container: CheckedContainer) -> None:
-        model = container.model
-        for proto in container.proto.node:
-            node = CheckedCall(proto, container)
-            # `&` instead of `and`: both checks run, so that one node can have findings of both.
-            if not (self.check(node, CheckedNode) & self._check_cached(node, model)):
+        for record, proto in zip(container.scope.node_records, container.proto.node, strict=True):
+            node = CheckedCall(record, proto, container)
+            is_valid = node.is_regular or self.check(node, CheckedNode)
+            if not is_valid:
                 container.mark_invalid()
-            for attribute in proto.attribute:
-                self._check_attribute(CheckedAttribute(attribute, node))
+            # The key of a node with an invalid name may not exist.
+            key = node.key if is_valid else None
+            passed = container.passed_nodes.get(key) if key is not None else None
+            if passed is None and self._check_call(node) and key is not None:
+                passed = container.passed_nodes[key] = PassedFacts()
             # After the checks of the node and its subgraphs, which cannot read the outputs of the node.
             _pass_node(container, node)
             if proto.device_configurations:
-                self.check(DevicePlacement(proto, container))
+                self.check(DevicePlacement(record, proto, container))
             if node.operator is None:
                 _count_undefined(node)
             elif not container.is_invalid:
-                self._check_cached(TypedNode(node, node.operator), model)
-                if node.operator.axes or node.operator.requires or node.operator.shape in REQUIREMENTS:
-                    self._check_shapes(ShapedNode(node, node.operator), model)
+                self._check_facts(node, node.operator, passed)
+
+    def _check_call(self, node: CheckedCall) -> bool:
+        """Check a node and its attributes; return whether nodes with the same key have no findings either."""
+        container, count = node.container, len(self.findings)
+        if not self.check(node):
+            container.mark_invalid()
+        attributes = [CheckedAttribute(each, node) for each in node.proto.attribute]
+        for attribute in attributes:
+            self._check_attribute(attribute)
+        # Findings in subgraphs, and about references, depend on the place of the node.
+        is_cacheable = not any(each.proto.ref_attr_name or each.holds_graphs for each in attributes)
+        return is_cacheable and len(self.findings) == count
+
+    def _check_facts(self, node: CheckedNode, operator: OperatorVersion, passed: PassedFacts | None) -> None:
+        """Check the types and shapes of a node's values, unless a node with its key `passed` with them."""
+        element_type = node.container.scope.element_type
+        types = tuple([element_type(name) if name else None for name in node.inputs + node.outputs])
+        if passed is None or types not in passed.types:
+            is_valid = self._passes(TypedNode(node, operator, types))
+            if passed is not None and is_valid:
+                passed.types.add(types)
+        if operator.axes or operator.requires or operator.shape in REQUIREMENTS:
+            key = shape_key(node, passed.constants) if passed is not None else None
+            if passed is None or key not in passed.shapes:
+                shaped = ShapedNode(node, operator)
+                is_valid = self._passes(shaped)
+                if passed is not None and is_valid and shaped.has_complete_key:
+                    passed.add_shapes(key, shaped.constants)
+
+    def _passes(self, target: CheckTarget) -> bool:
+        """Apply the rules for an object; return whether there are no findings."""
+        count = len(self.findings)
+        self.check(target)
+        return len(self.findings) == count
 
     def _check_attribute(self, attribute: CheckedAttribute) -> None:
         node, outer = attribute.node.proto, attribute.node.container
-        if not self._check_cached(attribute, outer.model):
+        if not self.check(attribute):
             outer.mark_invalid()
         if attribute.is_plain:
             return
@@ -246,6 +262,21 @@ class Walk:
             self._check_sparse_tensor(CheckedSparseTensor(sparse, owner, f"{prefix}sparse tensor", model))
 
     def _check_tensor(self, tensor: CheckedTensor) -> None:
+        self._check_cached(tensor, tensor.model, self._check_elements)
+
+    def _check_cached(
+        self, target: CachedTarget, model: CheckedModel, check: Callable[[CachedTarget], object]
+    ) -> None:
+        """Check a value or a tensor, unless one with the same cache key has no findings."""
+        key = target.cache_key
+        if key in model.passed_keys:
+            return
+        count = len(self.findings)
+        check(target)
+        if key is not None and len(self.findings) == count:
+            model.passed_keys.add(key)
+
+    def _check_elements(self, tensor: CheckedTensor) -> None:
         self.check(tensor)
         located = ExternalTensor if tensor.proto.data_location == EXTERNAL else InternalTensor
         # rules only need the size of `raw_data`, which is known without loading it

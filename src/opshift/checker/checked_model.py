@@ -16,6 +16,7 @@ from opshift.inference.scope import Scope
 from opshift.model.errors import InvalidModel
 from opshift.model.graphs import ContainerProto, nested_nodes
 from opshift.model.messages import FunctionProto, ModelProto
+from opshift.model.node_key import NodeKey
 from opshift.model.operator_ids import LocalFunction, called_function, declared_opsets, function_id
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
@@ -30,6 +31,27 @@ class ModelSource(NamedTuple):
     is_text: bool = True
 
 
+class PassedFacts:
+    """Facts about values for which nodes with the same key break no rule.
+
+    Attributes:
+        types: the types of all inputs and outputs of each such node.
+        shapes: results of `shape_key` for such nodes.
+        constants: positions of the inputs whose elements rules read.
+    """
+
+    def __init__(self) -> None:
+        self.types: set[Hashable] = set()
+        self.shapes: set[Hashable] = set()
+        self.constants: set[int] = set()
+
+    def add_shapes(self, key: Hashable, constants: Set[int]) -> None:
+        """Add the `shape_key` of a node, unless it lacks elements of inputs that the rules have read."""
+        if key is not None and constants <= self.constants:
+            self.shapes.add(key)
+        self.constants |= constants
+
+
 class CheckedModel:
     """A ModelProto, with data that the checks of its parts share.
 
@@ -40,9 +62,12 @@ class CheckedModel:
         folder: the folder of the external data files; `None` if it is unknown.
         graph_names: the names of the graphs that are checked so far.
         digests: cached SHA1 digests of external data files, for tensors with a checksum.
+        examined_links: external data files that the rule about links has examined.
         undefined_operators: the number of nodes of each operator without a definition, by domain, in the
             graphs and functions that are checked so far.
-        passed_keys: cache keys of nodes and attributes that break no rule.
+        passed_keys: the cache keys of values and tensors without findings.
+        passed_nodes: nodes without findings by node key, separate for each set of opset imports and for
+            functions.
     """
 
     location = "model"
@@ -60,8 +85,10 @@ class CheckedModel:
         self.certain_calls: set[LocalFunction] = set()
         self.graph_names: list[str] = []
         self.digests: dict[Path, str] = {}
+        self.examined_links: set[str] = set()
         self.undefined_operators: dict[str, Counter[str]] = defaultdict(Counter)
         self.passed_keys: set[Hashable] = set()
+        self.passed_nodes: dict[Hashable, dict[NodeKey, PassedFacts]] = defaultdict(dict)
 
     @cached_property
     def calls(self) -> Mapping[LocalFunction, Set[LocalFunction]]:

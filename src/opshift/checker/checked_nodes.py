@@ -1,14 +1,15 @@
 """Views of nodes, attributes, values and tensors for checker rules, with their places in the model."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 from opshift.checker.checked_model import CheckedModel
 from opshift.checker.containers import CheckedContainer, CheckedGraph
+from opshift.checker.findings import repeated
 from opshift.model.attributes import TYPE_BY_FIELD
-from opshift.model.element_types import BY_NUMBER, ElementType
-from opshift.model.graphs import node_label
+from opshift.model.element_types import BY_NUMBER, ElementType, element_bits
+from opshift.model.graphs import NodeRecord, node_label
 from opshift.model.messages import (
     AttributeProto,
     NodeProto,
@@ -17,25 +18,27 @@ from opshift.model.messages import (
     TrainingInfoProto,
     ValueInfoProto,
 )
+from opshift.model.node_key import NodeKey, has_small_tensors, is_small_key
 from opshift.model.offloaded_tensors import ExternalData, raw_size, read_external_data
+from opshift.model.operator_ids import overload_of
 from opshift.model.tensors import DATA_FIELDS
 from opshift.registry.models import Attribute as Declared
 
-MAX_KEY_STRING = 64
-"""Maximum length in bytes of a string in a cache key: bounds the memory of the cache."""
+UNEVEN_TYPES = frozenset(number for number, kind in BY_NUMBER.items() if element_bits(kind) == 6)
+"""Numbers of the element types whose tensors may have unused bits after an element."""
 
 
 class CheckedNode:
     """A NodeProto, with its operator version or function, or the reason why its operator does not resolve."""
 
-    __slots__ = ("container", "error", "function", "inputs", "operator", "outputs", "proto")
+    __slots__ = ("container", "error", "function", "inputs", "operator", "outputs", "proto", "record")
 
-    def __init__(self, proto: NodeProto, container: CheckedContainer) -> None:
+    def __init__(self, record: NodeRecord, proto: NodeProto, container: CheckedContainer) -> None:
+        self.record = record
         self.proto = proto
         self.container = container
-        self.operator, self.function, self.error = container.resolve(proto)
-        self.inputs: list[str] = proto.input[:]
-        self.outputs: list[str] = proto.output[:]
+        _, domain, op_type, self.inputs, self.outputs = record
+        self.operator, self.function, self.error = container.resolve(domain, op_type, overload_of(proto))
 
     @property
     def location(self) -> str:
@@ -43,24 +46,53 @@ class CheckedNode:
         labelled = node_label(self.proto.name, self.proto.op_type, self.outputs)
         return f"{self.container.location}, node {labelled}"
 
+    @property
+    def is_text(self) -> bool:
+        """Whether all names are `str`, not `bytes`."""
+        _, domain, op_type, inputs, outputs = self.record
+        try:
+            # This runs for every node: one join checks the types of all names at once.
+            "".join((self.proto.name, domain, op_type, *inputs, *outputs))
+        except TypeError:
+            return False
+        return True
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether no rule for this class finds a problem; a node for which this is unclear is not regular.
+
+        All inputs must be known, all outputs new, and all names text; and the node must have no doc string
+        and no repeated metadata keys. Omitted inputs and outputs have no effect.
+        """
+        if not self.is_text:
+            return False
+        proto, outputs, known = self.proto, _without_omitted(self.outputs), self.container.scope.defined_names
+        parent = self.container.parent
+        return (
+            known.issuperset(_without_omitted(self.inputs))
+            and known.isdisjoint(outputs)
+            and (len(outputs) == 1 or len(set(outputs)) == len(outputs))
+            and (parent is None or not any(map(parent.scope.is_visible, outputs)))
+            and not proto.doc_string
+            and not any(repeated(each.key for each in proto.metadata_props))
+        )
+
 
 class CheckedCall(CheckedNode):
-    """A node for rules that do not read value names: nodes with the same cache key have the same problems."""
+    """A node for rules that do not read value names: nodes with the same key have the same problems."""
 
     __slots__ = ()
 
     @property
-    def cache_key(self) -> Hashable:
-        """Cache key: the properties that rules for this class read."""
-        proto = self.proto
-        return (
-            self.container.imports,
-            (proto.domain, proto.op_type, proto.overload),
-            tuple(map(bool, self.inputs)),
-            tuple(map(bool, self.outputs)),
-            tuple(attribute.name for attribute in proto.attribute),
-            self.container.key is None,
-        )
+    def key(self) -> NodeKey | None:
+        """Node key; `None` if the key is large, or does not identify the operator or function."""
+        operator, proto = self.operator, self.proto
+        is_plain = operator.has_plain_attributes if operator is not None else not proto.attribute
+        if overload_of(proto) or not (is_plain or has_small_tensors(proto)):
+            return None
+        found = self.container.scope.node_key_of(self.record, proto)
+        # Large attributes seldom repeat: hashing and keeping them would not pay.
+        return found if is_small_key(found) else None
 
 
 class DevicePlacement(CheckedNode):
@@ -80,28 +112,14 @@ class CheckedAttribute:
         self.fields = [field.name for field, _ in proto.ListFields() if field.name in TYPE_BY_FIELD]
 
     @property
-    def cache_key(self) -> Hashable:
-        """Cache key: the properties that rules for this class read; `None` if it would be large or slow."""
-        proto, operator = self.proto, self.node.operator
-        if not self.is_plain or proto.ref_attr_name or proto.doc_string or "strings" in self.fields:
-            return None
-        declared = operator.attributes.get(proto.name) if operator else None
-        value = None
-        # Rules read only strings, element type numbers such as `to` of Cast, and restricted values.
-        is_read = declared is not None and restricts_values(declared)
-        is_read = is_read or (operator is not None and proto.name in operator.type_codes)
-        if "s" in self.fields or (self.fields and is_read):
-            content = getattr(proto, self.fields[0])
-            value = content if isinstance(content, int | float | bytes) else tuple(content)
-            if isinstance(value, bytes) and len(value) > MAX_KEY_STRING:
-                return None
-        # A function lives as long as the model, so its id stays unique.
-        return (id(operator), id(self.node.function), proto.name, proto.type, *self.fields, value)
-
-    @property
     def is_plain(self) -> bool:
         """Whether the attribute has no value, or only numbers or strings, in a single field."""
         return not self.fields or (len(self.fields) == 1 and TYPE_BY_FIELD[self.fields[0]].is_plain)
+
+    @property
+    def holds_graphs(self) -> bool:
+        """Whether the attribute contains a graph or a list of graphs."""
+        return "g" in self.fields or "graphs" in self.fields
 
     @property
     def location(self) -> str:
@@ -120,6 +138,19 @@ class CheckedValue(NamedTuple):
     def location(self) -> str:
         """The place of the value in the model, for findings."""
         return f"{self.container.location}, {self.role} {self.proto.name!r}"
+
+    @property
+    def is_signature(self) -> bool:
+        """Whether the value is an input or output of the main graph."""
+        return self.container.is_top and self.container.parent is None and self.role != "value"
+
+    @property
+    def cache_key(self) -> Hashable:
+        """Cache key; `None` for a value without a name, or with documentation or metadata."""
+        proto = self.proto
+        if not (proto.name and _is_text(proto.name)) or proto.doc_string or proto.metadata_props:
+            return None
+        return self.is_signature, proto.HasField("type") and proto.type.SerializeToString()
 
 
 class CheckedSparseTensor(NamedTuple):
@@ -153,6 +184,22 @@ class CheckedTensor(NamedTuple):
     def kind(self) -> ElementType | None:
         """The element type; `None` if `data_type` is invalid."""
         return BY_NUMBER.get(self.proto.data_type)
+
+    @property
+    def cache_key(self) -> Hashable:
+        """Cache key; `None` for a tensor whose texts, elements or external data the rules read."""
+        proto = self.proto
+        if not _is_text(proto.name) or proto.doc_string or proto.metadata_props or proto.string_data:
+            return None
+        if proto.external_data or proto.HasField("segment") or proto.data_type in UNEVEN_TYPES:
+            return None
+        size = raw_size(proto)
+        # An offloaded payload of another field has a size that only its store knows.
+        if size is None:
+            return None
+        # Rules tell `raw_data` without bytes from absent `raw_data`.
+        stored = proto.HasField("raw_data"), size, *[len(getattr(proto, name)) for name in DATA_FIELDS]
+        return proto.data_location, proto.data_type, tuple(proto.dims[:]), *stored
 
 
 class InternalTensor(CheckedTensor):
@@ -200,3 +247,12 @@ def restricts_values(declared: Declared) -> bool:
 
 def _quoted(name: str) -> str:
     return f" {name!r}" if name else ""
+
+
+def _without_omitted(names: Sequence[str]) -> Sequence[str]:
+    # Most nodes omit no values, so a copy is rarely needed.
+    return names if "" not in names else [*filter(None, names)]
+
+
+def _is_text(name: object) -> bool:
+    return isinstance(name, str)

@@ -1,6 +1,6 @@
 """Views for checker rules: uses of newer IR features, and types and shapes of the values of nodes."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 from functools import cached_property
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from opshift.checker.findings import Problem
 from opshift.checker.ir_features.contents import Contents, Use, since
 from opshift.checker.ir_features.finders import find_uses
 from opshift.inference.infer_shapes import KnownShapes, known_shapes
+from opshift.inference.node_problems import AXIS_NAMES
 from opshift.model.element_types import type_string
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.models import OperatorVersion, Parameter
@@ -50,7 +51,7 @@ class ShapedNode:
     def __init__(self, node: CheckedNode, operator: OperatorVersion) -> None:
         self.node = node
         self.operator = operator
-        self.view = node.container.scope.node(node.proto)
+        self.view = node.container.scope.node_of(node.record)
 
     @property
     def location(self) -> str:
@@ -62,27 +63,33 @@ class ShapedNode:
         """Shapes, attributes and constants of the node, with `None` for sizes that are not certain."""
         return known_shapes(self.view, self.operator, self.node.container.scope)
 
-    @cached_property
-    def shape_key(self) -> tuple[Hashable, ...] | None:
-        """Cache key for rules that read only shapes and attributes; `None` if a key would be large."""
-        if not self.operator.has_plain_attributes:
-            return None
-        attributes = [each.SerializeToString() for each in self.node.proto.attribute]
-        presence = (*map(bool, self.node.inputs), "->", *map(bool, self.node.outputs))
-        return (id(self.operator), *presence, *self.context.inputs, *attributes)
+    @property
+    def constants(self) -> Set[int]:
+        """Positions of the inputs whose elements rules for this class have read."""
+        named = map(self.operator.input_named, AXIS_NAMES if self.operator.axes else ())
+        return self.context.constants.union(found[0] for found in named if found is not None)
 
     @property
-    def cache_key(self) -> Hashable:
-        """Cache key: the properties that rules for this class read; `None` if they may read others, too."""
-        if self.shape_key is None:
-            return None
-        if self.operator.axes:
-            # The rule for axes also reads constant `axes` inputs, and ranks of inputs without a known shape.
-            is_attribute = not self.operator.attributes.keys().isdisjoint(("axis", "axes"))
-            is_known = None not in self.context.inputs
-            if not (is_attribute and is_known):
-                return None
-        return (*self.shape_key, self.node.container.may_not_run)
+    def has_complete_key(self) -> bool:
+        """Whether rules for this class read only what `shape_key` contains, apart from attributes."""
+        # The rule for axes reads the rank of the first input, which may be known without the shape.
+        is_known = not self.operator.axes or self.context.shape(0) is not None
+        return is_known and self.context.is_cacheable
+
+
+def shape_key(node: CheckedNode, constants: Iterable[int]) -> Hashable:
+    """Return the shapes of a node's inputs, and the elements of the inputs at the positions `constants`.
+
+    The result is `None` if an input has too many elements for a cache key.
+    """
+    scope = node.container.scope
+    # Calls of a function may omit inputs that nodes of the function read.
+    inputs = node.inputs if scope.has_plain_nodes else scope.node_of(node.record).inputs
+    elements = scope.small_elements([inputs[each] for each in constants if each < len(inputs)])
+    if elements is None:
+        return None
+    shapes = [scope.symbolic_shape(name) if name else "omitted" for name in inputs]
+    return (*shapes, elements, node.container.may_not_run)
 
 
 class TypedNode:
@@ -92,25 +99,16 @@ class TypedNode:
         inputs, outputs: an element type such as `float16`, a type string, or `None` if the type is unknown.
     """
 
-    def __init__(self, node: CheckedNode, operator: OperatorVersion) -> None:
-        element_type = node.container.scope.element_type
+    def __init__(self, node: CheckedNode, operator: OperatorVersion, types: Sequence[str | None]) -> None:
+        """`types` are those of all inputs, followed by those of all outputs."""
         self.node = node
         self.operator = operator
-        self.inputs = [element_type(name) if name else None for name in node.inputs]
-        self.outputs = [element_type(name) if name else None for name in node.outputs]
+        self.inputs, self.outputs = types[: len(node.inputs)], types[len(node.inputs) :]
 
     @property
     def location(self) -> str:
         """The place of the node in the model, for findings."""
         return self.node.location
-
-    @property
-    def cache_key(self) -> Hashable:
-        """Cache key: operator and types; `None` if rules for this class may read other properties, too."""
-        # The rules for heterogeneous outputs and type attributes also read subgraphs and attributes.
-        if not all(output.homogeneous and not output.type_attributes for output in self.operator.outputs):
-            return None
-        return (id(self.operator), *self.inputs, "->", *self.outputs)
 
     def bound_inputs(self) -> Iterator[BoundValue]:
         """Yield the inputs of known type, bound to the operator's parameters."""

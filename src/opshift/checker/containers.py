@@ -6,20 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from opshift.checker.checked_model import CheckedModel
+from opshift.checker.checked_model import CheckedModel, PassedFacts
 from opshift.inference.call_facts import CallFacts
 from opshift.inference.function_scope import CallScope
 from opshift.inference.scope import Scope
+from opshift.model.declarations import named_dims
 from opshift.model.graphs import ContainerProto, is_graph
 from opshift.model.messages import FunctionProto, GraphProto, NodeProto, TypeProto
+from opshift.model.node_key import NodeKey
 from opshift.model.operator_ids import (
     LocalFunction,
-    called_function,
+    canonical_domain,
     declared_opsets,
     function_id,
     function_label,
 )
-from opshift.model.types import Shape, has_shape
+from opshift.model.types import Shape
 from opshift.registry.errors import ResolveError
 from opshift.registry.models import OperatorVersion
 
@@ -87,7 +89,9 @@ class CheckedContainer:
         self.read_names: set[str] = set()
         self.is_invalid: bool = parent.is_invalid if parent else model.function_table is None
         # Nested graphs share the cache of the outermost container, because they have its opset imports.
-        self._resolved: dict[LocalFunction, NodeDefinition] = {} if parent is None else parent._resolved
+        self._resolved: dict[tuple[str, str, str], NodeDefinition] = (
+            {} if parent is None else parent._resolved
+        )
 
     def with_enclosing(self) -> Iterator[CheckedContainer]:
         """Yield this container and the enclosing ones, from the inside outwards."""
@@ -116,18 +120,23 @@ class CheckedContainer:
     @cached_property
     def produced(self) -> frozenset[str]:
         """The names of the values that all nodes produce, also nodes that are not checked yet."""
-        return frozenset(name for node in self.proto.node for name in node.output[:] if name)
+        return frozenset(name for record in self.scope.node_records for name in record[4] if name)
 
     @cached_property
     def inputs(self) -> frozenset[str]:
         """The names of the graph or function inputs."""
         return frozenset(each if isinstance(each, str) else each.name for each in self.proto.input)
 
-    def resolve(self, proto: NodeProto) -> NodeDefinition:
+    @cached_property
+    def passed_nodes(self) -> dict[NodeKey, PassedFacts]:
+        """The entries of `CheckedModel.passed_nodes` for nodes of this container."""
+        return self.model.passed_nodes[self.imports, self.key is None]
+
+    def resolve(self, domain: str, op_type: str, overload: str) -> NodeDefinition:
         """Return the definition of a node, cached by domain, operator name and overload."""
-        key = called_function(proto)
+        key = domain, op_type, overload
         if key not in self._resolved:
-            self._resolved[key] = self._resolve(key)
+            self._resolved[key] = self._resolve(LocalFunction(canonical_domain(domain), op_type, overload))
         return self._resolved[key]
 
     def _resolve(self, key: LocalFunction) -> NodeDefinition:
@@ -167,9 +176,8 @@ class CheckedGraph(CheckedContainer):
 
     @cached_property
     def input_variables(self) -> frozenset[str]:
-        """The dimension variables (`dim_param`) of the tensor inputs."""
-        types = (value.type for value in self.proto.input if has_shape(value.type))
-        return frozenset(dim.dim_param for each in types for dim in each.tensor_type.shape.dim)
+        """The dimension variables (`dim_param`) of the inputs, also inside of sequences and optionals."""
+        return frozenset(dim.dim_param for value in self.proto.input for dim in named_dims(value.type))
 
 
 class CheckedFunction(CheckedContainer):

@@ -1,6 +1,6 @@
 """Kinds of facts about values (type, shape or rank), and the caches of inferred facts that models share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence, Set
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeAlias
 
@@ -19,18 +19,25 @@ MAXIMUM = -1
 Shortcut: TypeAlias = Callable[[InferenceScope, str], FactT | None]
 """Function of a scope and a value name that returns the fact about the value, or `None` if not found."""
 
-InferenceKey = tuple[int, NodeKey, tuple[Any, ...]]
-"""`id` of the operator version, key of the node, and facts about its inputs."""
+InferenceKey = tuple[int, NodeKey, tuple[Any, ...], Hashable]
+"""`id` of the operator version, key of the node, facts about its inputs, and elements of some inputs.
+
+The elements include the positions of these inputs.
+"""
 
 
 class Inferred(NamedTuple, Generic[FactT]):
     """Facts about the outputs of a node, in order; facts about the last outputs may be missing.
 
-    `is_cacheable`: the facts depend only on attributes, and on facts of the same kind about the inputs.
+    `is_cacheable`: the facts depend only on attributes, on facts of the same kind about the inputs, and on
+    the elements of the inputs at the positions `constants`.
+    `is_shared`: the facts do not depend on the names of values.
     """
 
     facts: Sequence[FactT | None]
     is_cacheable: bool
+    constants: Set[int] = frozenset()
+    is_shared: bool = True
 
 
 class FactKind(NamedTuple, Generic[FactT]):
@@ -109,7 +116,9 @@ class InferenceCache:
         self.links: dict[str, int] = {}
         """Position of the input that shares the fact about the first output, by op_type."""
         self.uncacheable: set[str] = set()
-        """Names of the operators with rules that read more than the node key and facts about the inputs."""
+        """Names of the operators with rules that read more than the node key and the inputs."""
+        self.constants: dict[str, tuple[int, ...]] = {}
+        """Positions of the inputs whose elements a rule reads, by op_type, in ascending order."""
         self.facts: dict[InferenceKey, Sequence[Any]] = {}
 
     def store(self, key: InferenceKey, facts: Sequence[Any]) -> None:
@@ -122,6 +131,8 @@ class InferenceCache:
 
 
 @lru_cache(maxsize=256)
-def inference_cache_for(kind: FactKind[Any], registry: Registry, opset: int) -> InferenceCache:
+def inference_cache_for(
+    kind: FactKind[Any], registry: Registry, opset: int, *, assumes_positive_sizes: bool
+) -> InferenceCache:
     """Return the shared inference cache for one kind of fact at an opset of the default domain."""
     return InferenceCache()

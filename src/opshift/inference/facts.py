@@ -179,6 +179,10 @@ class InferenceScope(Container, Facts):
     def elements(self, name: str) -> Tensor | None:
         """Return the elements of a value, with symbols for sizes known only at run time, or `None`."""
 
+    @abstractmethod
+    def small_elements(self, names: Sequence[str]) -> tuple[Tensor | None, ...] | None:
+        """Return the elements of values as a cache key; `None` if a value has many elements."""
+
     @property
     @abstractmethod
     def element_facts(self) -> ElementFacts:
@@ -194,8 +198,8 @@ class InferenceScope(Container, Facts):
         return "" if is_main else f"{next(_SCOPE_NUMBERS)}\0"
 
     @cached_property
-    def variable_prefix(self) -> str:
-        """Prefix of dimension variables in the names of symbols, which is unique in a call of a function.
+    def variable_prefix(self) -> str | None:
+        """Prefix of dimension variables in the names of symbols; `None` if they have no symbols.
 
         A dimension variable has one value in the main graph and its subgraphs, and in one call of a function.
         """
@@ -240,6 +244,11 @@ class InferenceScope(Container, Facts):
             self._operators[key] = self.registry.known_at(op_type, self.opset_of(domain), domain)
         return self._operators[key]
 
+    def inferred_operator(self, op_type: str, domain: str) -> OperatorVersion | None:
+        """Return the operator version whose rules infer facts, or the last version of a removed operator."""
+        found = self.operator(op_type, domain)
+        return found or self.registry.known_or_removed_at(op_type, self.opset_of(domain), domain)
+
     def producer(self, name: str) -> Producer | None:
         """Return the producer of a value in this scope; `None` if no node produces it."""
         if name not in self._producers:
@@ -255,7 +264,7 @@ class InferenceScope(Container, Facts):
                 return None
             node, position = self.node_of(record), self.output_position(record, name)
             opset = self.opset_of(node.domain)
-        return Producer(node, position, self.registry.known_at(node.op_type, opset, node.domain))
+        return Producer(node, position, self.registry.known_or_removed_at(node.op_type, opset, node.domain))
 
     def output_position(self, record: NodeRecord, name: str) -> int:
         """Return the position of a value among the outputs of a node."""

@@ -21,13 +21,13 @@ def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -
     context = _Context(operator, node, scope, _known_shape)
     known = _apply_rule(context)
     if not any(shape is not None and None in shape for shape in known):
-        return Inferred(known, context.is_cacheable)
+        return Inferred(known, context.is_cacheable, context.constants)
     symbolic = _Context(operator, node, scope, _symbolic_shape)
     if symbolic.inputs == context.inputs and not context.has_symbols and not operator.holds_graphs:
-        return Inferred(known, context.is_cacheable)
+        return Inferred(known, context.is_cacheable, context.constants)
     if _has_private_rule(operator):
         # It may round or compare sizes with Python's operators, which are wrong for symbols.
-        return Inferred(known, context.is_cacheable)
+        return Inferred(known, context.is_cacheable, context.constants)
     computed = _apply_rule(symbolic)
     # Reshape computes the dimension for -1 as an exact quotient, in which symbols cancel out. Small numbers
     # that other rules compute may depend on symbols, such as the minimum of a symbol and 5.
@@ -36,7 +36,9 @@ def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -
     rows = zip(known, (*computed, *[None] * len(known)), names, strict=False)
     shapes = [with_symbols(*each, is_exact=is_exact) for each in rows]
     is_shared = all(each.is_shared for each in shapes)
-    return Inferred([each.shape for each in shapes], context.is_cacheable and is_shared)
+    read = context.constants | symbolic.constants
+    is_cacheable = context.is_cacheable and symbolic.is_cacheable
+    return Inferred([each.shape for each in shapes], is_cacheable, read, is_shared)
 
 
 def known_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -> KnownShapes:
@@ -124,7 +126,8 @@ SYMBOLIC_RULES = ("reshape", "resize", "expand", "constant_of_shape", "split", "
 class _Context(ShapeContext):
     """Context of a node for its shape rule.
 
-    `is_cacheable` is True until the rule reads more than shapes and attributes, such as a constant.
+    `is_cacheable` is True until the rule reads more than attributes, shapes, and the elements of the inputs
+    at the positions `constants`.
     `has_symbols` is whether a list that the rule has read contains symbols.
     """
 
@@ -137,6 +140,7 @@ class _Context(ShapeContext):
         asked_inputs: tuple[int, ...] | None = None,
     ) -> None:
         self.is_cacheable = True
+        self.constants: set[int] = set()
         self.has_symbols = False
         self.version = operator
         self.node = node
@@ -169,7 +173,7 @@ class _Context(ShapeContext):
         return self._scope.element_type(name) if name else None
 
     def constant(self, position: int) -> tuple[object, ...] | None:
-        self.is_cacheable = False
+        self.constants.add(position)
         name = self.node.input(position)
         found = self._scope.elements(name) if name else None
         if found is None:

@@ -6,6 +6,9 @@ from opshift.inference.facts import Facts
 from opshift.model.node import Node
 from opshift.registry.models import OperatorVersion
 
+AXIS_NAMES = ("axis", "axes")
+"""Names of the attributes, and of the inputs, that contain the axes of a node."""
+
 
 def choice_problem(operator: OperatorVersion, names: Collection[str]) -> str | None:
     """Return a message if the number of `names` in a `one_of` group of attributes is not 1; else `None`."""
@@ -35,7 +38,7 @@ def axis_problem(
 
 
 def _declared_axes(node: Node, operator: OperatorVersion, facts: Facts) -> Iterator[int]:
-    for name in ("axis", "axes"):
+    for name in AXIS_NAMES:
         declared = node.attributes.get(name)
         parameter = operator.input_named(name)
         if declared is not None and not getattr(declared, "ref_attr_name", ""):

@@ -31,6 +31,7 @@ from opshift.inference.symbols import (
 from opshift.model.graphs import NodeRecord, captured_names, graphs_of, is_graph, mentioned_names
 from opshift.model.messages import GraphProto, NodeProto, TensorShapeProto
 from opshift.model.node import Node, Tensor, Value
+from opshift.model.node_key import MAX_KEY_ELEMENTS
 from opshift.model.types import MAX_RANK, Shape, Symbol, declared_dims, has_shape
 from opshift.registry.shapes.sizes import is_named
 
@@ -94,6 +95,24 @@ def _outer_value(body: InferenceScope, holder: NodeProto, position: int) -> str:
     """Return the name of the value that the node passes to a subgraph input; empty if there is none."""
     index = position + (holder.op_type == "Scan" and body.opset_of("") == BATCHED_SCAN_OPSET)
     return str(holder.input[index]) if index < len(holder.input) else ""
+
+
+def sizing_arguments(body: InferenceScope, name: str) -> Sequence[str]:
+    """Return the values of the enclosing graph whose shapes determine the shape of a subgraph input.
+
+    A loop-carried value may change its shape: the argument determines the shape only if it has all dimensions
+    that the model declares for the value.
+    """
+    holder, position = body.owner, _position(body, name)
+    if holder is None or position is None or body.parent is None:
+        return ()
+    passed = _outer_value(body, holder, position)
+    if holder.op_type != "Loop":
+        return (passed,)
+    if position < len(LOOP_COUNTER_TYPES):
+        return holder.input[: len(LOOP_COUNTER_TYPES)]
+    sizes, argument = body.symbolic_shape(name), body.parent.symbolic_shape(passed)
+    return (passed,) if sizes and None not in sizes and {*sizes} <= {*(argument or ())} else ()
 
 
 def _iteration_shape(body: InferenceScope, scan: Node, position: int, shape: Shape) -> Shape | None:
@@ -192,7 +211,12 @@ class Scope(InferenceScope):
 
     def inference_cache(self, kind: FactKind[FactT]) -> InferenceCache:
         """Return the inference cache for a kind of fact."""
-        return inference_cache_for(kind, self.registry, self.opset_of(""))
+        return inference_cache_for(
+            kind,
+            self.registry,
+            self.opset_of(""),
+            assumes_positive_sizes=self.evaluation.assumes_positive_sizes,
+        )
 
     @property
     def has_node_records(self) -> bool:
@@ -295,6 +319,16 @@ class Scope(InferenceScope):
         """Return the result of `elements`, or the `id` of the tensor if it has many elements."""
         scope = defining_scope(self, name)
         return None if scope is None else scope.element_facts.elements_or_id(name, scope)
+
+    def small_elements(self, names: Sequence[str]) -> tuple[Elements | None, ...] | None:
+        """Return the elements of values as a cache key; `None` if a value has many elements."""
+        found: list[Elements | None] = []
+        for name in names:
+            elements = self.elements_or_id(name) if name else None
+            if isinstance(elements, int) or (elements and len(elements.values) > MAX_KEY_ELEMENTS):
+                return None
+            found.append(elements)
+        return tuple(found)
 
     def premises(self, names: Sequence[str]) -> tuple[object, ...]:
         """Return the shapes and elements of values as a cache key, with labels such as `N0` for symbols.

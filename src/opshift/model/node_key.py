@@ -72,8 +72,8 @@ def arity_of(inputs: tuple[str, ...], outputs: tuple[str, ...]) -> tuple[int, in
 
 def has_small_tensors(proto: NodeProto) -> bool:
     """Return whether a node has attributes, and each is a tensor with few elements and no strings."""
-    tensors = [each.t for each in proto.attribute[:] if each.type == TENSOR]
-    return 0 < len(tensors) == len(proto.attribute) and all(map(_is_small, tensors))
+    attributes = proto.attribute
+    return bool(attributes) and all(each.type == TENSOR and _is_small(each.t) for each in attributes)
 
 
 def _is_small(tensor: TensorProto) -> bool:

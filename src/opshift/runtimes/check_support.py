@@ -7,22 +7,26 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import field
 from functools import partial
 from itertools import chain, islice
+from shlex import quote
 from typing import Final
 
-from opshift.model.element_types import BY_NAME, NAME_BY_NUMBER, element_bits, type_string
+from opshift.model.element_types import BY_NAME, NAME_BY_NUMBER, element_bits
 from opshift.model.errors import CannotConvert
 from opshift.model.files import ModelLike, model_of, reading_onnx_ir
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
 from opshift.model.shared_data import FrozenRecord
 from opshift.model.types import short_type
+from opshift.registry.errors import NotYetIntroduced
+from opshift.registry.explanations import refusal_cause
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
-from opshift.runtimes.conditions import concerns
+from opshift.runtimes.conditions import concerns, depends_on_node
 from opshift.runtimes.constant_values import has_typed_field
 from opshift.runtimes.model_nodes import ModelNode, ModelNodes, NodeGroup, loses_shape, ordered
+from opshift.runtimes.model_notes import model_notes
 from opshift.runtimes.schema_problems import NO_DIFFERENCE, schema_problem
-from opshift.runtimes.unnamed_nodes import count_shared_inputs
+from opshift.runtimes.undefined_operators import introduced_later, kernel_version, type_problem
 
 IN_BODY: Final = "; in its function body, "
 """Text between the reason for a node and the reason for a node in its function body."""
@@ -33,6 +37,9 @@ INVALID_BODIES: Final = ("node.invalid", "type.unsupported")
 
 FIRST_CAST_TO_NUMBERS: Final = 6
 """First opset in which the attribute `to` of Cast is a number; onnxruntime writes no other form."""
+
+VERSION: Final = "version"
+"""Label of an opset or IR version that is too new."""
 
 ASSUMED_TYPES: Final = {"tensor(float)"}
 """Types that kernels implement if their documentation names no types."""
@@ -59,6 +66,10 @@ class MissingKernel(FrozenRecord):
     types: Mapping[str, str]
     reason: str
     remedy: str
+    label: str = ""
+    """Noun for summaries, such as `inputs of unknown rank`; empty if there is an operator."""
+    is_convertible: bool = True
+    """Whether a conversion may help; otherwise only the remedy does."""
 
 
 class ModelSupport(FrozenRecord):
@@ -150,14 +161,7 @@ class RuntimeCheck:
 
     def _add_model_notes(self, model: ModelNodes) -> None:
         runtime = self.runtime
-        if runtime.may_need_input_sizes:
-            for name in model.unsized_inputs:
-                reason = f"{runtime.name} refuses some models with inputs whose sizes are not all declared"
-                self._notes.uncertain[f"graph, input {name!r}: {reason}"] = None
-        if runtime.needs_names and count_shared_inputs(model.graphs, runtime.needs_names) > 1:
-            names = ", ".join(runtime.needs_names)
-            reason = f"{runtime.name} gives two nodes the same name if it optimizes unnamed nodes of {names}"
-            self._notes.uncertain[f"graph: {reason}"] = None
+        self._notes.uncertain.update(dict.fromkeys(model_notes(model, runtime)))
         if runtime.inexact_types:
             first = [group.nodes[0] for group in model.groups.values()]
             used = {short_type(each) for node in first for _, each in node.types if each} | model.input_types
@@ -204,15 +208,17 @@ class RuntimeCheck:
             if opset > newest:
                 reason = f"{runtime.name} supports opset {newest} of {domain}, the model has {opset}"
                 remedy = f"convert the model to opset {newest} or older"
-                yield MissingKernel(("model",), "", {}, reason, remedy)
+                yield MissingKernel(("model",), "", {}, reason, remedy, VERSION)
         newest = runtime.ir_version or model.ir_version
         if model.ir_version > newest:
             reason = f"{runtime.name} supports IR version {newest}, the model has {model.ir_version}"
-            yield MissingKernel(("model",), "", {}, reason, f"convert the model to IR version {newest}")
+            remedy = f"convert the model to IR version {newest}"
+            yield MissingKernel(("model",), "", {}, reason, remedy, VERSION)
         if self._schemas is not None:
             for graph, name in model.repeated_names:
                 reason = f"{runtime.name} refuses two nodes with the same name {name!r}"
-                yield MissingKernel((graph,), "", {}, reason, "rename one of the nodes")
+                label, remedy = "nodes with the same name", "rename one of the nodes"
+                yield MissingKernel((graph,), "", {}, reason, remedy, label, is_convertible=False)
         yield from self._input_problems(model)
         yield from self._tensor_problems(model)
         for (domain, operator), places in model.unimported.items():
@@ -240,15 +246,16 @@ class RuntimeCheck:
         if self.needs_ranks(model):
             for name in model.unranked_inputs:
                 reason = f"{runtime.name} refuses models with inputs of unknown rank, such as {name!r}"
-                yield MissingKernel(
-                    (f"graph, input {name!r}",), "", {}, reason, "declare the shape of the input"
-                )
+                place, label = f"graph, input {name!r}", "inputs of unknown rank"
+                option = f"--shape {quote(f'{name}=...')} (shapes= in Python)"
+                remedy = f"declare the shape of {name!r} with {option} of `opshift convert` or `opshift fit`"
+                yield MissingKernel((place,), "", {}, reason, remedy, label, is_convertible=False)
         for name, element_type in model.overridable.items():
             if element_type in runtime.constant_types:
                 reason = f"{runtime.name} refuses an initializer in {element_type} that callers can override"
-                place = f"graph, initializer {name!r}"
+                place, label = f"graph, initializer {name!r}", f"initializers in {element_type} as inputs"
                 remedy = "make the initializer constant: opshift doctor --fix"
-                yield MissingKernel((place,), "", {}, reason, remedy)
+                yield MissingKernel((place,), "", {}, reason, remedy, label, is_convertible=False)
 
     def _tensor_problems(self, model: ModelNodes) -> Iterator[MissingKernel]:
         runtime = self.runtime
@@ -259,15 +266,15 @@ class RuntimeCheck:
             if name in runtime.unread_types:
                 reason = f"{runtime.name} does not read constants in {name}"
                 remedy = "remove the constant, or store it in a different type"
-                yield MissingKernel((place,), "", {}, reason, remedy)
+                yield MissingKernel((place,), "", {}, reason, remedy, f"constants in {name}")
             elif name in runtime.raw_types and has_typed_field(tensor) and 0 not in tensor.dims:
                 reason = f"{runtime.name} reads constants in {name} only if they are stored as raw bytes"
                 remedy = "use `opshift fit`, which stores them as raw bytes"
-                yield MissingKernel((place,), "", {}, reason, remedy)
+                yield MissingKernel((place,), "", {}, reason, remedy, f"typed constants in {name}")
             elif not runtime.reads_empty_constants and loses_shape(tensor):
                 reason = f"{runtime.name} reads a constant without elements as a scalar"
                 remedy = "use `opshift fit`, which replaces the constant by nodes"
-                yield MissingKernel((place,), "", {}, reason, remedy)
+                yield MissingKernel((place,), "", {}, reason, remedy, "constants without elements")
 
     def _missing_kernels(self, model: ModelNodes) -> Iterator[MissingKernel]:
         for group in model.groups.values():
@@ -288,9 +295,15 @@ class RuntimeCheck:
             places.pop("", None)
             for reason, found in places.items():
                 known, remedy = {name: each for name, each in first.types if each}, own.remedy
-                if internal := first.scope.registry.releases.internal_domains.get(first.domain):
+                introduced = introduced_later(first)
+                if introduced:
+                    reason = f"{reason}; {first.domain} has {first.node.op_type} since opset {introduced}"
+                    remedy = refusal_cause(NotYetIntroduced.code).remedy
+                elif internal := first.scope.registry.releases.internal_domains.get(first.domain):
                     reason, remedy = f"{reason}; {internal.meaning}", internal.remedy
-                yield MissingKernel(tuple(found), str(identity), known, reason, remedy)
+                yield MissingKernel(
+                    tuple(found), str(identity), known, reason, remedy, is_convertible=not introduced
+                )
 
     def _kinds(self, group: NodeGroup, model: ModelNodes) -> list[list[ModelNode]]:
         """Return the nodes of a group in lists; the nodes of one list have equal answers to all questions.
@@ -312,7 +325,8 @@ class RuntimeCheck:
         reads_bodies = not has_kernel and self.runtime.expands_functions
         errors = self.runtime.errors_of(identity) if has_kernel or reads_bodies or self._refuses_wrong else ()
         for each in (*self.runtime.restrictions_of(identity), *errors):
-            yield each, partial(concerns, each)
+            if depends_on_node(each, node):
+                yield each, partial(concerns, each)
         if reads_bodies:
             question = "body", self.runtime.expands_outdated_bodies
             yield question, lambda each: self._uses_body(each) and model.body(each)
@@ -358,7 +372,7 @@ class RuntimeCheck:
             if is_refused is not False:
                 self._notes.uncertain[f"{identity}: {each.reason}"] = None
                 self._notes.doubtful[str(identity)] = None
-        if own.kernel is not None and (problem := _internal_problem(node, own.kernel)):
+        if own.kernel is not None and (problem := type_problem(node, own.kernel)):
             return f"{runtime.name} refuses the node: {problem}"
         if own.kernel is not None:
             self._add_notes(node, own.kernel, model)
@@ -476,24 +490,6 @@ class RuntimeCheck:
 
     def _identity(self, node: ModelNode) -> OperatorId:
         """Return the operator version of a node; for an undefined operator, the version of its kernel."""
-        if node.operator is not None:
-            # The definition of a nonstandard operator has a different domain than its nodes.
-            return node.operator.id._replace(domain=node.domain)
-        opset = node.scope.opset_of(node.node.domain)
-        kernels = self.runtime.operators.get(f"{node.domain}.{node.node.op_type}", ())
-        versions = (each.versions[0] for each in kernels if each.versions[0] <= opset)
-        return OperatorId(node.domain, node.node.op_type, max(versions, default=opset))
-
-
-def _internal_problem(node: ModelNode, kernel: Kernel) -> str:
-    """Return why the kernel of an undefined operator refuses the types of a node; empty if it does not."""
-    if node.operator is not None or len(kernel.types) != 1 or node.scope.registry.has_domain(node.domain):
-        return ""
-    (accepted,) = kernel.types.values()
-    inputs = map(node.scope.element_type, filter(None, node.node.inputs))
-    outputs = map(node.scope.declared_type, filter(None, node.node.outputs))
-    for noun, types in (("inputs", inputs), ("outputs", outputs)):
-        wrong = next((each for each in types if each and type_string(each) not in accepted), None)
-        if wrong:
-            return f"{noun} must be {' or '.join(map(short_type, accepted))}, not {wrong}"
-    return ""
+        if node.operator_id is not None:
+            return node.operator_id
+        return kernel_version(node, self.runtime, has_schemas=self._schemas is not None)

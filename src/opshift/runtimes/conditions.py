@@ -34,6 +34,13 @@ def concerns(restriction: Restriction, node: ModelNode) -> bool | None:
     return _all((applies, None if excepted is None else not excepted))
 
 
+def depends_on_node(restriction: Restriction, node: ModelNode) -> bool:
+    """Return whether a restriction may concern only some nodes with the operator and the types of a node."""
+    if restriction.when is None:
+        return restriction.unless is not None
+    return node.operator is None or _types(restriction.when, node) is not False
+
+
 def _all(answers: Iterable[bool | None]) -> bool | None:
     """Return whether all answers are true; `None` if one is unknown and no answer is false."""
     is_known = True

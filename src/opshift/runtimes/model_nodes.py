@@ -30,6 +30,7 @@ from opshift.model.node import Node, Tensor
 from opshift.model.node_key import require_utf8_names
 from opshift.model.operator_ids import (
     DEFAULT_DOMAIN,
+    OperatorId,
     canonical_domain,
     function_label,
     model_domain,
@@ -72,9 +73,11 @@ class ModelNode:
         operator: its operator version; `None` if the registry does not have it.
         constants: the values of the model that are the same in every run.
         body: the nodes of its function body, or the reason why they are unknown; `None` before the first use.
+        definition_problem: why its definition does not allow the node, or empty; `None` before the first use.
     """
 
     body: ModelNodes | CannotConvert | None = None
+    definition_problem: str | None = None
 
     def __init__(self, place: str, node: Node, scope: Scope, constants: ConstantValues) -> None:
         require_utf8_names(node.attributes)
@@ -119,6 +122,12 @@ class ModelNode:
     def output_types(self) -> frozenset[str | None]:
         """Element types of the outputs; `None` for an unknown type."""
         return frozenset(map(self.scope.element_type, filter(None, self.node.outputs)))
+
+    @cached_property
+    def operator_id(self) -> OperatorId | None:
+        """The operator version; `None` for an undefined operator."""
+        # The definition of a nonstandard operator has a different domain than its nodes.
+        return self.operator.id._replace(domain=self.domain) if self.operator is not None else None
 
     @cached_property
     def has_usable_body(self) -> bool:

@@ -29,7 +29,16 @@ def schema_problem(node: ModelNode, schemas: Mapping[str, SchemaDifference]) -> 
     operator = node.operator
     if operator is None:
         return ""
-    own = schemas.get(f"{node.domain}.{node.node.op_type}", NO_DIFFERENCE)
+    own = schemas.get(f"{node.domain}.{node.node.op_type}")
+    if own is not None:
+        return _first_problem(node, operator, own)
+    # Most schemas equal the definition, so all runtimes share this result.
+    if node.definition_problem is None:
+        node.definition_problem = _first_problem(node, operator, NO_DIFFERENCE)
+    return node.definition_problem
+
+
+def _first_problem(node: ModelNode, operator: OperatorVersion, own: SchemaDifference) -> str:
     rules = (_attribute_problems, _value_problems, _type_problems)
     return next((problem for rule in rules for problem in rule(node, operator, own)), "")
 

@@ -7,6 +7,7 @@ from opshift.checker.checked_nodes import CheckedNode
 from opshift.checker.containers import CheckedFunction, CheckedGraph
 from opshift.checker.findings import ERROR, INFO, WARNING, duplicate_names, list_names
 from opshift.checker.rule_table import NAMES, Problems, rule
+from opshift.model.declarations import declarations_in, named_dims
 from opshift.model.graphs import MAX_SUBGRAPH_DEPTH
 from opshift.model.operator_ids import IDENTIFIER
 
@@ -82,21 +83,18 @@ def annotation_tensor(graph: CheckedGraph) -> Problems:
 
 
 def _names(container: CheckedGraph | CheckedFunction) -> Iterator[str]:
-    values = [*container.proto.value_info]
     if isinstance(container, CheckedGraph):
         yield container.proto.name
-        values += [*container.proto.input, *container.proto.output]
         yield from container.initializers
-    for node in container.proto.node:
+    for node, record in zip(container.proto.node, container.scope.node_records, strict=True):
         yield node.name
-        yield from node.output[:]
+        yield from record[4]
         for attribute in node.attribute:
             yield attribute.name
     yield from sorted(container.inputs, key=str)
-    for value in values:
-        if value.type.HasField("tensor_type"):
-            for dim in value.type.tensor_type.shape.dim:
-                yield dim.dim_param
+    for value in declarations_in(container.proto):
+        for dim in named_dims(value.type):
+            yield dim.dim_param
 
 
 @rule("value.order", ERROR, "IR: Nodes", "sort the nodes topologically; if impossible, they form a cycle")

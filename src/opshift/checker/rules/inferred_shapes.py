@@ -7,7 +7,7 @@ from opshift.checker.checked_values import ShapedNode
 from opshift.checker.containers import CheckedContainer, CheckedFunction, CheckedGraph
 from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.rule_table import SIGNATURE, Problems, rule
-from opshift.checker.shape_requirements import REQUIREMENTS, Requirement
+from opshift.checker.shape_requirements import REQUIREMENTS
 from opshift.inference.symbols import symbol_named
 from opshift.model.types import SMALLEST_SYMBOL, Symbol
 from opshift.registry.requirements import requirement_problems
@@ -40,7 +40,7 @@ def input_shapes(shaped: ShapedNode) -> Problems:
     if requirement is None or container.may_not_run or shaped.view.has_attribute_references:
         return
     try:
-        yield from _cached_problems(shaped, "shape.inputs", requirement)
+        yield from list(requirement(shaped.context))
     except InvalidFlag:
         return  # the rule node.attribute-flag reports the value
 
@@ -50,18 +50,7 @@ def requirements(shaped: ShapedNode) -> Problems:
     """A node must keep the requirements of its operator for ranks, lengths and values."""
     container = shaped.node.container
     if shaped.operator.requires and not container.may_not_run and not shaped.view.has_attribute_references:
-        yield from _cached_problems(shaped, "node.requires", requirement_problems)
-
-
-def _cached_problems(shaped: ShapedNode, name: str, find: Requirement) -> Problems:
-    """Return the problems that `find` yields, or none if a node with equal shapes and attributes passed."""
-    key, passed = (name, shaped.shape_key), shaped.node.container.model.passed_keys
-    if key in passed:
-        return []
-    problems = list(find(shaped.context))
-    if not problems and shaped.shape_key is not None and shaped.context.is_cacheable:
-        passed.add(key)
-    return problems
+        yield from requirement_problems(shaped.context)
 
 
 @rule("shape.inferred", ERROR, SOURCE, REMEDY)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from opshift.checker.checked_model import CheckedModel
-from opshift.checker.checked_nodes import CheckedCall, CheckedNode
+from opshift.checker.checked_nodes import CheckedCall
 from opshift.checker.containers import CheckedFunction
 from opshift.checker.findings import ERROR, INFO, WARNING, Problem, list_names, repeated
 from opshift.checker.released_schemas import accepting_releases, needs_release
@@ -121,7 +121,7 @@ def output_count(node: CheckedCall) -> Problems:
 
 
 @rule("node.output-mode", ERROR, SIGNATURE, "correct training_mode, or list the outputs of its mode")
-def training_outputs(node: CheckedNode) -> Problems:
+def training_outputs(node: CheckedCall) -> Problems:
     """A BatchNormalization must have its statistics as outputs in training, and only then."""
     operator = node.operator
     if operator is None or operator.name != "BatchNormalization" or TRAINING not in operator.attributes:

@@ -41,7 +41,7 @@ def name(value: CheckedValue) -> Problems:
 @rule("value.type", ERROR, "IR: Graphs", "declare the complete type of the value")
 def top_type(value: CheckedValue) -> Problems:
     """The inputs and outputs of the main graph must have a complete type."""
-    return type_problems(value.proto.type) if _is_signature(value) else ()
+    return type_problems(value.proto.type) if value.is_signature else ()
 
 
 @rule(
@@ -52,7 +52,7 @@ def top_type(value: CheckedValue) -> Problems:
 )
 def top_shape(value: CheckedValue) -> Problems:
     """The tensor inputs and outputs of the main graph must have a shape; its dimensions may be unknown."""
-    declared = _tensor_type(value) if _is_signature(value) else None
+    declared = _tensor_type(value) if value.is_signature else None
     if declared and not declared.HasField("shape"):
         yield "has no shape"
 
@@ -60,7 +60,7 @@ def top_shape(value: CheckedValue) -> Problems:
 @rule("value.stated-type", WARNING, "onnx.proto: TypeProto", "complete the type, or remove it")
 def declared_type(value: CheckedValue) -> Problems:
     """The declared type of a value should be complete."""
-    is_declared = not _is_signature(value) and value.proto.HasField("type")
+    is_declared = not value.is_signature and value.proto.HasField("type")
     return type_problems(value.proto.type) if is_declared else ()
 
 
@@ -149,10 +149,6 @@ def _tensor_type(value: CheckedValue) -> TypeProto.Tensor | TypeProto.SparseTens
     if declared.HasField("sparse_tensor_type"):
         return declared.sparse_tensor_type
     return declared.tensor_type if declared.HasField("tensor_type") else None
-
-
-def _is_signature(value: CheckedValue) -> bool:
-    return value.container.is_top and value.container.parent is None and value.role != "value"
 
 
 @rule("type.input", ERROR, SIGNATURE, CAST_REMEDY)
