@@ -3,12 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from opshift.model.errors import UNKNOWN_SHAPE
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.plain_data import Json
 from opshift.model.shared_data import FrozenRecord
 from opshift.registry.explanations import refusal_cause
-
-UNKNOWN_SHAPE = "unknown.shape"
 
 
 class Refusal(FrozenRecord):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from shlex import quote
 from typing import NamedTuple
 
 from opshift.converter.onnx_shapes import has_onnx
@@ -12,6 +13,7 @@ from opshift.inference.unknown_facts import (
     dependencies_of,
     is_unregistered,
     owner_of,
+    unknown_facts,
     unknown_facts_of,
 )
 from opshift.model.errors import UnknownShape
@@ -21,17 +23,22 @@ from opshift.registry.errors import UNREGISTERED_REMEDY
 MAX_NAMES = 3
 """Maximum number of values that one remedy names."""
 
+OTHER_TARGET = "choose another target"
+"""Remedy if the value with the unknown shape is new: a declaration of inputs may not determine the shape."""
+
 
 class _Root(NamedTuple):
     """Value whose unknown shape makes other shapes unknown, with its label in messages.
 
     It is a value of the main graph, whose shape the caller can declare, or the output of an operator without
-    a registered shape rule; `unregistered` is that operator.
+    a registered shape rule; `unregistered` is that operator. `sizes` has the names of the declared
+    dimensions, and `None` for a dimension without a name or an unknown rank.
     """
 
     name: str
     label: str
     unregistered: str = ""
+    sizes: frozenset[str | None] = frozenset()
 
 
 def inference_advice(*, infers_shapes: bool) -> str:
@@ -48,26 +55,46 @@ class UnknownShapes:
         self._advice = advice
         self._roots: dict[UnknownFact, tuple[_Root, ...]] = {}
 
-    def remedy(self, error: UnknownShape, scope: InferenceScope) -> str:
-        """Return the remedy for a node in a scope, which is refused because of an unknown shape."""
+    def remedy(self, error: UnknownShape, scope: InferenceScope, inputs: Iterable[str]) -> str:
+        """Return the remedy for a node in a scope, which is refused because of an unknown shape.
+
+        Args:
+            error: the error of the rewrite.
+            scope: the scope of the node.
+            inputs: the inputs of the node.
+        """
         if error.causes is None:
             unknown = unknown_facts_of(error, scope)
         else:
             unknown = [UnknownFact(owner_of(name, scope), name, fact) for name, fact in error.causes]
-        roots = list(dict.fromkeys(root for each in unknown for root in self._roots_of(each)))[:MAX_NAMES]
-        if not roots and scope.emitted_producers.keys() & set(error.values):
-            return error.otherwise  # the conversion adds these values, so no declaration in the model helps
-        parts = [error.remedy]
+        roots = self._roots_of_all(unknown)
         if roots:
-            operators = " and ".join(dict.fromkeys(root.unregistered for root in roots if root.unregistered))
-            parts = [f"register the shape rule of {operators}: {UNREGISTERED_REMEDY}"] if operators else []
-            declared = [root for root in roots if not root.unregistered]
-            if declared:
-                labels = " and ".join(root.label for root in declared)
-                option = f"--shape {declared[0].name}=... (shapes= in Python)"
-                parts.append(f"declare the shape of {labels} with {option}")
-            parts.append(error.otherwise)
-        return ", or ".join(filter(None, (*parts, self._advice)))
+            return self._declare(roots, error.otherwise)
+        if scope.emitted_producers.keys() & set(error.values):
+            # Inference does not follow all emitted nodes, such as a Loop: inputs may be the cause.
+            return self.remedy_of_inputs(scope, inputs, error.otherwise or OTHER_TARGET)
+        return ", or ".join(filter(None, (error.remedy, self._advice)))
+
+    def remedy_of_inputs(
+        self, scope: InferenceScope, inputs: Iterable[str], otherwise: str = OTHER_TARGET
+    ) -> str:
+        """Return the remedy for a node that is refused because the value of an emitted node is unknown."""
+        roots = self._roots_of_all(unknown_facts(scope, inputs, "shape"))
+        return self._declare(roots, otherwise) if roots else otherwise
+
+    def _declare(self, roots: list[_Root], otherwise: str) -> str:
+        """Return the remedy to declare the shapes of values, or to register the shape rules of operators."""
+        operators = " and ".join(dict.fromkeys(root.unregistered for root in roots if root.unregistered))
+        parts = [f"register the shape rule of {operators}: {UNREGISTERED_REMEDY}"] if operators else []
+        declared = _without_implied([root for root in roots if not root.unregistered])
+        if declared:
+            labels = " and ".join(root.label for root in declared)
+            option = quote(f"{declared[0].name}=...")
+            parts.append(f"declare the shape of {labels} with --shape {option} (shapes= in Python)")
+        return ", or ".join(filter(None, (*parts, otherwise, self._advice)))
+
+    def _roots_of_all(self, values: Iterable[UnknownFact]) -> list[_Root]:
+        return list(dict.fromkeys(root for each in values for root in self._roots_of(each)))[:MAX_NAMES]
 
     def _roots_of(self, value: UnknownFact) -> tuple[_Root, ...]:
         """Return the roots of a value; each value is visited once for all refusals of a model."""
@@ -104,4 +131,16 @@ def _own_root(value: UnknownFact) -> Iterator[_Root]:
         declared = scope.declared_type_proto(name)
         dims = None if declared is None else declared_dims(declared)
         is_shown = dims is not None and len(dims) <= MAX_RANK
-        yield _Root(name, f"{name!r} {dims_text(dims or ())}" if is_shown else repr(name))
+        label = f"{name!r} {dims_text(dims or ())}" if is_shown else repr(name)
+        sizes = [None] if dims is None else [dim for dim in dims if not isinstance(dim, int)]
+        yield _Root(name, label, sizes=frozenset(sizes))
+
+
+def _without_implied(roots: list[_Root]) -> list[_Root]:
+    """Return the roots without those whose dimensions get their sizes with another root, by their names."""
+    found: list[_Root] = []
+    for root in sorted(roots, key=lambda each: len(each.sizes), reverse=True):
+        known = {size for other in found for size in other.sizes if size is not None}
+        if not root.sizes or not root.sizes <= known:
+            found.append(root)
+    return [root for root in roots if root in found]

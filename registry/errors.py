@@ -118,8 +118,7 @@ def resolve_error(operator: Operator | None, wanted: OperatorId, names: Iterable
         )
         reason = f"{op_type} was removed from {domain} in opset {removal.removed_in}"
         return OperatorRemoved(reason, remedy=replacement)
-    first = next(version.since_version for version in operator.versions if version.since_version > opset)
-    remedy = f"use opset {first} or newer"
+    remedy = f"use opset {operator.introduced_after(opset)} or newer"
     return NotYetIntroduced(f"{op_type} is not in opset {opset} of {domain}", remedy=remedy)
 
 

@@ -228,6 +228,18 @@ class Registry(Sources):
             return self.at(op_type, opset, home) if home else None
         return found
 
+    def known_or_removed_at(self, op_type: str, opset: int, domain: str = "") -> OperatorVersion | None:
+        """Return the version as `known_at` does, or the last version if the opset removed the operator.
+
+        Some exporters write removed operators, such as Crop: conversions treat such a node as one of the last
+        version.
+        """
+        found = self.known_at(op_type, opset, domain)
+        if found is None and (operator := self.operator(op_type, domain)):
+            last = operator.versions[-1]
+            return last if last.removal and last.removal.removed_in <= opset else None
+        return found
+
     def resolve(
         self,
         node: NodeLike,

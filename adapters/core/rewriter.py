@@ -16,7 +16,13 @@ from opshift.adapters.core.adapter_table import StepKey, error_bound
 from opshift.inference.facts import Facts, ListedSize
 from opshift.model.attributes import read_attribute
 from opshift.model.element_types import BY_NAME
-from opshift.model.errors import CannotConvert, UnknownElementType, UnknownShape
+from opshift.model.errors import (
+    NOT_ALLOWED,
+    UNKNOWN_CONSTANT,
+    CannotConvert,
+    UnknownElementType,
+    UnknownShape,
+)
 from opshift.model.node import Comparison, Emitted, Move, Node, Tensor, TracedNode
 from opshift.model.operator_ids import canonical_domain
 from opshift.model.types import MAX_RANK
@@ -259,7 +265,7 @@ class Rewriter:
         if found is None:
             reason = f"{meaning} ({name!r}) is not a constant"
             remedy = "make the value an initializer that is not a graph input"
-            raise CannotConvert(reason, "unknown.constant", remedy=remedy)
+            raise CannotConvert(reason, UNKNOWN_CONSTANT, remedy=remedy)
         return found
 
     def is_used(self, name: str) -> bool:
@@ -278,7 +284,7 @@ class Rewriter:
             reason += f"; the error is {error_bound(step)}"
         if not self.workspace.allow(kind, reason):
             remedy = f"pass --allow {kind} (allow= in Python) if the model tolerates it"
-            raise CannotConvert(reason, "deviation.not-allowed", subject=kind, remedy=remedy)
+            raise CannotConvert(reason, NOT_ALLOWED, subject=kind, remedy=remedy)
 
     def has_default(self, node: Node, name: str, default: object) -> bool:
         """Return whether a node omits an attribute, or sets it to `default`.

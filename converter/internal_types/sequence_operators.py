@@ -8,7 +8,7 @@ from opshift.converter.internal_types.stacked_sequences import (
     rewrite_sequence_length,
     select_from_stack,
 )
-from opshift.model.errors import CannotConvert, UnknownShape
+from opshift.model.errors import UNKNOWN_CONSTANT, CannotConvert, UnknownShape
 from opshift.model.messages import NodeProto
 from opshift.model.node import Node, Tensor
 
@@ -156,7 +156,7 @@ def _constant(name: str, meaning: str, out: SequencePass) -> Tensor:
     if found is None:
         remedy = f"make {name!r} a Constant, or an initializer that is not a graph input"
         reason = f"{name!r}, {meaning}, is known only at run time"
-        raise CannotConvert(reason, "unknown.constant", remedy=remedy)
+        raise CannotConvert(reason, UNKNOWN_CONSTANT, remedy=remedy)
     if found.element_type not in ("int32", "int64"):
         reason = f"{name!r}, {meaning}, is of type {found.element_type}"
         raise CannotConvert(reason, "node.invalid", remedy=INVALID)

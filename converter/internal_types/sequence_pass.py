@@ -127,7 +127,7 @@ class SequencePass:
                 self._replace(proto)
             except CannotConvert as error:
                 if isinstance(error, UnknownShape):
-                    error.remedy = self.context.unknown_shapes.remedy(error, self.scope)
+                    error.remedy = self.context.unknown_shapes.remedy(error, self.scope, proto.input)
                 self.reasons.setdefault(self.label_of(proto), error)
 
     def write_to(self, container: ContainerProto) -> None:

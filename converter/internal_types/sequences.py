@@ -29,7 +29,7 @@ from opshift.converter.internal_types.stacked_sequences import appended_tensors,
 from opshift.inference.root_scopes import root_scopes
 from opshift.model.attributes import TENSOR
 from opshift.model.element_types import BY_NAME, BY_NUMBER
-from opshift.model.errors import CannotConvert
+from opshift.model.errors import UNKNOWN_SHAPE, CannotConvert
 from opshift.model.graphs import (
     ContainerProto,
     defined_values,
@@ -188,7 +188,7 @@ def _unroll(proto: NodeProto, count: int, out: SequencePass) -> None:
     for position, name in enumerate(proto.output[len(values) :]):
         if name and not rows:
             reason = f"{name!r} is empty, and its shape is unknown"
-            raise CannotConvert(reason, "unknown.shape", remedy=REMEDY)
+            raise CannotConvert(reason, UNKNOWN_SHAPE, remedy=REMEDY)
         if name:
             stack([_tensor(row[position]) for row in rows], 0, out, [name])
 

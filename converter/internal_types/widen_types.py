@@ -20,7 +20,7 @@ from opshift.inference.root_scopes import root_scopes
 from opshift.inference.scope import Scope
 from opshift.model.attributes import graphs_in, tensors_in, types_in
 from opshift.model.element_types import BY_NAME, BY_NUMBER, ELEMENT_BITS
-from opshift.model.errors import CannotConvert, UnknownElementType
+from opshift.model.errors import UNKNOWN_SHAPE, CannotConvert, UnknownElementType
 from opshift.model.graphs import (
     ContainerProto,
     is_graph,
@@ -243,7 +243,7 @@ def _broadcast(node: Node, name: str, scope: Scope, writer: NodeWriter) -> str:
         return value
     if rank is None or own_rank is None:
         reason = f"the rank of {data!r} or {node.inputs[1]!r} is unknown"
-        raise CannotConvert(reason, "unknown.shape", remedy="declare their shapes")
+        raise CannotConvert(reason, UNKNOWN_SHAPE, remedy="declare their shapes")
     axis, block_size = node.attribute("axis", 1) % (rank or 1), node.attribute("block_size", 0)
     if not block_size:
         dims = (-1, *[1] * (rank - 1 - axis)) if rank else ()
@@ -252,7 +252,7 @@ def _broadcast(node: Node, name: str, scope: Scope, writer: NodeWriter) -> str:
     size = shape[axis] if shape else None
     if size is None:
         reason = f"dimension {axis} of {data!r} is unknown"
-        raise CannotConvert(reason, "unknown.shape", remedy=f"declare the shape of {data!r}")
+        raise CannotConvert(reason, UNKNOWN_SHAPE, remedy=f"declare the shape of {data!r}")
     if size > MAX_INDICES:
         reason = f"dimension {axis} of {data!r} is {size:,}, more than {MAX_INDICES:,}"
         raise CannotConvert(reason, "limit.exceeded")

@@ -7,14 +7,15 @@ from collections.abc import Iterator, Set
 from typing import TYPE_CHECKING
 
 from opshift.converter.options import Options
-from opshift.converter.refusals import UNKNOWN_SHAPE, Refusal
+from opshift.converter.refusals import Refusal
 from opshift.converter.unknown_shapes import UnknownShapes, inference_advice
 from opshift.inference.function_scope import FunctionTable
 from opshift.inference.scope import Scope
-from opshift.model.errors import NodeError, UnknownShape
+from opshift.model.errors import UNKNOWN_CONSTANT, UNKNOWN_SHAPE, NodeError, UnknownShape
 from opshift.model.graphs import node_place
 from opshift.model.messages import NodeProto
 from opshift.model.operator_ids import canonical_domain
+from opshift.registry.errors import NotYetIntroduced
 from opshift.registry.explanations import refusal_cause
 from opshift.rewriting.workspace import FreshNames
 
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
 INTERMEDIATE = "an intermediate value"
 """Text in messages for a value that a conversion step created: users do not know the value's name."""
-
-OTHER_TARGET = "choose another target"
-"""Remedy if the value with the unknown shape is new: the user cannot declare its shape in the model."""
 
 
 class RefusedNodes:
@@ -67,15 +65,19 @@ class RefusedNodes:
         reason = re.sub(f"{INTERMEDIATE}(, {INTERMEDIATE})+", "intermediate values", reason)
         remedy, code = error.remedy, error.code
         if isinstance(error, UnknownShape):
-            remedy = self._unknown_shapes.remedy(error, scope)
+            remedy = self._unknown_shapes.remedy(error, scope, proto.input)
+        elif code == UNKNOWN_CONSTANT and reason != error.reason:
+            # declared shapes make the value that a step created constant
+            remedy, code = self._unknown_shapes.remedy_of_inputs(scope, proto.input), UNKNOWN_SHAPE
         elif _replace_names(remedy, created, "") != remedy:
             remedy = "declare the types of the inputs of the node, in graph inputs or with a value_info"
         callers = self._functions.call_facts_of(scope) if self._functions else None
         if callers is not None and not callers.calls:
             reason, remedy = f"{reason}; nothing calls the function", "remove the function"
             code = "function.uncalled"
-        if not remedy:
-            remedy = OTHER_TARGET if code == UNKNOWN_SHAPE else refusal_cause(code).remedy
+        if isinstance(error, NotYetIntroduced) and self._is_unresolved(proto, scope):
+            remedy = ""  # the opset of the error's remedy is for the import, not for the target
+        remedy = remedy or refusal_cause(code).remedy
         operator = self._operator_name(proto, scope)
         domain = canonical_domain(proto.domain)
         target = self._options.target.opsets.get(domain) or scope.opsets.get(domain, 0)
@@ -88,10 +90,14 @@ class RefusedNodes:
         registry = self._options.registry
         domain = canonical_domain(proto.domain)
         opset = scope.opsets.get(domain, 0)
-        unresolved = (proto.domain, proto.op_type, opset) in self._node_analysis.unresolved
-        if unresolved or not registry.has(proto.op_type, opset, domain):
+        if self._is_unresolved(proto, scope) or not registry.has(proto.op_type, opset, domain):
             return f"{domain}.{proto.op_type}"
         return str(registry.get_schema(proto.op_type, opset, domain).id)
+
+    def _is_unresolved(self, proto: NodeProto, scope: Scope) -> bool:
+        """Return whether the opset imports lack the operator of a node."""
+        opset = scope.opsets.get(canonical_domain(proto.domain), 0)
+        return (proto.domain, proto.op_type, opset) in self._node_analysis.unresolved
 
 
 def _replace_names(text: str, names: Set[str], replacement: str) -> str:

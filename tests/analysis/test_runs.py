@@ -135,6 +135,33 @@ def test_names_the_nodes_that_prevent_it() -> None:
     assert missing.places == ("graph, node Abs -> b", "graph, node Abs -> y")
 
 
+@pytest.mark.parametrize(
+    ("opset", "reason", "remedy"),
+    [
+        (13, "has no kernel of ai.onnx.Gelu; ai.onnx has Gelu since opset 20", "correct the opset import"),
+        (20, "has no kernel of ai.onnx.Gelu", ""),
+    ],
+    ids=["newer than the import", "without a kernel"],
+)
+def test_only_the_import_is_wrong_for_operators_that_are_newer(opset: int, reason: str, remedy: str) -> None:
+    runtime = toy_runtime(expands_functions=False)
+    (result,) = opshift.runs(model("y = Gelu (x)", opset=opset), runtime).results
+    (missing,) = result.support.missing
+    assert missing.reason == f"{runtime.name} {reason}"
+    assert missing.remedy.startswith(remedy)
+    assert missing.is_convertible is not bool(remedy)
+
+
+@pytest.mark.parametrize(("node", "is_convertible"), [("Gelu (x)", False), ("Det (x)", True)])
+def test_fit_agrees_on_what_a_conversion_may_help(node: str, *, is_convertible: bool) -> None:
+    runtime, tested = toy_runtime(), model(f"y = {node}", opset=13)
+    (result,) = opshift.runs(tested, runtime).results
+    with pytest.raises(opshift.DoesNotFit) as error:
+        opshift.fit(tested, runtime)
+    for missing in (result.support.missing, error.value.missing):
+        assert [each.is_convertible for each in missing] == [is_convertible]
+
+
 def test_names_nodes_that_prevent_it_after_the_conversion() -> None:
     (result,) = opshift.runs(model("y = Abs (x)"), OLD).results
     assert result.verdict == "does not run"

@@ -8,10 +8,12 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, parser
+from support.execution import assert_equal, run
 
-from opshift import ConversionRefused, convert_version, plan_version
-from opshift.converter.refusals import UNKNOWN_SHAPE, Refusal, group_refusals
+from opshift import ConversionRefused, convert_version, plan_version, restamp
+from opshift.converter.refusals import Refusal, group_refusals
 from opshift.converter.report import Report
+from opshift.model.errors import UNKNOWN_SHAPE
 from opshift.registry.explanations import refusal_causes
 
 
@@ -80,6 +82,47 @@ def test_every_refusal_has_a_remedy(
     model = parser.parse_model(f"{header} g ({inputs}) => (float y) {{ y = {body} }} {function}")
     for each in refused(model, target).refusals:
         assert each.remedy == remedy
+
+
+@pytest.mark.parametrize("gelus", [1, 2], ids=["one node", "a group"])
+@pytest.mark.parametrize("target", [12, 13, 20])
+def test_remedy_for_an_operator_newer_than_the_import_corrects_the_import(target: int, gelus: int) -> None:
+    model = chain(["Relu", *["Gelu"] * gelus], TensorProto.FLOAT, 13)
+    (group,) = group_refusals(plan_version(model, target).refusals)
+    assert group.code == "operator.not-introduced"
+    assert group.remedy == "correct the opset import with `opshift doctor IN OUT --fix` (`restamp` in Python)"
+    before = restamp(model)
+    feeds = {"v0": np.linspace(-3, 3, 6, dtype=np.float32).reshape(2, 3)}
+    assert_equal(run(convert_version(before, target), feeds), run(before, feeds))
+
+
+RESIZE = 'Resize <mode = "linear", antialias = 1> (c, , s)'
+
+
+@pytest.mark.parametrize(
+    ("text", "opset", "target", "code", "nearest"),
+    [
+        ("Asinh (a)", 14, 8, "deviation.not-allowed", 9),
+        ("Asinh (a)", 14, 6, "unknown.shape", 9),
+        ("Det (b)", 14, 10, "unknown.shape", 11),
+        (RESIZE, 18, 13, "deviation.not-allowed", 18),
+        (RESIZE, 18, 12, "type.unsupported", 18),
+    ],
+    ids=["only the deviation", "emitted nodes", "the same step", "supported type", "unsupported type"],
+)
+def test_asks_for_a_deviation_only_if_the_conversion_is_possible_with_it(
+    text: str, opset: int, target: int, code: str, nearest: int
+) -> None:
+    """A refusal that remains is reported instead; `nearest` needs no deviation."""
+    header = f'<ir_version: 8, opset_import: ["" : {opset}]>'
+    inputs = "float[N] a, float[M,M] b, bfloat16[1,1,4,4] c, float[4] s"
+    element_type = "bfloat16" if text == RESIZE else "float"
+    model = parser.parse_model(f"{header} g ({inputs}) => ({element_type} y) {{ y = {text} }}")
+    (refusal,) = plan_version(model, target).refusals
+    assert (refusal.code, refusal.nearest) == (code, nearest)
+    assert plan_version(model, nearest).refusals == ()
+    allowed = plan_version(model, target, allow="approximate").refusals
+    assert [each.reason for each in allowed] == ([] if code == "deviation.not-allowed" else [refusal.reason])
 
 
 def test_groups_by_element_type_and_cause() -> None:

@@ -75,7 +75,7 @@ def removed_operators() -> Iterator[OperatorVersion]:
             yield operator.versions[-1]
 
 
-def legacy_node(name: str) -> onnx.NodeProto:
+def legacy_node(name: str, output: str = "y", data: str = "x") -> onnx.NodeProto:
     special: Mapping[str, Mapping[str, Any]] = {
         "ConstantFill": {"shape": [2, 2]},
         "GivenTensorFill": {"shape": [2, 2], "values": [1.0, 2.0, 3.0, 4.0]},
@@ -85,10 +85,10 @@ def legacy_node(name: str) -> onnx.NodeProto:
     }
     attributes = special.get(name, {"alpha": 2.0, "beta": 3.0})
     if name in ("ConstantFill", "GivenTensorFill"):
-        return helper.make_node(name, [], ["y"], **attributes)
+        return helper.make_node(name, [], [output], **attributes)
     if name == "DynamicSlice":
-        return helper.make_node(name, ["x", "starts", "ends"], ["y"])
-    return helper.make_node(name, ["x"], ["y"], **attributes)
+        return helper.make_node(name, [data, "starts", "ends"], [output])
+    return helper.make_node(name, [data], [output], **attributes)
 
 
 @pytest.mark.parametrize("version", [*removed_operators()], ids=lambda each: each.name)
@@ -106,6 +106,31 @@ def test_removed_operators_mean_what_they_meant_before(version: OperatorVersion,
     assert op_types(after) == op_types(before)
     assert after.graph == before.graph
     require_valid(after)
+
+
+CHAINS = {
+    "types": [legacy_node("Crop", "a"), legacy_node("ImageScaler", "y", "a")],
+    "ranks": [legacy_node("Crop", "a"), helper.make_node("Softmax", ["a"], ["y"], axis=3)],
+    "types of each result": [
+        legacy_node("Affine", "a"),
+        legacy_node("ScaledTanh", "b", "a"),
+        legacy_node("ParametricSoftplus", "c", "b"),
+        legacy_node("Scale", "y", "c"),
+    ],
+}
+
+
+@pytest.mark.parametrize("nodes", CHAINS.values(), ids=CHAINS)
+@pytest.mark.parametrize("opset", [10, 11, 12])
+def test_converts_nodes_that_read_results_of_removed_operators(
+    opset: int, nodes: list[onnx.NodeProto]
+) -> None:
+    before = misplaced(9, *nodes)
+    found, expected = (opshift.convert_version(misplaced(each, *nodes), 13) for each in (opset, 9))
+    assert found.graph == expected.graph
+    require_valid(found)
+    for x in inputs():
+        assert_equal(run(found, {"x": x}), run(before, {"x": x}))
 
 
 def test_a_model_at_an_opset_with_the_operator_keeps_it() -> None:

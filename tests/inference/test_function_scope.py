@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from onnx import NodeProto, helper, parser
@@ -39,6 +40,17 @@ def test_call_is_not_an_unknown_operator() -> None:
     before = build([node("Nonesuch", ["x"], ["y"])], FEEDS, ["y"], 11)
     before.functions.append(body)
     assert op_types(convert_version(before, 13)) == ["Nonesuch"]
+
+
+def test_function_takes_precedence_over_a_removed_operator() -> None:
+    """Inference takes the type from the function: the removed Crop returns the type of its input."""
+    body = function("Crop", [node("Cast", ["a"], ["b"], to=onnx.TensorProto.DOUBLE)], domain="")
+    nodes = [node("Crop", ["x"], ["c"]), node("Scale", ["c"], ["y"], scale=2.0)]
+    before = build(nodes, FEEDS, {"y": onnx.TensorProto.DOUBLE}, 11)
+    before.functions.append(body)
+    found = convert_version(before, 13)
+    assert op_types(found) == ["Crop", "Mul"]
+    assert [each.data_type for each in found.graph.initializer] == [onnx.TensorProto.DOUBLE]
 
 
 @pytest.mark.parametrize(
@@ -112,6 +124,18 @@ def test_overload_does_not_shadow_the_operator() -> None:
     nodes = [node("Squeeze", ["x"], ["c"], axes=[0]), node("Squeeze", ["c"], ["y"], overload="mine")]
     after = convert_version(model(nodes, [body]), 13)
     assert [len(each.input) for each in after.graph.node] == [2, 1]
+
+
+def test_overload_does_not_shadow_a_removed_operator() -> None:
+    """Crop without an overload is the operator that opset 10 removed; with an overload it is the function."""
+    body = function("Crop", [node("Relu", ["a"], ["b"])], domain="", overload="mine")
+    nodes = [node("Crop", ["x"], ["c"], border=[0, 0, 1, 1]), node("Crop", ["c"], ["y"], overload="mine")]
+    feeds = {"x": np.arange(-8, 8, dtype=np.float32).reshape(1, 1, 4, 4)}
+    before = build(nodes, feeds, ["y"], 11, ir_version=10)
+    before.functions.append(body)
+    after = convert_version(before, 13)
+    assert op_types(after) == ["Slice", "Crop"]
+    assert_equal(run(after, feeds), [np.maximum(feeds["x"][:, :, :3, :3], 0)])
 
 
 def test_rejects_duplicate_functions() -> None:

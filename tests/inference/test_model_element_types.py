@@ -55,6 +55,12 @@ def test_reads_no_node_if_declarations_and_operators_answer(
     assert types.among({"float", "int64", "int32"}, 2) == {"float", "int64"}
 
 
+def test_finds_types_of_removed_operators(scope_of: ScopeFactory) -> None:
+    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[N] x) => (float[N] y) '
+    types = types_of(parser.parse_model(text + "{ y = ConstantFill <dtype = 7> (x) }"), scope_of)
+    assert types.among(ALL, len(ALL)) == {"float", "int64"}
+
+
 @pytest.mark.parametrize(
     ("declared", "expected"),
     [

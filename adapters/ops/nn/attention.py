@@ -422,7 +422,9 @@ def _rotate(data: str, width: Dimension, node: Node, packed: bool, out: Rewriter
     pairs = reshape(data, (0, 0, 0, half, 2) if interleaved else (0, 0, 0, 2, half), out)
     axis = 4 if interleaved else 3
     first, second = (out.emit("Gather", [pairs, out.int64(index)], axis=axis) for index in (0, 1))
-    cosine, sine = (_angles(node, position, packed, out) for position in (1, 2))
+    cosine = _angles(node, 1, packed, out)
+    # tract fails if equal nodes compute equal angles
+    sine = cosine if node.inputs[2] == node.inputs[1] else _angles(node, 2, packed, out)
     real = out.emit("Sub", [out.emit("Mul", [cosine, first]), out.emit("Mul", [sine, second])])
     imaginary = out.emit("Add", [out.emit("Mul", [sine, first]), out.emit("Mul", [cosine, second])])
     if not interleaved:

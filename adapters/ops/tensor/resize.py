@@ -3,10 +3,10 @@
 If a version lacks a mapping, the pixels are computed by Gather and arithmetic, which every opset supports.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
-from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, UnknownShape, adapter
 from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.emit.expression import fold
 from opshift.adapters.emit.pixel_table import COMPUTE_TYPES
@@ -25,6 +25,7 @@ from opshift.adapters.ops.tensor.resize_request import (
 )
 from opshift.adapters.ops.tensor.resize_samples import (
     OPSET,
+    ResizeAxis,
     ResizeTap,
     Sampling,
     WeightMatrix,
@@ -51,6 +52,7 @@ def expand_resize(node: Node, out: Rewriter) -> None:
     request = read_request(node, out)
     element_type, compute_type = _types(request, out)
     axes = read_axes(node, request, out)
+    _require_known_filters(axes, request)
     if difference := runtime_difference(axes, request):
         out.allow("approximate", difference)
     data = request.data if element_type == compute_type else out.cast(request.data, compute_type)
@@ -90,6 +92,18 @@ def _types(request: ResizeRequest, out: Rewriter) -> tuple[str, str]:
         remedy = "cast to float before the node, and round and cast back after it"
         raise CannotConvert(reason, "result.undefined", remedy=remedy)
     return element_type, COMPUTE_TYPES[element_type]
+
+
+def _require_known_filters(axes: Mapping[int, ResizeAxis], request: ResizeRequest) -> None:
+    """Refuse antialiasing of axes with unknown sizes and scales: the widths of their filters are unknown."""
+    if not request.sampling.antialias:
+        return
+    if any(each.size.numbers is None and each.scale.numbers is None for each in axes.values()):
+        reason = (
+            f"antialias is set, so the width of the filter depends on the unknown size of {request.data!r}"
+        )
+        otherwise = "make scales an initializer that is not a graph input" if request.scales else ""
+        raise UnknownShape(reason, request.data, otherwise=otherwise)
 
 
 def _multiply(data: str, axis: int, rank: int, matrix: WeightMatrix, element_type: str, out: Rewriter) -> str:

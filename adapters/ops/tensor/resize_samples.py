@@ -15,6 +15,7 @@ from opshift.adapters import CannotConvert, Rewriter, Tensor
 from opshift.adapters.core.rewriter import require_at_most
 from opshift.adapters.emit.expression import Arithmetic, Expression
 from opshift.adapters.emit.shapes import index_range, reshape
+from opshift.model.errors import UNKNOWN_CONSTANT
 
 OPSET = 9
 """Opset of the emitted nodes."""
@@ -309,20 +310,21 @@ def _weight_matrix(coordinate: Vector, axis: ResizeAxis, sampling: Sampling, out
     """Return the weights of all pixels that a filter of computed width may reach.
 
     Raises:
-        CannotConvert: the size of the axis is unknown or large.
+        CannotConvert: the size of the axis is large.
     """
-    size = math.inf if axis.size.numbers is None else int(axis.size.numbers[0])
+    assert axis.size.numbers is not None, "a filter of computed width needs an axis of known size"
+    size = int(axis.size.numbers[0])
     margin = 0 if sampling.exclude_outside else filter_width(sampling) * size
     if size + 2 * margin > MAX_PIXELS:
         reason = "antialias is set and the scales are computed, so the width of the filter is unknown"
         remedy = "make scales or sizes an initializer that is not a graph input"
-        raise CannotConvert(reason, "unknown.constant", remedy=remedy)
-    pixels = range(-int(margin), int(size + margin))
+        raise CannotConvert(reason, UNKNOWN_CONSTANT, remedy=remedy)
+    pixels = range(-margin, size + margin)
     column = computed_vector(coordinate.as_column(1, "float", out), out)
     shrinkage = axis.scale.apply("Min", 1)
     weights = filter_weight(Vector(tuple(map(float, pixels))), column, shrinkage, sampling)
     total = out.emit("ReduceSum", [weights.as_name()], axes=[1], keepdims=1)
-    clamped = tuple(min(max(pixel, 0), int(size) - 1) for pixel in pixels)
+    clamped = tuple(min(max(pixel, 0), size - 1) for pixel in pixels)
     return WeightMatrix(clamped, weights / computed_vector(total, out))
 
 

@@ -92,7 +92,8 @@ class FunctionTable:
         index = self.find(proto)
         site = f"node {node_label(proto.name, proto.op_type, proto.output)}"
         if index is None:
-            if self._registry.known_at(proto.op_type, scope.opset_of(proto.domain), proto.domain) is None:
+            opset = scope.opset_of(proto.domain)
+            if self._registry.known_or_removed_at(proto.op_type, opset, proto.domain) is None:
                 self._raise_unknown(proto, site)
             return None
         function = self.protos[index]
@@ -217,6 +218,8 @@ class FunctionTable:
             function = self.protos[index]
             new = self.scope(function, self.opsets(index), self._registry, {})
             new.call_facts = callers
+            # Calls with equal facts share the scope, but a dimension variable may differ between them.
+            new.variable_prefix = None
             for node in function.node:
                 new.defined_names.update(node.output)
             self._scopes_by_facts[key] = new
@@ -262,6 +265,11 @@ class CallScope(Scope):
         """Return the operator version under the imports; `None` if unknown, or if a function has its name."""
         # A function shadows the operator of the same name (IR specification, "Functions").
         return None if self.functions.has_name(op_type, domain) else super().operator(op_type, domain)
+
+    def inferred_operator(self, op_type: str, domain: str) -> OperatorVersion | None:
+        """Return the operator version whose rules infer facts; `None` if a function has its name."""
+        is_shadowed = self.functions.has_name(op_type, domain)
+        return None if is_shadowed else super().inferred_operator(op_type, domain)
 
     def inference_cache(self, kind: FactKind[FactT]) -> InferenceCache:
         """Return a new inference cache that is not shared with other models."""

@@ -68,7 +68,7 @@ def _types_of_operators(
     imports, types = dict(opsets), set[str]()
     node_dependent: dict[tuple[str, str], OperatorVersion] = {}
     for domain, op_type in operators:
-        operator = registry.known_at(op_type, imports.get(domain or DEFAULT_DOMAIN, 0), domain)
+        operator = registry.known_or_removed_at(op_type, imports.get(domain or DEFAULT_DOMAIN, 0), domain)
         introduced = _types_of_operator(operator) if operator else frozenset[str]()
         if operator and introduced is None:
             node_dependent[domain, op_type] = operator

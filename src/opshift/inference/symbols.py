@@ -23,21 +23,21 @@ def symbol_of(value: str, axis: int) -> Symbol:
     return symbol_named(f"{value}\0{axis}")
 
 
-def symbolic_dims(proto: TensorShapeProto, value: str | None, prefix: str = "") -> SymbolicShape:
+def symbolic_dims(proto: TensorShapeProto, value: str | None, prefix: str | None = "") -> SymbolicShape:
     """Return the dimensions of a TensorShapeProto, with symbols for named dimensions.
 
     Args:
         proto: the declared shape.
         value: name of the value, for the symbols of dimensions without size and name; if `None`, these
             dimensions are unknown.
-        prefix: prefix of the names of dimensions.
+        prefix: prefix of the names of dimensions; if `None`, dimensions have no names.
     """
     sizes = dims_of(proto)
     if None not in sizes:
         return sizes
     return tuple(
         symbol_named(prefix + dim.dim_param)
-        if size is None and dim.dim_param
+        if size is None and dim.dim_param and prefix is not None
         else symbol_of(value, axis)
         if size is None and value is not None
         else size

@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 from opshift.inference.facts import InferenceScope, Producer
 from opshift.inference.infer_types import body_output
+from opshift.inference.scope import sizing_arguments
 from opshift.model.errors import UnknownFactKind, UnknownShape
 from opshift.registry.shapes.all_rules import SHAPE_RULES
 
-BRANCHES = ("then_branch", "else_branch")
-"""Attributes of If with subgraphs; the outputs of the subgraphs correspond to the outputs of the node."""
+BODIES = {"If": (("then_branch", 0), ("else_branch", 0)), "Loop": (("body", 1),)}
+"""By operator: attributes with subgraphs, and the position of the output for the first output of the node."""
 
 SIZE_TYPES = ("int32", "int64")
 """Element types of values that contain computed sizes or shapes."""
@@ -64,18 +65,31 @@ def dependencies_of(value: UnknownFact) -> Iterator[UnknownFact]:
         return
     elif producer is not None:
         inputs = producer.node.inputs
+        bodies = _of_bodies(producer, scope, fact)
+        if producer.node.op_type == "Loop" and hasattr(producer.node.attribute("body"), "output"):
+            # Without iterations, the shape is that of the argument; it matters only if the body keeps it.
+            position = 2 + producer.position
+            yield from bodies or unknown_facts(scope, inputs[position : position + 1], fact)
+            return
         if fact == "elements" and producer.node.op_type in ("Shape", "Size"):
             fact = "shape"
         found = list(unknown_facts(scope, inputs, fact))
         yield from found or unknown_facts(scope, inputs, "elements")
-        for branch in BRANCHES if producer.node.op_type == "If" else ():
-            _, output, body = body_output(producer.node, branch, producer.position, scope)
-            yield from unknown_facts(body, [output], fact) if body else ()
+        yield from bodies
     elif scope.owner is not None and scope.parent is not None:
-        yield from unknown_facts(scope.parent, scope.owner.input, fact)
+        yield from unknown_facts(scope.parent, sizing_arguments(scope, name), fact)
     else:
         for caller, argument in scope.arguments(name):
             yield from unknown_facts(caller, [argument], fact)
+
+
+def _of_bodies(producer: Producer, scope: InferenceScope, fact: UnknownFactKind) -> list[UnknownFact]:
+    """Return the unknown facts about the outputs of subgraphs that become an output of their node."""
+    found: list[UnknownFact] = []
+    for attribute, first in BODIES.get(producer.node.op_type, ()):
+        _, output, body = body_output(producer.node, attribute, first + producer.position, scope)
+        found += unknown_facts(body, [output], fact) if body else ()
+    return found
 
 
 def is_unregistered(producer: Producer) -> bool:

@@ -11,6 +11,15 @@ from opshift.model.shared_data import FrozenRecord
 UNKNOWN_ELEMENT_TYPE = "unknown.element-type"
 """Code of refusals because of an unknown element type."""
 
+UNKNOWN_SHAPE = "unknown.shape"
+"""Code of refusals because of an unknown rank or size."""
+
+UNKNOWN_CONSTANT = "unknown.constant"
+"""Code of refusals because a value is computed, such as a shape that an emitted node reads."""
+
+NOT_ALLOWED = "deviation.not-allowed"
+"""Code of refusals of conversions that are possible if the caller allows a deviation."""
+
 
 class Place(FrozenRecord):
     """A location: a line and column of a file, or a node of a model."""
@@ -159,4 +168,4 @@ class UnknownShape(CannotConvert):
         self.otherwise = otherwise
         advice = f"declare the shape of {' and '.join(map(repr, values))}"
         remedy = f"{advice}, or {otherwise}" if otherwise else advice
-        super().__init__(reason, "unknown.shape", remedy=remedy)
+        super().__init__(reason, UNKNOWN_SHAPE, remedy=remedy)

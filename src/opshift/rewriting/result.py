@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from opshift.model.attributes import ATTRIBUTE_TYPES, graphs_in, write_attribute
+from opshift.model.declarations import declarations_in
 from opshift.model.graphs import Container, graphs_of
 from opshift.model.messages import AttributeProto, GraphProto, NodeProto, ValueInfoProto
 from opshift.model.node import Graph, Node, Tensor, Value
@@ -28,7 +29,7 @@ def with_inputs_renamed(graph: GraphProto, names: Mapping[str, str]) -> GraphPro
         for node in each.node:
             node.input[:] = [inherited.get(name, name) for name in node.input]
             waiting += [(inner, inherited) for inner in graphs_of(node)]
-        for value in (*each.input, *each.output, *each.value_info):
+        for value in declarations_in(each):
             value.name = inherited.get(value.name, value.name)
         for annotation in each.quantization_annotation:
             annotation.tensor_name = inherited.get(annotation.tensor_name, annotation.tensor_name)

@@ -15,7 +15,7 @@ from opshift.adapters.core.rewriter import (
     require_at_most,
 )
 from opshift.inference.facts import Facts
-from opshift.model.errors import CannotConvert, OpshiftError, UsageError
+from opshift.model.errors import NOT_ALLOWED, CannotConvert, OpshiftError, UsageError
 from opshift.model.extensions import FAILURES, ExtensionFailed, extension_failed
 from opshift.model.graphs import node_label
 from opshift.model.node import Emitted, Graph, Node, Tensor
@@ -103,28 +103,52 @@ def _contradiction(emitted: Emitted, registry: Registry) -> str:
     return next((f"{each.node.op_type} in a subgraph: {reason}" for each, reason in found if reason), "")
 
 
-class _RecordedNames:
-    """Wrapper of an `Output` that records the names that the output creates."""
+class _ForwardingOutput:
+    """`Output` that forwards all calls to another one."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
-        self.created: set[str] = set()
 
     def fresh(self, hint: str) -> str:
-        name = self._output.fresh(hint)
-        self.created.add(name)
-        return name
+        return self._output.fresh(hint)
 
     def add_constant(self, tensor: Tensor) -> str:
-        name = self._output.add_constant(tensor)
-        self.created.add(name)
-        return name
+        return self._output.add_constant(tensor)
 
     def declare_rank(self, name: str) -> None:
         self._output.declare_rank(name)
 
     def allow(self, kind: Allow, reason: str) -> bool:
         return self._output.allow(kind, reason)
+
+
+class _RecordedNames(_ForwardingOutput):
+    """Wrapper of an `Output` that records the names that the output creates."""
+
+    def __init__(self, output: Output) -> None:
+        super().__init__(output)
+        self.created: set[str] = set()
+
+    def fresh(self, hint: str) -> str:
+        name = super().fresh(hint)
+        self.created.add(name)
+        return name
+
+    def add_constant(self, tensor: Tensor) -> str:
+        name = super().add_constant(tensor)
+        self.created.add(name)
+        return name
+
+
+class _AllowingOutput(_ForwardingOutput):
+    """Wrapper of an `Output` that allows one more kind of deviation."""
+
+    def __init__(self, output: Output, kind: str) -> None:
+        super().__init__(output)
+        self._kind = kind
+
+    def allow(self, kind: Allow, reason: str) -> bool:
+        return kind == self._kind or super().allow(kind, reason)
 
 
 MAX_STEPS = 50_000
@@ -190,12 +214,16 @@ def rewrite_node(
         limit = MAX_NODES * (LARGE_FACTOR if output.is_allowed("large") else 1)
         rewriter = _NodeRewriter(facts, output, router, first.operator, refusals, limit)
         result = rewriter.rewrite(view, source, first)
+        if all(each.code == NOT_ALLOWED for each in refusals):  # other refusals leave the result incomplete
+            try:
+                require_at_most(result.node_count, MAX_NODES, "nodes", output)
+                added_bytes = output.constant_bytes - bytes_before
+                require_at_most(added_bytes, MAX_CONSTANT_BYTES, "bytes of constants", output)
+                require_supported_types(result, facts, output)
+            except CannotConvert as error:
+                refusals.append(error)
         if refusals:
-            raise min(refusals, key=lambda each: abs(source - each.nearest))
-        require_at_most(result.node_count, MAX_NODES, "nodes", output)
-        added_bytes = output.constant_bytes - bytes_before
-        require_at_most(added_bytes, MAX_CONSTANT_BYTES, "bytes of constants", output)
-        require_supported_types(result, facts, output)
+            raise _most_severe(refusals, source)
     except (CannotConvert, ExtensionFailed):
         # If the node is invalid, report that instead. Validation is slow, so it runs only when needed.
         validate_node(node, first.operator, first.older_versions)
@@ -296,9 +324,26 @@ class _NodeRewriter(NamedTuple):
         if step.target is None and step.source in expanded:
             reason = f"{step.source.id} expands into operators that expand into {step.source.id} again"
             raise CannotConvert(reason, "operator.no-equivalent", remedy="keep the operator")
-        out = Rewriter(
-            self.facts, self.output, step.source, step.target, step.opset, self.router.default_opset
-        )
+        try:
+            emitted = self._emit(step, node, self.output)
+        except CannotConvert as error:
+            if error.code != NOT_ALLOWED:
+                raise
+            # Continue as if the deviation were allowed: a refusal that remains is reported instead.
+            self.refusals.append(error)
+            emitted = self._emit(step, node, _AllowingOutput(self.output, error.subject))
+        if len(emitted) == 1:
+            return emitted if emitted[0].is_replacement else [emitted[0]._replace(is_replacement=True)]
+        if not any(each.is_replacement for each in emitted):
+            emitted[-1] = emitted[-1]._replace(is_replacement=True)
+        for each in emitted:
+            self.output.add_emitted(each.node, each.opset)
+        emitted.reverse()
+        return emitted
+
+    def _emit(self, step: VersionStep, node: Node, output: Output) -> list[Emitted]:
+        """Run a step, and return the nodes that it emits."""
+        out = Rewriter(self.facts, output, step.source, step.target, step.opset, self.router.default_opset)
         assert step.function is not None
         try:
             if step.private_adapter is None:
@@ -313,15 +358,7 @@ class _NodeRewriter(NamedTuple):
                 raise  # reported as an invalid model
             reason = f"the node does not have the form that {step.source.id} requires"
             raise CannotConvert(reason, "node.invalid", remedy=CHECK_MODEL_REMEDY) from error
-        emitted = out.emitted
-        if len(emitted) == 1:
-            return emitted if emitted[0].is_replacement else [emitted[0]._replace(is_replacement=True)]
-        if not any(each.is_replacement for each in emitted):
-            emitted[-1] = emitted[-1]._replace(is_replacement=True)
-        for each in emitted:
-            self.output.add_emitted(each.node, each.opset)
-        emitted.reverse()
-        return emitted
+        return out.emitted
 
     def _attribute_to_model(self, error: CannotConvert, step: VersionStep) -> None:
         """Make a refusal name the node of the model: the step may have refused a node that a step emitted."""
@@ -335,6 +372,14 @@ class _NodeRewriter(NamedTuple):
             error.reason = f"the operator has no equivalent for {error.subject} {limit}"
         else:
             error.reason = f"the node must be expressed by other operators, and {error.reason}"
+
+
+def _most_severe(refusals: list[CannotConvert], source: int) -> CannotConvert:
+    """Return the refusal nearest to the source, preferably one that remains if deviations are allowed."""
+    by_distance = sorted(refusals, key=lambda each: abs(source - each.nearest))
+    found = next((each for each in by_distance if each.code != NOT_ALLOWED), by_distance[0])
+    found.nearest = by_distance[0].nearest  # nodes convert to this opset without any refusal
+    return found
 
 
 def _require_few_steps(steps: list[VersionStep]) -> None:

@@ -99,16 +99,14 @@ class Router:
     def _source(self, op_type: str, opset: int, domain: str) -> tuple[OperatorVersion, int]:
         """Return the operator version at an opset, and the target opset in the domain that defines it."""
         target = self._targets[domain]
-        operator = self.registry.known_at(op_type, opset, domain)
-        if operator is None:
-            self.registry.require_opset(opset, domain)
-            removed = _removed_version(self.registry.operator(op_type, domain), opset)
-            return removed or self.registry.get_schema(op_type, opset, domain), target
+        self.registry.require_opset(opset, domain)
+        operator = self.registry.known_or_removed_at(op_type, opset, domain)
+        # If the opset lacks the operator, `get_schema` raises the error.
+        operator = operator or self.registry.get_schema(op_type, opset, domain)
         if operator.domain == domain:
-            return self.registry.get_schema(op_type, opset, domain), target
+            return operator, target
         # A nonstandard operator of a different domain. If the target opset of the domain has an operator
         # with this name, the conversion follows `before:` of the definition.
-        self.registry.require_opset(opset, domain)
         first = operator.since_version
         return operator, first - 1 if self.registry.has(op_type, target, domain) else first
 
@@ -136,8 +134,8 @@ class Router:
         first = definition.versions[0]
         if target_opset < first.since_version and first.before is not None:
             return first.since_version - 1
-        self.registry.get_schema(operator.name, target_opset, operator.domain)
-        raise AssertionError("unreachable: the operator is not in effect at the target")
+        # The target opset lacks the operator, so this raises the error.
+        return self.registry.get_schema(operator.name, target_opset, operator.domain).since_version
 
 
 def replaced_from(operator: Operator) -> int | None:
@@ -161,12 +159,6 @@ def _replaced_version(definition: Operator, operator: OperatorVersion) -> Operat
         key=lambda each: each.since_version,
         default=None,
     )
-
-
-def _removed_version(operator: Operator | None, opset: int) -> OperatorVersion | None:
-    """Return the last version of an operator if it is removed at an opset: nodes count as that version."""
-    last = operator.versions[-1] if operator else None
-    return last if last and last.removal and last.removal.removed_in <= opset else None
 
 
 def _uncompiled_path(operator: Operator, start: int, goal: int) -> tuple[int, ...]:

@@ -8,7 +8,8 @@ import pytest
 from onnx import helper
 from support.execution import Array, assert_equal, build, run
 
-from opshift import ConversionRefused, convert_version, plan_version
+from opshift import convert_version, plan_version
+from opshift.converter.options import AllowLike
 
 RANDOM = np.random.default_rng(0)
 
@@ -64,11 +65,32 @@ def test_accepts_hundreds_of_pixels(shape: tuple[int, ...]) -> None:
     assert len(result.graph.node) < 200
 
 
+@pytest.mark.parametrize("allow", [(), "approximate"], ids=["exact", "approximate"])
 @pytest.mark.parametrize("exclude_outside", [0, 1])
-def test_refuses_an_unknown_size(exclude_outside: int) -> None:
+def test_refuses_an_unknown_size(exclude_outside: int, allow: AllowLike) -> None:
+    """A deviation is not asked for, because it does not help."""
     model, _ = _model(
         np.ones((1, 1, 5, 4), np.float32), [1, 1, 0.5, 1], mode="linear", exclude_outside=exclude_outside
     )
     model.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "H"
-    with pytest.raises(ConversionRefused, match="the width of the filter is unknown"):
-        convert_version(model, 13, allow="approximate")
+    (refusal,) = plan_version(model, 13, allow=allow).refusals
+    assert refusal.reason == "antialias is set, so the width of the filter depends on the unknown size of 'x'"
+    assert refusal.remedy.startswith("declare the shape of 'x' [1, 1, H, 4] with --shape x=...")
+    assert "or make scales an initializer that is not a graph input" in refusal.remedy
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_declared_shape_makes_the_conversion_to_computed_sizes_exact(mode: str) -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["leading"], end=2),
+        helper.make_node("Concat", ["leading", "trailing"], ["sizes"], axis=0),
+        helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode=mode, antialias=1),
+    ]
+    feeds = {"x": RANDOM.standard_normal((2, 3, 8, 8)).astype(np.float32)}
+    model = build(nodes, feeds, ["y"], 18, initializers={"trailing": np.array([4, 4], np.int64)})
+    for dim, name in zip(model.graph.input[0].type.tensor_type.shape.dim, "BCHW", strict=True):
+        dim.dim_param = name
+    (refusal,) = plan_version(model, 17).refusals
+    assert refusal.remedy.startswith("declare the shape of 'x' [B, C, H, W] with --shape x=...")
+    found = convert_version(model, 17, shapes={"x": ("B", 3, 8, 8)})
+    assert_equal(run(found, feeds), run(model, feeds), 1e-5)
