@@ -66,7 +66,7 @@ def _kernel_problems(kernel: Kernel, operator: Operator, keys: Keys) -> Iterator
 
 @rule("runtime.note", "write the operator as ai.onnx.Add, and the version as ai.onnx.Add:14")
 def runtime_note(subject: TreeRuntime) -> Iterator[Problem]:
-    """Operators in `restrictions`, `slow_kernels` and `needs_names`, and versions in `wrong`, exist."""
+    """Operators in `restrictions` and other keys, and operator versions in `wrong`, exist."""
     runtime = subject.runtime
     notes: Mapping[str, Iterable[str]] = {
         "restrictions": runtime.restrictions,
@@ -79,10 +79,11 @@ def runtime_note(subject: TreeRuntime) -> Iterator[Problem]:
             if not is_internal and not _exists(text, subject, with_version=key == "wrong"):
                 noun = "an operator version" if key == "wrong" else "an operator"
                 yield Problem(f"{text} is not {noun} of a domain in `opsets`", (key, text))
-    for position, text in enumerate(runtime.needs_names):
-        if not _exists(text, subject, with_version=False):
-            reason = f"{text} is not an operator of a domain in `opsets`"
-            yield Problem(reason, ("needs_names", position))
+    lists = {"needs_names": runtime.needs_names, "refuses_sizes_after": runtime.refuses_sizes_after}
+    for key, names in lists.items():
+        for position, text in enumerate(names):
+            if not _exists(text, subject, with_version=False):
+                yield Problem(f"{text} is not an operator of a domain in `opsets`", (key, position))
 
 
 @rule("runtime.condition", "use names that the definition of the operator declares")

@@ -10,12 +10,21 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import pytest
+from markdown_it import MarkdownIt
 
 from opshift.catalogue.history import history_of
-from opshift.catalogue.kernels import RuntimeCell, State, kernel_types, opset_shares, runtime_rows
+from opshift.catalogue.kernels import (
+    RuntimeCell,
+    State,
+    kernel_types,
+    operator_support,
+    opset_shares,
+    runtime_rows,
+)
 from opshift.catalogue.views import comparison_groups
 from opshift.catalogue.words import METHOD_LABELS, change_subject
 from opshift.model.plain_data import json_values
+from opshift.model.types import short_type
 from opshift.registry.changes.classify import classify
 from opshift.registry.record import to_plain_data
 from opshift.registry.registry import default_registry
@@ -28,6 +37,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.full  # the site of all definitions takes seconds to build
 
 REGISTRY = default_registry()
+MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 VERSIONS = REGISTRY.get_all_schemas_with_history()
 
 
@@ -74,6 +84,29 @@ def test_cells_show_the_state_of_a_version(name: str, opset: int, state: State) 
     assert cell.state is state
     assert cell.supported == (state in (State.FULL, State.PARTIAL, State.BODY))
     assert bool(cell.kernels) == (state in (State.FULL, State.PARTIAL))
+
+
+@pytest.mark.parametrize(
+    ("version", "runtime", "accepted"),
+    [
+        ("ai.onnx.Gelu:20", "onnxruntime-1.20.1", "float"),
+        ("ai.onnx.Where:16", "onnxruntime-1.32.0", "bool double float int32 int64 int8 string uint32 uint8"),
+        ("ai.onnx.DynamicQuantizeLinear:11", "onnxruntime-1.32.0", "float uint8"),
+        (
+            "ai.onnx.Shrink:9",  # its kernel accepts bfloat16
+            "onnxruntime-1.32.0",
+            "double float float16 int16 int32 int64 int8 uint16 uint32 uint64 uint8",
+        ),
+        ("ai.onnx.Mish:18", "onnxruntime-1.20.1", "double float float16"),  # by its function body
+        ("ai.onnx.Upsample:10", "onnxruntime-1.32.0", ""),  # its kernels are for older opsets
+    ],
+)
+def test_types_are_those_that_the_version_accepts(version: str, runtime: str, accepted: str) -> None:
+    rows = {str(row.version.id): row for row in operator_support(get_runtime(runtime), REGISTRY)}
+    assert rows[version].types == accepted
+    for row in rows.values():
+        allowed = {short_type(each) for types in row.version.type_constraints.values() for each in types}
+        assert {*row.types.split()} <= allowed
 
 
 def test_share_of_operators_falls_with_newer_opsets() -> None:
@@ -135,6 +168,37 @@ def test_conditions_of_a_kernel_are_evidence(files: Mapping[str, str]) -> None:
     text = files["operators/ai.onnx/Resize/index.html"]
     assert "<p>Condition: the attribute <code>mode</code> must" in text
     assert "Condition: the attribute `mode` must" in files["operators/ai.onnx/Resize/index.md"]
+
+
+def test_copies_have_the_headings_of_the_page(files: Mapping[str, str]) -> None:
+    copies = [path for path in files if path.endswith(".md") and not path.startswith("docs/")]
+    pages = [path for path in copies if not path.startswith("operators/")]
+    for path in [*pages[::20], *copies[::20], "runtimes/index.md", "releases.md", "changes.md"]:
+        content = files[f"{path[:-2]}html"].partition("</header>")[2]
+        page, copy = (
+            [_heading(*each) for each in re.findall("<h([1-3])[^>]*>(.*?)</h", text, re.DOTALL)]
+            for text in (content, MARKDOWN.render(files[path]))
+        )
+        assert copy == page, path
+
+
+def _heading(level: str, text: str) -> tuple[str, str]:
+    return level, " ".join(re.sub("<[^>]*>", "", text).split())
+
+
+def test_copies_have_the_cells_of_runtimes_and_the_removed_types(files: Mapping[str, str]) -> None:
+    rows = (
+        files["operators/ai.onnx/Gelu/index.md"]
+        .partition("## Runtimes")[2]
+        .partition("\n## ")[0]
+        .splitlines()
+    )
+    assert any(
+        re.fullmatch(r"\| \[onnxruntime-1.*\| 1/4; Types: T: .*; Source: kernel registry of .* \|", row)
+        for row in rows
+    )
+    assert "~~int8~~" in files["operators/ai.onnx/Erf/13.md"]
+    assert "**Types by version: " in files["operators/ai.onnx/Softmax/index.md"]
 
 
 def test_operators_have_an_example_and_its_conversions(files: Mapping[str, str]) -> None:
@@ -214,6 +278,13 @@ def test_copies_have_the_history_of_the_registry(files: Mapping[str, str]) -> No
             text = files[f"{path}.md"].partition("## Conversions")[2]
             for step in filter(None, (entry.up, entry.down, entry.arriving, entry.leaving)):
                 assert f"* {METHOD_LABELS[step.how]} version" in text, path
+
+
+def test_first_versions_are_converted_to_other_domains(files: Mapping[str, str]) -> None:
+    for suffix in ("html", "md"):
+        path = f"operators/com.microsoft/Gelu/1.{suffix}"
+        assert "to operators of other domains" in files[path]
+    assert not any("at opset 0" in text for path, text in files.items() if path.startswith("operators/"))
 
 
 def test_shape_rules_are_described(files: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""`--shape` and `--infer-shapes` of convert, plan and reach."""
+"""`--shape` and `--infer-shapes` of convert, plan, reach and fit."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import onnx
 import onnx.parser
 import pytest
 from typer.testing import Result
+
+from opshift.registry.registry import default_registry
 
 Run = Callable[..., Result]
 
@@ -28,10 +30,24 @@ MODEL = """
 
 SHAPES = ("--shape", "z=2,4,?", "--infer-shapes")
 
+REGISTRY = default_registry()
+KERNELS = "".join(
+    f"  ai.onnx.{name}: [{{versions: [1, 9]}}]\n" for name in REGISTRY.names() if REGISTRY.at(name, 9)
+)
+DEVICE = f"""
+runtime: old
+version: "1"
+opsets: {{ai.onnx: 9}}
+expands_functions: false
+evidence: {{kind: documentation, source: tests, date: 2026-11-23}}
+operators:
+{KERNELS}"""
+
 
 @pytest.fixture
 def model(folder: Path) -> str:
     onnx.save(onnx.parser.parse_model(MODEL), folder / "model.onnx")
+    (folder / "old.yaml").write_text(DEVICE, "utf-8")
     return "model.onnx"
 
 
@@ -63,10 +79,28 @@ def test_reach_uses_shapes(run: Run, model: str) -> None:
     assert after["lowest"] < 10
 
 
-@pytest.mark.parametrize("command", ["plan", "convert", "reach"])
+def test_fit_names_both_options_and_uses_them(run: Run, model: str) -> None:
+    command = ("fit", model, "out.onnx", "-r", "old.yaml")
+    refused = run(*command, "--format", "json")
+    assert refused.exit_code == 1
+    remedies = {each["remedy"] for each in json.loads(refused.stdout)["missing"]}
+    assert any("--shape z=..." in each and "--infer-shapes" in each for each in remedies)
+    done = run(*command, *SHAPES, "--verify")
+    assert done.exit_code == 0, done.stderr
+    assert "Declared shapes input 'lengths' is declared as [4]" in " ".join(done.stdout.split())
+    values = {value.name: value for value in onnx.load("out.onnx").graph.input}
+    assert [dim.dim_value for dim in values["z"].type.tensor_type.shape.dim] == [2, 4, 4]
+
+
+@pytest.mark.parametrize("command", ["plan", "convert", "reach", "fit"])
 def test_wrong_shape_is_an_error_of_use(command: str, run: Run, model: str) -> None:
-    arguments = {"plan": ["-t", "9"], "convert": ["out.onnx", "-t", "9"], "reach": []}[command]
-    found = run(command, model, *arguments, "--shape", "length=4")
+    arguments = {
+        "plan": ["-t", "9"],
+        "convert": ["out.onnx", "-t", "9"],
+        "reach": [],
+        "fit": ["out.onnx", "-r", "old.yaml"],
+    }
+    found = run(command, model, *arguments[command], "--shape", "length=4")
     assert found.exit_code == 2
     assert "did you mean 'lengths'?" in " ".join(found.stderr.split())
     assert not Path("out.onnx").exists()

@@ -13,12 +13,15 @@ import onnx.shape_inference
 import pytest
 from onnx import numpy_helper
 from support.execution import assert_equal, run
+from support.runtimes import fictional_runtime
 
 import opshift
 from opshift.analysis.reach import reach
 from opshift.converter.onnx_shapes import USED, with_onnx_shapes
 from opshift.inference.evaluator import rule_table
 from opshift.model.types import declared_dims
+from opshift.registry.registry import default_registry
+from opshift.registry.runtimes.runtime import Kernel
 
 
 @pytest.fixture(autouse=True)
@@ -119,6 +122,17 @@ def test_reach_uses_inferred_shapes() -> None:
     model = onnx.parser.parse_model(FORMS["main graph"])
     assert reach(model).lowest == 10
     assert reach(model, infer_shapes=True).lowest < 10
+
+
+def test_fit_uses_inferred_shapes() -> None:
+    model = onnx.parser.parse_model(FORMS["main graph"])
+    kernels = {f"ai.onnx.{each}": (Kernel(versions=(1, 9)),) for each in default_registry().names()}
+    runtime = fictional_runtime(opsets={"ai.onnx": 9}, operators=kernels)
+    with pytest.raises(opshift.DoesNotFit, match="--infer-shapes"):
+        opshift.fit(model, runtime)
+    fitted = opshift.fit(model, runtime, infer_shapes=True).model
+    assert not fitted.graph.value_info
+    assert_equal(run(fitted, feeds()), run(model, feeds()))
 
 
 def test_possible_conversion_does_not_infer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,6 +106,24 @@ def test_does_not_expand_operators_of_newer_opsets() -> None:
     assert [each.operator for each in check_support(swish, RUNTIME)] == [""]
 
 
+@pytest.mark.parametrize(
+    ("opset", "validates_nodes", "expected"),
+    [
+        (9, True, []),
+        (10, True, ["toy-1.0 has no kernel of ai.onnx.Affine:10"]),
+        (20, True, ["toy-1.0 has no kernel of ai.onnx.Affine:10"]),
+        (20, False, []),
+    ],
+)
+def test_runtimes_with_schemas_do_not_use_kernels_of_removed_operators(
+    opset: int, expected: list[str], *, validates_nodes: bool
+) -> None:
+    operators = {"ai.onnx.Affine": [{"versions": [1, 1]}]}
+    runtime = toy_runtime(operators=operators, validates_nodes=validates_nodes)
+    tested = model("y = Affine <alpha = 2.0> (x)", opset=opset)
+    assert [each.reason for each in check_support(tested, runtime)] == expected
+
+
 def test_checks_each_recursive_function_once() -> None:
     header = '<domain: "local", opset_import: ["" : 20, "local" : 1]>'
     function = f"{header} F (a) => (b) {{ c = Abs (a) b = local.F (c) }}"
@@ -270,8 +288,9 @@ def test_refuses_inputs_of_unknown_rank(declared: str, is_refused: bool) -> None
     tested = model("y = Relu (x)", declared)
     assert check_support(tested, RUNTIME) == ()
     found = check_support(tested, toy_runtime(needs_input_ranks=True))
+    option = "--shape x=... (shapes= in Python) of `opshift convert` or `opshift fit`"
     places = [(each.place, each.remedy) for each in found]
-    assert places == ([("graph, input 'x'", "declare the shape of the input")] if is_refused else [])
+    assert places == ([("graph, input 'x'", f"declare the shape of 'x' with {option}")] if is_refused else [])
 
 
 @pytest.mark.parametrize(

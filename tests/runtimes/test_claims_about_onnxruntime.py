@@ -90,6 +90,28 @@ def test_predicts_affine_grids_in_float16(batch: int, rank: int, *, is_run: bool
     assert loads_and_runs(fit(model, RUNTIME).model, feeds)
 
 
+@pytest.mark.parametrize(("opset", "is_run"), [(9, True), (10, False), (11, False)])
+@pytest.mark.parametrize(
+    "node",
+    [
+        "Affine <alpha = 2., beta = 1.> (x)",
+        "Crop <border = [0, 0, 0, 0]> (x)",
+        "ImageScaler <scale = 2., bias = [1.]> (x)",
+        "ParametricSoftplus <alpha = 2., beta = 1.> (x)",
+        "Scale <scale = 2.> (x)",
+        "ScaledTanh <alpha = 2., beta = 1.> (x)",
+    ],
+)
+def test_refuses_operators_after_their_removal(node: str, opset: int, *, is_run: bool) -> None:
+    model = _model(f"g (float[1, 1, 2, 2] x) => (float[1, 1, 2, 2] y) {{ y = {node} }}", opset)
+    feeds = {"x": np.ones((1, 1, 2, 2), np.float32)}
+    assert loads_and_runs(model, feeds) == is_run
+    (result,) = runs(model, [RUNTIME]).results
+    assert (not result.support.missing) == is_run
+    assert (result.conversion and result.conversion.opsets) == (None if is_run else {"ai.onnx": 9})
+    assert loads_and_runs(fit(model, RUNTIME).model, feeds)
+
+
 @pytest.mark.parametrize(
     ("body", "is_run"),
     [

@@ -66,6 +66,24 @@ PAIRS = """
     a = Gather (x, z) b = Gather (x, o) c = Gather (w, z) d = Gather (w, o)
     e = Add (a, b) f = Add (c, d) y = Add (e, f)
 """
+LARGEST = "k = Constant <value_ints = [{0}]> () y, i = TopK (x, k)"
+RECURRENT = """
+    v = Constant <value = float {{1}}> () a = Constant <value_ints = [{2}, 2, 3]> () w = Expand (v, a)
+    b = Constant <value_ints = [{2}, 2, 2]> () r = Expand (v, b)
+    y = RNN <layout = {0}, direction = "{1}", hidden_size = 2> (x, w, r)
+"""
+SCALED_PRODUCT = """
+    a = Constant <value = double[1, 1] {{2}}> () g = Gemm <alpha = {0}> (a, a, x) y = Cast <to = 1> (g)
+"""
+SCALED = "s = Constant <value = float[4] {{{0}}}> () y = Resize (x, s)"
+STFT = """
+    n = Constant <value = int64 {{2}}> () w = Constant <value = {0}[4] {{1, 1, 1, 1}}> ()
+    h = STFT (x, n, w) y = Cast <to = 1> (h)
+"""
+RANGE = """
+    s = Constant <value = float {{0}}> () e = Constant <value = float {{{0}}}> ()
+    d = Constant <value = float {{{1}}}> () y = Range (s, e, d)
+"""
 
 
 def _model(inputs: str, nodes: str, opset: int) -> onnx.ModelProto:
@@ -267,6 +285,27 @@ def _support(model: onnx.ModelProto, runtime: str) -> ModelSupport:
         (OPENVINO, SCALES.format("2, 4", "4"), QUANTIZE, 13, "runs"),
         (OPENVINO, SCALES.format("2, 4", "N"), QUANTIZE, 13, "does not run"),
         (OPENVINO, SCALES.format("2, N", "N"), QUANTIZE, 13, "runs"),
+        (OPENVINO, SCALES.format("2, 4", "4").replace("8[4]", "8[N]"), QUANTIZE, 13, "does not run"),
+        (OPENVINO, SCALES.format("N", "1"), QUANTIZE, 13, "runs"),
+        (OPENVINO, SCALES.format("N", "M"), QUANTIZE, 13, "does not run"),
+        (OPENVINO, SCALES.format("N", "1").replace("8[4]", "8[M]"), QUANTIZE, 13, "does not run"),
+        (OPENVINO, "float[3, 3, 3, 3] x", SCALED.format("1.3, 1, 1, 2"), 10, "may run"),
+        (OPENVINO, "float[3, 3, 3, 3] x", SCALED.format("1, 1, 2, 2"), 10, "runs"),
+        (OPENVINO, "float[2, 3] x, int32[0, 1] i", "y = Gather (x, i)", 13, "does not run"),
+        (OPENVINO, "float[2, 3] x, int32[2, 1] i", "y = Gather (x, i)", 13, "runs"),
+        (TRACT, "double[1] x", SCALED_PRODUCT.format(0.5), 13, "does not run"),
+        (TRACT, "double[1] x", SCALED_PRODUCT.format(1.0), 13, "runs"),
+        (TRACT, "float[1, 2, 3] x", RECURRENT.format(1, "forward", 1), 14, "runs"),
+        (TRACT, "float[1, 2, 3] x", RECURRENT.format(0, "bidirectional", 2), 14, "runs"),
+        (TRACT, "float[1, 2, 3] x", RECURRENT.format(1, "bidirectional", 2), 14, "does not run"),
+        (OPENVINO, "float[1, 2, 3] x", RECURRENT.format(0, "forward", 1), 14, "runs"),
+        (OPENVINO, "float[1, 2, 3] x", RECURRENT.format(1, "forward", 1), 14, "does not run"),
+        (OPENVINO, "string[2] x", "h = Split <axis = 0> (x) y = Shape (h)", 13, "does not run"),
+        (TRACT, "float16[1, 8, 1] x", STFT.format("float16"), 17, "does not run"),
+        (TRACT, "float[1, 8, 1] x", STFT.format("float"), 17, "runs"),
+        (TRACT, "float[1, 8, 6, 1] x", "y = DFT <axis = 1, onesided = 1> (x)", 17, "runs"),
+        (TRACT, "float[1, 8, 6, 1] x", "y = DFT <axis = 2, onesided = 1> (x)", 17, "does not run"),
+        (TRACT, "float[1, 8, 6, 1] x", DFT.format(0).replace("axis = 0", "axis = 2"), 17, "does not run"),
         (NAMELESS, "float[2, 3] x, float[2, 3] w", PAIRS, 17, "may run"),
         (NAMELESS, "float[2, 3] x, float[2, 3] w", PAIRS.replace("(w,", "(x,"), 17, "runs"),
         (OLD, "float[2, 3] x, float[2, 3] w", PAIRS, 17, "runs"),
@@ -295,6 +334,15 @@ def _support(model: onnx.ModelProto, runtime: str) -> ModelSupport:
         (TRACT, "float[2, 0] x", "y = ReduceL2 <axes = [1]> (x)", 13, "may run"),
         (TRACT, "float[0, 2] x", "y = ReduceL2 <axes = [0]> (x)", 13, "runs"),
         (TRACT, "int64[2] x, int64[2] s", "y = PRelu (x, s)", 16, "runs"),
+        (TRACT, "float[3] x", "y = Slice <axes = [0], starts = [1], ends = [0]> (x)", 9, "may run"),
+        (TRACT, "float[0, 2, 0] x", POOLED.format("AveragePool", 0, "NOTSET"), 13, "may run"),
+        (TRACT, "float[2] x", RANGE.format(4, 1), 13, "runs"),
+        (TRACT, "float[2] x", RANGE.format(4, -1), 13, "does not run"),
+        (TRACT, "float[2] x", RANGE.format(-4, -1), 13, "runs"),
+        (TRACT, "float[2] x", RANGE.format(-4, 1), 13, "does not run"),
+        (OPENVINO, "float[2, 3] x", LARGEST.format(0), 13, "does not run"),
+        (OPENVINO, "float[2, 3] x", LARGEST.format(1), 13, "runs"),
+        (OPENVINO, "float[2, 3] x, int64[1] k", "y, i = TopK (x, k)", 13, "runs"),
         (
             LATEST,
             "float[2, 3, 4] x, int64[N] a",
@@ -345,6 +393,13 @@ def test_warns_about_infinities_and_nan(runtime: str, node: str, opset: int, war
     support = _support(_model("float[1, 1, 3] x", f"y = {node}", opset), runtime)
     assert support.warnings == ((warning,) if warning else ())
     assert support.wrong == ()
+
+
+@pytest.mark.parametrize("runtime", [OPENVINO, TRACT])
+def test_warns_about_quantized_infinities(runtime: str) -> None:
+    model = _model("float[3] x", "q, s, z = DynamicQuantizeLinear (x) y = Cast <to = 1> (q)", 13)
+    reason = "data with infinity or NaN may get other numbers than in onnxruntime"
+    assert f"ai.onnx.DynamicQuantizeLinear:11: {reason}" in _support(model, runtime).warnings
 
 
 @pytest.mark.parametrize(("element_type", "is_wrong"), [("float16", True), ("float", False)])

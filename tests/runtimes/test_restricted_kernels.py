@@ -108,8 +108,13 @@ def test_constants_without_elements_are_computed_where_a_runtime_reads_scalars(f
     assert run_in_onnxruntime(fitted, feeds)[0].shape == run_in_onnxruntime(model, feeds)[0].shape == (0, 2)
 
 
-def test_types_that_a_runtime_cannot_read_are_widened() -> None:
-    model = _model("float[2] x", "y = Abs (x)", 13)
-    model.graph.initializer.add(name="unused", data_type=onnx.TensorProto.BFLOAT16, raw_data=b"\0\0")
-    assert _verdict(model, TRACT) == "does not run"
-    assert _verdict(fit(model, TRACT).model, TRACT) == "runs"
+@pytest.mark.parametrize(
+    ("runtime", "element_type"),
+    [(TRACT, "BFLOAT16"), (TRACT, "FLOAT8E4M3FN"), (TRACT, "INT4"), (OPENVINO, "FLOAT8E4M3FNUZ")],
+)
+def test_types_that_a_runtime_cannot_read_are_widened(runtime: str, element_type: str) -> None:
+    model = _model("float[2] x", "y = Abs (x)", 21)
+    number = onnx.TensorProto.DataType.Value(element_type)
+    model.graph.initializer.append(onnx.helper.make_tensor("unused", number, [2], [1, 2]))
+    assert _verdict(model, runtime) == "does not run"
+    assert _verdict(fit(model, runtime).model, runtime) == "runs"

@@ -402,8 +402,10 @@ class _Candidates:
         known = {name: each for name, each in node.types if each}
         is_implemented = (f"{domain}.{op_type}", *known.items()) not in missing
         found = self._registry.known_at(op_type, opsets.get(domain, 0), domain)
-        if node.operator is None or opsets == self._opsets:
+        if opsets == self._opsets:
             return is_implemented
+        if node.operator is None:
+            return is_implemented or found is not None  # an older opset may have a removed operator
         if found is None or (found.has_function and runtime.expands_functions):
             return True
         if found.deprecated and not node.operator.deprecated:

@@ -181,10 +181,17 @@ class OperatorSupport(NamedTuple):
 
     @property
     def types(self) -> str:
-        """Element types that some kernel accepts, separated by spaces."""
-        found = {
-            short_type(each) for kernel in self.kernels for types in kernel.types.values() for each in types
-        }
+        """Element types of the version that a kernel or the function body accepts, separated by spaces."""
+        constraints = self.version.type_constraints
+        lists: list[Sequence[str]] = [
+            [each for each in kernel.types.get(name, types) if each in types]
+            for kernel in self.kernels
+            if kernel.implements(self.version.since_version)
+            for name, types in constraints.items()
+        ]
+        if self.cell.state is State.BODY:
+            lists = [*constraints.values()]
+        found = {short_type(each) for types in lists for each in types}
         return " ".join(sorted(each for each in found if "(" not in each))
 
 

@@ -120,7 +120,10 @@ class ChangeGroup(NamedTuple):
 
 
 class ConversionRow(NamedTuple):
-    """Conversion of nodes to another version or opset; `target` is `None` if the opset lacks the operator."""
+    """Conversion of nodes to another version or opset.
+
+    `target` is `None` if the opset lacks the operator; `opset` is 0 for a conversion to other domains.
+    """
 
     source: OperatorVersion
     target: OperatorVersion | None
@@ -142,6 +145,19 @@ class TypeVariable(NamedTuple):
     description: str
     types: tuple[tuple[str, bool], ...]
     removed: tuple[str, ...]
+
+
+def _same_parameters(
+    old: Sequence[Parameter], new: Sequence[Parameter]
+) -> Iterator[tuple[Parameter, Parameter]]:
+    """Yield the pairs of parameters with the same name, or renamed ones at the same position."""
+    old_names, new_names = {each.name: each for each in old}, {each.name for each in new}
+    for position, after in enumerate(new):
+        before = old_names.get(after.name)
+        if before is None and position < len(old) and old[position].name not in new_names:
+            before = old[position]
+        if before is not None:
+            yield before, after
 
 
 @dataclass(frozen=True)
@@ -194,18 +210,28 @@ class VersionView:
     @property
     def types(self) -> list[TypeVariable]:
         """The type variables, compared with the previous version."""
-        before = self.entry.before.type_constraints if self.entry.before else {}
-        return [
-            TypeVariable(
-                name,
-                self.version.type_descriptions.get(name, ""),
-                tuple(
-                    (short_type(each), name in before and each not in before[name]) for each in sorted(types)
-                ),
-                tuple(short_type(each) for each in before.get(name, ()) if each not in types),
+        rows = []
+        for name, types in self.version.type_constraints.items():
+            before = self._types_before(name)
+            described = tuple(
+                (short_type(each), bool(before) and each not in before) for each in sorted(types)
             )
-            for name, types in self.version.type_constraints.items()
-        ]
+            removed = tuple(short_type(each) for each in sorted(before - {*types}))
+            rows.append(TypeVariable(name, self.version.type_descriptions.get(name, ""), described, removed))
+        return rows
+
+    def _types_before(self, name: str) -> frozenset[str]:
+        """Return the types that the previous version allows for the parameters of a type variable.
+
+        Parameters are compared, because versions may use the name of a variable for other parameters.
+        """
+        old, new = self.entry.before, self.version
+        if old is None:
+            return frozenset()
+        pairs = (*_same_parameters(old.inputs, new.inputs), *_same_parameters(old.outputs, new.outputs))
+        return frozenset(
+            kind for before, after in pairs if after.type == name for kind in old.types_of(before)
+        )
 
     @property
     def requirements(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from opshift.cli import completion, options, verification
+from opshift.cli.conversion import external_data_note
 from opshift.cli.conversion_text import write_verification
 from opshift.cli.errors import add_file_to_errors
 from opshift.cli.options import Format, expand_records, registry_with
@@ -53,6 +54,8 @@ def fit(
         ),
     ] = False,
     allow: options.AllowOption = None,
+    shapes: options.ShapeOption = None,
+    infer_shapes: options.InferShapesOption = False,
     recognize: Annotated[
         list[str] | None,
         typer.Option(
@@ -65,7 +68,15 @@ def fit(
             "--allow approximate accepts those that round differently, too.",
         ),
     ] = None,
-    fold: options.FoldOption = False,
+    fold: Annotated[
+        bool,
+        typer.Option(
+            "--fold",
+            rich_help_panel=options.TARGET,
+            help="First replace values that are the same in every run by constants, and remove nodes without "
+            "an effect, as `opshift simplify` does: nodes that compute constants need no kernels.",
+        ),
+    ] = False,
     external: options.ExternalOption = "copy",
     comparison: verification.ComparisonOptions,
     folders: options.DefinitionsOption = None,
@@ -90,7 +101,12 @@ def fit(
     if provider_only:
         found = without_fallback(found)
     settings = fit_options(
-        registry_with(folders), read_allow(allow or ()), "all" in names or names, fold=fold
+        registry_with(folders),
+        read_allow(allow or ()),
+        "all" in names or names,
+        shapes or (),
+        fold=fold,
+        infer_shapes=infer_shapes,
     )
     source = require_file(source)
     written = output_file(source, out, in_place=in_place, force=force, form=form)
@@ -120,7 +136,8 @@ def fit(
             verified = verification.compare_with_source(
                 source, result, compared, settings.registry, quiet=is_quiet
             )
-    fitted = FittedFile(source, written, imports, reports[0], verified)
+    note = external_data_note(source, written, conversion, handling)
+    fitted = FittedFile(source, written, imports, reports[0], note, verified)
     print_result(form, fitted.as_dict(), fitted.write, quiet=quiet, on_stderr=written == STDOUT)
 
 
@@ -131,6 +148,8 @@ class FittedFile(NamedTuple):
     out: str
     imports: dict[str, int]
     report: FitReport
+    note: str
+    """Result of `external_data_note`."""
     verification: Verification | None = None
 
     def as_dict(self) -> dict[str, object]:
@@ -155,6 +174,9 @@ class FittedFile(NamedTuple):
                 page.prose(each, indent=2)
         if self.verification:
             write_verification(page, self.verification)
+        if self.note:
+            page.blank()
+            page.prose(self.note)
 
 
 def _step(before: object, after: object) -> str:

@@ -219,13 +219,15 @@ def _notes(result: RuntimeResult) -> str:
 
 
 def _remedy(source: str, result: RuntimeResult, runtime: str) -> str:
-    """Return the command that makes a model run on `runtime`; empty if it runs."""
+    """Return the command that makes a model run on `runtime`; empty if it runs, or if no command helps."""
     conversion = result.conversion
     if conversion is not None and conversion.succeeds:
         targets = "".join(f" -t {each}" for each in _targets(conversion))
         ir_version = f" --ir-version {conversion.ir_version}" if conversion.ir_version else ""
         return f"opshift convert {source} OUT{targets}{ir_version}"
-    return f"try opshift fit {source} OUT --runtime {runtime}" if result.support.missing else ""
+    missing = result.support.missing
+    is_promising = bool(missing) and all(each.is_convertible for each in missing)
+    return f"try opshift fit {source} OUT --runtime {runtime}" if is_promising else ""
 
 
 def _targets(conversion: ConversionAttempt) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from opshift.model.errors import InvalidModel
 from opshift.model.message_text import counted_labels
@@ -31,17 +32,20 @@ def unsupported_by(runtimes: Iterable[str], model: ModelProto, registry: Registr
     return tuple(_sentence(name, missing) for name, missing in found if missing)
 
 
-def _sentence(name: str, missing: Iterable[MissingKernel]) -> str:
-    counts = [(missing_label(each), len(each.places)) for each in missing]
-    return (
-        f"{name} does not implement all nodes of the result: {counted_labels(counts, MAX_OPERATORS)}; "
-        f"`opshift fit IN OUT --runtime {name}` converts to nodes that it implements"
-    )
+def _sentence(name: str, missing: Sequence[MissingKernel]) -> str:
+    counts: Counter[str] = Counter()
+    for each in missing:
+        counts[missing_label(each)] += len(each.places)
+    nodes = "implement all nodes of" if any(each.operator for each in missing) else "run"
+    fits = f"`opshift fit IN OUT --runtime {name}` converts to nodes that it implements"
+    remedy = next((each.remedy for each in missing if not each.is_convertible), fits)
+    labels = counted_labels([*counts.items()], MAX_OPERATORS)
+    return f"{name} does not {nodes} the result: {labels}; {remedy}"
 
 
 def missing_label(missing: MissingKernel) -> str:
-    """Return operator version and types, such as `Add:14 (bfloat16)`, or `version` without an operator."""
+    """Return operator version and types, such as `Add:14 (bfloat16)`, or the label of a property."""
     if not missing.operator:
-        return "version"
+        return missing.label
     types = dict.fromkeys(short_type(each) for each in missing.types.values())
     return f"{short_label(missing.operator)} ({', '.join(types)})" if types else short_label(missing.operator)

@@ -271,6 +271,33 @@ def test_lists_the_nodes_of_the_opset_with_the_fewest() -> None:
     assert (caught.value.opset, [each.operator for each in caught.value.missing]) == (13, ["ai.onnx.Det:11"])
 
 
+def test_added_nodes_count_as_one() -> None:
+    """At opset 16, six nodes that express the node lack a kernel; below opset 5, one node is refused."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> '
+        "g (float[N, 4, H, W] x, float[4] s, float[4] b) => (float[N, 4, H, W] y) "
+        "{ y = GroupNormalization <num_groups = 2> (x, s, b) }"
+    )
+    kernels = _kernels("Add", "InstanceNormalization", "Mul", "Shape")
+    with pytest.raises(DoesNotFit) as caught:
+        fit(model, _runtime(kernels, opsets={"ai.onnx": 16}))
+    found = [(each.operator, len(each.places)) for each in caught.value.missing]
+    assert (caught.value.opset, found) == (16, [("ai.onnx.Reshape:14", 6)])
+
+
+def test_declares_shapes_first() -> None:
+    """Softmax before opset 13 flattens its input at `axis`, so its conversion needs the rank."""
+    node = helper.make_node("Softmax", ["x"], ["y"], axis=0)
+    model = build([node], {"x": X}, ["y"], 13, shapes=False)
+    runtime = _runtime(_kernels("Softmax", "Transpose"), opsets={"ai.onnx": 12}, needs_input_ranks=True)
+    with pytest.raises(DoesNotFit) as caught:
+        fit(model, runtime)
+    assert all("--shape x=..." in each.remedy for each in caught.value.missing)
+    fitted, report = _assert_fits(model, runtime, shapes={"x": ("N", 4)})
+    assert report.declared_shapes == ("input 'x' is declared as [N, 4]; the result may require this shape",)
+    assert_equal(run(fitted, {"x": X}), run(model, {"x": X}))
+
+
 def test_sorts_nodes_and_lowers_the_ir_version() -> None:
     nodes = [helper.make_node("Relu", ["h"], ["y"]), helper.make_node("Abs", ["x"], ["h"])]
     model = build(nodes, {"x": X}, ["y"], 13, ir_version=13)

@@ -15,6 +15,7 @@ from opshift.catalogue.browser.session import run
 HEAD = '<ir_version: 10, opset_import: ["" : 20]> example'
 GELU = f"{HEAD} (float[2] x) => (float[2] y) {{ y = Gelu (x) }}"
 STRINGS = f"{HEAD} (string[2] x) => (string[2, M] y, int64[2] n) {{ y, n = StringSplit (x) }}"
+SOFTMAX = '<ir_version: 8, opset_import: ["" : 13]> example (float[] x) => (float[] y) { y = Softmax (x) }'
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,40 @@ STRINGS = f"{HEAD} (string[2] x) => (string[2, M] y, int64[2] n) {{ y, n = Strin
 )
 def test_remedies_name_controls_and_causes_are_folded(html: str, expected: str) -> None:
     assert with_controls(html) == expected
+
+
+@pytest.mark.parametrize("name", ["x", "my input", "x (1)", "a_b*c"])
+@pytest.mark.parametrize("command", ["convert", "reach"])
+def test_refusals_name_the_control_for_shapes(tmp_path: Path, name: str, command: str) -> None:
+    model = parser.parse_model(SOFTMAX)
+    model.graph.input[0].name = model.graph.node[0].input[0] = name
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path)
+    html = run(command, [str(path)], json.dumps({"target": ["10"], "shapes": []}))["html"]
+    assert f"What to do: declare the shape of '{name}' under {OPTIONS}.</p>" in html
+    assert "--shape" not in html
+
+
+@pytest.mark.parametrize("name", ["x", "my input", "x (1)", "a_b*c"])
+@pytest.mark.parametrize("command", ["runs", "fit"])
+def test_runtimes_that_need_ranks_name_the_control(tmp_path: Path, name: str, command: str) -> None:
+    model = parser.parse_model(SOFTMAX)
+    model.graph.input[0].name = model.graph.node[0].input[0] = name
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path)
+    settings = {"runtime": "openvino-2026.4.1", "shapes": []}
+    html = run(command, [str(path)], json.dumps(settings))["html"]
+    assert f"(declare the shape of '{name}' under {OPTIONS})" in html
+    assert "--shape" not in html
+
+
+@pytest.mark.parametrize("command", ["convert", "plan", "reach"])
+def test_declared_shapes_are_used(tmp_path: Path, command: str) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(parser.parse_model(SOFTMAX), path)
+    for shapes, is_unknown in ([], True), (["x=2,3"], False):
+        html = run(command, [str(path)], json.dumps({"target": ["10"], "shapes": shapes}))["html"]
+        assert ("rank of 'x' is unknown" in html) is is_unknown
 
 
 @pytest.mark.parametrize(

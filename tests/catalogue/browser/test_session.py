@@ -235,6 +235,16 @@ def test_fits_a_model_like_the_command_line() -> None:
     assert "| nodes | 1 | 5 |" in found["markdown"]
 
 
+def test_fits_a_model_with_declared_shapes() -> None:
+    source = read("y = Relu(float[] x)", "18")
+    refused = answer("fit", source.name, runtime="openvino", shapes=[])
+    assert "--shape x=..." in refused["markdown"]
+    found = answer("fit", source.name, runtime="openvino", shapes=["x=2,N"])
+    expected = opshift.fit(source.read_bytes(), "openvino", shapes={"x": (2, "N")})
+    assert content(found, source) == expected.model
+    assert "'x' is declared as [2, N]" in found["markdown"].replace("\\", "")
+
+
 def test_lists_what_prevents_that_a_model_fits() -> None:
     source = read("y = Det(float[2, 2] x)", "20")
     found = answer("fit", source.name, runtime="tensorrt-8.6")

@@ -153,6 +153,8 @@ def test_lists_nodes_that_the_provider_leaves_to_another_runtime(run: Run, folde
     refused = run(*options, "--force", "--provider-only")
     assert refused.exit_code == 1
     assert "onnxruntime-coreml-1.32.0 does not run 1 node of the model" in refused.stderr
+    assert "even at the best opset, 17;" in refused.stderr
+    assert "onnxruntime-coreml-1.32.0 has no kernel of ai.onnx.CumSum" in refused.stderr
     assert "CumSum:14  graph, node CumSum -> z" in refused.stderr
 
 
@@ -166,6 +168,12 @@ KNOWN_SIZES = """
 """
 
 
+COUNTED = """
+    <ir_version: 9, opset_import: ["": 17]>
+    test (float[N, 3] x) => (float[N, 3] y) { s = Size (x) count = Cast <to = 1> (s) y = Mul (x, count) }
+"""
+
+
 def test_folds_computations_of_sizes_first(run: Run, folder: Path) -> None:
     onnx.save(onnx.parser.parse_model(KNOWN_SIZES), folder / "model.onnx")
     options = ("fit", "model.onnx", "out.onnx", "-r", "nnapi", "--provider-only")
@@ -176,6 +184,19 @@ def test_folds_computations_of_sizes_first(run: Run, folder: Path) -> None:
     assert [each.op_type for each in onnx.load(folder / "out.onnx").graph.node] == ["Relu"]
     data = json.loads(run(*options, "--fold", "--force", "--format", "json").stdout)
     assert data["folding"]["repairs"] == ["folding: 1 of 3 nodes remain"]
+
+
+def test_folds_sizes_of_declared_shapes(run: Run, folder: Path) -> None:
+    onnx.save(onnx.parser.parse_model(COUNTED), folder / "model.onnx")
+    options = ("fit", "model.onnx", "out.onnx", "-r", "nnapi", "--provider-only", "--fold")
+    assert "has no kernel of ai.onnx.Size" in run(*options).stderr
+    done = run(*options, "--shape", "x=2,?", "--verify")
+    assert done.exit_code == 0, done.stderr
+    notes = " ".join(done.stdout.split())
+    assert "Declared shapes input 'x' is declared as [2, 3] instead of [N, 3]" in notes
+    assert "Folding folding: 1 value becomes a constant, and 1 of 3 nodes remain" in notes
+    assert notes.count("is declared as") == 1
+    assert [each.op_type for each in onnx.load("out.onnx").graph.node] == ["Mul"]
 
 
 @pytest.mark.parametrize("runtime", ["onnxruntime-1.31", "tensorrt", "onnxruntime-tensorrt"])

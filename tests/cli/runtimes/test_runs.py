@@ -119,6 +119,15 @@ def test_prints_a_row_for_each_runtime_and_what_it_lacks(run: Run, device: str) 
     assert any(each.startswith("onnxruntime 1.") for each in result.stdout.splitlines())
 
 
+def test_a_row_names_properties_of_models_that_a_runtime_refuses(run: Run, device: str) -> None:
+    Path(device).write_text(f"{DEVICE}\nneeds_input_ranks: true\n", "utf-8")
+    for opset in 13, 14:
+        onnx.save(model("y = Relu (x)", "float[] x", opset), f"unranked{opset}.onnx")
+    result = run("runs", "unranked13.onnx", "unranked14.onnx", "-r", device)
+    row = next(each for each in result.stdout.splitlines() if each.startswith("acme-2.1"))
+    assert "2 inputs of unknown rank, an older opset or IR version" in " ".join(row.split())
+
+
 def test_refuses_unknown_runtimes_before_it_reads_models(run: Run) -> None:
     result = run("runs", "missing.onnx", "-r", "onnxruntime-0.1")
     assert result.exit_code == 2

@@ -48,6 +48,34 @@ def test_warns_about_several_models(run: Run, models: Path, command: list[str]) 
     assert f"narrow.onnx: {WARNING.removesuffix(';')}" in " ".join(result.stdout.split())
 
 
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        (
+            "openvino-2026.4.1",
+            "openvino-2026.4.1 does not run the result: 2 inputs of unknown rank; declare the shape of 'x'",
+        ),
+        (
+            "onnxruntime-1.31",
+            "onnxruntime-1.31.1 does not run the result: nodes with the same name; rename one of the nodes",
+        ),
+    ],
+)
+def test_names_what_the_caller_has_to_change(run: Run, folder: Path, target: str, expected: str) -> None:
+    changed = model("a = Relu (x) b = Relu (z) y = Add (a, b)", "float[] x, float[] z")
+    for each in changed.graph.node[:2]:
+        each.name = "relu"
+    del changed.opset_import[1:]  # openvino does not import the other domains
+    onnx.save(changed, folder / "model.onnx")
+    result = run("plan", "model.onnx", "--target", target)
+    assert f"warning: {expected}" in " ".join(result.stdout.split())
+    assert "opshift fit IN OUT" not in result.stdout
+    advice = run("runs", "model.onnx", "--runtime", target).stdout
+    assert expected.partition("; ")[2] in " ".join(advice.split())
+    assert "missing version" not in advice
+    assert "try opshift fit" not in advice
+
+
 def test_describes_missing_kernels_in_sarif(run: Run, models: Path) -> None:
     found = run("plan", "narrow.onnx", "-t", "onnxruntime-1.31", "--format", "sarif")
     (log,) = json.loads(found.stdout)["runs"]

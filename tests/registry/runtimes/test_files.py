@@ -269,6 +269,14 @@ def test_refuses_a_file_of_another_format(tmp_path: Path, old: str, new: str, re
         ),
         pytest.param(
             "provider",
+            "refuses_sizes_after: [ai.onnx.Ad]\nprovider",
+            "runtime.note",
+            "ai.onnx.Ad is not an operator of a domain in `opsets`",
+            3,
+            id="sizes after an unknown operator",
+        ),
+        pytest.param(
+            "provider",
             "needs_names: [Add]\nprovider",
             "runtime.note",
             "Add is not an operator of a domain in `opsets`",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
@@ -13,6 +13,7 @@ from opshift.analysis.distinct_nodes import with_distinct_nodes
 from opshift.analysis.fit.bridges import Bridges
 from opshift.analysis.fit.empty_constants import compute_empty_constants
 from opshift.analysis.fit.find_equivalents import find_equivalents, replacements_of_unknown
+from opshift.analysis.fit.nearest_failure import count_nodes, nearest_failure, refused_node
 from opshift.analysis.fit.raw_constants import write_raw_constants
 from opshift.analysis.fit.result import DoesNotFit, FitReport
 from opshift.analysis.fit.targets import (
@@ -37,6 +38,8 @@ from opshift.registry.registry import Registry
 from opshift.registry.runtimes.runtime import Runtime
 from opshift.runtimes.check_support import MissingKernel, RuntimeCheck
 from opshift.runtimes.model_nodes import ModelNodes
+from opshift.runtimes.omitted_inputs import remove_omitted_inputs
+from opshift.runtimes.refused_sizes import remove_refused_sizes
 from opshift.runtimes.unnamed_nodes import name_nodes
 
 MAX_ROUNDS = 12
@@ -91,6 +94,7 @@ class Attempt:
         """Convert a copy of the model, without the equivalent operators that the runtime refused."""
         self.model = deepcopy(model)
         self._reports: list[Report] = []
+        self._replaceable: tuple[MissingKernel, ...] = ()
         self._failed: set[Unwanted] = {*self._refused}
         unknown = replacements_of_unknown(nodes, self.target.opsets, self._runtime, self._registry)
         self._without: dict[Unwanted, None] = dict.fromkeys(
@@ -105,7 +109,7 @@ class Attempt:
             without=foreign.union(self._without),
         )
         self._refusals = self._convert(self._first)
-        self.missing = tuple(map(_refused_node, self._refusals)) or self._complete()
+        self.missing = tuple(map(refused_node, self._refusals)) or self._complete()
 
     def _depends_on_inlining(self) -> bool:
         """Return whether the runtime refuses the model, a call of a kept function, or a node in one."""
@@ -124,7 +128,7 @@ class Attempt:
         """
         places = frozenset(each.place for each in self._refusals)
         if not places or self._convert(replace(self._first, skipped=places)):
-            return self.missing
+            return self.listed
         others = (each for each in self._complete() if places.isdisjoint(map(_planned_place, each.places)))
         return (*self.missing, *others)
 
@@ -139,6 +143,11 @@ class Attempt:
     def is_refused(self) -> bool:
         """Whether the conversion to the target opsets is refused."""
         return bool(self._refusals)
+
+    @property
+    def listed(self) -> tuple[MissingKernel, ...]:
+        """`missing`, or the nodes without a kernel before their replacement if these are fewer."""
+        return min(self.missing, self._replaceable or self.missing, key=count_nodes)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -190,6 +199,8 @@ class Attempt:
         if result is not None:
             self.model = result
             self._reports.append(Report.of(plan, result))
+            # for every runtime: onnxruntime crashes on some nodes, such as LayerNormalization (x, s, "")
+            remove_omitted_inputs(result, self._registry)
             if not self._runtime.reads_empty_constants:
                 compute_empty_constants(result)
             if self._runtime.raw_types:
@@ -203,6 +214,7 @@ class Attempt:
         for _ in range(MAX_ROUNDS):
             nodes = ModelNodes(self.model, self._registry)
             self._support = self._strict.check(nodes)
+            self._replaceable = self._replaceable or self._support.missing
             remedies = {place: each for each, places in self._remedies() for place in places}
             if not remedies:
                 break
@@ -216,8 +228,15 @@ class Attempt:
                 self._without |= new
             refused = [remedies.get(each.place, ()) for each in refusals]
             self._failed.update(chain.from_iterable(refused) if all(refused) else new)
-        if self._strict is not self._check:
-            self._support = self._check.check(ModelNodes(self.model, self._registry))
+        else:
+            nodes = ModelNodes(self.model, self._registry)
+        operators = self._runtime.refuses_sizes_after
+        # Conversions use declared sizes: remove them last.
+        is_changed = bool(operators) and remove_refused_sizes(nodes, operators)
+        if is_changed:
+            nodes = ModelNodes(self.model, self._registry)
+        if is_changed or self._strict is not self._check:
+            self._support = self._check.check(nodes)
         return self._support.missing
 
     def _remedies(self) -> Iterator[tuple[tuple[Unwanted, ...], list[str]]]:
@@ -261,10 +280,6 @@ def _planned_place(place: str) -> str:
     return f"function {last}" if separator else place
 
 
-def _refused_node(refusal: Refusal) -> MissingKernel:
-    return MissingKernel((refusal.place,), refusal.operator, {}, refusal.reason, refusal.remedy)
-
-
 MAX_COMPARED = 3
 """Maximum number of fitting opsets to compare; further opsets have higher estimated costs."""
 
@@ -273,9 +288,6 @@ MAX_AVOIDING = 5
 
 MAX_FAILED = 5
 """Number of failed opsets after which only opsets that may still fit are tried."""
-
-MAX_COMPLETED = 2
-"""Maximum number of failed opsets for which all missing nodes are listed, not only refused nodes."""
 
 
 class _Failures:
@@ -348,7 +360,7 @@ def cheapest(
     """
     trials = _Trials(model, nodes, runtime, options)
     ranked = rank_targets(nodes, runtime, options.registry, options.allow)
-    if not options.shapes and trials.check.needs_ranks(nodes):
+    if trials.check.needs_ranks(nodes):
         ranked = ranked[:1]  # no conversion adds ranks to inputs
     fitting, failed = _compare(trials, ranked)
     if not fitting:
@@ -416,9 +428,7 @@ class _Trials:
         Raises:
             DoesNotFit: it does not fit; the error names the opset with the fewest missing nodes.
         """
-        nearest = sorted(failed, key=lambda each: _count_nodes(each.missing))[:MAX_COMPLETED]
-        found = [(each, each.missing_with_others()) for each in nearest]
-        best, missing = min(found, key=lambda each: _count_nodes(each[1]))
+        best, missing = nearest_failure(failed, self._nodes)
         if self._distinct is not None:
             best = self._attempt(self._model, best.target, None)
             if not best.missing:
@@ -460,10 +470,6 @@ def _compare(trials: _Trials, ranked: Sequence[TargetOpsets]) -> tuple[list[Atte
         if len(fitting) == MAX_COMPARED:
             break
     return fitting, failed
-
-
-def _count_nodes(missing: Iterable[MissingKernel]) -> int:
-    return sum(len(each.places) for each in missing)
 
 
 def _with_other_versions(

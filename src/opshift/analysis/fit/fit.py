@@ -14,8 +14,10 @@ from opshift.analysis.fit.interface_types import interface_changes, interface_re
 from opshift.analysis.fit.recognize_first import recognize_first
 from opshift.analysis.fit.result import DoesNotFit, FitReport, Fitted
 from opshift.converter.convert import try_convert
+from opshift.converter.declared_shapes import with_declared_shapes
 from opshift.converter.options import AllowLike, Options, RecognizeLike, Target, read_allow, read_recognize
 from opshift.converter.report import Report
+from opshift.converter.shape_arguments import ShapesLike, read_shapes
 from opshift.inference.facts import InferenceScope
 from opshift.inference.root_scopes import graph_scopes
 from opshift.model.attributes import INTS, TENSOR
@@ -160,6 +162,8 @@ class FitArguments(TypedDict, total=False):
     provider_only: bool
     recognize: RecognizeLike
     fold: bool
+    shapes: ShapesLike
+    infer_shapes: bool
     registry: Registry | None
 
 
@@ -177,6 +181,8 @@ def fit(
     provider_only: bool = False,
     recognize: RecognizeLike = False,
     fold: bool = False,
+    shapes: ShapesLike = (),
+    infer_shapes: bool = False,
     registry: Registry | None = None,
 ) -> Fitted[ModelObject | bytes]:
     """Convert a model at the lowest cost so that a runtime implements all of its nodes.
@@ -193,6 +199,8 @@ def fit(
             runtime are recognized, at the opset at which most have one. `True` leaves out operators with
             kernels known to be slow.
         fold: first replace values that are the same in every run by constants, as `simplify` does.
+        shapes: shapes to declare before everything else, as for `convert_version`.
+        infer_shapes: if nodes are refused, try again with the shapes that the package `onnx` infers.
         registry: operator definitions; by default the project's own.
 
     Returns:
@@ -201,12 +209,14 @@ def fit(
     Raises:
         DoesNotFit: no conversion fits; the error lists the missing nodes at the opset with the fewest.
         InvalidModel: the model cannot be read, or is invalid.
-        UsageError: `runtime` does not name a runtime, or there is no data about it.
+        UsageError: `runtime` does not name a runtime, there is no data about it, or a shape is invalid.
     """
     found = runtime_of(runtime)
     if provider_only:
         found = without_fallback(found)
-    options = fit_options(registry or default_registry(), allow, recognize, fold=fold)
+    options = fit_options(
+        registry or default_registry(), allow, recognize, shapes, fold=fold, infer_shapes=infer_shapes
+    )
     if not is_message(model) and is_onnx_ir(model):
         from opshift.model.onnx_ir import OnnxIrMessage  # few models need it
 
@@ -218,22 +228,43 @@ def fit(
 
 
 def fit_options(
-    registry: Registry, allow: AllowLike = (), recognize: RecognizeLike = False, *, fold: bool = False
+    registry: Registry,
+    allow: AllowLike = (),
+    recognize: RecognizeLike = False,
+    shapes: ShapesLike = (),
+    *,
+    fold: bool = False,
+    infer_shapes: bool = False,
 ) -> Options:
     """Return the options of `fit` for `fit_message`."""
-    recognized = read_recognize(recognize, registry) if recognize else frozenset()
-    return Options(Target({}), registry, read_allow(allow), inplace=True, recognize=recognized, fold=fold)
+    return Options(
+        Target({}),
+        registry,
+        read_allow(allow),
+        inplace=True,
+        recognize=read_recognize(recognize, registry) if recognize else frozenset(),
+        shapes=tuple(read_shapes(shapes).items()) if shapes else (),
+        infer_shapes=infer_shapes,
+        fold=fold,
+    )
 
 
 @reading_text()
 def fit_message(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelProto, FitReport]:
     """Fit a ModelProto like `fit`; `fit_options` returns the options."""
+    declared, changes = with_declared_shapes(model, dict(options.shapes), options.registry)
+    result, report = _fit_declared(declared, runtime, replace(options, shapes=()))
+    return result, replace(report, declared_shapes=changes)
+
+
+def _fit_declared(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelProto, FitReport]:
+    """Fit a model with declared shapes; fold it and recognize operators first, on request."""
     if options.fold:
         folded, plan = try_convert(deepcopy(model), replace(options, recognize=frozenset()))
         if folded is not None:
-            result, report = fit_message(folded, runtime, replace(options, fold=False))
+            result, report = _fit_declared(folded, runtime, replace(options, fold=False))
             return result, replace(report, folding=Report.of(plan, folded))
-        options = replace(options, fold=False)
+    options = replace(options, fold=False)
     if not options.recognize:
         return _fit_and_share_casts(model, runtime, options)
     converted, slow = recognize_first(model, runtime, options)

@@ -40,6 +40,7 @@ class FitReport(FrozenRecord):
         slow_operators: operators that were found, but not recognized, because their kernels are slow, a
             sentence each.
         folding: report of the replacement of constant values before all conversions, if it was requested.
+        declared_shapes: shapes that the caller declared, a sentence each.
     """
 
     runtime: str
@@ -59,6 +60,7 @@ class FitReport(FrozenRecord):
     recognition: Report | None = None
     slow_operators: tuple[str, ...] = ()
     folding: Report | None = None
+    declared_shapes: tuple[str, ...] = ()
 
     @property
     def all_conversions(self) -> tuple[Report, ...]:
@@ -83,6 +85,7 @@ class FitReport(FrozenRecord):
         """Sentences about the conversion and the result, by title."""
         recognized = self.recognition.recognized if self.recognition else ()
         notes: dict[str, Sequence[str]] = {
+            "Declared shapes": self.declared_shapes,
             "Folding": self.folding.repairs if self.folding else (),
             "Recognized operators": [*Recognition(recognized).sentences()],
             "Operators with slow kernels": self.slow_operators,
@@ -121,7 +124,7 @@ class DoesNotFit(OpshiftError):
 
     Attributes:
         runtime: name of the runtime.
-        opset: opset of the default domain with the fewest missing nodes.
+        opset: opset of the default domain with the fewest missing nodes; added nodes count as one.
         missing: the missing nodes at this opset by cause, with reasons and remedies.
     """
 

@@ -196,9 +196,13 @@ REMEDIES: Final = (
         r"(?:pass |with |drop it with )?(?:<code>)?--allow ([\w-]+)(?:</code>)?(?: \(allow= in Python\))?",
         rf"choose <code>\1</code> under {OPTIONS}",
     ),
-    (r"with <code>--shape [^<]*</code> \(<code>shapes=</code> in Python\)", f"under {OPTIONS}"),
+    # The name of a value may contain spaces and brackets; its limited length keeps the search linear.
+    (
+        r"with (?:<code>)?--shape [^<\n]{1,300}?(?:</code>)? \((?:<code>)?shapes=(?:</code>)? in Python\)"
+        r"(?: of <code>opshift convert</code> or <code>opshift fit</code>)?",
+        f"under {OPTIONS}",
+    ),
     (r",? ?(?:or )?try (?:<code>)?--infer-shapes(?:</code>)?(?: \(infer_shapes=True\))?", ""),
-    (r"--shape ('[^']*'|&quot;.*?&quot;|[^\s<,;]+)(?: \(shapes=[^)]*\))?", rf"declare \1 under {OPTIONS}"),
 )
 """Patterns of command-line options in the HTML of a report, each with the HTML that replaces them."""
 

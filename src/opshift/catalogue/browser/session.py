@@ -209,8 +209,9 @@ def inspect(path: str, _: Mapping[str, object]) -> Answer:
 
 def reach(path: str, settings: Mapping[str, object]) -> Answer:
     """List the opsets that a model can be converted to."""
+    allow, shapes = settings.get("allow", ()), settings.get("shapes", ())
     with open_without_weights(path) as model:
-        found = reachable(model, allow=settings.get("allow", ()))  # type: ignore[arg-type]
+        found = reachable(model, allow=allow, shapes=shapes)  # type: ignore[arg-type]
     return _answer(result_pages.reach_page(path, found), {"input": path, **found.as_dict()})
 
 
@@ -246,7 +247,8 @@ def fit(path: str, settings: Mapping[str, object]) -> Answer:
         return {"missing": "runtimes"}
     runtime = get_runtime(str(settings["runtime"]))
     allow = read_allow(settings.get("allow", ()))  # type: ignore[arg-type]
-    options = fit_options(default_registry(), allow, bool(settings.get("recognize")))
+    recognize, shapes = bool(settings.get("recognize")), settings.get("shapes", ())
+    options = fit_options(default_registry(), allow, recognize, shapes)  # type: ignore[arg-type]
     with open_source(path) as file, Weights(file) as weights:
         message = weights.message()
         model = read_bytes(message, file.place)

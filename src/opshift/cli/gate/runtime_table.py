@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from opshift.analysis.runs import group_releases
 from opshift.cli.page import Column, Page, number
 from opshift.model.message_text import counted_labels
-from opshift.runtimes.check_support import MissingKernel
+from opshift.runtimes.check_support import VERSION, MissingKernel
 from opshift.runtimes.target_runtimes import missing_label
 from opshift.runtimes.verdicts import AFTER_CONVERSION, DOES_NOT_RUN, MAY_RUN, RUNS, VERDICTS
 
@@ -85,4 +85,5 @@ def _reasons(result: Mapping[str, Any]) -> set[str]:
     if result["verdict"] == DOES_NOT_RUN and conversion.get("refusals"):
         return set(conversion["refusals"])
     found = (support or result["support"])["missing"]
-    return {missing_label(MissingKernel(**each)) if each["operator"] else OTHER_VERSION for each in found}
+    labels = {missing_label(MissingKernel(**each)) for each in found}
+    return {OTHER_VERSION if each == VERSION else each for each in labels}

@@ -63,6 +63,13 @@ def test_expands_rotary_embedding(case: tuple[onnx.ModelProto, dict[str, Array]]
         convert_and_check(with_symbolic_dims(symbolic_model), target, feeds)
 
 
+def test_one_cache_is_read_once() -> None:
+    model, feeds = _case()
+    model.graph.node[0].input[2] = "cos"
+    converted = convert_and_check(model, 22, feeds)
+    assert [each.op_type for each in converted.graph.node].count("Unsqueeze") == 1
+
+
 def test_refuses_3d_data_without_num_heads() -> None:
     model, _ = _case(packed=True)
     del model.graph.node[0].attribute[:]
