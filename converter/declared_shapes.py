@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 
 from opshift.converter.shape_arguments import Dims
 from opshift.inference.facts import InferenceScope
 from opshift.inference.root_scopes import root_scopes
+from opshift.model.declarations import declarations_in, named_dims
 from opshift.model.errors import UsageError
 from opshift.model.graphs import nested_containers, root_graphs
 from opshift.model.message_text import hint_at_similar
-from opshift.model.messages import GraphProto, ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
-from opshift.model.types import (
-    Symbol,
-    declared_dims,
-    dims_text,
-    fill_type,
-    type_to_string,
-)
+from opshift.model.messages import GraphProto, ModelProto, TensorShapeProto, ValueInfoProto
+from opshift.model.types import Symbol, declared_dims, dims_text, fill_type, type_to_string
 from opshift.registry.registry import Registry
 
 MAX_LISTED = 10
@@ -51,34 +46,35 @@ def declare_shapes(model: ModelProto, shapes: Mapping[str, Dims], registry: Regi
     produced = {name for node in graph.node for name in node.output}
     for name in shapes:
         _require_declarable(name, graph, (*inputs, *produced))
-    sizes: dict[str, int | str] = {}
-    before = {name: declared_dims(value.type) for name, value in inputs.items()}
-    for name in filter(inputs.__contains__, shapes):
-        _declare(inputs[name], shapes[name], sizes)
-    _replace_names(model, sizes)
-    computed = {name: dims for name, dims in shapes.items() if name not in inputs}
+    declared = {value.name: value for value in (*graph.value_info, *graph.output, *graph.input)}
+    before = {name: declared_dims(declared[name].type) for name in (*inputs, *shapes) if name in declared}
+    computed = [name for name in shapes if name not in inputs]
+    missing = [name for name in computed if name not in declared]
+    if missing:
+        scope = _main_scope(model, registry)
+        declared |= {name: _add_declaration(name, graph, scope) for name in missing}
+    _declare(model, [(declared[name], dims) for name, dims in shapes.items()])
     if computed:
-        scope, *_ = next(root_scopes(model, model, registry))
-        scope.defined_names.update(produced)
-        declared = {value.name: value for value in (*graph.value_info, *graph.output)}
-        for name, dims in computed.items():
-            _require_possible(name, dims, scope)
-            _declare(declared.get(name) or _add_declaration(name, graph, scope), dims, sizes)
-        _replace_names(model, sizes)
-    changed = (_change(value, before[name]) for name, value in inputs.items())
-    return (
-        *filter(None, changed),
-        *(f"{name!r} is declared as {dims_text(computed[name])}" for name in computed),
-    )
+        scope = _main_scope(model, registry)  # another one: the first may have cached the old shapes
+        for name in computed:
+            _require_possible(name, shapes[name], scope)
+    after = {name: declared_dims(declared[name].type) for name in before.keys() | shapes.keys()}
+    changed = [name for name in (*inputs, *computed) if after[name] != before.get(name)]
+    return tuple(_change(name, before.get(name), after[name] or (), name in inputs) for name in changed)
 
 
-def _change(value: ValueInfoProto, before: Dims | None) -> str:
-    """Return a sentence about the changed shape of a graph input; empty if the shape did not change."""
-    after = declared_dims(value.type)
-    if after is None or after == before:
-        return ""
+def _main_scope(model: ModelProto, registry: Registry) -> InferenceScope:
+    scope, *_ = next(root_scopes(model, model, registry))
+    scope.defined_names.update(name for node in model.graph.node for name in node.output)
+    return scope
+
+
+def _change(name: str, before: Dims | None, after: Dims, is_input: bool) -> str:
+    """Return a sentence about a changed shape."""
+    if not is_input:
+        return f"{name!r} is declared as {dims_text(after)}"
     old = "" if before is None else f" instead of {dims_text(before)}"
-    return f"input {value.name!r} is declared as {dims_text(after)}{old}; the result may require this shape"
+    return f"input {name!r} is declared as {dims_text(after)}{old}; the result may require this shape"
 
 
 def _require_declarable(name: str, graph: GraphProto, known: Collection[str]) -> None:
@@ -128,8 +124,41 @@ def _add_declaration(name: str, graph: GraphProto, scope: InferenceScope) -> Val
     return value
 
 
-def _declare(value: ValueInfoProto, dims: Dims, sizes: dict[str, int | str]) -> None:
-    """Write a shape into a declaration, and add the replacement of each named dimension to `sizes`."""
+def _declare(model: ModelProto, requests: Sequence[tuple[ValueInfoProto, Dims]]) -> None:
+    """Write shapes into declarations, and replace the names of their dimensions in all other shapes."""
+    olds = [_dims_before(value, dims) for value, dims in requests]
+    sizes: dict[str, int | str] = {}
+    repeated: dict[str, str] = {}
+    new_names: set[int | str | None] = set()
+    for (value, dims), before in zip(requests, olds, strict=True):
+        for old, new in zip(before, dims, strict=True):
+            if old == new and isinstance(old, str):
+                repeated[old] = value.name
+                continue
+            new_names.add(new)
+            if isinstance(old, str) and new is not None and sizes.setdefault(old, new) != new:
+                raise _two_sizes(old, sizes[old], new, value.name)
+    # A repeated name means no change, unless it is the new name of another dimension.
+    for name, place in repeated.items():
+        if name in sizes and name in new_names:
+            raise _two_sizes(name, sizes[name], name, place)
+    _replace_names(model, sizes)
+    for (value, dims), before in zip(requests, olds, strict=True):
+        _fill(value.type.tensor_type.shape, before, dims)
+
+
+def _fill(shape: TensorShapeProto, before: Dims, dims: Dims) -> None:
+    """Write the dimensions that had neither a size nor a name before."""
+    shape.SetInParent()
+    for position, (old, new) in enumerate(zip(before, dims, strict=True)):
+        if position == len(shape.dim):
+            shape.dim.add()
+        if old is None and new is not None:
+            _set_dim(shape.dim[position], new)
+
+
+def _dims_before(value: ValueInfoProto, dims: Dims) -> Dims:
+    """Return the declared dimensions of a value; raise UsageError if they contradict `dims`."""
     name, kind = value.name, value.type.WhichOneof("value")
     if kind not in (None, "tensor_type"):
         reason = f"{name!r} has the type {type_to_string(value.type) or kind}, which has no shape"
@@ -140,18 +169,12 @@ def _declare(value: ValueInfoProto, dims: Dims, sizes: dict[str, int | str]) -> 
         raise UsageError(
             reason, remedy="keep the declared sizes, and write ? for dimensions that stay unchanged"
         )
-    shape = value.type.tensor_type.shape
-    shape.SetInParent()
-    old_dims = before or (None,) * len(dims)
-    for position, (old, new) in enumerate(zip(old_dims, dims, strict=True)):
-        if position == len(shape.dim):
-            shape.dim.add()
-        if new is None or new == old:
-            continue
-        _set_dim(shape.dim[position], new)
-        if isinstance(old, str) and sizes.setdefault(old, new) != new:
-            reason = f"dimension {old!r} has the sizes {sizes[old]} and {new}, because of {name!r}"
-            raise UsageError(reason, remedy="give all dimensions with this name the same size")
+    return before or (None,) * len(dims)
+
+
+def _two_sizes(dimension: str, one: int | str, other: int | str, value: str) -> UsageError:
+    reason = f"dimension {dimension!r} would be both {one} and {other}, because of {value!r}"
+    return UsageError(reason, remedy="give all dimensions with this name the same size")
 
 
 def _set_dim(proto: TensorShapeProto.Dimension, dim: int | str) -> None:
@@ -162,23 +185,12 @@ def _set_dim(proto: TensorShapeProto.Dimension, dim: int | str) -> None:
 
 
 def _replace_names(model: ModelProto, sizes: Mapping[str, int | str]) -> None:
-    """Replace named dimensions in all shapes of graphs and subgraphs; `sizes` has the new sizes or names."""
-    final = dict(sizes)
-    for _ in sizes:  # a new name may be replaced itself
-        final = {name: sizes.get(dim, dim) if isinstance(dim, str) else dim for name, dim in final.items()}
+    """Replace named dimensions in all shapes of graphs and subgraphs; `sizes` has the new sizes or names.
+
+    All names change at once: a new name may be the old name of another dimension.
+    """
     for graph in nested_containers(root_graphs(model)) if sizes else ():
-        for value in (*graph.input, *graph.output, *graph.value_info):
-            for dim in _named_dims(value.type):
-                if dim.dim_param in final:
-                    _set_dim(dim, final[dim.dim_param])
-
-
-def _named_dims(proto: TypeProto) -> Iterator[TensorShapeProto.Dimension]:
-    """Yield the named dimensions of a type."""
-    kind = proto.WhichOneof("value")
-    if kind in ("tensor_type", "sparse_tensor_type"):
-        yield from (dim for dim in getattr(proto, kind).shape.dim if dim.dim_param)
-    elif kind == "map_type":
-        yield from _named_dims(proto.map_type.value_type)
-    elif kind in ("sequence_type", "optional_type"):
-        yield from _named_dims(getattr(proto, kind).elem_type)
+        for value in declarations_in(graph):
+            for dim in named_dims(value.type):
+                if dim.dim_param in sizes:
+                    _set_dim(dim, sizes[dim.dim_param])

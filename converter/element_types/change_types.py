@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import copysign
 
 from opshift.converter.element_types.choose_types import has_declared_type
-from opshift.converter.element_types.graph_types import GraphTypes, TypedValue
+from opshift.converter.element_types.graph_types import GraphTypes, TypedValue, is_standard
 from opshift.converter.element_types.requested_types import EXACT_CHANGES, kept_operators
 from opshift.converter.internal_types.float_formats import widened_floats
 from opshift.converter.internal_types.node_writer import NodeWriter
@@ -151,7 +151,7 @@ class TypeChange:
             name = node.input[place]
             value = state.types.find(name)
             assert value is not None, "only values with changeable types are listed"
-            names[name] = node.input[place] = self._name_of(name, value, state, wanted)
+            names[name] = node.input[place] = self._name_of(name, value, state, wanted or _stored(value))
         return names
 
     def _name_of(self, name: str, value: TypedValue, state: _Graph, wanted: str) -> str:
@@ -222,7 +222,7 @@ class TypeChange:
         operator = state.types.scope.operator(proto.op_type, proto.domain)
         if operator is None:
             return
-        if operator.name == "Constant" and operator.domain == DEFAULT_DOMAIN:
+        if is_standard(operator, "Constant"):
             self._change_constant(proto, node, new)
             return
         formal = parameter_at(operator.outputs, position)

@@ -18,6 +18,7 @@ from opshift.converter.element_types.graph_types import (
     TypedValue,
     bounds_of_output,
     bounds_of_stored,
+    is_standard,
 )
 from opshift.converter.element_types.requested_types import EXACT_CHANGES, KEPT_AS, kept_operators
 from opshift.inference.evaluator.element_facts import defining_scope
@@ -38,7 +39,6 @@ SIZE_OPERATORS = ("Shape", "Size")
 TENSOR_TYPES = tuple(map(type_string, BY_NAME))
 
 SUBGRAPHS_REMEDY = "move the subgraph to an operator of ai.onnx"
-
 
 MAX_CONSTANT = 1 << 12
 """Maximum elements of a constant in a region that keeps its types; larger constants change to save memory."""
@@ -165,7 +165,7 @@ class TypeChoice:
 
     def _require_no_mapping(self, node: Node, operator: OperatorVersion, graph: GraphTypes) -> None:
         """Refuse a SequenceMap of sequences that keep their types: its body would get the new types."""
-        if not self._keeps_containers or operator.name != "SequenceMap":
+        if not self._keeps_containers or not is_standard(operator, "SequenceMap"):
             return
         sequences = filter(None, (*node.inputs, *node.outputs))
         kept = next((each for each in map(graph.scope.element_type, sequences) if self.new_type(each)), None)
@@ -199,13 +199,15 @@ class TypeChoice:
         for key, members in groups.items():
             for each in members:
                 chosen = each.kept_type(operator) if key in kept else each.value.new
-                if each.is_input:
+                if each.is_input and key not in kept and is_standard(operator, "Cast"):
+                    found.inputs[each.position] = None  # it accepts every type, so it needs no Cast before it
+                elif each.is_input:
                     found.inputs[each.position] = chosen
                     each.value.needed.add(chosen)
                 else:
                     flexible = key not in kept and each.is_flexible
                     found.outputs[each.position] = each.value.stored = None if flexible else chosen
-        _add_sizes(node, graph, found)
+        _add_sizes(node, operator, graph, found)
         return found
 
     def _choose_in_subgraphs(self, proto: NodeProto, graph: GraphTypes) -> None:
@@ -262,12 +264,12 @@ class TypeChoice:
         return self._narrows and any(map(graph.is_size, own)) and _depends_on_sizes(node, graph)
 
 
-def _add_sizes(node: Node, graph: GraphTypes, found: NodeTypes) -> None:
+def _add_sizes(node: Node, operator: OperatorVersion, graph: GraphTypes, found: NodeTypes) -> None:
     """Add the outputs of a node to `graph.sizes` if they depend on sizes and constants alone."""
     # except for Cast, a result whose type changes is not a size: Gather may select table rows by a size
     news = {graph.values[each].new for each in node.outputs if each in graph.values}
-    keeps = not found.outputs or node.op_type == "Cast" or not news.issuperset(found.inputs.values())
-    if node.op_type in SIZE_OPERATORS or (keeps and _depends_on_sizes(node, graph)):
+    keeps = not found.outputs or is_standard(operator, "Cast") or not news.issuperset(found.inputs.values())
+    if is_standard(operator, *SIZE_OPERATORS) or (keeps and _depends_on_sizes(node, graph)):
         graph.sizes.update(filter(None, node.outputs))
 
 
@@ -412,8 +414,9 @@ def _keep(position: int, graph: GraphTypes) -> None:
     for place in types.inputs:
         value = graph.find(node.input[place])
         assert value is not None, "only values with changeable types are listed"
-        types.inputs[place] = value.kept
-        value.needed.add(value.kept)
+        if types.inputs[place] is not None:
+            types.inputs[place] = value.kept
+            value.needed.add(value.kept)
     for place, chosen in types.outputs.items():
         if chosen is not None:
             value = graph.values[node.output[place]]
@@ -469,13 +472,14 @@ def _neighbors(
     node, types = graph.scope.nodes[position], graph.nodes[position]
     if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
         region.is_closed = False
-    for place in types.inputs:
+    for place, chosen in types.inputs.items():
         name = node.input[place]
         value, producer = graph.find(name), producers.get(name)
         if producer is None:
             region.is_closed &= _is_small_constant(name, graph)
         elif value is not None and value.stored not in (value.new, None):
-            region.cast.add(name)
+            if chosen is not None:
+                region.cast.add(name)
         elif value is not None and value.stored is not None:
             yield producer
     for place in types.outputs:

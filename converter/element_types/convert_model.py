@@ -14,7 +14,7 @@ from opshift.converter.functions.inlining import inline_functions, inlining_obst
 from opshift.converter.options import Options
 from opshift.converter.refusals import Refusal
 from opshift.inference.root_scopes import root_scopes
-from opshift.model.errors import CannotConvert
+from opshift.model.errors import NOT_ALLOWED, CannotConvert
 from opshift.model.graphs import root_graphs
 from opshift.model.indirect_reads import values_named_in_attributes
 from opshift.model.message_text import count_text
@@ -49,7 +49,6 @@ def convert_element_types(model: ModelProto, options: Options) -> TypedModel:
     changes = dict(options.types)
     result = deepcopy(model)
     try:
-        allowances = _allowances(changes, options)
         _prepare(result, options)
     except CannotConvert as error:
         return TypedModel(model, refusals=(_refusal("model", error, changes),))
@@ -67,7 +66,12 @@ def convert_element_types(model: ModelProto, options: Options) -> TypedModel:
     types = choice.choose(scope)
     reasons = choice.reasons
     change = TypeChange(choice.result_type, inexact and "clamp" in options.allow, names, reasons)
-    if not reasons:
+    allowances: tuple[tuple[Allow, str], ...] = ()
+    if not reasons:  # a deviation does not help a model that cannot be converted with it
+        try:
+            allowances = _allowances(changes, options)
+        except CannotConvert as error:
+            return TypedModel(model, refusals=(_refusal("model", error, changes),))
         change.change(types, result.graph)
     if reasons:
         found = tuple(_refusal(place, error, changes) for place, error in reasons.items())
@@ -88,7 +92,7 @@ def _allowances(changes: dict[str, str], options: Options) -> tuple[tuple[Allow,
         if "approximate" not in options.allow:
             reason = f"{new} cannot represent all numbers of {old}"
             remedy = "allow approximate if the model tolerates other rounding"
-            raise CannotConvert(reason, "deviation.not-allowed", subject="approximate", remedy=remedy)
+            raise CannotConvert(reason, NOT_ALLOWED, subject="approximate", remedy=remedy)
         found.append(("approximate", f"the model computes in {new} instead of {old}"))
         if "clamp" in options.allow:
             found.append(("clamp", f"constants out of the range of {new} become the nearest number"))

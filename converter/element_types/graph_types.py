@@ -11,6 +11,7 @@ from opshift.inference.constants import INTEGER_RANGES
 from opshift.inference.infer_types import parameter_at
 from opshift.inference.scope import Scope
 from opshift.model.node import Node
+from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.tensors import read_tensor
 from opshift.registry.models import OperatorVersion
 
@@ -56,10 +57,11 @@ class TypedValue:
 class NodeTypes:
     """Types of a node's inputs and outputs with changeable types, by position.
 
-    An output with `None` gets the type that its readers need.
+    An input with `None` has the type in which the value is stored. An output with `None` gets the type that
+    its readers need.
     """
 
-    inputs: dict[int, str] = field(default_factory=dict)
+    inputs: dict[int, str | None] = field(default_factory=dict)
     outputs: dict[int, str | None] = field(default_factory=dict)
 
 
@@ -178,3 +180,8 @@ def bounds_of_stored(name: str, scope: Scope) -> Bounds | None:
 
 def _bounds_of(numbers: tuple[int, ...] | list[int]) -> Bounds:
     return Bounds(min(numbers, default=0), max(numbers, default=0))
+
+
+def is_standard(operator: OperatorVersion, *names: str) -> bool:
+    """Return whether an operator is one of those that ONNX defines under `names`."""
+    return operator.domain == DEFAULT_DOMAIN and operator.name in names

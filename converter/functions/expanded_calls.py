@@ -8,6 +8,7 @@ from copy import deepcopy
 
 from opshift.converter.functions.inlined_call import InlinedCall, rename_parameters, rename_values
 from opshift.model.attributes import graphs_in
+from opshift.model.declarations import declarations_in, rename_dimensions
 from opshift.model.device_configurations import rename_shardings
 from opshift.model.graphs import ContainerProto, nested_nodes
 from opshift.model.messages import FunctionProto, NodeProto, ValueInfoProto
@@ -53,6 +54,7 @@ class ExpandedCall:
         for value in pattern.value_info:
             self.value_info.append(deepcopy(value))
             self.value_info[-1].name = names[value.name]
+            rename_dimensions(self.value_info[-1:], lambda name: names.get(name, name))
         for node in pattern.nodes:
             copy = type(node)()
             copy.CopyFrom(node)  # takes half as long as `deepcopy`
@@ -67,7 +69,7 @@ class CallPattern(ExpandedCall):
 
     Attributes:
         key: the serialized call without names.
-        created: the original name in the function, by placeholder of a new value.
+        created: the original name in the function, by placeholder of a new value or dimension.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -171,10 +173,11 @@ def _without_names(call: NodeProto) -> NodeProto:
 
 
 def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
-    """Rename all values of a node and of its subgraphs."""
+    """Rename all values of a node and of its subgraphs, and the dimensions in subgraphs."""
     rename_parameters(node, names)
     for attribute in node.attribute:
         for graph in graphs_in(attribute):
             rename_values(graph, names)
+            rename_dimensions(declarations_in(graph), lambda name: names.get(name, name))
             for inner in graph.node:
                 _rename(inner, names)

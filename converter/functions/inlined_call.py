@@ -8,7 +8,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.model.attributes import graphs_in
+from opshift.model.declarations import declarations_in, rename_dimensions
 from opshift.model.device_configurations import remove_foreign_shardings, rename_shardings
+from opshift.model.graphs import graphs_of, nested_nodes
 from opshift.model.indirect_reads import rename_in_attributes
 from opshift.model.messages import (
     AttributeProto,
@@ -40,9 +42,10 @@ class InlinedCall:
     """Nodes of a function with the inputs, outputs and attributes of a call (IR specification, "Functions").
 
     All other values get fresh names, in subgraphs too: a name in a subgraph of the function must not hide a
-    value of the caller. The producer of the first output gets the name of the call, and its doc string,
-    metadata and device configurations unless the function provides them. `identities` are the last nodes,
-    which were added for the outputs in `repeated_outputs`.
+    value of the caller. Named dimensions do, too, because their sizes may differ between calls. The producer
+    of the first output gets the name of the call. It also gets the doc string and the metadata, and all
+    nodes, in subgraphs too, get the device configurations, unless the function provides them. `identities`
+    are the last nodes, which were added for the outputs in `repeated_outputs`.
     """
 
     def __init__(
@@ -50,7 +53,9 @@ class InlinedCall:
     ) -> None:
         self._call = call
         self._fresh = fresh
-        self._has_attributes = not isinstance(function, InlinedNodes)
+        self._dimensions: dict[str, str] = {}
+        """Fresh names of the named dimensions of the function."""
+        self._is_function = not isinstance(function, InlinedNodes)
         defaults = {each.name: each for each in getattr(function, "attribute_proto", ())}
         self._attributes = {**defaults, **{each.name: each for each in call.attribute}}
         arguments = dict(zip(function.input, call.input, strict=False))
@@ -75,13 +80,20 @@ class InlinedCall:
             if name and name not in known:
                 renamed = deepcopy(value)
                 renamed.name = name
+                self._rename_dimensions([renamed])
                 yield renamed
 
     def _copy_call_properties(self) -> None:
         call = self._call
+        # The message classes of an older `onnx` have no device configurations.
+        devices = getattr(call, "device_configurations", ())
         for node in self.nodes:
             if call.name and node.name:
                 node.name = f"{call.name}/{node.name}"
+            for each in (node, *nested_nodes(*graphs_of(node))) if devices else ():
+                if not each.device_configurations:
+                    each.device_configurations.extend(devices)
+                    remove_foreign_shardings(each)
         first = next(filter(None, call.output), "")
         replacement = next((node for node in self.nodes if first in node.output), None)
         if replacement is None:
@@ -94,9 +106,6 @@ class InlinedCall:
         for each in getattr(call, "metadata_props", ()):
             if each.key not in existing_keys:
                 replacement.metadata_props.add().CopyFrom(each)
-        if not getattr(replacement, "device_configurations", True):
-            replacement.device_configurations.extend(call.device_configurations)
-            remove_foreign_shardings(replacement)
 
     def _instantiate(self, node: NodeProto, names: Mapping[str, str]) -> NodeProto:
         instance = deepcopy(node)
@@ -108,7 +117,7 @@ class InlinedCall:
         # Iterate backwards, because references without a value are deleted.
         for position in reversed(range(len(node.attribute))):
             attribute = node.attribute[position]
-            if attribute.ref_attr_name and self._has_attributes:
+            if attribute.ref_attr_name and self._is_function:
                 self._resolve(node.attribute, position)
                 continue
             for graph in graphs_in(attribute):
@@ -132,8 +141,18 @@ class InlinedCall:
         for name in dict.fromkeys((*(value.name for value in values), *produced)):
             names[name] = self._fresh(name) if name else name
         rename_values(graph, names)
+        self._rename_dimensions(declarations_in(graph))
         for node in graph.node:
             self._rename(node, names)
+
+    def _rename_dimensions(self, values: Iterable[ValueInfoProto]) -> None:
+        if self._is_function:
+            rename_dimensions(values, self._fresh_dimension)
+
+    def _fresh_dimension(self, name: str) -> str:
+        if name not in self._dimensions:
+            self._dimensions[name] = self._fresh(name)
+        return self._dimensions[name]
 
 
 def rename_parameters(node: NodeProto, names: Mapping[str, str]) -> None:
@@ -147,7 +166,7 @@ def rename_parameters(node: NodeProto, names: Mapping[str, str]) -> None:
 
 def rename_values(graph: GraphProto, names: Mapping[str, str]) -> None:
     """Rename the inputs, outputs, initializers and declarations of a graph, but nothing in its nodes."""
-    for value in chain(graph.input, graph.output, graph.value_info):
+    for value in declarations_in(graph):
         value.name = names.get(value.name, value.name)
     for tensor in chain(graph.initializer, (each.values for each in graph.sparse_initializer)):
         tensor.name = names.get(tensor.name, tensor.name)

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from opshift.converter.functions.expanded_calls import CallExpander
 from opshift.converter.functions.identity_obstacles import identity_obstacles, identity_opset
+from opshift.model.declarations import declarations_in, named_dims
 from opshift.model.errors import InvalidModel
 from opshift.model.graphs import (
     ContainerProto,
     graphs_of,
     max_node_count,
+    nested_containers,
     nested_nodes,
     remove_messages,
     root_graphs,
@@ -168,6 +170,9 @@ class _Inliner:
         self._functions = {function_id(each): each for each in functions}
         names = FreshNames()
         names.avoid(*root_graphs(model), *model.functions)
+        # Most functions have no named dimensions: do not read all declarations of the model for them.
+        if any(_dimension_names(self._functions.values())):
+            names.sources.append(lambda: [_dimension_names([*root_graphs(model), *model.functions])])
         others = (each for each in model.functions if function_id(each) not in self._functions)
         self._calls = CallExpander(self._functions, [*root_graphs(model), *others], names.fresh)
         self._needs_identity = False
@@ -203,6 +208,13 @@ class _Inliner:
         self._needs_identity |= found.has_identity
         graph.value_info.extend(found.value_info)
         return replace_call(graph, position, found.nodes, node_names)
+
+
+def _dimension_names(roots: Iterable[ContainerProto]) -> Iterator[str]:
+    """Yield the names of dimensions in graphs or functions and all their subgraphs."""
+    for container in nested_containers(roots):
+        for value in declarations_in(container):
+            yield from (dim.dim_param for dim in named_dims(value.type))
 
 
 def inlined_size(model: ModelProto, added: Mapping[LocalFunction, int] = MappingProxyType({})) -> int:

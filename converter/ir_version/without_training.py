@@ -18,7 +18,7 @@ from opshift.model.graphs import (
     remove_messages,
     training_graphs,
 )
-from opshift.model.messages import ModelProto
+from opshift.model.messages import ModelProto, has_unknown_fields
 from opshift.model.operator_ids import canonical_domain, function_id, opset_imports
 from opshift.registry.steps import Allow
 
@@ -72,19 +72,27 @@ def plan_without_training(
 def _without_training(model: ModelProto) -> ModelProto:
     """Return a copy of a model without training information and the functions that only training calls."""
     copy = type(model)()
-    # Copy by fields: training information can be as large as the weights. This omits unknown fields, which
-    # only models of newer IR versions have.
-    kept = [(field.name, value) for field, value in model.ListFields() if field.name != "training_info"]
-    for name, value in kept:
-        if hasattr(value, "extend"):
-            getattr(copy, name).extend(value)
-        elif hasattr(value, "CopyFrom"):
-            getattr(copy, name).CopyFrom(value)
-        else:
-            setattr(copy, name, value)
+    if has_unknown_fields(model):
+        copy.CopyFrom(model)
+        copy.ClearField("training_info")
+    else:
+        # Copy by fields: training information can be as large as the weights.
+        _copy_fields(model, copy, omitted="training_info")
     functions = {function_id(each): each for each in model.functions}
     graphs = [each.graph for each in training_graphs(model)] if functions else []
     removed = {function_id(called) for graph in graphs for called in called_functions(graph, functions)}
     removed -= {function_id(called) for called in called_functions(model.graph, functions)}
     remove_messages(copy.functions, [function_id(each) in removed for each in copy.functions])
     return copy
+
+
+def _copy_fields(model: ModelProto, copy: ModelProto, *, omitted: str) -> None:
+    for name, value in ((field.name, value) for field, value in model.ListFields()):
+        if name == omitted:
+            continue
+        if hasattr(value, "extend"):
+            getattr(copy, name).extend(value)
+        elif hasattr(value, "CopyFrom"):
+            getattr(copy, name).CopyFrom(value)
+        else:
+            setattr(copy, name, value)

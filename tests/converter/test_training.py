@@ -16,6 +16,7 @@ from support.execution import Array, Feeds, assert_equal, build, op_types, run, 
 import opshift
 from opshift import convert, convert_version, plan_version, simplify
 from opshift.converter.errors import ConversionRefused
+from opshift.model.wire_format import bytes_field, find_bytes
 
 PREVIEW = "ai.onnx.preview.training"
 X = np.array([[[1, 3, -2, 0.5]]], np.float32)
@@ -131,15 +132,17 @@ def test_functions_of_dropped_training_are_no_obstacle() -> None:
     assert [each.domain for each in result.opset_import] == [""]
 
 
+@pytest.mark.parametrize("unknown", [b"", bytes_field(1000, b"abc")], ids=["", "unknown field"])
 @pytest.mark.parametrize("make", [onnx.ModelProto, opshift.ModelProto])
-def test_only_training_is_dropped(make: type[onnx.ModelProto]) -> None:
-    model = make.FromString(trained([node("Mul", "x w", "y")], GELU, 20).SerializeToString())
+def test_only_training_is_dropped(make: type[onnx.ModelProto], unknown: bytes) -> None:
+    model = make.FromString(trained([node("Mul", "x w", "y")], GELU, 20).SerializeToString() + unknown)
     model.producer_name, model.doc_string, model.model_version = "exporter", "scales", 7
     model.metadata_props.add(key="author", value="me")
     result = convert_version(model, ir_version=6, allow="drop-training")
     model.ClearField("training_info")
     model.ir_version = 6
     assert result == model
+    assert find_bytes(result.SerializeToString(), 1000) == (b"abc" if unknown else None)
 
 
 @pytest.mark.parametrize("arguments", [{"target": 18}, {"target": 13, "ir_version": 7}])

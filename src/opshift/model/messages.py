@@ -56,6 +56,13 @@ Version = EnumTypeWrapper(_POOL.FindEnumTypeByName("onnx.Version"))
 IR_VERSION: Final = Version.Value("IR_VERSION")
 
 
+def has_unknown_fields(message: Message) -> bool:
+    """Return whether a message has fields that its class does not define; those of its parts do not count."""
+    from google.protobuf.unknown_fields import UnknownFieldSet  # few conversions need it
+
+    return len(UnknownFieldSet(message)) > 0
+
+
 def read_text_into(message: Message, text: str) -> None:
     """Fill an empty message from JSON, or from protobuf's text format.
 

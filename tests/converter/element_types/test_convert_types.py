@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
 from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
 from support.execution import Feeds, run, run_reference
 
 from opshift import ConversionRefused, UsageError, convert_types, convert_version, plan_version
 from opshift.converter.convert import convert
+from opshift.registry.registry import default_registry
 
 X = (np.arange(12, dtype=np.float32).reshape(3, 4) - 5.5) / 4
 DTYPES = {"float16": np.float16, "double": np.float64, "float": np.float32}
@@ -109,8 +113,14 @@ def assert_close(found: Sequence[Any], wanted: Sequence[Any], tolerance: float) 
 def test_computes_the_same(name: str, new: str, tolerance: float, keep_interface: bool) -> None:
     model = model_of(*MODELS[name])
     original = model.SerializeToString()
-    result = convert_types(model, {"float": new}, keep_interface=keep_interface, allow="approximate")
+    options: dict[str, Any] = {
+        "types": {"float": new},
+        "keep_interface": keep_interface,
+        "allow": "approximate",
+    }
+    result = convert_version(model, **options)
     assert model.SerializeToString() == original
+    assert convert_version(result, **options) == result
     onnx.checker.check_model(result, full_check=True)
     expected = DTYPES["float" if keep_interface else new]
     found = outputs(result, {"x": X.astype(expected)})
@@ -237,6 +247,43 @@ def test_refuses_values_of_unknown_type() -> None:
     assert [each.op_type for each in result.graph.node] == ["Cast", "Secret", "Cast", "Relu"]
 
 
+PRIVATE = """
+domain: com.acme
+name: {name}
+shape: same_as_first
+versions:
+- since_version: 1
+  inputs: [{{name: X, type: T}}]
+  outputs: [{{name: Y, type: T}}]
+  type_constraints: {{T: [tensor(float16), tensor(float)]}}
+"""
+
+
+class Double(OpRun):  # type: ignore[misc]  # onnx has no types
+    op_domain = "com.acme"
+
+    def _run(self, x: Any) -> tuple[Any]:
+        return (x * 2,)
+
+
+@pytest.mark.parametrize("name", ["Cast", "Shape"])
+def test_private_operators_may_have_names_of_onnx(tmp_path: Path, name: str) -> None:
+    (tmp_path / "com.acme").mkdir()
+    for each in (name, "Double"):
+        (tmp_path / "com.acme" / f"{each}.yaml").write_text(PRIVATE.format(name=each).lstrip())
+    registry = default_registry().with_folder(tmp_path)
+    model = model_of("s = ReduceSum(x) t = com.acme.Double(s) u = Mul(t, t) v = Tanh(u) y = Add(v, x)")
+    model.opset_import.add(domain="com.acme", version=1)
+    options: dict[str, Any] = {"types": "float=float16", "allow": "approximate", "registry": registry}
+    result = convert_version(model, **options)
+    (found,) = ReferenceEvaluator(result, new_ops=[Double]).run(None, {"x": X.astype(np.float16)})
+    assert found.dtype == np.float16
+    assert_close([found], ReferenceEvaluator(model, new_ops=[Double]).run(None, {"x": X}), 1e-2)
+    for each in (model, result):
+        next(node for node in each.graph.node if node.domain).op_type = name
+    assert convert_version(model, **options) == result
+
+
 def test_nodes_of_bfloat16_that_are_kept_compute_in_float() -> None:
     nodes = "s = ReduceSum<keepdims = 0>(x) t = Mul(s, w) u = CumSum(x, axis) y = Add(u, t)"
     model = model_of(nodes, "bfloat16 w = {16320}, int64 axis = {1}", x="bfloat16[3, 4] x")
@@ -281,10 +328,12 @@ def test_inlines_functions() -> None:
     assert_close(run(result, {"x": X.astype(np.float16)}), run(model, {"x": X}), 1e-2)
 
 
-def test_refuses_training_graphs() -> None:
+@pytest.mark.parametrize("types", ["float=double", "float=float16"], ids=["exact", "inexact"])
+def test_refuses_training_graphs(types: str) -> None:
+    """No deviation is asked for, because the conversion is impossible with it."""
     model = model_of("y = Relu(x)")
     model.training_info.add()
-    plan = plan_version(model, types="float=double")
+    plan = plan_version(model, types=types)
     assert [each.code for each in plan.refusals] == ["training.unsupported"]
 
 

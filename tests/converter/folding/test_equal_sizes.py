@@ -36,30 +36,55 @@ CUT_FUNCTION = f"""
 NAMED_FUNCTION = """
 <domain: "local", opset_import: ["": 17]> cut (x) => (y) <int64[1, K] t> { t = NonZero (x) y = Identity (t) }
 """
+BRANCHING_FUNCTION = """
+<domain: "local", opset_import: ["": 17]> cut (x) => (y) {
+    last = Constant <value_ints = [-1]> () end = Gather (x, last) flag = Cast <to = 9> (end)
+    y = If (flag) <
+        then_branch = t () => (int64[1, K] p) { p = NonZero (x) },
+        else_branch = e () => (int64[1, K] q) { q = NonZero (x) }
+    >
+}
+"""
+CALLING_FUNCTION = f"""
+<domain: "local", opset_import: ["": 17, "local": 1]> cut (x) => (y) {{ y = local.find (x) }}
+{NAMED_FUNCTION.replace("cut", "find")}
+"""
 EINSUM = f"""{{
     found = NonZero (b) axis = Constant <value_ints = [0]> ()
     row = Squeeze (found, axis) w = Cast <to = 1> (row)
     u = Einsum <equation = "i,i->i"> (a, w) v = Identity (a)
     {EQUAL}
 }}"""
+NAME_OF_THE_GRAPH = """<int64[1, K] v> {
+    u = local.cut (a) v = NonZero (b) su = Shape (u) sv = Shape (v) n = Equal (su, sv)
+}"""
 ONE_AND_FOUR = {"a": np.ones(1, np.float32), "b": np.ones(4, np.float32)}
 TWO_SIZES = {"a": np.ones(3, np.float32), "b": np.ones(4, np.float32)}
+ONE_SIZE = {"a": np.array([0, 1, 0, 1], np.float32), "b": np.array([1, 1, 0, 1], np.float32)}
 
 CASES: dict[str, tuple[str, str, str, Mapping[str, Any]]] = {
     "default of an input": ("float[N] x", DEFAULT, "", {"x": np.zeros(5, np.float32)}),
     "values of two branches": ("float[N] a, float[M] b", BRANCHES, "", TWO_SIZES),
     "values of two calls": ("float[N] a, float[M] b", CALLS, CUT_FUNCTION, TWO_SIZES),
     "dimension variable of two calls": ("float[N] a, float[M] b", CALLS, NAMED_FUNCTION, TWO_SIZES),
+    "dimension variable of two equal calls": ("float[4] a, float[4] b", CALLS, NAMED_FUNCTION, ONE_SIZE),
+    "dimension variable of two branches": ("float[4] a, float[4] b", CALLS, BRANCHING_FUNCTION, ONE_SIZE),
+    "dimension variable of two nested calls": ("float[4] a, float[4] b", CALLS, CALLING_FUNCTION, ONE_SIZE),
+    "name in a graph and a function": ("float[4] a, float[4] b", NAME_OF_THE_GRAPH, NAMED_FUNCTION, ONE_SIZE),
     "label of an equation": ("float[N] a, float[M] b", EINSUM, "", ONE_AND_FOUR),
 }
 
 
+@pytest.mark.parametrize("without", ["", "local"], ids=["called", "inlined"])
 @pytest.mark.parametrize(("inputs", "graph", "functions", "feeds"), CASES.values(), ids=CASES)
-def test_simplify_keeps_sizes(inputs: str, graph: str, functions: str, feeds: Mapping[str, Any]) -> None:
+def test_simplify_keeps_sizes(
+    inputs: str, graph: str, functions: str, feeds: Mapping[str, Any], without: str
+) -> None:
     header = '<ir_version: 10, opset_import: ["": 17, "local": 1]>'
     model = parser.parse_model(f"{header} g ({inputs}) => (n) {graph} {functions}")
     (expected,) = run(model, feeds)
-    (found,) = run(opshift.simplify(model), feeds)
+    converted = opshift.convert_version(model, without=without) if without else model
+    (found,) = run(opshift.simplify(converted), feeds)
     np.testing.assert_array_equal(found, expected)
 
 

@@ -27,6 +27,7 @@ from support.execution import Array, assert_equal, op_types, run
 from opshift.converter.functions import expanded_calls
 from opshift.converter.functions.inlining import inline_functions, inlining_obstacles
 from opshift.model.graphs import nested_nodes
+from opshift.model.types import declared_dims
 from opshift.registry.registry import default_registry
 
 
@@ -213,15 +214,43 @@ def test_renames_the_tensors_of_shardings() -> None:
     found = [each for each in nested_nodes(after.graph) if each.device_configurations]
     assert all({*sharded_tensors(each)} <= {*each.input, *each.output} - {""} for each in found)
     counts = Counter((each.op_type, len(sharded_tensors(each))) for each in found)
-    assert counts == {("Clip", 2): 7, ("Relu", 2): 7, ("If", 1): 7}
+    assert counts == {("Clip", 2): 7, ("Relu", 2): 7, ("Neg", 0): 7, ("If", 1): 7}
     assert_equal(run(after, FEEDS), run(before, FEEDS))
 
 
-def test_producer_of_the_result_has_the_shardings_of_the_call_that_concern_it() -> None:
-    body = function("F", [node("Neg", ["a"], ["n"]), node("Relu", ["n"], ["b"])])
-    first, last = inlined(model([sharded(call("F", ["x"], ["y"]), "x", "y")], [body])).graph.node
-    assert [each.configuration_id for each in last.device_configurations] == ["pair"]
-    assert (sharded_tensors(first), sharded_tensors(last)) == ([], ["y"])
+def test_nodes_have_the_devices_of_the_call_and_the_shardings_that_concern_them() -> None:
+    own = node("Abs", ["n"], ["m"])
+    own.device_configurations.add(configuration_id="other")
+    body = function("F", [node("Neg", ["a"], ["n"]), own, node("Relu", ["m"], ["b"])], outputs=["b", "b"])
+    found = inlined(model([sharded(call("F", ["x"], ["y", "z"]), "x", "y")], [body])).graph.node
+    devices = [[each.configuration_id for each in node_.device_configurations] for node_ in found]
+    assert [each.op_type for each in found] == ["Neg", "Abs", "Relu", "Identity"]
+    assert devices == [["pair"], ["other"], ["pair"], ["pair"]]
+    assert [*map(sharded_tensors, found)] == [["x"], [], [], ["y"]]
+
+
+def test_nodes_in_subgraphs_have_the_devices_of_the_call() -> None:
+    own = node("Abs", ["a"], ["c"])
+    own.device_configurations.add(configuration_id="other")
+    branches = {
+        "then_branch": graph("then", [node("Relu", ["a"], ["c"])], "c"),
+        "else_branch": graph("else", [own], "c"),
+    }
+    yes = node("Constant", [], ["q"], value=helper.make_tensor("q", TensorProto.BOOL, [], [True]))
+    before = model([call("F", ["x"], ["y"])], [function("F", [yes, node("If", ["q"], ["b"], **branches)])])
+    sharded(before.graph.node[0], "x")
+    after = inlined(before)
+    devices = {
+        each.op_type: [(one.configuration_id, sharded_tensors(each)) for one in each.device_configurations]
+        for each in nested_nodes(after.graph)
+    }
+    assert devices == {
+        "Constant": [("pair", [])],
+        "If": [("pair", [])],
+        "Relu": [("pair", ["x"])],
+        "Abs": [("other", [])],
+    }
+    assert_equal(run(after, FEEDS), run(before, FEEDS))
 
 
 def test_copies_have_unique_node_names() -> None:
@@ -313,8 +342,13 @@ def test_limits_the_number_of_inlined_nodes() -> None:
 
 
 def named_calls() -> onnx.ModelProto:
-    """Return calls with names, subgraphs, types of inner values, omitted outputs and a forwarded input."""
+    """Return calls with names, subgraphs, types of inner values, omitted outputs and a forwarded input.
+
+    The dimensions of inner values have names.
+    """
     branch = graph("branch", [node("Relu", ["t"], ["c"])], "c")
+    named = helper.make_tensor_type_proto(TensorProto.FLOAT, ["N", "M", "N"])
+    branch.output[0].type.CopyFrom(named)
     other = graph("other", [node("Neg", ["t"], ["c"])], "c")
     inner = function(
         "Inner",
@@ -322,12 +356,24 @@ def named_calls() -> onnx.ModelProto:
         inputs=["a", "q"],
         outputs=["b", "a"],
     )
-    inner.value_info.add(name="t").type.tensor_type.elem_type = TensorProto.FLOAT
+    inner.value_info.add(name="t", type=named)
     outer = function("Outer", [call("Inner", ["a", "q"], ["b", "d"], name="first")], inputs=["a", "q"])
     calls = [call("Outer", ["x", "k"], [f"v{index}"], name=f"n{index}" * (index % 2)) for index in range(5)]
     calls += [call("Inner", ["v0", "k"], ["", f"w{index}"], doc_string="why") for index in range(3)]
     constant = node("Constant", [], ["k"], value=helper.make_tensor("k", TensorProto.BOOL, [], [True]))
     return model([constant, *calls, node("Add", ["v4", "w2"], ["y"])], [outer, inner])
+
+
+def test_dimensions_have_other_names_in_each_call() -> None:
+    before = named_calls()
+    before.graph.output.append(helper.make_tensor_value_info("v0", TensorProto.FLOAT, ["N_1", "M", 4]))
+    after = inlined(before)
+    then_branches = [each.attribute[1].g for each in after.graph.node if each.op_type == "If"]
+    values = [*after.graph.value_info, *(each.output[0] for each in then_branches)]
+    dims = Counter(declared_dims(each.type) or () for each in values)
+    names = [name for first, second, last in dims for name in (first, second) if first == last]
+    assert set(dims.values()) == {2}  # of a value and of the result of its branch
+    assert len({*names, "N_1", "M"}) == 2 * 8 + 2
 
 
 @pytest.mark.parametrize("build", [nested_functions, named_calls, sharded_calls])
