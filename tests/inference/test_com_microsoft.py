@@ -88,3 +88,26 @@ def test_ranks_pass_through(inputs: str, node: str, shape: tuple[int, ...], opse
     (found,) = run(converted, feeds)
     assert found.shape == shape
     assert_equal([found], run(model, feeds))
+
+
+@pytest.mark.parametrize(
+    ("node", "length"),
+    [
+        ("QLinearAdd (x, s, z, x, s, z, s, z)", ""),
+        ("QLinearMul (x, s, z, x, s, z, s, z)", ""),
+        ("QLinearWhere (c, x, s, z, x, s, z, s, z)", ""),
+        ("QLinearWhere (c, x, s, z, x, s, z, s, z)", "[1]"),
+    ],
+)
+def test_scales_and_zero_points_do_not_change_the_rank(node: str, length: str) -> None:
+    """Opsets below 11 lack negative axes of Unsqueeze, so its conversion depends on the rank."""
+    model = parser.parse_model(
+        f"""<ir_version: 7, opset_import: ["" : 13, "com.microsoft" : 1]>
+        g (uint8 x) => (float[n] y)
+        <bool c = {{1}}, float{length} s = {{0.5}}, uint8{length} z = {{1}}, int64[1] axes = {{-1}}>
+        {{ q = com.microsoft.{node} r = Cast <to = 1> (q) y = Unsqueeze (r, axes) }}"""
+    )
+    feeds = {"x": np.array(7, np.uint8)}
+    (found,) = run(opshift.convert_version(model, 10), feeds)
+    assert found.shape == (1,)
+    assert_equal([found], run(model, feeds), 0)

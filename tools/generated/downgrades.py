@@ -53,7 +53,8 @@ def _rows(entries: Iterator[HistoryEntry], counts: Counter[str]) -> Iterator[str
         if entry.down is not None and entry.before is not None:
             yield _row(str(version.id), str(entry.before.id), entry.down, counts)
         if entry.arriving is not None:
-            to = f"other operators, opset {version.since_version - 1}"
+            opset = version.since_version - 1
+            to = f"other operators, opset {opset}" if opset else "operators of other domains"
             yield _row(str(version.id), to, entry.arriving, counts)
 
 

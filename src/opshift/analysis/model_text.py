@@ -10,7 +10,7 @@ from itertools import count
 
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.model.attributes import TYPE_BY_FIELD, type_name
-from opshift.model.element_types import NAME_BY_NUMBER, round_to_float32
+from opshift.model.element_types import NAME_BY_NUMBER, float_text
 from opshift.model.graphs import captured_names, nested_nodes
 from opshift.model.messages import (
     AttributeProto,
@@ -171,9 +171,7 @@ def _literal(value: object) -> str:
     if isinstance(value, Message):
         return _tensor(value) if isinstance(value, TensorProto) else "..."
     if isinstance(value, float):
-        shortest = (f"{value:.{digits}g}" for digits in range(6, 10))
-        text = next((each for each in shortest if round_to_float32(float(each)) == value), repr(value))
-        return f"{text}.0" if text.lstrip("-").isdecimal() else text
+        return float_text(value)
     if isinstance(value, bytes):
         value = value.decode(errors="backslashreplace")
     if not isinstance(value, str):

@@ -60,7 +60,7 @@ VERSION_ID: Final = re.compile(r"(\w[\w.]*:\d+)")
 
 TASKS: Final[Mapping[str, Sequence[str]]] = {
     "Start": ("getting-started", "commands", "command-line", "python"),
-    "Convert models": ("conversions", "guarantees", "downgrades", "refusals", "errors-elsewhere"),
+    "Convert models": ("conversions", "options", "guarantees", "downgrades", "refusals", "errors-elsewhere"),
     "Run models elsewhere": ("runtimes",),
     "Many models": ("gate", "ci", "platform-teams", "stores"),
     "Check models": ("checker-rules", "specification", "specification-editions"),

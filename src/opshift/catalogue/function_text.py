@@ -10,7 +10,7 @@ from typing import NamedTuple
 from opshift.analysis.model_text import model_of_text
 from opshift.catalogue.examples import example_of
 from opshift.model.attributes import GRAPH, read_attribute, type_name
-from opshift.model.element_types import NAME_BY_NUMBER, round_to_float32
+from opshift.model.element_types import NAME_BY_NUMBER, float_text
 from opshift.model.errors import OpshiftError
 from opshift.model.messages import (
     AttributeProto,
@@ -151,9 +151,7 @@ def _value(value: object) -> str:
         case str():
             return json.dumps(value)
         case float():
-            shortest = (f"{value:.{digits}g}" for digits in range(6, 10))
-            text = next((each for each in shortest if round_to_float32(float(each)) == value), repr(value))
-            return text if set(text) & set(".en") else f"{text}.0"
+            return float_text(value)
         case int():
             return str(value)
     assert isinstance(value, Iterable)

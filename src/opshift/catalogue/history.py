@@ -56,7 +56,10 @@ class HistoryEntry:
     leaving: StepSummary | None = None
     """Conversion to the opset that removes the operator."""
     arriving: StepSummary | None = None
-    """Conversion of the first version to the previous opset, if the definition declares `before`."""
+    """Conversion of the first version to the previous opset, or to other domains if there is no such opset.
+
+    It is `None` unless the definition declares `before`.
+    """
 
     def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""

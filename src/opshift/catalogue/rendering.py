@@ -18,13 +18,32 @@ from opshift.model.errors import UsageError
 from opshift.model.plain_data import json_values
 from opshift.registry.runtimes.runtime import versions_text
 
-SKIPPED: Final = frozenset({"footer", "nav", "svg", "figure", "form", "summary"})
+SKIPPED: Final = frozenset({"footer", "nav", "svg", "figure", "form"})
 """Elements that Markdown copies omit: navigation, and drawings of facts that the page also states."""
 
 VOID: Final = frozenset({"meta", "link", "input", "br"})
 """Elements without an end tag."""
 
-PREFIXES: Final = {"h1": "# ", "h2": "## ", "h3": "### ", "p": "", "li": "* ", "dt": "* ", "dd": ": "}
+PREFIXES: Final = {
+    "h1": "# ",
+    "h2": "## ",
+    "h3": "### ",
+    "p": "",
+    "summary": "",
+    "li": "* ",
+    "dt": "* ",
+    "dd": ": ",
+}
+"""Beginning of the block for each element."""
+
+CONTINUATIONS: Final = {"* ": "\n* ", ": ": ": "}
+"""Beginning of the text of an element that continues the block of a list, by the prefix of the element."""
+
+MARKS: Final = {"del": "~~", "summary": "**"}
+"""Marks before and after the text of elements."""
+
+PART: Final = "\n"
+"""Start of a part of a table cell. Text has no line breaks: `escape_line` and `code_span` remove them."""
 
 
 class _MarkdownWriter(HTMLParser):
@@ -50,8 +69,12 @@ class _MarkdownWriter(HTMLParser):
             self._code = self._code or tag
         elif tag == "tr":
             self._rows.append([])
+        elif tag in ("p", "div") and self._rows:
+            self._text += PART
         elif tag in ("div", "small"):
             self._text += " "
+        elif tag in MARKS:
+            self._text += MARKS[tag]
 
     def handle_endtag(self, tag: str) -> None:
         if self._skipped:
@@ -65,12 +88,15 @@ class _MarkdownWriter(HTMLParser):
             if tag == "pre":
                 self.blocks.append(code_block(self._take()))
         elif tag in ("td", "th"):
-            self._rows[-1].append(" ".join(self._take().split()))
+            parts = (" ".join(each.split()) for each in self._take().split(PART))
+            self._rows[-1].append("; ".join(filter(None, parts)))
         elif tag == "table":
             heads, *rows = self._rows
             self.blocks.append(table(heads, rows))
             self._rows = []
-        elif tag in PREFIXES:
+        elif tag in MARKS:
+            self._text += MARKS[tag]
+        if tag in PREFIXES and not self._rows:
             self._finish_block(PREFIXES[tag])
 
     def handle_data(self, data: str) -> None:
@@ -89,13 +115,13 @@ class _MarkdownWriter(HTMLParser):
         return text
 
     def _finish_block(self, prefix: str) -> None:
-        text = f"{prefix}{' '.join(self._take().split())}"
-        if self.blocks and prefix == ": ":
-            self.blocks[-1] += text
-        elif self.blocks and prefix == "* " and self.blocks[-1].startswith(prefix):
-            self.blocks[-1] += f"\n{text}"
+        text = " ".join(self._take().split())
+        if not text:
+            return
+        if prefix in CONTINUATIONS and self.blocks and self.blocks[-1].startswith("* "):
+            self.blocks[-1] += CONTINUATIONS[prefix] + text
         else:
-            self.blocks.append(text)
+            self.blocks.append(prefix + text)
 
 
 def markdown_copy(page: str) -> str:

@@ -1,8 +1,10 @@
 """Signatures of operator versions as text."""
 
+import json
 from typing import Final
 
 from opshift.catalogue.history import HistoryEntry
+from opshift.model.element_types import float_text
 from opshift.registry.models import Attribute, Deprecation, OperatorVersion, Parameter
 
 MAX_LINE: Final = 88
@@ -61,8 +63,7 @@ def _default_text(attribute: Attribute) -> str:
         return ""
     if attribute.default is None:
         return "?"
-    text = value_text(attribute.default)
-    return f' = "{text}"' if isinstance(attribute.default, str) else f" = {text}"
+    return f" = {_literal(attribute.default)}"
 
 
 def attribute_texts(name: str, attribute: Attribute) -> tuple[str, ...]:
@@ -85,10 +86,14 @@ def _allowed_values(attribute: Attribute) -> str:
 
 
 def value_text(value: object) -> str:
-    """Format an attribute value; a list is put in brackets."""
+    """Format an attribute value; only an empty string and the strings of a list have quotes."""
+    return value if isinstance(value, str) and value else _literal(value)
+
+
+def _literal(value: object) -> str:
+    """Format an attribute value as in the text of a node; a list is put in brackets."""
     if isinstance(value, tuple):
-        return f"[{', '.join(map(value_text, value))}]"
-    if isinstance(value, float):
-        text = f"{value:.7g}"  # a float32 has about 7 significant digits
-        return f"{text}.0" if text.lstrip("-").isdecimal() else text
-    return str(value) or "''"
+        return f"[{', '.join(map(_literal, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return float_text(value) if isinstance(value, float) else str(value)

@@ -1,6 +1,6 @@
 """Static site of all operator definitions: pages, their JSON and Markdown copies, search index, site map.
 
-An entry of the search index has the title, kind, path and words of a page or section.
+An entry of the search index has the title, kind, path, words and versions of a page or section.
 """
 
 import json
@@ -85,6 +85,8 @@ class SearchEntry(NamedTuple):
     kind: str
     path: str
     words: str
+    versions: Sequence[str] = ()
+    """The versions of an operator, each with a page, and pages that compare two of them."""
 
 
 def search_index(
@@ -111,10 +113,9 @@ def _operators(views: Iterable[OperatorView]) -> Iterator[SearchEntry]:
         kinds = {kind for each in view.versions for kind in chain(*each.version.type_constraints.values())}
         operator = view.operator
         path = operator_path(operator.domain, operator.name)
-        # search.js opens the page of a version if the query has its number
-        numbers = [str(each.version.since_version) for each in view.versions]
-        words = " ".join((_words([*names, *texts, *sorted(kinds)]), *numbers))
-        yield SearchEntry(operator.name, operator.domain, path, words)
+        words = _words([*names, *texts, *sorted(kinds)])
+        versions = [str(each.version.since_version) for each in view.versions]
+        yield SearchEntry(operator.name, operator.domain, path, words, versions)
 
 
 def _opsets(views: Iterable[OpsetView]) -> Iterator[SearchEntry]:

@@ -99,3 +99,10 @@ def element_names(type_text: str) -> Iterator[str]:
 def round_to_float32(number: float) -> float:
     """Return a number rounded to float32; infinity if it is too large."""
     return array("f", (number,))[0]
+
+
+def float_text(number: float) -> str:
+    """Return a number as text: the fewest digits that float32 rounds to it, or else those of a double."""
+    shortest = (f"{number:.{digits}g}" for digits in range(6, 10))
+    text = next((each for each in shortest if round_to_float32(float(each)) == number), repr(number))
+    return f"{text}.0" if text.lstrip("-").isdecimal() else text

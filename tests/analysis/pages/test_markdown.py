@@ -80,6 +80,25 @@ def test_code_is_shown_as_code(text: str) -> None:
     assert block.content.strip().count("\n") == len(text.strip().splitlines()) - 1
 
 
+@pytest.mark.parametrize("in_table", [False, True], ids=["text", "table"])
+@pytest.mark.parametrize(
+    ("markdown", "code"),
+    [
+        (code_span("a|b"), "a|b"),
+        (code_span("|a||b|"), "|a||b|"),
+        (code_span(r"a\|b\\|c"), r"a\|b\\|c"),
+        (code_span("`|``|"), "`|``|"),
+        (escape_line(r"| \| `a|b` \` |"), "a|b"),
+    ],
+)
+def test_pipes_in_code_are_shown_as_written(markdown: str, code: str, in_table: bool) -> None:
+    page = table(("a", "b"), [(markdown, "1")]) if in_table else markdown
+    tokens = MarkdownIt().enable("table").parse(page)
+    spans = [child for each in tokens for child in each.children or () if child.type == "code_inline"]
+    assert [each.content for each in spans] == [code]
+    assert sum(each.type == "td_open" for each in tokens) == (2 if in_table else 0)
+
+
 @pytest.mark.parametrize("text", [*HOSTILE.values(), "`a|b`"])
 def test_cells_do_not_break_table(text: str) -> None:
     page = RENDER(table(("a", "b"), [(escape_line(text), code_span(text)), ("1", "2")]))

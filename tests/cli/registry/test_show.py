@@ -101,6 +101,19 @@ def test_shows_complete_definition(run: Run, acme: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("operator", "shown"),
+    [
+        ("com.microsoft.Gelu", "without com.microsoft declared: replaced by the nodes of its function body"),
+        ("Softmax", "down to 11 adapter: "),
+    ],
+)
+def test_history_names_the_target_of_conversions(run: Run, operator: str, shown: str) -> None:
+    lines = [" ".join(line.split()) for line in run("show", operator).stdout.splitlines()]
+    assert any(line.startswith(shown) for line in lines)
+    assert not any("down to 0" in line for line in lines)
+
+
 def test_shows_the_texts_of_the_version(run: Run) -> None:
     lines = [" ".join(line.split()) for line in run("show", "Softmax:12").stdout.splitlines()]
     softmax = default_registry().get_schema("Softmax", 12)

@@ -23,6 +23,9 @@ from opshift.runtimes.verdicts import DOES_NOT_RUN, MAY_RUN
 CODE_OR_MARKUP = re.compile(r"(`[^`\n]+`)|(?<![^\W_])_|_(?![^\W_])|[\\`*{}\[\]<#|~&$@]")
 """A code span, which contains no markup, or a character that begins markup; $ and @ are markup on GitHub."""
 
+ESCAPE_OR_CODE = re.compile(r"\\.|(`+).+?(?<!`)\1(?!`)")
+"""An escaped character, or a code span in text whose other backticks are escaped."""
+
 BLOCK_START = re.compile(r"^([-+=>]|[0-9]+[.)])", re.MULTILINE)
 """Start of a list, a quotation, a rule or an underlined heading."""
 
@@ -47,8 +50,8 @@ def escape_line(value: object) -> str:
 
 
 def code_span(value: object) -> str:
-    """Return a value as code on one line; `|` is escaped for tables."""
-    text = " ".join(_shown(str(value)).split()).replace("|", "\\|")
+    """Return a value as code on one line."""
+    text = " ".join(_shown(str(value)).split())
     if not text:
         return ""
     fence = _fence(text, 1)
@@ -65,7 +68,14 @@ def code_block(text: str) -> str:
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table of cells that are already escaped; an empty text without rows."""
     lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) if len(lines) > 2 else ""
+    return "\n".join(f"| {' | '.join(map(_cell, cells))} |" for cells in lines) if len(lines) > 2 else ""
+
+
+def _cell(text: str) -> str:
+    """Escape the pipes in the code of a table cell; those in other text have an escape."""
+    if "|" not in text:
+        return text
+    return ESCAPE_OR_CODE.sub(lambda match: match[0].replace("|", "\\|") if match[1] else match[0], text)
 
 
 def limited_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -96,7 +106,7 @@ def _shown(text: str) -> str:
 
 
 def _escape_token(match: re.Match[str]) -> str:
-    return match[1].replace("|", "\\|") if match[1] else f"\\{match[0]}"
+    return match[1] or f"\\{match[0]}"
 
 
 def _fence(text: str, least: int) -> str:

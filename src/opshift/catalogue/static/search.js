@@ -54,8 +54,8 @@ const WEIGHTS = { page: 2, command: 2, operators: 1.5, opsets: 1.5 };
 const PASSES = [[exactScore, 1], [tolerantScore, 1], [tolerantScore, 0.5]];
 
 function prepare(index) {
-  return index.map(([title, kind, path, words]) => ({
-    title, kind, path, names: titleWords(title), words: words.split(" "),
+  return index.map(([title, kind, path, words, versions]) => ({
+    title, kind, path, versions, names: titleWords(title), words: [...words.split(" "), ...versions],
     weight: WEIGHTS[kind] ?? WEIGHTS[path.split("/")[0]] ?? 1,
     // fixed parts of a message
     parts: kind === "error message" ? title.toLowerCase().split("...").map((each) => each.trim()) : null,
@@ -64,19 +64,21 @@ function prepare(index) {
 
 const isNumber = (term) => /^\d+$/.test(term);
 
+// The page of an operator as that of one of its versions, or of the changes between two of them.
+const versionPath = (path, version) => path.replace(/index\.html$/, `${version}.html`);
+
 // The entry of an operator as that of the version in the query, or of the changes between two of them.
 function withVersion(entry, terms) {
-  if (!entry.path.startsWith("operators/")) return entry;
-  const versions = terms.filter((term) => isNumber(term) && entry.words.includes(term));
+  const versions = [...new Set(terms.filter((term) => entry.versions.includes(term)))];
   if (versions.length === 2 && terms.some((term) => entry.names[0] === term)) {
     const [old, latest] = versions.map(Number).sort((a, b) => a - b);
     return {
-      ...entry, title: `${entry.title} ${old} to ${latest}`, path: entry.path.replace("index", `${old}-${latest}`),
+      ...entry, title: `${entry.title} ${old} to ${latest}`, path: versionPath(entry.path, `${old}-${latest}`),
     };
   }
   const version = versions.find((each) => entry.names[0].startsWith(terms[terms.indexOf(each) - 1]));
   if (!version) return entry;
-  return { ...entry, title: `${entry.title} ${version}`, path: entry.path.replace("index", version) };
+  return { ...entry, title: `${entry.title} ${version}`, path: versionPath(entry.path, version) };
 }
 
 // The page of changes as that between the two opsets in the query, if the query is about changes.

@@ -109,7 +109,8 @@ def _entry(entry: HistoryEntry) -> Iterator[tuple[object, str, str]]:
     version, before = entry.version, entry.before
     facts = [("change", entry.change or "first version")]
     if entry.arriving:
-        facts += [(f"down to {version.since_version - 1}", str(entry.arriving))]
+        older = version.since_version - 1
+        facts += [(f"down to {older}" if older else f"without {version.domain}", str(entry.arriving))]
     if before:
         facts += [(f"up from {before.since_version}", str(entry.up))]
         facts += [(f"down to {before.since_version}", str(entry.down))]
