@@ -58,8 +58,9 @@ def convert_file(
         target: as for `convert_version`. So are the arguments that are not listed here, but `inplace` has no
             effect.
         external: handling of external data if `out` is in another folder: `"copy"` copies the files, `"link"`
-            creates hard links to them, and `"keep"` ignores them. A file object `out` implies `"keep"`. The
-            package `onnx` loads no data files with several hard links, also not those of the source.
+            creates hard links to them, and `"keep"` ignores them. A file object `out` implies `"keep"`.
+            Current releases of the package `onnx` load no data files with several hard links, also not those
+            of the source.
         force: replace existing files in the folder of `out` that have the names of external data files.
 
     Raises:
@@ -131,7 +132,7 @@ def converting(
             model = read_bytes(message, file.place)
             located = external_files(message, file.place)
             if located and file.path is None and (rewrites_data or external != "keep"):
-                raise unknown_folder(file.place)
+                raise unknown_folder(file.place, needs_weights=rewrites_data)
             folders = file.path.parent if file.path else Path(), Path(out).parent
             is_same = file.path is not None and destination.exists() and file.path.samefile(destination)
             old_files = [folders[0] / each for each in located]
@@ -155,6 +156,7 @@ def converting(
                 transferred = files_to_transfer(located, *folders, destination, external, force)
             report = convert_in_place(model)
             data_pieces = new_data.give_back(model, data_path.name) if new_data and data_path else []
+            new_file_names = (data_path.name,) if data_path and data_pieces else ()
             pieces = output_pieces(report, message, model, weights, file)
             del message, model  # not needed while weights are copied
             new_file = files.new(destination, source=file.path, is_safe=is_same)
@@ -166,13 +168,13 @@ def converting(
                 size = os.fstat(written).st_size
             file.require_unchanged()
             transfer_files(transferred, *folders, external, force, files, progress)
-            if new_data and data_path:
+            if new_data and data_path and data_pieces:  # empty tensors are in the model
                 new_file = files.new(data_path, source=old_files[0], is_safe=is_same, is_new=not force)
                 with raising_cannot_write(data_path), new_file as (written, data_file):
                     for block in chain.from_iterable(map(new_data.blocks, data_pieces)):
                         write_all(written, block)
                 new_data.require_unchanged()
-        data = (data_path.name,) if data_path else tuple(located)
+        data = new_file_names if new_data else tuple(located)
         yield OutputFile(temporary, replace(report, sizes=(file.size, size)), tuple(located), data, data_file)
 
 

@@ -33,7 +33,7 @@ from opshift.model.messages import ModelProto
 from opshift.model.progress import Progress
 from opshift.model.remote import StoreObject
 from opshift.model.tensor_pieces import OutputPiece, Range, unconverted
-from opshift.stores.locations import exists, folder_location, join, metadata_of, object_state
+from opshift.stores.locations import exists, folder_location, join, metadata_of, object_identity, object_state
 from opshift.stores.source_file import Source, open_source
 from opshift.stores.uploads import new_object, writable_object
 
@@ -57,7 +57,7 @@ def converting_object(
     """Convert like `converting`; `source` or `out` is a URL.
 
     External data files appear before the model. A copied data file stores the state of its original, see
-    `SOURCE_STATE`.
+    `SOURCE_STATE`, unless the store of the original sends no identity.
     """
     if is_url(out):
         writable_object(out)
@@ -79,7 +79,8 @@ def converting_object(
         file.require_unchanged()
         for old, new in copies.items():
             # the state before the copy: if the object changes, a later run sees another state
-            state = {SOURCE_STATE: object_state(old) or ""} if is_url(old) and is_url(new) else {}
+            identity = object_identity(old) if is_url(old) and is_url(new) else None
+            state = {SOURCE_STATE: identity} if identity else {}
             data = stack.push(open_source(old, needs_identity=True))
             new_files.write(new, [Range(0, data.size)], data, state)
             data.require_unchanged()

@@ -151,7 +151,7 @@ def files_to_transfer(
     if source.resolve() == target.resolve():
         return []
     with raising_cannot_write(target):
-        return [name for name in files if _is_missing(source / name, target / name, target, force)]
+        return [name for name in files if _is_missing(source / name, target / name, target, how, force)]
 
 
 def require_files(files: Mapping[str, int], folder: Path) -> None:
@@ -190,12 +190,16 @@ def require_size(file: Source, least: int) -> None:
     raise InvalidModel(reason, place=file.place, remedy="check that it was copied completely")
 
 
-def unknown_folder(place: str) -> InvalidModel:
-    """Return the error for a model that has external data, but was not read from a named file."""
-    remedy = "pass the path of the model, or leave the weights in place: --external keep, external='keep'"
-    return InvalidModel(
-        "has weights in separate files, but the folder of the model is unknown", place=place, remedy=remedy
-    )
+def unknown_folder(place: str, *, needs_weights: bool = False) -> InvalidModel:
+    """Return the error for a model that has external data, but was not read from a named file.
+
+    `needs_weights` is set if the weights are read, so that leaving them in place is no remedy.
+    """
+    reason = "has weights in separate files, but the folder of the model is unknown"
+    remedy = "pass the path of the model"
+    if not needs_weights:
+        remedy += ", or leave the weights in place: --external keep, external='keep'"
+    return InvalidModel(reason, place=place, remedy=remedy)
 
 
 def types_need_local_files(place: str) -> UsageError:
@@ -204,7 +208,7 @@ def types_need_local_files(place: str) -> UsageError:
     return UsageError(reason, place=place, remedy="copy the model to a local folder first")
 
 
-def _is_missing(old: Path, new: Path, target: Path, force: bool) -> bool:
+def _is_missing(old: Path, new: Path, target: Path, how: ExternalHandling, force: bool) -> bool:
     resolved = new.resolve()
     if not resolved.is_relative_to(target.resolve()) or (os.path.lexists(new) and not new.is_file()):
         reason, remedy = (
@@ -212,7 +216,7 @@ def _is_missing(old: Path, new: Path, target: Path, force: bool) -> bool:
             "use another folder",
         )
         raise UsageError(reason, place=str(new), remedy=remedy)
-    if not new.exists():
+    if not new.exists() or (how == "copy" and is_same_file(old, new)):  # a link is not a copy
         return True
     if have_equal_content(old, new):
         return False
@@ -252,7 +256,8 @@ def transfer_files(
 ) -> None:
     """Copy or link external data files to another folder; `files` replaces their destinations together.
 
-    Without `force`, a file that another process writes in the meantime is not replaced.
+    Without `force`, a file that another process writes in the meantime is not replaced. A copy replaces a
+    link to the original.
 
     Raises:
         CannotWrite: a file cannot be written.
@@ -265,6 +270,12 @@ def transfer_files(
                 files.link(source / location, new, is_new=not force)
             else:
                 path = source / location
-                with SourceFile(path) as old, files.new(new, source=path, is_new=not force) as (file, _):
+                is_new = not force and not is_same_file(path, new)
+                with SourceFile(path) as old, files.new(new, source=path, is_new=is_new) as (file, _):
                     copy_range(old, Range(0, old.size), file, progress)
                     old.require_unchanged()
+
+
+def is_same_file(one: Path, other: Path) -> bool:
+    """Return whether two paths are links to one file; false if a path does not exist."""
+    return one.exists() and other.exists() and one.samefile(other)

@@ -171,18 +171,42 @@ def test_looks_for_external_data_next_to_model(tmp_path: Path) -> None:
     assert violated_rules(path) == {"external.size"}
 
 
-def test_reports_hard_links_once_for_a_file(tmp_path: Path) -> None:
+HARD, SYMBOLIC = "'weights.bin', a file with 2 hard links", "'weights.bin', a path with a symbolic link"
+
+LINKS: dict[str, tuple[list[tuple[str, int]], Callable[[Path, Path], object], list[str]]] = {
+    "no link": ([("weights.bin", 0)], Path.rename, []),
+    "one tensor after the first page": ([("weights.bin", 4096)], Path.hardlink_to, [HARD]),
+    "three tensors at the start": ([("weights.bin", 0)] * 3, Path.hardlink_to, [HARD]),
+    "two spellings": ([("weights.bin", 0), ("./weights.bin", 4096)], Path.hardlink_to, [HARD]),
+    "two files": (
+        [("weights.bin", 0), ("deep/v.bin", 0)],
+        Path.hardlink_to,
+        [HARD, "'deep/v.bin', a file with 2 hard links"],
+    ),
+    "symbolic link": ([("weights.bin", 0), ("weights.bin", 4096)], Path.symlink_to, [SYMBOLIC]),
+    "link to a folder": ([("link/v.bin", 0)], Path.rename, ["'link/v.bin', a path with a symbolic link"]),
+}
+
+
+@pytest.mark.parametrize(("tensors", "link", "reasons"), LINKS.values(), ids=LINKS)
+def test_reports_links_once_for_a_file(
+    tensors: list[tuple[str, int]], link: Callable[[Path, Path], object], reasons: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "link").symlink_to("deep")
+    for name in ("weights.bin", "deep/v.bin"):
+        path, original = tmp_path / name, tmp_path / f"{name}.original"
+        original.write_bytes(bytes(4096 + 8))
+        link(*((original, path) if link is Path.rename else (path, original)))
     model = external()
-    (first,) = model.graph.initializer
-    second = model.graph.initializer.add()
-    second.CopyFrom(first)
-    second.name, first.external_data[1].value = "second", "0"
-    (tmp_path / "weights.bin").write_bytes(bytes(4096 + 8))
-    assert "external.links" not in violated_rules(model, folder=tmp_path)
-    (tmp_path / "linked.bin").hardlink_to(tmp_path / "weights.bin")
+    del model.graph.initializer[:]
+    for number, (location, offset) in enumerate(tensors):
+        (tensor,) = external(location).graph.initializer
+        tensor.name, tensor.external_data[1].value = f"w{number}", str(offset)
+        model.graph.initializer.append(tensor)
     found = [each for each in check(model, folder=tmp_path) if each.rule == "external.links"]
     assert [(each.level, each.reason) for each in found] == [
-        ("warning", "has external data in 'weights.bin', a file with 2 hard links")
+        ("warning", f"has external data in {each}") for each in reasons
     ]
 
 
@@ -212,7 +236,7 @@ def test_links_must_stay_in_model_folder(tmp_path: Path) -> None:
     (tmp_path / "model" / "inside.bin").write_bytes(weights)
     link = tmp_path / "model" / "weights.bin"
     link.symlink_to(tmp_path / "model" / "inside.bin")
-    assert violated_rules(external(), folder=tmp_path / "model") == set()
+    assert violated_rules(external(), folder=tmp_path / "model") == {"external.links"}
     link.unlink()
     link.symlink_to(tmp_path / "weights.bin")
     assert violated_rules(external(), folder=tmp_path / "model") == {"external.file"}

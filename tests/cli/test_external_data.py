@@ -68,15 +68,65 @@ def test_commands_copy_weights(run: Run, weights: bytes, command: str, options: 
     assert Path("sub/weights.bin").read_bytes() == weights
 
 
-def test_warns_of_hard_links(run: Run, weights: bytes) -> None:
-    result = run(*CONVERT_TO_SUBFOLDER, "--external", "link")
-    assert "sub/new.onnx and old.onnx share weights.bin by hard links" in result.stdout
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("convert", ["-t", "17"]),
+        ("doctor", ["--fix"]),
+        ("fit", ["-r", "onnxruntime-1.20.1"]),
+        ("simplify", []),
+    ],
+)
+def test_commands_advise_on_links_and_kept_files(
+    run: Run, weights: bytes, command: str, options: list[str]
+) -> None:
+    notes = {
+        "link": "sub/new.onnx and old.onnx share weights.bin by links",
+        "copy": "",
+        "keep": "sub/new.onnx has weights in separate files: copy weights.bin",
+    }
+    for external, note in notes.items():
+        result = run(command, "old.onnx", "sub/new.onnx", *options, "--external", external, "--force")
+        assert result.exit_code == 0
+        printed = " ".join(result.stdout.split())
+        assert [each for each in notes.values() if each and each in printed] == ([note] if note else [])
+
+
+def test_warns_of_links(run: Run, weights: bytes) -> None:
+    run(*CONVERT_TO_SUBFOLDER, "--external", "link")
     assert "external.links" in run("check", "sub/new.onnx").stdout
     with pytest.raises(onnx.checker.ValidationError, match="multiple hard links"):
         onnx.load("sub/new.onnx")
     copied = run(*CONVERT_TO_SUBFOLDER, "--external", "link", "--types", "float=double", "--force")
-    assert "hard links" not in copied.stdout
+    assert "by links" not in copied.stdout
     assert onnx.load("sub/new.onnx").graph.initializer[0].data_type == onnx.TensorProto.DOUBLE
+
+
+@pytest.mark.parametrize("options", [[], ["--force"]], ids=["new name", "force"])
+def test_copy_replaces_links(run: Run, weights: bytes, options: list[str]) -> None:
+    run(*CONVERT_TO_SUBFOLDER, "--external", "link")
+    if not options:
+        Path("sub/new.onnx").unlink()
+    copied = run(*CONVERT_TO_SUBFOLDER, *options)
+    assert (copied.exit_code, "by links" in copied.stdout) == (0, False)
+    models = [onnx.load(each) for each in ("old.onnx", "sub/new.onnx")]
+    assert [each.graph.initializer[0].raw_data for each in models] == [weights] * 2
+
+
+def test_link_keeps_equal_copies(run: Run, weights: bytes) -> None:
+    run(*CONVERT_TO_SUBFOLDER)
+    linked = run(*CONVERT_TO_SUBFOLDER, "--external", "link", "--force")
+    assert (linked.exit_code, "by links" in linked.stdout) == (0, False)
+    assert onnx.load("sub/new.onnx").graph.initializer[0].raw_data == weights
+
+
+def test_batch_advises_on_links_once(run: Run, weights: bytes) -> None:
+    Path("other.onnx").write_bytes(Path("old.onnx").read_bytes())
+    batch = ("convert", "old.onnx", "other.onnx", "--out", "out", "-t", "17")
+    printed = run(*batch, "--external", "link").stdout
+    assert printed.count("the output and the source share weights.bin by links") == 1
+    assert "by links" not in run(*batch).stdout
+    assert onnx.load("out/old.onnx").graph.initializer[0].raw_data == weights
 
 
 def test_names_kept_weights(run: Run, weights: bytes) -> None:

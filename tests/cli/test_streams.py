@@ -179,6 +179,8 @@ def test_converts_no_weights_of_an_unknown_folder(command: tuple[str, ...], fold
     refused = invoke(external_model(folder), *command, "--types", "float=double")
     assert refused.exit_code == 1
     assert "the folder of the model is unknown" in refused.stderr
+    assert "pass the path of the model" in refused.stderr
+    assert "--external" not in refused.stderr
 
 
 @pytest.mark.parametrize("place", [".", "in"])

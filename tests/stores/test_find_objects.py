@@ -67,6 +67,20 @@ def test_reads_lists(zoo: str) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("url", "relative"),
+    [
+        ("https://host/dl/?id=5", "dl/"),
+        ("https://host/dl/?Signature=ab/", "dl/"),
+        ("https://host/m.onnx?Signature=ab/", "m.onnx"),
+        ("https://host/dl/#m.onnx", "dl/"),
+        ("s3://zoo/dl/?versionId=5", "dl/"),
+    ],
+)
+def test_listed_url_with_a_query_is_not_a_folder(url: str, relative: str) -> None:
+    assert list(find_models(["-"], lines=[url])) == [FoundModel(url, relative)]
+
+
 @pytest.mark.parametrize("name", ["nothing*.onnx", "a/deep/er/*.md"])
 def test_refuses_globs_without_models(zoo: str, name: str) -> None:
     with pytest.raises(UsageError, match="matches no files"):

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any, ClassVar
 from urllib.parse import unquote
 
 import numpy as np
@@ -29,6 +30,8 @@ class Handler(BaseHTTPRequestHandler):
     folder = Path()
     successor = b""
     """Content that replaces `m.onnx` after the first response with a large part of it."""
+    sent: ClassVar[list[tuple[str, int]]] = []
+    """Paths of all requests for content, and the number of bytes in the response."""
 
     def do_HEAD(self) -> None:
         self._answer(sends_body=False)
@@ -53,6 +56,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if sends_body:
+            self.sent.append((self.path, len(body)))
             if self.successor and len(body) > 1 << 20:
                 file.write_bytes(self.successor)
             self.wfile.write(body)
@@ -63,7 +67,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def website(tmp_path: Path) -> Iterator[tuple[str, type[Handler]]]:
-    handler = type("Handler", (Handler,), {"folder": tmp_path / "site"})
+    handler = type("Handler", (Handler,), {"folder": tmp_path / "site", "sent": []})
     (tmp_path / "site").mkdir()
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as started:
         thread = threading.Thread(target=started.serve_forever)
@@ -115,6 +119,35 @@ def test_batch_converts_changed_files_of_equal_size(
         assert run(out / "m.onnx") == run(source)
         assert int(run(out / "m.onnx")[0]) == result
         assert statuses() == ["skipped"]
+
+
+@pytest.mark.parametrize("data", ["w.bin", "a b.bin", "w#2.bin"])
+def test_batch_replaces_data_files_with_unchanged_sources(
+    data: str, website: tuple[str, type[Handler]], tmp_path: Path
+) -> None:
+    (site, _), out = website, tmp_path / "out"
+
+    def results(*names: str) -> list[float]:
+        urls = [f"{site}/{each}.onnx" for each in names]
+        assert {each.status for each in opshift.convert_many(urls, 17, out)} == {"converted"}
+        return [run(out / f"{each}.onnx")[-1] for each in names]
+
+    sources = [save(tmp_path / f"site/{each}.onnx", data=data) for each in ("m1", "m2")]
+    assert results("m1", "m2") == [4, 4]
+    save(sources[0], fill=5, data=data)
+    assert results("m1") == [8]
+    assert results("m2") == [8]
+
+
+def test_receives_data_files_without_identity_once(
+    website: tuple[str, type[Handler]], memory: Any, tmp_path: Path
+) -> None:
+    source = save(tmp_path / "site/m.onnx", fill=3, data="w.bin")
+    opshift.convert_file(f"{website[0]}/m.onnx", "memory://o/m.onnx", 17)
+    assert memory.cat_file("/o/w.bin") == (tmp_path / "site/w.bin").read_bytes()
+    assert sum(size for path, size in website[1].sent if path == "/w.bin") == 24
+    opshift.convert_file("memory://o/m.onnx", tmp_path / "m.onnx", 18)
+    assert run(tmp_path / "m.onnx") == run(source)
 
 
 def test_ledger_of_a_command_notices_changed_files_of_equal_size(

@@ -225,15 +225,18 @@ class Ledger:
     def data_users_below(self, output: str, folder: str, source: str) -> Iterator[tuple[str, str]]:
         """Yield (data file below `folder`, another output), unless the file was copied from `source`.
 
-        `source` is a folder, because the data files of an object are known only during its conversion.
+        `source` is the URL of a folder: the data files of an object are known only during its conversion.
         """
         below, read = (_key(folder_prefix(full_name(each))) for each in (folder, source))
         query = (
-            "SELECT path, output FROM data WHERE substr(path, 1, ?) = ? AND output != ? "
+            "SELECT path, output, source FROM data WHERE substr(path, 1, ?) = ? AND output != ? "
             "AND source != CAST(? || substr(path, ?) AS BLOB)"
         )
         values = (len(below), below, _key(full_name(output)), read, len(below) + 1)
-        yield from ((_name(path), _name(found)) for path, found in self._index.execute(query, values))
+        for path, found, copied in self._index.execute(query, values):
+            # SQL cannot quote names: the URL of a web server with `a%20b` may be the source of `a b`
+            if copied != _key(join(source, _name(path[len(below) :]))):
+                yield _name(path), _name(found)
 
     def start(self, source: str, output: str) -> None:
         """Record that this run may write an output that no run with this ledger wrote before.

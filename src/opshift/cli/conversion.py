@@ -14,12 +14,14 @@ from opshift.cli.verification import compare_with_source
 from opshift.converter.errors import ConversionRefused
 from opshift.model.operator_ids import opset_imports
 from opshift.registry.errors import ResolveError
+from opshift.stores.locations import folder_location
 
 if TYPE_CHECKING:
     from opshift.analysis.verification.result import Verification
     from opshift.converter.options import Options
     from opshift.converter.report import Report
     from opshift.converter.streaming.external_data import ExternalHandling
+    from opshift.converter.streaming.output_file import OutputFile
     from opshift.model.messages import ModelProto
 
 
@@ -46,29 +48,9 @@ class ConvertedFile(NamedTuple):
     weights: tuple[str, ...]
     """External data files of the original model, relative to its folder."""
     external: ExternalHandling
-    has_new_data: bool
-    """Whether the elements of external data were converted, and written to a new file."""
+    note: str
+    """Result of `external_data_note`."""
     verification: Verification | None
-
-    @property
-    def note(self) -> str:
-        """Advice to copy external data files, which were kept or linked; empty if this is unnecessary."""
-        is_home = (
-            self.source != STDIN
-            and self.out != STDOUT
-            and Path(self.out).parent.resolve() == Path(self.source).parent.resolve()
-        )
-        if is_home or not self.weights or self.has_new_data:
-            return ""
-        files = ", ".join(self.weights)
-        if self.external == "link":
-            return (
-                f"{self.out} and {self.source} share {files} by hard links, and the Python package onnx "
-                "loads neither: convert with --external copy if it has to."
-            )
-        if self.external == "keep":
-            return f"{self.out} has weights in separate files: copy {files} to its folder."
-        return ""
 
     def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
@@ -81,6 +63,29 @@ class ConvertedFile(NamedTuple):
             "external": self.external,
             **compared,
         }
+
+
+def external_data_note(source: str, out: str, written: OutputFile, external: ExternalHandling) -> str:
+    """Return advice on data files that were kept or linked; empty if none were.
+
+    The conversion must be complete, because the files in the folder of `out` are examined.
+    """
+    names = () if written.data_file is not None else written.data  # a new data file needs no advice
+    old, new = (Path(folder_location(each)) for each in (source, out))
+    is_same_folder = source != STDIN and out != STDOUT and old.resolve() == new.resolve()
+    if not names or is_same_folder:
+        return ""
+    if external == "keep":
+        return f"{out} has weights in separate files: copy {', '.join(names)} to its folder."
+    from opshift.converter.streaming.external_data import is_same_file  # few models have external data
+
+    linked = [each for each in names if is_same_file(old / each, new / each)]
+    if not linked:
+        return ""
+    return (
+        f"{out} and {source} share {', '.join(linked)} by links. Current releases of the Python package onnx "
+        "load no linked data files: for copies, repeat the command with --external copy --force."
+    )
 
 
 def convert_file(
@@ -146,6 +151,6 @@ def convert_file(
         imports,
         written.external,
         external,
-        has_new_data=written.data_file is not None,
-        verification=verification,
+        external_data_note(source, out, written, external),
+        verification,
     )

@@ -14,6 +14,7 @@ import typer
 from opshift.analysis.doctor.diagnosis import ranges_text
 from opshift.batch.settings import Settings
 from opshift.cli import options, verification
+from opshift.cli.conversion import external_data_note
 from opshift.cli.conversion_text import write_verification, write_warnings
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.findings.finding import Finding
@@ -163,7 +164,8 @@ def _fix(
         if diagnosed and gate.form is not Format.JSON:  # the diagnosis explains the error
             print_diagnosis(diagnosed[0])
         raise
-    found = diagnosed[0]._replace(verification=verified)
+    note = external_data_note(source, path, written, "keep" if path == STDOUT else settings.external)
+    found = diagnosed[0]._replace(verification=verified, note=note)
     print_diagnosis(found)
     if not is_quiet and path != STDOUT:
         page = page_for()
@@ -187,6 +189,8 @@ class DiagnosedModel(NamedTuple):
     diagnosis: Diagnosis
     planned: PlannedModel | None = None
     verification: Verification | None = None
+    note: str = ""
+    """Result of `external_data_note`."""
 
     @property
     def result(self) -> str:
@@ -238,6 +242,9 @@ class DiagnosedModel(NamedTuple):
             self.planned.write(page)
         if self.verification:
             write_verification(page, self.verification)
+        if self.note:
+            page.blank()
+            page.prose(self.note)
 
 
 def diagnose_file(source: str, settings: Settings) -> DiagnosedModel:

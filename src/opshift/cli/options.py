@@ -301,7 +301,8 @@ ExternalOption = Annotated[
         "--external",
         rich_help_panel=OUTPUT,
         help="If OUT is in another folder: copy external data files to it, create hard links to them, or "
-        "keep them where they are. The Python package onnx loads no data files with hard links.",
+        "keep them where they are. Current releases of the Python package onnx load no data files with "
+        "hard links.",
     ),
 ]
 

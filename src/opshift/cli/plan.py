@@ -121,7 +121,7 @@ class PlannedModel(NamedTuple):
 
 def plan_file(source: str, settings: Settings) -> PlannedModel:
     """Plan the conversion of a model file; with the flag `check`, raise IllegalModel as a conversion does."""
-    from opshift.converter.cost import plan_with_cost  # imported here: conversions alone need them
+    from opshift.converter.cost import plan_with_cost  # only a command that plans needs them
     from opshift.converter.streaming.external_data import (
         external_files,
         require_files,
@@ -140,7 +140,9 @@ def plan_file(source: str, settings: Settings) -> PlannedModel:
             require_files(located, file.path.parent)
         if located and settings.types:
             if file.path is None:
-                raise types_need_local_files(file.place) if is_url(source) else unknown_folder(file.place)
+                if is_url(source):
+                    raise types_need_local_files(file.place)
+                raise unknown_folder(file.place, needs_weights=True)
             external, new_data = ExternalWeights(file.path.parent), f"{file.path.name}.data"
             stack.enter_context(external)
         model = read_bytes(message, file.place)

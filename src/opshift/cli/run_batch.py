@@ -1,5 +1,6 @@
 """Convert several models to a folder, and print a row for each model."""
 
+import os
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import closing, contextmanager
@@ -17,6 +18,7 @@ from opshift.cli.gate.run_gate import common_folder, errors_as_lines, models_nam
 from opshift.cli.gate.several import GateOptions
 from opshift.cli.options import Format
 from opshift.converter.errors import ConversionRefused
+from opshift.converter.streaming.external_data import is_same_file
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.locations import without_secrets
 from opshift.stores.find_models import LIST
@@ -116,15 +118,26 @@ def _result(outcome: ModelOutcome, settings: Settings, *, with_data: bool) -> Ga
 
 
 def _findings(outcome: ModelOutcome, settings: Settings) -> Iterator[Finding]:
-    """Yield the findings of the report, or the error, and a finding for weights that were not copied."""
+    """Yield the findings of the report, or the error, and a finding for weights that are not a copy."""
     file, error = outcome.source, outcome.error
     if outcome.report is not None:
         yield from report_findings(outcome.report, file)
     if error is None and settings.external == "keep" and outcome.external_data:
         message = f"the output has weights in separate files: {', '.join(outcome.external_data)}"
         yield Finding(EXTERNAL_DATA, "note", message, file, "", "copy them to the folder of the output")
+    elif error is None and settings.external == "link" and (linked := _linked_files(outcome)):
+        files = ", ".join(linked)
+        message = f"the output and the source share {files} by links, which onnx refuses in current releases"
+        yield Finding(EXTERNAL_DATA, "note", message, file, "", "for copies, convert with --external copy")
     elif error is not None and isinstance(error.cause, ConversionRefused):
         yield from refusal_findings(error.cause.refusals, file)
     elif error is not None:
         place = error.place.removeprefix(without_secrets(file)).removeprefix(": ")
         yield Finding(error.code or error.error, "error", error.reason, file, place, error.remedy)
+
+
+def _linked_files(outcome: ModelOutcome) -> list[str]:
+    """Return the data files of an output that are links to those of the source, relative to its folder."""
+    folder = os.path.dirname(outcome.output)
+    pairs = ((os.path.relpath(new, folder), Path(old), Path(new)) for new, old in outcome.output_data.items())
+    return [name for name, old, new in pairs if is_same_file(old, new)]

@@ -22,6 +22,11 @@ def is_url(location: object) -> bool:
     return isinstance(location, str) and URL.match(location) is not None
 
 
+def is_web_url(location: str) -> bool:
+    """Return whether a location is on a web server."""
+    return location.lower().startswith(("http://", "https://"))
+
+
 def folder_of(model: object) -> Path | None:
     """Return the folder of a model that is given as the path of a local file; else `None`."""
     is_local = isinstance(model, str | os.PathLike) and not is_url(model)

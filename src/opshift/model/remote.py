@@ -14,6 +14,7 @@ from typing import BinaryIO, Protocol, cast
 from opshift.model.binary_files import read_blocks, temporary_copy
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
 from opshift.model.file_formats import changed_file
+from opshift.model.locations import is_web_url
 from opshift.model.stream_limits import client_of_one_host, limited
 
 IDENTITY = (
@@ -164,8 +165,7 @@ def raising_invalid_model(location: str) -> Iterator[None]:
         cause = error.__cause__
         if isinstance(cause, OpshiftError):
             raise cause from error
-        is_web = location.lower().startswith(("http:", "https:"))
-        if is_web and isinstance(cause, Exception) and getattr(cause, "status", 0) != 404:
+        if is_web_url(location) and isinstance(cause, Exception) and getattr(cause, "status", 0) != 404:
             raise unreadable_object(cause, location) from error
         raise
     except Exception as error:

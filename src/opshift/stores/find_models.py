@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.model.errors import OpshiftError, UsageError
-from opshift.model.locations import is_url, without_user_info
-from opshift.stores.locations import address_of, is_web_url, url_below
+from opshift.model.locations import is_url, is_web_url, without_user_info
+from opshift.stores.locations import address_of, url_below
 
 if TYPE_CHECKING:
     from opshift.model.remote import StoreObject
@@ -36,7 +36,7 @@ class FoundModel(NamedTuple):
     `relative` is the path, with slashes, of an output for this model in an output folder. In a named folder,
     it is the path below that folder; for a glob, the path below the last folder before the first wildcard;
     for a named file, the name; for a file in a list, the path without the root, or the URL without scheme
-    and host.
+    and host. Paths of web servers end before the query, and those of S3 before the object version.
     """
 
     location: str
@@ -125,7 +125,9 @@ def _found(
 def _listed(lines: Iterable[str], pattern: str) -> Iterator[FoundModel]:
     for line in lines:
         name = line.rstrip("\r\n")
-        if os.path.isdir(name) or (is_url(name) and address_of(name).endswith("/")):
+        # a slash before a query or at its end does not name a folder
+        is_folder_url = is_url(name) and name.endswith("/") and address_of(name) == name
+        if is_folder_url or os.path.isdir(name):
             try:
                 yield from _below(name, pattern)
             except OpshiftError as error:  # an error for this line must not end the search

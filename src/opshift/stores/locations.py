@@ -8,7 +8,7 @@ from posixpath import isabs, normpath
 
 from opshift.model.atomic_files import destination_below
 from opshift.model.errors import UsageError
-from opshift.model.locations import is_url
+from opshift.model.locations import is_url, is_web_url
 
 
 def join(folder: str, relative: str) -> str:
@@ -39,11 +39,6 @@ def url_below(folder: str, relative: str) -> str:
 def folder_prefix(folder: str) -> str:
     """Return the start of the locations of all files below a folder: the folder with a slash at its end."""
     return url_below(folder, "") if is_url(folder) else f"{folder.rstrip('/')}/"
-
-
-def is_web_url(location: str) -> bool:
-    """Return whether a location is on a web server."""
-    return location.lower().startswith(("http://", "https://"))
 
 
 def address_of(location: str) -> str:
@@ -87,6 +82,21 @@ def exists(location: str) -> bool:
     return StoreObject.at(location).info() is not None
 
 
+def object_identity(location: str) -> str | None:
+    """Return size and ETag, version or time of an object as text; `None` if the store sends none of these.
+
+    Also return `None` if the object does not exist.
+
+    Raises:
+        InvalidModel: the store cannot be read.
+        UsageError: the URL is not usable.
+    """
+    from opshift.model.remote import StoreObject, has_identity, identity_of  # few locations are URLs
+
+    info = StoreObject.at(location).info()
+    return identity_of(info) if info and has_identity(info) else None
+
+
 def object_state(location: str) -> str | None:
     """Return size and ETag, version or time of an object as text; `None` if the object does not exist.
 
@@ -107,7 +117,7 @@ def object_state(location: str) -> str | None:
 def _digest(location: str) -> str:
     from hashlib import sha256  # few stores describe an object by its size only
 
-    from opshift.stores.source_file import open_source  # the same
+    from opshift.stores.source_file import open_source  # few stores describe an object by its size only
 
     digest = sha256()
     with open_source(location) as source:

@@ -135,6 +135,7 @@ def test_keeps_empty_tensors(shapes: list[tuple[int, int]], tmp_path: Path) -> N
     external_data_helper.convert_model_to_external_data(before, location="w.bin", size_threshold=0)
     onnx.save(before, tmp_path / "m.onnx")
     convert_file(tmp_path / "m.onnx", tmp_path / "d.onnx", types=TYPES)
+    assert (tmp_path / "d.onnx.data").exists() == any(map(np.size, arrays.values()))
     session = onnxruntime.InferenceSession(tmp_path / "d.onnx", providers=["CPUExecutionProvider"])
     expected = np.concatenate([x, *arrays.values()]).astype(float)
     assert_equal(session.run(None, {"x": x.astype(float)}), [expected])

@@ -3,7 +3,7 @@
 import hashlib
 import posixpath
 from collections import Counter
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from opshift.checker.checked_nodes import ExternalTensor, InternalTensor
 from opshift.checker.findings import ERROR, INFO, WARNING
@@ -56,14 +56,21 @@ def file_exists(external: ExternalTensor) -> Problems:
             yield f"has external data in {file_name!r}, a link to a file outside the model's folder"
 
 
-@rule("external.links", WARNING, "onnx: external_data_helper", "replace the file by a copy of itself")
-def hard_links(external: ExternalTensor) -> Problems:
-    """The file should have no other hard links: the Python package `onnx` does not load it."""
-    if byte_count(external.data.offset):  # one finding for a file, at its first tensor
+@rule("external.links", WARNING, "onnx: external_data_helper", "replace the link by a copy of the file")
+def links(external: ExternalTensor) -> Problems:
+    """The file should not be a link: current releases of `onnx` refuse symbolic and several hard links."""
+    folder, file_name, examined = external.model.folder, external.data.location, external.model.examined_links
+    name = posixpath.normpath(file_name)
+    if folder is None or name in examined:  # one finding for a file, at its first tensor
         return
-    data_file = _file(external)
-    if data_file is not None and data_file.is_file() and (count := data_file.stat().st_nlink) > 1:
-        yield f"has external data in {external.data.location!r}, a file with {count} hard links"
+    examined.add(name)
+    data_file, below = _file(external), PurePath(name)
+    if data_file is None or any(file_exists(external)):
+        return
+    if any((folder / each).is_symlink() for each in (below, *below.parents[:-1])):
+        yield f"has external data in {file_name!r}, a path with a symbolic link"
+    elif (count := data_file.stat().st_nlink) > 1:
+        yield f"has external data in {file_name!r}, a file with {count} hard links"
 
 
 @rule("external.number", ERROR, SOURCE, "write offset and length as decimal numbers of bytes")

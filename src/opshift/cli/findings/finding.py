@@ -228,7 +228,7 @@ def _doctor() -> Iterable[RuleFacts]:
 
 def _results() -> Iterable[RuleFacts]:
     fit = "`opshift fit` converts a model so that the runtime implements all of its nodes."
-    copy = "Copy the files to the folder of the output, or convert without `--external keep`."
+    copy = "Copy the files to the folder of the output, or convert with `--external copy`."
     return (
         RuleFacts(MISSING_KERNEL, "error", "The runtime does not implement a node.", fit),
         RuleFacts(EXTERNAL_DATA, "note", "The output has weights in separate files.", copy),
