@@ -14,6 +14,7 @@ from opshift.converter.options import Options
 from opshift.converter.plan.changes import Plan
 from opshift.inference.facts import InferenceScope
 from opshift.inference.root_scopes import root_scopes
+from opshift.model.declarations import declarations_in
 from opshift.model.files import read_bytes
 from opshift.model.graphs import MAX_NODES, graphs_of, nested_containers
 from opshift.model.messages import GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
@@ -77,7 +78,7 @@ def _infer(model: ModelProto) -> ModelProto | None:
 
 def _largest_rank(model: ModelProto) -> int:
     graphs = [*nested_containers([model.graph])]
-    values = (each for graph in graphs for each in (*graph.input, *graph.output, *graph.value_info))
+    values = chain.from_iterable(map(declarations_in, graphs))
     declared = (len(each.type.tensor_type.shape.dim) for each in values)
     return max(chain(declared, (len(each.dims) for graph in graphs for each in graph.initializer)), default=0)
 

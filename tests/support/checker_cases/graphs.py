@@ -16,7 +16,9 @@ BRANCH = """g (float[2] x, bool c) => (float[2] y) {
     else_branch = e () => (float[2] q) <float[2] w = {1, 2}> { q = Add(x, w) }
   >
 }"""
+SEQUENCE = "g (seq(float[N]) x) => (seq(float[N]) y) { y = Identity(x) }"
 DIMENSION = "graph.input[0].type.tensor_type.shape.dim[0]"
+ELEMENT = "graph.input[0].type.sequence_type.elem_type.tensor_type.shape.dim[0]"
 THEN, ELSE = "graph.node[0].attribute[0].g", "graph.node[0].attribute[1].g"
 LOOP = """g (int64 m, bool c, float[2] x) => (float[2] y) {
   y = Loop (m, c, x) <body = b (int64 i, bool go, float[2] before) => (bool on, float[2] after) {
@@ -103,6 +105,7 @@ CASES = (
     Case("name.identifier", RELU, add_message("graph.node[0].attribute", name="__a-b"), "of an attribute"),
     Case("name.identifier", RELU, set_field(f"{DIMENSION}.dim_param", "batch size"), "of a dimension"),
     Case("name.identifier", RELU, set_field(f"{DIMENSION}.dim_param", "*"), "of all other dimensions"),
+    Case("name.identifier", SEQUENCE, set_field(f"{ELEMENT}.dim_param", "1"), "of a dimension in a sequence"),
     Case("name.identifier", WEIGHT, add_message("graph.initializer", name="w.0"), "of an initializer"),
     Case("graph.name-unique", BRANCH, set_field(f"{THEN}.name", "e"), "of branches"),
     Case("graph.name-unique", LOOP, set_field(f"{BODY}.name", "g"), "of a body"),

@@ -51,8 +51,10 @@ STALE = "g (float[n, 3] x) => (float[n, 3] y) <float[n, 3] z> { z = Relu(x)  y =
 FLIPPED = "g (float[2, 3] x) => (float[3, 2] y) { y = Transpose(x) }"
 DOUBLED = "g (float[N, 3] x) => (float[M, 3] y) { y = Concat <axis = 0> (x, x) }"
 FIXED = "g (float[N, 3] x) => (float[M] y) { y = Shape(x) }".replace("float[M] y", "int64[M] y")
+SEQUENCE = "g (seq(float[N]) q, float[2] x) => (int64 n, int64[M] y) { n = SequenceLength(q)  y = Shape(x) }"
 TWO = """g (float[2] a, float[3] b) => (float[K] y, float[L] z) { y = Relu(a)  z = Relu(b) }"""
 OUTPUT = "graph.output[0].type.tensor_type.shape.dim[0]"
+SECOND = "graph.output[1].type.tensor_type.shape.dim[0]"
 
 
 def defaults() -> onnx.ModelProto:
@@ -78,6 +80,7 @@ CASES = (
     Case("shape.inferred", STALE, stale(3), "the rank of a value"),
     Case("shape.variable", STALE, stale(2, 3), "a number that varies"),
     Case("shape.variable", FIXED, set_field(f"{OUTPUT}.dim_param", "N"), "a variable that does not vary"),
+    Case("shape.variable", SEQUENCE, set_field(f"{SECOND}.dim_param", "N"), "a variable of a sequence"),
     Case("shape.variable-value", DOUBLED, set_field(f"{OUTPUT}.dim_param", "N"), "a multiple"),
     Case(
         "shape.variable-value",
