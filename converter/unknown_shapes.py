@@ -137,7 +137,7 @@ def _own_root(value: UnknownFact) -> Iterator[_Root]:
 
 
 def _without_implied(roots: list[_Root]) -> list[_Root]:
-    """Return the roots without those whose dimensions get their sizes with another root, by their names."""
+    """Return the roots, but no root with dimension names that all belong to another returned root."""
     found: list[_Root] = []
     for root in sorted(roots, key=lambda each: len(each.sizes), reverse=True):
         known = {size for other in found for size in other.sizes if size is not None}

@@ -33,7 +33,7 @@ The definition of Attention multiplies by the square root of `scale`, and onnxru
 """
 
 COMPLETE_REQUIREMENTS: Final = frozenset(("CenterCropPad", "LinearAttention"))
-"""Operators whose definition requires everything that makes a node valid (`requires`).
+"""Operators with a definition that requires all conditions of a valid node (`requires`).
 
 If the inputs meet the requirements, an expansion has the shape of the result, and broadcasts nothing.
 """

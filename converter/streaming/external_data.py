@@ -193,7 +193,7 @@ def require_size(file: Source, least: int) -> None:
 def unknown_folder(place: str, *, needs_weights: bool = False) -> InvalidModel:
     """Return the error for a model that has external data, but was not read from a named file.
 
-    `needs_weights` is set if the weights are read, so that leaving them in place is no remedy.
+    `needs_weights` is set if the weights are read: then they cannot stay in place.
     """
     reason = "has weights in separate files, but the folder of the model is unknown"
     remedy = "pass the path of the model"

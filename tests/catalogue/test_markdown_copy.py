@@ -1,4 +1,4 @@
-"""Copies of pages in Markdown say what the pages say."""
+"""Copies of pages in Markdown have all content of the pages."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ class _LimitSearch:
         self._found = dict(known)
 
     def limits(self, first_step: int) -> Limits:
-        """Return the known limits, and those of the nodes that do not reach all targets, nearest first.
+        """Return the known limits, and the limits of nodes that do not reach all targets, nearest first.
 
         `first_step` is the number of targets up to the first plan, which the next steps double.
         """

@@ -56,7 +56,7 @@ class HistoryEntry:
     leaving: StepSummary | None = None
     """Conversion to the opset that removes the operator."""
     arriving: StepSummary | None = None
-    """Conversion of the first version to the previous opset, or to other domains if there is no such opset.
+    """Conversion of the first version to the previous opset, or, for opset 1, to other domains.
 
     It is `None` unless the definition declares `before`.
     """

@@ -330,7 +330,7 @@ def test_inlines_functions() -> None:
 
 @pytest.mark.parametrize("types", ["float=double", "float=float16"], ids=["exact", "inexact"])
 def test_refuses_training_graphs(types: str) -> None:
-    """No deviation is asked for, because the conversion is impossible with it."""
+    """The conversion is impossible, also if the caller accepts inexact results."""
     model = model_of("y = Relu(x)")
     model.training_info.add()
     plan = plan_version(model, types=types)
