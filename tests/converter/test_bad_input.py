@@ -182,7 +182,7 @@ CASES = [
         lambda: model_of(node("Gelu", ["x"], ["y"])),
         ConversionRefused,
         "Gelu is not in opset 11",
-        "opset 20",
+        "opshift doctor IN OUT --fix",
     ),
     Case(
         "removed operator without a replacement",
