@@ -10,16 +10,17 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from opshift.batch.file_states import full_name
 from opshift.batch.outcome import STARTED, WRITTEN, Entry, ModelOutcome, Task
 from opshift.batch.run_chunks import WORKER_LOST
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_all
 from opshift.model.errors import CannotWrite, InvalidModel, UsageError
-from opshift.model.locations import is_url, json_without_secrets, without_secrets
+from opshift.model.locations import is_url, is_web_url, json_without_secrets, without_secrets
 from opshift.model.plain_data import MAX_FILE_BYTES
 from opshift.stores.list_objects import objects_below
-from opshift.stores.locations import exists, folder_prefix, join
+from opshift.stores.locations import exists, folder_prefix, join, url_below
 from opshift.stores.source_file import open_source
 from opshift.stores.uploads import remove_object, write_object
 from opshift.version import package_version
@@ -235,7 +236,8 @@ class Ledger:
         values = (len(below), below, _key(full_name(output)), read, len(below) + 1)
         for path, found, copied in self._index.execute(query, values):
             # SQL cannot quote names: the URL of a web server with `a%20b` may be the source of `a b`
-            if copied != _key(join(source, _name(path[len(below) :]))):
+            relative = _name(path[len(below) :])
+            if not is_web_url(source) or copied != _key(url_below(source, quote(relative))):
                 yield _name(path), _name(found)
 
     def start(self, source: str, output: str) -> None:

@@ -61,7 +61,10 @@ def _input_sizes(graph: GraphProto) -> frozenset[object] | None:
 
 
 def _sized_in_runs(model: ModelNodes, operators: Collection[str]) -> set[str]:
-    """Return the results of nodes of `operators` whose sizes depend on values, and all later results."""
+    """Return the results of nodes of `operators` whose sizes depend on values, and results that they lead to.
+
+    Results of nodes with subgraphs count only if an input of the node does.
+    """
     found: set[str] = set()
     for each in model.nodes:
         node = each.node
