@@ -45,12 +45,9 @@ class PatternGroup(NamedTuple):
     patterns: tuple[tuple[Pattern, NodeTree], ...]
 
 
-_BITS: Final[dict[str, int]] = {}
-
-
 def operator_bit(op_type: str) -> int:
-    """Return a number with one bit for the operators of a name; 0 if no pattern has such an operator."""
-    return _BITS.get(op_type, 0)
+    """Return a number with one of 128 bits for the operators of a name; a few names share a bit."""
+    return 1 << (hash(op_type) % 128)
 
 
 def grouped(patterns: Iterable[Pattern]) -> tuple[PatternGroup, ...]:
@@ -68,7 +65,7 @@ def grouped(patterns: Iterable[Pattern]) -> tuple[PatternGroup, ...]:
 
 def _operators(tree: NodeTree) -> int:
     """Return the bits of the operators of a tree, without those that compute captured values."""
-    found = _BITS.setdefault(tree.op_type, 1 << len(_BITS))
+    found = operator_bit(tree.op_type)
     for slot, each in tree.operands:
         if each is not None and not slot.startswith(SUBGRAPH_SLOTS):
             found |= _operators(each)
