@@ -41,14 +41,19 @@ def test_remedies_name_controls_and_causes_are_folded(html: str, expected: str) 
     assert with_controls(html) == expected
 
 
+def _html(command: str, name: str, settings: dict[str, object], folder: Path) -> str:
+    """Return the result of a command for Softmax with an input of this name."""
+    model = parser.parse_model(SOFTMAX)
+    model.graph.input[0].name = model.graph.node[0].input[0] = name
+    path = folder / "model.onnx"
+    onnx.save(model, path)
+    return str(run(command, [str(path)], json.dumps(settings))["html"])
+
+
 @pytest.mark.parametrize("name", ["x", "my input", "x (1)", "a_b*c"])
 @pytest.mark.parametrize("command", ["convert", "reach"])
 def test_refusals_name_the_control_for_shapes(tmp_path: Path, name: str, command: str) -> None:
-    model = parser.parse_model(SOFTMAX)
-    model.graph.input[0].name = model.graph.node[0].input[0] = name
-    path = tmp_path / "model.onnx"
-    onnx.save(model, path)
-    html = run(command, [str(path)], json.dumps({"target": ["10"], "shapes": []}))["html"]
+    html = _html(command, name, {"target": ["10"], "shapes": []}, tmp_path)
     assert f"What to do: declare the shape of '{name}' under {OPTIONS}.</p>" in html
     assert "--shape" not in html
 
@@ -56,12 +61,7 @@ def test_refusals_name_the_control_for_shapes(tmp_path: Path, name: str, command
 @pytest.mark.parametrize("name", ["x", "my input", "x (1)", "a_b*c"])
 @pytest.mark.parametrize("command", ["runs", "fit"])
 def test_runtimes_that_need_ranks_name_the_control(tmp_path: Path, name: str, command: str) -> None:
-    model = parser.parse_model(SOFTMAX)
-    model.graph.input[0].name = model.graph.node[0].input[0] = name
-    path = tmp_path / "model.onnx"
-    onnx.save(model, path)
-    settings = {"runtime": "openvino-2026.4.1", "shapes": []}
-    html = run(command, [str(path)], json.dumps(settings))["html"]
+    html = _html(command, name, {"runtime": "openvino-2026.4.1", "shapes": []}, tmp_path)
     assert f"(declare the shape of '{name}' under {OPTIONS})" in html
     assert "--shape" not in html
 
