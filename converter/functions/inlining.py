@@ -124,11 +124,13 @@ def growth_obstacle(
 
     `added` has the number of nodes that a conversion adds to each function before the inlining.
     """
-    total, limit = inlined_size(model, added), max_node_count(model)
+    calls, size = _Calls(model), model.ByteSize()
+    total, limit = calls.inlined_nodes(added), max_node_count(model)
     if total > limit:
         yield model.functions[0], f"inlining would produce {total:,} nodes, more than {limit:,}"
         return
-    total, limit = inlined_bytes(model), max(MAX_BYTES, MAX_BYTE_GROWTH * model.ByteSize())
+    total = size + calls.total_over_calls({name: each.ByteSize() for name, each in calls.functions.items()})
+    limit = max(MAX_BYTES, MAX_BYTE_GROWTH * size)
     if total > limit:
         yield model.functions[0], f"inlining would produce {total:,} bytes, more than {limit:,}"
 
@@ -217,33 +219,36 @@ def _dimension_names(roots: Iterable[ContainerProto]) -> Iterator[str]:
             yield from (dim.dim_param for dim in named_dims(value.type))
 
 
-def inlined_size(model: ModelProto, added: Mapping[LocalFunction, int] = MappingProxyType({})) -> int:
-    """Return the number of nodes that the graphs of a model have after all functions are inlined.
-
-    `added` has the number of nodes that a conversion adds to each function before the inlining.
-    """
-    functions = {function_id(each): each for each in model.functions}
-
-    def count(nodes: Iterable[NodeProto]) -> int:
-        return sum(called_function(node) not in functions for node in nodes)
-
-    own = {name: count(nested_nodes(each)) + added.get(name, 0) for name, each in functions.items()}
-    return count(nested_nodes(*root_graphs(model))) + _sum_of_calls(model, own)
+def inlined_size(model: ModelProto) -> int:
+    """Return the number of nodes that the graphs of a model have after all functions are inlined."""
+    return _Calls(model).inlined_nodes({})
 
 
-def inlined_bytes(model: ModelProto) -> int:
-    """Return about how many bytes a serialized model has after all functions are inlined."""
-    own = {function_id(each): each.ByteSize() for each in model.functions}
-    return model.ByteSize() + _sum_of_calls(model, own)
+class _Calls:
+    """Calls of the functions of a model, in its graphs and in its functions, nested ones included."""
+
+    def __init__(self, model: ModelProto) -> None:
+        self.functions = {function_id(each): each for each in model.functions}
+        named = {name: _called(each) for name, each in self.functions.items()}
+        in_graphs = _called(*root_graphs(model))
+        self._calls = {name: [each for each in found if each in named] for name, found in named.items()}
+        self._order = [*TopologicalSorter(self._calls).static_order()]
+        self._in_graphs = [each for each in in_graphs if each in named]
+        self._operators = {name: len(found) - len(self._calls[name]) for name, found in named.items()}
+        self._operators_in_graphs = len(in_graphs) - len(self._in_graphs)
+
+    def inlined_nodes(self, added: Mapping[LocalFunction, int]) -> int:
+        """Return the number of nodes of the graphs after all functions, with `added` nodes, are inlined."""
+        own = {name: count + added.get(name, 0) for name, count in self._operators.items()}
+        return self._operators_in_graphs + self.total_over_calls(own)
+
+    def total_over_calls(self, own: Mapping[LocalFunction, int]) -> int:
+        """Return the sum of the numbers in `own`, which are by function, over all calls in graphs."""
+        sums: dict[LocalFunction, int] = {}
+        for function in self._order:
+            sums[function] = own[function] + sum(sums[name] for name in self._calls[function])
+        return sum(sums[name] for name in self._in_graphs)
 
 
-def _sum_of_calls(model: ModelProto, own: Mapping[LocalFunction, int]) -> int:
-    """Return the sum of the numbers in `own`, which are by function, over all calls, nested ones included."""
-    calls = {
-        function_id(each): [name for node in nested_nodes(each) if (name := called_function(node)) in own]
-        for each in model.functions
-    }
-    sums: dict[LocalFunction, int] = {}
-    for function in TopologicalSorter(calls).static_order():
-        sums[function] = own[function] + sum(sums[name] for name in calls[function])
-    return sum(sums.get(called_function(node), 0) for node in nested_nodes(*root_graphs(model)))
+def _called(*roots: ContainerProto) -> list[LocalFunction]:
+    return [called_function(node) for node in nested_nodes(*roots)]

@@ -18,7 +18,13 @@ from opshift.converter.plan.changes import FunctionCopy, Plan
 from opshift.converter.refusals import Refusal
 from opshift.model.graphs import ContainerProto, remove_messages, root_graphs
 from opshift.model.messages import FunctionProto, ModelProto
-from opshift.model.operator_ids import LocalFunction, canonical_domain, function_id, opset_imports
+from opshift.model.operator_ids import (
+    LocalFunction,
+    canonical_domain,
+    function_id,
+    functions_with_opsets,
+    opset_imports,
+)
 
 
 def plan_removal(plan: Plan, model: ModelProto, options: Options) -> Plan:
@@ -79,9 +85,9 @@ def _refusals(
     imports = opset_imports(model.opset_import, model.ir_version)
     callers: list[tuple[ContainerProto, Mapping[str, int]]] = [(each, imports) for each in root_graphs(model)]
     callers += [
-        (each, opset_imports(each.opset_import))
-        for each in model.functions
-        if function_id(each) not in removed
+        (function, opsets)
+        for function, opsets in functions_with_opsets(model)
+        if function_id(function) not in removed
     ]
     obstacles: list[Iterator[tuple[FunctionProto, str]]] = []
     for caller, opsets in callers:

@@ -259,6 +259,14 @@ def test_inlines_one_function() -> None:
     assert_equal(run(result, FEEDS), run(model, FEEDS))
 
 
+def test_a_function_without_imports_has_those_of_the_model() -> None:
+    model = onnx.parser.parse_model(FUNCTIONS)
+    expected = convert_version(model, without="lib")
+    kept = next(each for each in model.functions if each.domain == "kept")
+    kept.ClearField("opset_import")
+    assert convert_version(model, without="lib") == expected
+
+
 def test_refuses_a_function_of_another_opset() -> None:
     text = (
         FUNCTIONS.replace("Scale <by>", "Scale <by>")
