@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Final, Literal
 
 from opshift.adapters.core.adapter_table import StepKey, adapter_table, error_bound
 from opshift.catalogue.type_texts import format_types, types_change_text
+from opshift.model.plain_data import json_values
 from opshift.registry.changes.diff import diff
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import to_plain_data
@@ -134,9 +135,11 @@ def _adapter_text(pair: StepKey) -> str:
 
 def _verb_text(verb: Verb) -> str:
     """Format a rewrite such as `drop_attribute is_test` or `rename_value mode {...}`."""
-    fields = to_plain_data(verb, exclude_defaults=True)
-    first = fields.pop(verb.shorthand, "")
-    rest = ", ".join(f"{name} {value}" for name, value in fields.items())
+    # `to_plain_data` would import pydantic, which takes longer than the rest of `opshift show`
+    given = [(each.name, getattr(verb, each.name), each.default) for each in fields(verb)]
+    values = json_values({name: value for name, value, default in given if value != default})
+    first = values.pop(verb.shorthand, "")
+    rest = ", ".join(f"{name} {value}" for name, value in values.items())
     return f"{verb.name} {first}{f' ({rest})' if rest else ''}"
 
 
