@@ -136,43 +136,37 @@ class StoredFlags(TypedDict, total=False):
     keep_interface: bool
 
 
-class Flags(StoredFlags, total=False):
-    """Arguments of a conversion that are on or off; `convert_version` describes all of them."""
+class SharedArguments(StoredFlags, total=False):
+    """Keyword arguments of `convert_version` that `convert_many` has, too."""
 
     exact: bool
+    allow: AllowLike | None
+    ir_version: IrVersionLike
+    shapes: ShapesLike | None
+    without: WithoutLike
+    types: TypesLike | None
+    recognize: RecognizeLike | None
 
 
-def _require_known(flags: Collection[str], known: Collection[str]) -> None:
-    """Raise TypeError for an unknown name, as Python does for an unknown keyword argument."""
-    if unknown := set(flags).difference(known):
-        raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
-
-
-def names_on(flags: Flags) -> tuple[str, ...]:
-    """Return the names of the flags that are on, or raise TypeError for an unknown one."""
-    _require_known(flags, Flags.__annotations__)
-    return tuple(sorted(name for name, is_on in flags.items() if is_on))
-
-
-class ConvertArguments(Flags, total=False):
+class ConvertArguments(SharedArguments, total=False):
     """Keyword arguments of `convert_version`, and of functions that convert or plan as it does."""
 
     inplace: bool
-    allow: AllowLike
-    ir_version: IrVersionLike
-    shapes: ShapesLike
-    without: WithoutLike
-    types: TypesLike
-    recognize: RecognizeLike
     registry: Registry | None
+
+
+def require_known(arguments: Collection[str], known: Collection[str]) -> None:
+    """Raise TypeError for an unknown name, as Python does for an unknown keyword argument."""
+    if unknown := set(arguments).difference(known):
+        raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
 
 
 class Options(FrozenRecord):
     """Validated options of a conversion, see `convert_version`.
 
-    `skipped` are places of nodes that plans omit, `only` (if not `None`) those of nodes that they contain.
-    `without` may also contain element types or equivalents of operator versions, see `Unwanted`. `types` are
-    pairs of an old and a new element type.
+    Plans omit the nodes at the places in `skipped`; if `only` is a set, they contain only the nodes at its
+    places. `without` may also contain element types or equivalents of operator versions, see `Unwanted`.
+    `types` are pairs of an old and a new element type.
     """
 
     target: Target
@@ -198,19 +192,19 @@ class Options(FrozenRecord):
         cls,
         target: TargetLike | None,
         *,
-        allow: str | Iterable[str] = (),
+        allow: str | Iterable[str] | None = (),
         ir_version: IrVersionLike = None,
-        shapes: ShapesLike = (),
+        shapes: ShapesLike | None = (),
         without: WithoutLike = (),
-        types: TypesLike = (),
-        recognize: RecognizeLike = False,
+        types: TypesLike | None = (),
+        recognize: RecognizeLike | None = False,
         registry: Registry | None = None,
         inplace: bool = False,
         exact: bool = False,
         **flags: Unpack[StoredFlags],
     ) -> Options:
         """Return options from the arguments of `convert_version`; raise its errors for invalid arguments."""
-        _require_known(flags, StoredFlags.__annotations__)
+        require_known(flags, StoredFlags.__annotations__)
         registry = registry or default_registry()
         removed = read_without(without, registry)
         if removed and flags.get("reversible"):
@@ -247,7 +241,7 @@ class Options(FrozenRecord):
         )
 
 
-def read_allow(allow: str | Iterable[str]) -> frozenset[Allow]:
+def read_allow(allow: str | Iterable[str] | None) -> frozenset[Allow]:
     """Return the values of an `allow` argument, or raise UsageError for an unknown one."""
     if not allow and not isinstance(allow, str):
         return frozenset()

@@ -13,6 +13,9 @@ import pytest
 from support.small_models import opset, save
 
 import opshift
+from opshift.batch.arguments import settings_of
+from opshift.batch.settings import Settings
+from opshift.converter.options import Options, SharedArguments
 from opshift.model.errors import OpshiftError, UsageError
 
 
@@ -47,6 +50,43 @@ def test_accepts_forms_of_arguments(model: Path, options: dict[str, Any]) -> Non
     (found,) = opshift.convert_many(model, out="out", **arguments)
     assert (found.status, found.error) == ("converted", None)
     assert opset(Path("out/m.onnx")) == 17
+
+
+ARGUMENTS: dict[str, Any] = {
+    "allow": ("clamp", "approximate"),
+    "bump": True,
+    "check": True,
+    "exact": True,
+    "fold": True,
+    "infer_shapes": True,
+    "ir_version": 9,
+    "keep_initializer_inputs": True,
+    "keep_interface": True,
+    "recognize": True,
+    "reversible": True,
+    "shapes": {"x": (1, "N", None), "scalar": ()},
+    "types": {"float": "double"},
+    "without": "com.microsoft",
+}
+REQUIRED: dict[str, Any] = {"keep_interface": {"types": "float=double"}}
+
+
+def test_each_argument_has_a_value_here() -> None:
+    assert ARGUMENTS.keys() == SharedArguments.__annotations__.keys()
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_workers_read_the_same_options(name: str) -> None:
+    arguments: Any = {name: ARGUMENTS[name]} | REQUIRED.get(name, {})
+    found = settings_of("onnxruntime-1.20", arguments, Settings()).read()
+    assert found == Options.of("onnxruntime-1.20", inplace=True, **arguments)
+    assert found != Options.of("onnxruntime-1.20", inplace=True, **REQUIRED.get(name, {}))
+
+
+def test_an_unknown_argument_is_a_type_error(model: Path) -> None:
+    unknown: Any = {"inplace": True}
+    with pytest.raises(TypeError, match="unexpected keyword argument 'inplace'"):
+        opshift.convert_many(model, 17, "out", **unknown)
 
 
 SAME_ERRORS: dict[str, dict[str, Any]] = {

@@ -6,29 +6,14 @@ import os
 from collections.abc import Iterable, Mapping
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 
-from opshift.batch.settings import Settings
-from opshift.converter.options import (
-    EVERY_OPERATOR,
-    AllowLike,
-    Flags,
-    IrVersionLike,
-    Options,
-    PlainTarget,
-    RecognizeLike,
-    TargetLike,
-    WithoutLike,
-    names_on,
-    split_target,
-)
-from opshift.converter.shape_arguments import Dims, ShapesLike, read_shapes
-from opshift.converter.streaming.external_data import ExternalHandling, require_handling
+from opshift.batch.settings import Settings, given_arguments
+from opshift.converter.options import Options, SharedArguments, TargetLike, require_known, split_target
+from opshift.converter.shape_arguments import Dims, read_shapes
+from opshift.model.arguments import members_of
 from opshift.model.errors import UsageError
 from opshift.stores.find_models import LIST
-
-if TYPE_CHECKING:
-    from opshift.converter.element_types.requested_types import TypesLike
 
 Item = TypeVar("Item")
 
@@ -37,57 +22,25 @@ PathLike = str | os.PathLike[str]
 PathsLike = PathLike | Iterable[PathLike]
 
 
-def settings_of(
-    target: TargetLike | None,
-    *,
-    allow: AllowLike | None,
-    ir_version: IrVersionLike,
-    shapes: ShapesLike | None,
-    without: WithoutLike,
-    types: TypesLike | None,
-    recognize: RecognizeLike | None,
-    external: ExternalHandling,
-    force: bool,
-    opsets: PathsLike | None,
-    adapters: PathsLike | None,
-    verify: bool,
-    flags: Flags,
-) -> Settings:
-    """Return the arguments of `convert_many` as settings; raise the same errors as `convert_version`."""
-    names = names_on(flags)
-    require_handling(external)
-    plain, ir_version = split_target(target, ir_version)
+def settings_of(target: TargetLike | None, arguments: SharedArguments, settings: Settings) -> Settings:
+    """Add arguments of `convert_version` to settings, as texts; raise its errors for invalid arguments.
+
+    Raises:
+        UsageError: also for a dimension name that a text of a shape cannot contain.
+    """
+    require_known(arguments, SharedArguments.__annotations__)
     # iterators would be exhausted by the validation
-    plain, shapes = _kept(plain), _kept(shapes)
-    allowed: AllowLike = allow if isinstance(allow, str) else tuple(allow or ())
-    without, types, recognize = _kept(without), _kept(types), _kept(recognize)
-    settings = Settings(
-        flags=names,
-        external=external,
-        force=force,
-        opsets=tuple(map(Path, _paths(opsets))),
-        adapters=tuple(map(Path, _paths(adapters))),
-        verify=verify,
-    )
-    options = Options.of(
-        plain,
-        allow=allowed,
-        ir_version=ir_version,
-        shapes=shapes or (),
-        without=without,
-        types=types or (),
-        recognize=recognize or False,
-        registry=settings.load_definitions(),
-        **flags,
-    )
+    kept: dict[str, Any] = {name: _kept(value) for name, value in arguments.items()}
+    plain, ir_version = split_target(target, kept.pop("ir_version", None))
+    plain = _kept(plain)
+    options = Options.of(plain, ir_version=ir_version, registry=settings.load_definitions(), **kept)
+    _require_texts_of_shapes(options.shapes)
     return settings._replace(
-        target=tuple(_target_texts(plain)),
+        target=() if plain is None else _texts(plain),
         ir_version=None if ir_version is None else str(ir_version),
-        allow=tuple(_texts(allowed)),
-        shapes=_shape_texts(options.shapes) if isinstance(shapes, Mapping) else tuple(_texts(shapes)),
-        without=tuple(_texts(without)),
-        types=tuple(f"{old}={new}" for old, new in options.types),
-        recognize=(EVERY_OPERATOR,) if recognize is True else tuple(_texts(recognize or ())),
+        arguments=given_arguments(
+            {name: value if value is True else _texts(value) for name, value in kept.items() if value}
+        ),
     )
 
 
@@ -118,31 +71,29 @@ def _kept(argument: Item) -> Item:
     return tuple(argument) if hasattr(argument, "__next__") else argument  # type: ignore[return-value, arg-type]
 
 
+def paths_of(paths: PathsLike | None) -> tuple[Path, ...]:
+    """Return the paths in an argument that may be one path."""
+    return tuple(map(Path, _paths(paths)))
+
+
 def _paths(paths: PathsLike | None) -> Iterable[PathLike]:
     return [paths] if isinstance(paths, str | os.PathLike) else paths or ()
 
 
-def _texts(texts: object) -> Iterable[str]:
-    if isinstance(texts, str):
-        return [texts]
-    return map(str, texts) if isinstance(texts, Iterable) else ()
+def _texts(argument: object) -> tuple[str, ...]:
+    """Return the members of an argument as texts such as `approximate`, `ai.onnx=17` or `x=1,?`."""
+    if isinstance(argument, Mapping):
+        return tuple(f"{name}={_joined(value)}" for name, value in argument.items())
+    return tuple(map(str, members_of(argument)))
 
 
-def _target_texts(target: PlainTarget | None) -> Iterable[str]:
-    if isinstance(target, Integral):
-        return [str(target)]
-    if isinstance(target, Mapping):
-        return [f"{domain}={version}" for domain, version in target.items()]
-    return _texts(target)
+def _joined(dims: object) -> str:
+    return ",".join("?" if each is None else str(each) for each in members_of(dims))
 
 
-def _shape_texts(shapes: Iterable[tuple[str, Dims]]) -> tuple[str, ...]:
-    """Return shapes as texts such as `x=1,N`; raise UsageError for a dimension name with `,` or `=`."""
-    texts = []
+def _require_texts_of_shapes(shapes: Iterable[tuple[str, Dims]]) -> None:
+    """Raise UsageError for a dimension name with `,` or `=`, which the text of a shape cannot contain."""
     for name, dims in shapes:
-        text = f"{name}={','.join('?' if each is None else str(each) for each in dims)}"
-        if read_shapes([text]) != {name: dims}:
+        if read_shapes(_texts({name: dims})) != {name: dims}:
             reason = f"the shape of {name!r} has a dimension with a comma or an equals sign"
             raise UsageError(reason, remedy="rename the dimension, or convert the models with convert_file")
-        texts.append(text)
-    return tuple(texts)

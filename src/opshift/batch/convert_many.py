@@ -11,7 +11,14 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple, Unpack
 
-from opshift.batch.arguments import PathLike, PathsLike, number_of_jobs, settings_of, source_names
+from opshift.batch.arguments import (
+    PathLike,
+    PathsLike,
+    number_of_jobs,
+    paths_of,
+    settings_of,
+    source_names,
+)
 from opshift.batch.convert_model import convert_model, failure
 from opshift.batch.file_states import full_name
 from opshift.batch.ledger import Ledger, ledger_location
@@ -27,17 +34,8 @@ from opshift.batch.outputs import (
 )
 from opshift.batch.run_chunks import WORKER_LOST, LostTask, run_chunks
 from opshift.batch.settings import Settings
-from opshift.converter.element_types.requested_types import TypesLike
-from opshift.converter.options import (
-    AllowLike,
-    Flags,
-    IrVersionLike,
-    RecognizeLike,
-    TargetLike,
-    WithoutLike,
-)
-from opshift.converter.shape_arguments import ShapesLike
-from opshift.converter.streaming.external_data import ExternalHandling, external_locations
+from opshift.converter.options import SharedArguments, TargetLike
+from opshift.converter.streaming.external_data import ExternalHandling, external_locations, require_handling
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.locations import is_url
 from opshift.stores.find_models import FoundModel, find_models
@@ -59,18 +57,12 @@ def convert_many(
     jobs: int | None = None,
     ledger: PathLike | None = None,
     skip_existing: bool = False,
-    allow: AllowLike | None = (),
-    ir_version: IrVersionLike = None,
-    shapes: ShapesLike | None = (),
-    without: WithoutLike = (),
-    types: TypesLike | None = (),
-    recognize: RecognizeLike | None = (),
     external: ExternalHandling = "copy",
     force: bool = False,
     opsets: PathsLike | None = (),
     adapters: PathsLike | None = (),
     verify: bool = False,
-    **flags: Unpack[Flags],
+    **arguments: Unpack[SharedArguments],
 ) -> Generator[ModelOutcome]:
     """Convert models into a folder, and yield the outcome of each model when it is done, also of failed ones.
 
@@ -92,18 +84,12 @@ def convert_many(
             the default is the folder `opshift-ledger`, in which each object has the lines of about a second.
         skip_existing: skip a model if its output exists, and no run with this ledger wrote the output; by
             default, the model fails.
-        allow: as for `convert_version`.
-        ir_version: as for `convert_version`.
-        shapes: as for `convert_version`.
-        without: as for `convert_version`.
-        types: as for `convert_version`.
-        recognize: as for `convert_version`.
         external: as for `convert_file`.
         force: also replace existing files that no earlier run with this ledger wrote.
         opsets: paths of definitions of private domains, as for `--opsets`.
         adapters: paths of Python files with adapters, as for `--adapters`.
         verify: run both models on the same inputs, and write nothing unless the outputs agree.
-        flags: the boolean arguments of `convert_version`, except `inplace`.
+        arguments: the keyword arguments of `convert_version`, except `inplace` and `registry`.
 
     Raises:
         UsageError: an argument is invalid, a source is missing, or two of the first models have the same
@@ -112,21 +98,11 @@ def convert_many(
         CannotWrite: the ledger cannot be written.
         OpshiftError: the executor is broken or shut down.
     """
-    settings = settings_of(
-        target,
-        allow=allow,
-        ir_version=ir_version,
-        shapes=shapes,
-        without=without,
-        types=types,
-        recognize=recognize,
-        external=external,
-        force=force,
-        opsets=opsets,
-        adapters=adapters,
-        verify=verify,
-        flags=flags,
+    require_handling(external)
+    own = Settings(
+        external=external, force=force, opsets=paths_of(opsets), adapters=paths_of(adapters), verify=verify
     )
+    settings = settings_of(target, arguments, own)
     jobs = number_of_jobs(jobs)
     batch = Batch(
         find_models(source_names(sources)),

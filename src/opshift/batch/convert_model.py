@@ -253,7 +253,7 @@ def verify_conversion(
         from opshift.analysis.verification.compare import tolerance_for
 
         if tolerance is None:
-            tolerance = tolerance_for(each for pair in settings.types for each in pair.split("="))
+            tolerance = tolerance_for(each for pair in settings.types for each in pair)
     if data_file is not None:
         relocate_external_data(converted, data_file.name)
     inputs: dict[str, object] = {}

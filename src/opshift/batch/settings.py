@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opshift.model.shared_data import share_results
 
 if TYPE_CHECKING:
-    from opshift.converter.options import Flags, Options
+    from opshift.converter.options import Options
     from opshift.converter.streaming.external_data import ExternalHandling
     from opshift.registry.registry import Registry
 
@@ -18,13 +19,8 @@ class Settings(NamedTuple):
 
     target: tuple[str, ...] = ()
     ir_version: str | None = None
-    allow: tuple[str, ...] = ()
-    shapes: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    recognize: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
-    """Names of the options of `opshift.converter.options.Flags` that are on."""
+    arguments: tuple[tuple[str, Any], ...] = ()
+    """Names and values of further arguments of `convert_version`, as `given_arguments` returns them."""
     external: ExternalHandling = "copy"
     force: bool = False
     opsets: tuple[Path, ...] = ()
@@ -46,16 +42,21 @@ class Settings(NamedTuple):
         self.load_references()
         return Options.of(
             self.target or None,
-            allow=self.allow,
             ir_version=self.ir_version,
-            shapes=self.shapes,
-            recognize=self.recognize,
-            without=self.without,
-            types=self.types,
             registry=self.load_definitions(),
             inplace=True,
-            **cast("Flags", dict.fromkeys(self.flags, True)),
+            **dict(self.arguments),
         )
+
+    @property
+    def types(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of an old and a new element type, from the argument `types`."""
+        types = dict(self.arguments).get("types")
+        if not types:
+            return ()
+        from opshift.converter.element_types.requested_types import read_types
+
+        return read_types(types)
 
     def load_definitions(self) -> Registry:
         """Run the adapter files, and return the registry that includes the definitions in `opsets`."""
@@ -75,6 +76,12 @@ class Settings(NamedTuple):
 
             for each in self.references:
                 load_references(each)
+
+
+def given_arguments(arguments: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Return the names and values of arguments that are set, sorted by name; lists become tuples."""
+    given = ((name, value) for name, value in arguments.items() if value)
+    return tuple(sorted((name, tuple(value) if isinstance(value, list) else value) for name, value in given))
 
 
 @share_results  # shared by all models of a process; if a file of the settings changes, so does the digest

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from opshift.batch.settings import Settings
+from opshift.batch.settings import Settings, given_arguments
 from opshift.cli import options
 from opshift.cli.commands import HelpAllOption
 from opshift.cli.conversion import convert_file, read_settings
@@ -67,8 +67,8 @@ def convert(
             "--ledger",
             rich_help_panel=several.SEVERAL,
             metavar="FILE",
-            help="With --out: the record of results; a later run converts only models that it does not "
-            "prove. By default opshift-ledger.jsonl in DIR, or opshift-ledger/ in a store.",
+            help="With --out: the record of results; a later run skips models that are up to date "
+            "according to it. By default opshift-ledger.jsonl in DIR, or opshift-ledger/ in a store.",
         ),
     ] = None,
     skip_existing: Annotated[
@@ -199,10 +199,14 @@ def simplify(
     the same as an earlier one, and unread values are removed. Outputs stay equal, bit by bit.
     Nothing is folded that callers can override.
     """
-    flags = {"check": check, "fold": True, "keep_initializer_inputs": keep_initializer_inputs}
+    arguments = {
+        "fold": True,
+        "shapes": shape,
+        "keep_initializer_inputs": keep_initializer_inputs,
+        "check": check,
+    }
     settings = Settings(
-        shapes=tuple(shape or ()),
-        flags=tuple(name for name, is_on in flags.items() if is_on),
+        arguments=given_arguments(arguments),
         external=external,
         force=force,
         opsets=tuple(folders or ()),

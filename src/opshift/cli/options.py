@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_type_
 
 import typer
 
-from opshift.batch.settings import Settings
+from opshift.batch.settings import Settings, given_arguments
 from opshift.checker.findings import Level
 from opshift.cli import completion
 from opshift.model.errors import UsageError
@@ -408,15 +408,10 @@ class ResultOptions(NamedTuple):
 
 
 def settings_of(*records: NamedTuple) -> Settings:
-    """Return the options in records as `Settings`; the names of true options are its `flags`."""
+    """Return the options in records as `Settings`."""
     given: dict[str, Any] = {name: value for each in records for name, value in each._asdict().items()}
-    flags = tuple(sorted(name for name, value in given.items() if value is True))
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in given.items()
-        if value is not None and not isinstance(value, bool)
-    }
-    return Settings(**values, flags=flags)
+    target, ir_version = given.pop("target"), given.pop("ir_version")
+    return Settings(tuple(target or ()), ir_version, given_arguments(given))
 
 
 def refuse_options(given: Mapping[str, object], reason: str, remedy: str = "remove it") -> None:

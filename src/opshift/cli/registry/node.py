@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from opshift.batch.settings import Settings
+from opshift.batch.settings import Settings, given_arguments
 from opshift.cli import options
 from opshift.cli.conversion import read_settings
 from opshift.cli.conversion_text import write_plan
@@ -54,13 +54,11 @@ def node(
     from opshift.analysis.model_text import model_lines, model_of_text
     from opshift.converter.convert import try_convert
 
+    arguments = {"allow": allow, "shapes": shape, "infer_shapes": infer_shapes, "without": without}
     settings = read_settings(
         Settings(
             target=tuple(target or ()),
-            allow=tuple(allow or ()),
-            shapes=tuple(shape or ()),
-            flags=("infer_shapes",) if infer_shapes else (),
-            without=tuple(without or ()),
+            arguments=given_arguments(arguments),
             opsets=tuple(folders or ()),
             adapters=tuple(adapters or ()),
         )
