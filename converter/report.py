@@ -14,7 +14,7 @@ from opshift.converter.recognition.result import NearMiss, Recognition, Recogniz
 from opshift.converter.refusals import Refusal, RefusalGroup, group_refusals
 from opshift.model.graphs import count_model_nodes
 from opshift.model.messages import ModelProto
-from opshift.model.shared_data import FrozenRecord
+from opshift.model.shared_data import FrozenRecord, warn_of_alias
 from opshift.rewriting.result import values_read
 
 MAX_LINES = 10
@@ -107,7 +107,7 @@ class Report(FrozenRecord):
             counts them. In other reports, the field is empty and absent from JSON.
         model_version: new version of the model, such as `1.3.0`; `None` if it does not change.
         refusals: nodes and features that cannot be converted; empty after a conversion.
-        concessions: kind and reason of each allowed inexact conversion.
+        allowances: kind and reason of each allowed inexact conversion.
         ir_steps: rewrites for the IR version, a sentence each.
         specialised: functions with copies for some of their calls.
         repairs: sorted graphs, removed dead nodes or imports, and replaced types, a sentence each.
@@ -128,7 +128,7 @@ class Report(FrozenRecord):
     changed: tuple[ChangedNode, ...]
     constants: int
     refusals: tuple[Refusal, ...]
-    concessions: tuple[tuple[str, str], ...] = ()
+    allowances: tuple[tuple[str, str], ...] = ()
     ir_steps: tuple[str, ...] = ()
     specialised: tuple[SpecialisedFunction, ...] = ()
     repairs: tuple[str, ...] = ()
@@ -145,6 +145,12 @@ class Report(FrozenRecord):
     near_misses: tuple[NearMiss, ...] = ()
     removed_imports: tuple[str, ...] = ()
     requested: tuple[str, ...] = ()
+
+    @property
+    def concessions(self) -> tuple[tuple[str, str], ...]:
+        """Deprecated alias of `allowances`."""
+        warn_of_alias("Report.concessions", "allowances")
+        return self.allowances
 
     @classmethod
     def of(cls, plan: Plan, result: ModelProto | None = None) -> Report:
@@ -164,7 +170,7 @@ class Report(FrozenRecord):
             changed,
             sum(len(container.constants) for container in containers),
             plan.refusals,
-            plan.concessions,
+            plan.allowances,
             plan.ir.steps(),
             tuple(_specialised_functions(plan)),
             (*plan.repairs, *removed),
@@ -235,6 +241,7 @@ class Report(FrozenRecord):
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
         data = {**asdict(self), "refusal_groups": [each.as_dict() for each in self.refusal_groups()]}
+        data["concessions"] = data["allowances"]  # deprecated alias
         if self.kept and not self.kept_operators:  # not counted, see `plan_with_cost`
             del data["kept_operators"]
         return data

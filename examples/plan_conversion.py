@@ -20,7 +20,7 @@ def main(source: str, target: str) -> None:
 
     relaxed = opshift.plan_version(source, target, allow="approximate")
     print(f"{len(relaxed.refusals)} refusals if rounding differences are allowed")
-    for kind, reason in relaxed.concessions:
+    for kind, reason in relaxed.allowances:
         print(f"  {kind}: {reason}")
 
 

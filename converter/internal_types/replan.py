@@ -52,10 +52,10 @@ def replan(
             reasons |= found
         new = plan if copy is None else make_plan(copy, options)
         if copy is not None and len(new.refusals) < len(plan.refusals):
-            concessions = (*allowances.used, *new.concessions)
+            used = (*allowances.used, *new.allowances)
             repairs = tuple(dict.fromkeys((*plan.repairs, sentence, *new.repairs)))
             count = count_model_nodes(original)
-            plan = replace(new, repairs=repairs, concessions=concessions, nodes_before=count)
+            plan = replace(new, repairs=repairs, allowances=used, nodes_before=count)
             model = copy
         if not plan.refusals:
             return model, plan

@@ -62,7 +62,7 @@ def plan_without_training(
     return result, replace(
         found,
         ir=replace(found.ir, lowerings=lowerings, dropped=found.ir.dropped | {TRAINING}),
-        concessions=((DROP, loss_of(TRAINING)), *found.concessions),
+        allowances=((DROP, loss_of(TRAINING)), *found.allowances),
         repairs=(*removals, *found.repairs),
         removed_imports=found.removed_imports | domains & imports.keys(),
         nodes_before=count_model_nodes(model),

@@ -20,7 +20,7 @@ from opshift.model.graphs import NodeRecord, node_label
 from opshift.model.messages import ModelProto
 from opshift.model.node import Tensor, Value
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, canonical_domain
-from opshift.model.shared_data import FrozenRecord
+from opshift.model.shared_data import FrozenRecord, warn_of_alias
 from opshift.model.tensors import Payload, payload_size
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.releases import Releases
@@ -269,7 +269,7 @@ class Plan(FrozenRecord):
     """Everything that a conversion does to a model, and everything that prevents it.
 
     `training` has a plan for the initialization and one for the algorithm of each `training_info`, in turn.
-    `functions` has the order of the model. A plan with refusals is never applied. `concessions` has the kind
+    `functions` has the order of the model. A plan with refusals is never applied. `allowances` has the kind
     and reason of each allowed inexact conversion.
     """
 
@@ -280,7 +280,7 @@ class Plan(FrozenRecord):
     functions: tuple[ContainerPlan, ...]
     targets: Mapping[str, int]
     refusals: tuple[Refusal, ...]
-    concessions: tuple[tuple[str, str], ...] = ()
+    allowances: tuple[tuple[str, str], ...] = ()
     copies: tuple[FunctionCopy, ...] = ()
     record: ConversionRecord | None = None
     """Record of this and earlier conversions to write into the model."""
@@ -302,6 +302,12 @@ class Plan(FrozenRecord):
     """Number of nodes of the given model, if the plan is for a copy with other types or folded constants."""
     recognition: Recognition | None = None
     """Groups of nodes that one node replaced after the conversion, if the caller requests `recognize`."""
+
+    @property
+    def concessions(self) -> tuple[tuple[str, str], ...]:
+        """Deprecated alias of `allowances`."""
+        warn_of_alias("Plan.concessions", "allowances")
+        return self.allowances
 
     def function_versions(self) -> list[tuple[int, ContainerPlan]]:
         """Return the functions of the result in order: the position of the original, and the plan.

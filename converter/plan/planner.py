@@ -115,6 +115,8 @@ class Planner:
         ]
         versions = self._function_versions()
         surveyed = (graph, *training, *(body.surveyed for body in versions))
+        if self._options.shared_facts and self._functions is None and not self._history:
+            self._options.shared_facts.move_to(graph.scope, self._names.created)
         self._node_analysis.finish(surveyed)
         if self._history:
             # Before any new name is chosen: new names must differ from the names of restored values.
@@ -185,8 +187,8 @@ class Planner:
             if parent is None:
                 scope.read_in_training = names_in_training(self._model)
         self._names.sources.append(scope.used_names)
-        keeps_lines = scope.opset_of("") in self._node_analysis.router(opsets).fact_querying_opsets
-        return survey(scope, path, self._node_analysis.classify, keeps_lines=keeps_lines)
+        keeps_records = scope.opset_of("") in self._node_analysis.router(opsets).fact_querying_opsets
+        return survey(scope, path, self._node_analysis.classify, keeps_records=keeps_records)
 
     def _function_versions(self) -> list[FunctionVersion]:
         """Return the functions of the model, then their copies, which are specialized for some calls."""
@@ -250,8 +252,8 @@ class Planner:
             candidates = [
                 each for each, place in pairs if place not in skipped and (only is None or place in only)
             ]
-        for line in candidates:
-            if change := self._node_change(line, surveyed, cache):
+        for record in candidates:
+            if change := self._node_change(record, surveyed, cache):
                 found.changes.append(change)
         found.constants = workspace.kept_constants()
         found.declarations = workspace.rank_declarations() if workspace.ranked and not self._history else []
@@ -269,11 +271,11 @@ class Planner:
         found.unread_inputs = cache.unread_inputs
 
     def _node_change(
-        self, line: NodeRecord, surveyed: ContainerSurvey, cache: RewriteCache
+        self, record: NodeRecord, surveyed: ContainerSurvey, cache: RewriteCache
     ) -> NodeChange | None:
         scope = surveyed.scope
-        _, domain, op_type, _, _ = line
-        proto = scope.nodes[line[0]]
+        _, domain, op_type, _, _ = record
+        proto = scope.nodes[record[0]]
         try:
             opset = scope.opsets.get(domain or DEFAULT_DOMAIN)
             if opset is None:
@@ -282,7 +284,7 @@ class Planner:
             unresolved = self._node_analysis.unresolved
             if unresolved and (domain, op_type, opset) in unresolved:
                 raise unresolved[domain, op_type, opset].with_traceback(None)
-            result = cache.rewrite(line, proto, opset)
+            result = cache.rewrite(record, proto, opset)
             if self._functions is not None:
                 from opshift.converter.functions.attribute_references import restore_references
 
@@ -293,7 +295,7 @@ class Planner:
         except (CannotConvert, ResolveError) as error:
             self._refused_nodes.add(error, proto, surveyed)
             return None
-        return NodeChange(line, surveyed.path, proto.name, result)
+        return NodeChange(record, surveyed.path, proto.name, result)
 
     def _count_added(self, count: int) -> None:
         """Add to the number of added nodes; raise CannotConvert if the model would have too many nodes."""
@@ -359,7 +361,7 @@ def _plan_prepared(model: ModelProto, options: Options, *, owned: bool) -> tuple
         plan,
         repairs=(*changes, *plan.repairs),
         refusals=(*refusals, *plan.refusals),
-        concessions=(*allowances, *plan.concessions),
+        allowances=(*allowances, *plan.allowances),
     )
     if not refusals:
         ordered, plan = _replan(ordered, plan, options)

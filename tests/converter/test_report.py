@@ -44,6 +44,15 @@ def test_json_omits_operators_that_were_not_counted(target: int) -> None:
     assert "kept_operators" not in data
 
 
+def test_concessions_is_an_alias_of_allowances() -> None:
+    plan = plan_version(model(), 13)
+    report = Report.of(plan)
+    for each in (plan, report):
+        with pytest.warns(DeprecationWarning, match=r"\.concessions is deprecated .* read allowances"):
+            assert each.concessions == each.allowances
+    assert report.as_dict()["concessions"] == report.as_dict()["allowances"]
+
+
 def refused_model() -> onnx.ModelProto:
     parsed: onnx.ModelProto = parser.parse_model("""
     <ir_version: 8, opset_import: ["": 10]>

@@ -116,7 +116,7 @@ def test_dropped_training_is_no_obstacle(
     assert not result.training_info
     assert {each.domain: each.version for each in result.opset_import}.items() >= opsets.items()
     assert (PREVIEW in report.removed_imports) == (PREVIEW not in opsets)
-    assert report.concessions == (("drop-training", "the model loses training information"),)
+    assert report.allowances == (("drop-training", "the model loses training information"),)
     assert report.ir_steps[0] == "the model loses training information"
     assert report.nodes == (1 + len(algorithm), 1)
     onnx.checker.check_model(result)
@@ -150,7 +150,7 @@ def test_keeps_training_that_the_ir_version_has(arguments: dict[str, Any]) -> No
     model = trained([node("Mul", "x w", "y")], [node("Mul", "w y", "new")], 17)
     conversion = convert(model, **arguments, allow="drop-training")
     assert_equal(train(conversion.model), train(model))
-    assert not conversion.report.concessions
+    assert not conversion.report.allowances
 
 
 def test_keeps_training_if_other_content_needs_the_ir_version() -> None:

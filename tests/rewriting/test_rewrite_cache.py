@@ -173,8 +173,8 @@ def test_nodes_that_share_a_rewrite_record_each_use_of_an_allowance(computed: li
     model = build(nodes, {"x": np.ones((2, 3), np.float32)}, [], {"": 9})
     plan = plan_version(model, 8, allow="approximate")
     assert len(computed) <= 1  # 0 if another test converted these nodes
-    assert [kind for kind, _ in plan.concessions] == ["approximate"] * 2
-    assert len({reason for _, reason in plan.concessions}) == 1
+    assert [kind for kind, _ in plan.allowances] == ["approximate"] * 2
+    assert len({reason for _, reason in plan.allowances}) == 1
 
 
 def test_nodes_that_exceed_a_limit_share_the_refusal(router: Router, computed: list[str]) -> None:

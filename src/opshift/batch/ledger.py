@@ -331,7 +331,7 @@ def _summary(report: Report | None) -> dict[str, object]:
             "kept": report.kept,
             "changed": len(report.changed),
             "changes": [str(each) for each in report.groups()],
-            "concessions": report.concessions,
+            "allowances": report.allowances,
             "repairs": report.repairs,
         },
     }

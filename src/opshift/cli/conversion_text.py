@@ -341,10 +341,10 @@ def write_warnings(page: Page, warnings: Iterable[str]) -> None:
 
 def _write_allowances(page: Page, report: Report) -> None:
     """Print each use of a kind that `--allow` permits, such as `approximate`, with the number of nodes."""
-    if report.concessions:
+    if report.allowances:
         page.heading("Allowed")
         columns = (NODES_COLUMN, Column("kind", "bold magenta"), "reason")
-        page.table(columns, [(count, *each) for each, count in Counter(report.concessions).items()])
+        page.table(columns, [(count, *each) for each, count in Counter(report.allowances).items()])
 
 
 def _step(before: int, after: int) -> str:

@@ -35,11 +35,11 @@ class ContainerSurvey:
 
     def add_candidates(self, operators: Set[tuple[str, str]]) -> None:
         """Add all nodes of `operators`, pairs of domain and op_type, to `candidates`, also in subgraphs."""
-        found = {line[0]: line for line in self.candidates}
+        found = {record[0]: record for record in self.candidates}
         op_types = {op_type for _, op_type in operators}  # few nodes have one of them
-        for line in self.scope.node_records:
-            if line[2] in op_types and line[1:3] in operators and not self.scope.is_call(line):
-                found[line[0]] = line
+        for record in self.scope.node_records:
+            if record[2] in op_types and record[1:3] in operators and not self.scope.is_call(record):
+                found[record[0]] = record
         self.candidates = [found[position] for position in sorted(found)]
         for *_, inner in self.subgraphs:
             inner.add_candidates(operators)
@@ -53,12 +53,12 @@ Classify = Callable[[NodeProto, Scope], OperatorStatus]
 
 
 def survey(
-    scope: Scope, path: str, look: Classify, depth: int = 0, *, keeps_lines: bool = False
+    scope: Scope, path: str, classify: Classify, depth: int = 0, *, keeps_records: bool = False
 ) -> ContainerSurvey:
     """Survey a graph or function and all nested subgraphs.
 
-    `path` is the label of the graph for messages, `look` classifies nodes, and `depth` is the number of
-    enclosing graphs. With `keeps_lines`, keep all node records in the scope for later inference; without
+    `path` is the label of the graph for messages, `classify` classifies nodes, and `depth` is the number of
+    enclosing graphs. With `keeps_records`, keep all node records in the scope for later inference; without
     inference, this would only waste memory.
 
     Raises:
@@ -72,7 +72,7 @@ def survey(
     name_count = len(known) + len(nodes)
     statuses = scope.operator_statuses
     todo = found.candidates
-    lines: list[NodeRecord] = []
+    records: list[NodeRecord] = []
     producers: dict[str, NodeRecord] = {}
     interned: dict[str, str] = {}
     """Interned op_types: each access to the field returns a new string, and most models use few op_types."""
@@ -81,24 +81,24 @@ def survey(
         inputs, outputs = inputs[:], outputs[:]
         if not covers(inputs):
             _record_captures(nodes[index], found)
-        status = (None if domain else statuses.get(op_type)) or look(nodes[index], scope)
-        if keeps_lines or status is not UNAFFECTED:
-            line = index, domain, interned.setdefault(op_type, op_type), tuple(inputs), tuple(outputs)
-            if keeps_lines:
-                lines.append(line)
+        status = (None if domain else statuses.get(op_type)) or classify(nodes[index], scope)
+        if keeps_records or status is not UNAFFECTED:
+            record = index, domain, interned.setdefault(op_type, op_type), tuple(inputs), tuple(outputs)
+            if keeps_records:
+                records.append(record)
                 for name in outputs:
-                    producers[name] = line
+                    producers[name] = record
             if status.has_step:
-                todo.append(line)
+                todo.append(record)
             if status.has_graphs:
-                found.subgraphs += _subgraphs(index, nodes[index], found, look, depth, keeps_lines)
+                found.subgraphs += _subgraphs(index, nodes[index], found, classify, depth, keeps_records)
         if len(outputs) == 1:
             add(outputs[0])
         else:
             add_all(outputs)
             name_count += len(outputs) - 1
-    if keeps_lines:
-        scope.node_records, scope.producing_records = lines, producers
+    if keeps_records:
+        scope.node_records, scope.producing_records = records, producers
     # Duplicate names make the set smaller than the count; only then is the slow search worthwhile.
     _require_valid_names(found, has_duplicates=len(known) != name_count)
     return found
@@ -109,7 +109,12 @@ MAX_SUBGRAPHS = 100
 
 
 def _subgraphs(
-    index: int, proto: NodeProto, enclosing: ContainerSurvey, look: Classify, depth: int, keeps_lines: bool
+    index: int,
+    proto: NodeProto,
+    enclosing: ContainerSurvey,
+    classify: Classify,
+    depth: int,
+    keeps_records: bool,
 ) -> Iterator[tuple[int, str, int, ContainerSurvey]]:
     names: set[str] = set()
     for attribute in proto.attribute:
@@ -130,7 +135,7 @@ def _subgraphs(
                 raise too_deep_error(path)
             scope = enclosing.scope.child(graph)
             scope.owner = proto
-            inner = survey(scope, path, look, depth + 1, keeps_lines=keeps_lines)
+            inner = survey(scope, path, classify, depth + 1, keeps_records=keeps_records)
             enclosing.captured |= inner.captured - enclosing.scope.defined_names
             yield index, attribute.name, position, inner
 

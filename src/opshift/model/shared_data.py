@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from functools import wraps
@@ -164,3 +165,8 @@ def share_results(function: Callable[[*Arguments], Result]) -> CachedFunction[*A
 
     vars(cached)["cache_clear"] = results.clear
     return cast("CachedFunction[*Arguments, Result]", cached)
+
+
+def warn_of_alias(old: str, new: str) -> None:
+    """Warn the caller of a property that is a deprecated alias; `old` includes the name of its class."""
+    warnings.warn(f"{old} is deprecated and will be removed: read {new}", DeprecationWarning, stacklevel=3)

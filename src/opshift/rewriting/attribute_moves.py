@@ -69,9 +69,9 @@ class MovedValues(NamedTuple):
         return constants
 
 
-def signature(line: NodeRecord, source: int, attributes: Iterable[AttributeProto]) -> tuple[object, ...]:
+def signature(record: NodeRecord, source: int, attributes: Iterable[AttributeProto]) -> tuple[object, ...]:
     """Return a key of a node: opset, operator, arity, and names and types of the attributes."""
-    _, domain, op_type, inputs, outputs = line
+    _, domain, op_type, inputs, outputs = record
     kinds = [(each.name, each.type) for each in attributes]
     return (source, domain, op_type, arity_of(inputs, outputs), *kinds)
 

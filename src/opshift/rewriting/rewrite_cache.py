@@ -79,16 +79,21 @@ class _SharedRewrites:
             self.rewrites[source, key] = (*known, cached)
 
     def add_moved_values(
-        self, line: NodeRecord, proto: NodeProto, source: int, found: MovedValues, open_names: frozenset[str]
+        self,
+        record: NodeRecord,
+        proto: NodeProto,
+        source: int,
+        found: MovedValues,
+        open_names: frozenset[str],
     ) -> None:
         if not found.rewrite.is_small:
             return
         if len(self.moved_values) >= MAX_SHARED_KEYS:
             self.moved_values.clear()
         attributes = proto.attribute[:]
-        key = signature(line, source, attributes)
+        key = signature(record, source, attributes)
         self.moved_values.setdefault(key, MovedValuesTable()).add(attributes, open_names, found)
-        self.moves_values.add((line[1], line[2], source))
+        self.moves_values.add((record[1], record[2], source))
 
 
 @lru_cache(maxsize=64)
@@ -118,20 +123,20 @@ class RewriteCache:
         self.unread_inputs: set[str] = set()
         """Inputs of rewritten nodes that their rewrites do not read."""
 
-    def rewrite(self, line: NodeRecord, proto: NodeProto, source: int) -> NodeRewrite:
+    def rewrite(self, record: NodeRecord, proto: NodeProto, source: int) -> NodeRewrite:
         """Return the cached rewrite of a node, or rewrite the node and cache the result.
 
         `source` is the opset of the node's domain. Raises the same errors as `rewrite_node`.
         """
         # Outside of functions, a cached rewrite needs no Node, only the NodeProto.
-        node = None if self._has_plain_nodes else self._scope.node_of(line)
-        position, domain, op_type, inputs, outputs = line
+        node = None if self._has_plain_nodes else self._scope.node_of(record)
+        position, domain, op_type, inputs, outputs = record
         is_cacheable = self._shared.has_plain_attributes.get((domain, op_type, source))
         if is_cacheable is None:
             is_cacheable = self._is_cacheable(domain, op_type, source)
         # The key describes the NodeProto, not a Node with attributes or inputs from calls of its function.
         if not (is_cacheable or has_small_tensors(proto)) or (node is not None and not node.is_original):
-            node = node or self._scope.node_of(line)
+            node = node or self._scope.node_of(record)
             result = rewrite_node(node, source, self._scope, self._workspace, self._router)
             return self._with_values_kept(result)
         names = inputs + outputs
@@ -142,10 +147,10 @@ class RewriteCache:
                 (domain, op_type, source) in self._shared.moves_values
                 and self._has_plain_nodes
                 and not is_known(remainder)
-                and (moved := self._find_with_moved_values(line, proto, source, remainder)) is not None
+                and (moved := self._find_with_moved_values(record, proto, source, remainder)) is not None
             ):
                 return moved
-            key = key_of_serialized(line, proto, remainder)
+            key = key_of_serialized(record, proto, remainder)
             if self._node_keys:  # inference uses keys of this graph, and will probably use this one
                 self._node_keys[position] = key
         rewrites = self._rewrites.get(key)
@@ -156,43 +161,43 @@ class RewriteCache:
         counts = self._counts.setdefault((domain, op_type), [0, 0])
         if cached := rewrites.find(names, self._scope):
             counts[0] += 1
-            return self._hit(line, cached, names, self._constants_of(cached))
+            return self._hit(record, cached, names, self._constants_of(cached))
         self._raise_known_refusal(key, names)
         hits, stored = counts
         if stored > MIN_STORED and hits < stored:
             # Nodes of this operator rarely repeat, and storing a rewrite takes as long as computing it.
-            node = node or self._scope.node_of(line)
+            node = node or self._scope.node_of(record)
             result = rewrite_node(node, source, self._scope, self._workspace, self._router)
             return self._with_values_kept(result)
         counts[1] += 1
-        return self._rewrite_and_store(line, node or self._scope.node_of(line), key, source)
+        return self._rewrite_and_store(record, node or self._scope.node_of(record), key, source)
 
     def _find_with_moved_values(
-        self, line: NodeRecord, proto: NodeProto, source: int, remainder: bytes | None
+        self, record: NodeRecord, proto: NodeProto, source: int, remainder: bytes | None
     ) -> NodeRewrite | None:
         """Return the cached rewrite of a node that differs only in some attribute values, or `None`.
 
         The steps do not read these values, but move them to constants.
         """
-        _, _, _, inputs, outputs = line
+        _, _, _, inputs, outputs = record
         names = inputs + outputs
         key = remainder, arity_of(inputs, outputs)
         found = self._moved.get(key)
         if found is None or not found[0].matches(names, self._scope):
-            found = self._find_shared_rewrite(line, proto, source, names)
+            found = self._find_shared_rewrite(record, proto, source, names)
             if found is None:
                 return None
             if remainder:  # otherwise the key does not identify the node
                 self._moved[key] = found
         cached, constants = found
-        return self._hit(line, cached, names, constants)
+        return self._hit(record, cached, names, constants)
 
     def _find_shared_rewrite(
-        self, line: NodeRecord, proto: NodeProto, source: int, names: ValueNames
+        self, record: NodeRecord, proto: NodeProto, source: int, names: ValueNames
     ) -> tuple[CachedRewrite, ValueNames] | None:
         """Return a shared rewrite for a node, and the names of its constants, followed by the empty name."""
         attributes = proto.attribute[:]
-        table = self._shared.moved_values.get(signature(line, source, attributes))
+        table = self._shared.moved_values.get(signature(record, source, attributes))
         for found in table.find(attributes) if table else ():
             try:
                 constants = found.constants(attributes)
@@ -203,7 +208,7 @@ class RewriteCache:
         return None
 
     def _hit(
-        self, line: NodeRecord, cached: CachedRewrite, names: ValueNames, constants: ValueNames
+        self, record: NodeRecord, cached: CachedRewrite, names: ValueNames, constants: ValueNames
     ) -> NodeRewrite:
         """Apply a cached rewrite to a node with the value `names`; `constants` names the added constants."""
         fresh = tuple(map(self._workspace.fresh, cached.name_hints)) if cached.name_hints else ()
@@ -215,7 +220,9 @@ class RewriteCache:
             self.unread_inputs.update(cached.unread_inputs(names))
         names += fresh + constants
         return (
-            cached.rename(self._scope.node_of(line), names) if cached.with_graphs else CacheHit(cached, names)
+            cached.rename(self._scope.node_of(record), names)
+            if cached.with_graphs
+            else CacheHit(cached, names)
         )
 
     def _raise_known_refusal(self, key: NodeKey, names: ValueNames) -> None:
@@ -224,7 +231,7 @@ class RewriteCache:
         if refusal:
             raise refusal.for_names(names)
 
-    def _rewrite_and_store(self, line: NodeRecord, node: Node, key: NodeKey, source: int) -> NodeRewrite:
+    def _rewrite_and_store(self, record: NodeRecord, node: Node, key: NodeKey, source: int) -> NodeRewrite:
         """Rewrite an uncached node and cache the result."""
         names = node.inputs + node.outputs
         recorder = _FactRecorder(self._workspace, names, len(node.inputs))
@@ -264,7 +271,7 @@ class RewriteCache:
         if trace.moves and recorder.is_shared:
             found, open_names = with_moved_values(cached, node, trace, recorder)
             if open_names:
-                self._shared.add_moved_values(line, self._scope.nodes[line[0]], source, found, open_names)
+                self._shared.add_moved_values(record, self._scope.nodes[record[0]], source, found, open_names)
         if cached.with_graphs:
             return result
         return CacheHit(cached, (*names, *recorder.fresh_names, *recorder.constants, ""))

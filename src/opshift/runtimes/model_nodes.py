@@ -446,7 +446,7 @@ class ModelNodes:
         if depth > MAX_CALL_DEPTH or len(self.nodes) > MAX_NODES:
             reason = f"calls of functions are nested more than {MAX_CALL_DEPTH} deep, or have too many nodes"
             raise InvalidModel(reason, place=path, remedy="inline the functions")
-        for each in survey(scope, path, _status, keeps_lines=True).walk():
+        for each in survey(scope, path, _status, keeps_records=True).walk():
             if depth == 0:
                 self.graphs.append((each.path, each.scope.container))
             for record in each.candidates:

@@ -140,7 +140,7 @@ def test_large_constants_need_an_allowance() -> None:
         == "pass --allow large (allow= in Python), reduce the sizes, or convert to a newer opset"
     )
     plan = plan_version(model, 16, allow="large")
-    assert [kind for kind, _ in plan.concessions] == ["large"]
+    assert [kind for kind, _ in plan.allowances] == ["large"]
     assert Report.of(plan).added_bytes == 4 * 2_251_500
     assert_equal(run(convert_version(model, 16, allow="large"), {}), run(model, {}), 1e-5)
 

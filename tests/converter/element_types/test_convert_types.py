@@ -181,7 +181,7 @@ def test_refuses_constants_out_of_range_unless_clamped(nodes: str, value: float)
     assert refusal.code == "value.overflow"
     assert "clamp" in refusal.remedy
     report = convert(model, types="float=float16", allow=("approximate", "clamp")).report
-    assert ("clamp", "constants out of the range of float16 become the nearest number") in report.concessions
+    assert ("clamp", "constants out of the range of float16 become the nearest number") in report.allowances
     result = convert_types(model, "float=float16", allow=("approximate", "clamp"))
     found = result.graph.node[0].attribute[0].t if is_node else result.graph.initializer[0]
     assert numpy_helper.to_array(found).item() == np.copysign(65504, value)
@@ -346,7 +346,7 @@ def test_an_absent_type_changes_nothing(types: str, fold: bool) -> None:
     assert model.SerializeToString() == original
     assert (found.model.SerializeToString() == original) is not fold
     assert not [each for each in found.report.repairs if "element types" in each]
-    assert found.report.concessions == ()
+    assert found.report.allowances == ()
 
 
 def test_converts_types_before_the_opset() -> None:

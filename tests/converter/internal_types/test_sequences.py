@@ -514,7 +514,7 @@ def test_limits_the_nodes_of_unrolled_loops() -> None:
     with pytest.raises(ConversionRefused, match=r"would add \d,\d+ nodes, more than 2,000"):
         convert_version(model, 10)
     converted = convert(model, 10, allow="large")
-    assert [kind for kind, _ in converted.report.concessions] == ["large"]
+    assert [kind for kind, _ in converted.report.allowances] == ["large"]
     assert_equal(run(converted.model, FEEDS), run(model, FEEDS))
 
 

@@ -108,7 +108,7 @@ def test_drops_feature_if_allowed(feature: str, allow: Allow) -> None:
     conversion = convert(model, ir_version=version, allow=allow)
     result, report = conversion.model, conversion.report
     loss = f"the model loses {IR_VERSIONS.meaning(feature)}"
-    assert (report.concessions, report.ir_steps) == (((allow, loss),), (loss,))
+    assert (report.allowances, report.ir_steps) == (((allow, loss),), (loss,))
     assert required_ir_version(result, default_registry()) <= version
     assert list(result.metadata_props) == list(model.metadata_props)
     assert_equal(outputs(result), outputs(model))
@@ -136,14 +136,14 @@ def test_opset_conversion_drops_allowed_feature() -> None:
     model = MODELS["device_configurations"]()
     result, report = convert(model, 13, allow="drop-devices")
     assert result.ir_version == 7
-    assert report.concessions == (("drop-devices", "the model loses device configurations"),)
+    assert report.allowances == (("drop-devices", "the model loses device configurations"),)
 
 
 def test_keeps_supported_feature_that_may_be_dropped() -> None:
     model = MODELS["device_configurations"]()
     model.ir_version = 11
     result, report = convert(model, ir_version=11, allow=("drop-devices", "drop-metadata"))
-    assert (result, report.concessions) == (model, ())
+    assert (result, report.allowances) == (model, ())
 
 
 @needs_newest_onnx

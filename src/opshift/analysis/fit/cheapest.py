@@ -163,7 +163,7 @@ class Attempt:
     def cost(self) -> int:
         """Number of added nodes plus the cost of inexact conversions."""
         added = sum(max(each.added_nodes, 0) for each in self._reports)
-        return added + APPROXIMATION_COST * sum(len(each.concessions) for each in self._reports)
+        return added + APPROXIMATION_COST * sum(len(each.allowances) for each in self._reports)
 
     def report(self, tried: int) -> FitReport:
         """Return the report of an attempt that fits; `tried` is the number of tried target opsets."""

@@ -12,7 +12,7 @@ from opshift.converter.recognition.result import Recognition
 from opshift.converter.report import Report
 from opshift.model.errors import OpshiftError
 from opshift.model.plain_data import Json
-from opshift.model.shared_data import FrozenRecord
+from opshift.model.shared_data import FrozenRecord, warn_of_alias
 from opshift.runtimes.check_support import MissingKernel
 
 
@@ -31,7 +31,7 @@ class FitReport(FrozenRecord):
         conversions: reports of the conversions, in order: to the opsets, then of nodes that lacked a kernel.
         tried: number of combinations of opsets that were converted to find the cheapest one.
         warnings: known wrong results of kernels that the result uses.
-        uncertain: reasons why nodes that count as implemented may not be.
+        uncertain: reasons why the runtime may refuse nodes that count as implemented.
         assumptions: inputs of nodes that became constants, because declared shapes determine them.
         interface: inputs and outputs with wider types, which `allow="interface-types"` permits.
         rounding_nodes: number of nodes that wider types added before the conversions.
@@ -68,9 +68,15 @@ class FitReport(FrozenRecord):
         return (*filter(None, (self.folding, self.recognition)), *self.conversions)
 
     @property
-    def concessions(self) -> tuple[tuple[str, str], ...]:
+    def allowances(self) -> tuple[tuple[str, str], ...]:
         """Kind and reason of each allowed inexact conversion."""
-        return tuple(dict.fromkeys(each for report in self.all_conversions for each in report.concessions))
+        return tuple(dict.fromkeys(each for report in self.all_conversions for each in report.allowances))
+
+    @property
+    def concessions(self) -> tuple[tuple[str, str], ...]:
+        """Deprecated alias of `allowances`."""
+        warn_of_alias("FitReport.concessions", "allowances")
+        return self.allowances
 
     @property
     def nodes(self) -> tuple[int, int]:
@@ -93,7 +99,7 @@ class FitReport(FrozenRecord):
             "Element types": self.bridges,
             "Assumptions": self.assumptions,
             "Types of inputs and outputs": [*map(str, self.interface)],
-            "Inexact conversions": [f"{kind}: {reason}" for kind, reason in self.concessions],
+            "Inexact conversions": [f"{kind}: {reason}" for kind, reason in self.allowances],
             "Wrong results of the runtime": self.warnings,
             "Uncertain": self.uncertain,
         }
@@ -105,7 +111,8 @@ class FitReport(FrozenRecord):
         return {
             **data,
             "nodes": self.nodes,
-            "concessions": self.concessions,
+            "allowances": self.allowances,
+            "concessions": self.allowances,  # deprecated alias
             "conversions": [each.as_dict() for each in self.conversions],
             "recognition": self.recognition.as_dict() if self.recognition else None,
             "folding": self.folding.as_dict() if self.folding else None,

@@ -1,7 +1,10 @@
 """Page about a plan or a conversion: versions, cost, changes, refusals and verification."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from opshift.analysis.pages.document import (
     Document,
@@ -12,9 +15,17 @@ from opshift.analysis.pages.document import (
     limited_table,
     table,
 )
-from opshift.analysis.verification.result import DifferenceLocation, InputUsed, OutputCompared, Verification
 from opshift.converter.refusals import RefusalGroup
 from opshift.converter.report import ChangeGroup, Report
+
+if TYPE_CHECKING:
+    # the page of the site that converts lacks this module, which it does not need
+    from opshift.analysis.verification.result import (
+        DifferenceLocation,
+        InputUsed,
+        OutputCompared,
+        Verification,
+    )
 
 
 def conversion_page(
@@ -145,7 +156,7 @@ def _recognized(report: Report) -> Iterator[str]:
 
 
 def _allowed(report: Report) -> Iterator[str]:
-    counts = Counter(report.concessions).items()
+    counts = Counter(report.allowances).items()
     rows = [(f"{count:,}", escape_line(kind), escape_line(reason)) for (kind, reason), count in counts]
     yield from limited_table(("nodes", "kind", "reason"), rows)
 

@@ -236,5 +236,5 @@ def test_drops_allowzero_if_data_is_assumed_nonempty(data: Array) -> None:
     result = convert_version(model, 13, allow="assume-nonempty")
     assert op_types(result) == ["Reshape"]
     assert_equal(run(result, feeds), run(model, feeds), 0)
-    reasons = [reason for _, reason in plan_version(model, 13, allow="assume-nonempty").concessions]
+    reasons = [reason for _, reason in plan_version(model, 13, allow="assume-nonempty").allowances]
     assert reasons == ["'x' is assumed not to be empty, so that 's' contains no 0"]

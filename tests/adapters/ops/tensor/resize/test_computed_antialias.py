@@ -52,7 +52,7 @@ def test_reports_that_infinite_pixels_of_large_images_spread() -> None:
     model, feeds = _model(data, [1, 1, 0.5, 1], mode="linear", exclude_outside=1)
     found = run(convert_version(model, 17, allow="approximate"), feeds)[0]
     assert np.isnan(found[0, :, :, 0]).all()
-    reasons = [reason for _, reason in plan_version(model, 17, allow="approximate").concessions]
+    reasons = [reason for _, reason in plan_version(model, 17, allow="approximate").allowances]
     assert any("one infinite or NaN pixel may make all of them NaN" in reason for reason in reasons)
 
 

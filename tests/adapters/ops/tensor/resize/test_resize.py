@@ -284,7 +284,7 @@ def test_does_not_approximate_tf_half_pixel_for_nn(
     model, feeds = _tf_half_pixel_model(inputs, constant=constant)
     (node,) = convert_version(model, 13, allow="approximate").graph.node
     assert list(node.attribute) == list(model.graph.node[0].attribute)
-    assert not plan_version(model, 13, allow="approximate").concessions
+    assert not plan_version(model, 13, allow="approximate").allowances
     convert_and_check(model, 13, feeds, tolerance=0)
 
 
