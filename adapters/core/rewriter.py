@@ -23,7 +23,7 @@ from opshift.model.errors import (
     UnknownElementType,
     UnknownShape,
 )
-from opshift.model.node import Comparison, Emitted, Move, Node, Tensor, TracedNode
+from opshift.model.node import AttributeComparison, Emitted, Move, Node, Tensor, TracedNode
 from opshift.model.operator_ids import canonical_domain
 from opshift.model.types import MAX_RANK
 from opshift.registry.models import OperatorVersion
@@ -294,7 +294,7 @@ class Rewriter:
         value, origin = _unread_value(node, name, default)
         is_same = is_same_value(value, default)
         if origin and isinstance(node, TracedNode):
-            node.trace.comparisons.append(Comparison(origin, default, is_same))
+            node.trace.comparisons.append(AttributeComparison(origin, default, is_same))
         return is_same
 
     # Emission

@@ -8,7 +8,7 @@ from opshift.model.types import Shape
 from opshift.registry.models import OperatorVersion
 
 
-class Setting(NamedTuple):
+class ListSetting(NamedTuple):
     """A list that is an attribute or an input, depending on the operator version."""
 
     values: Shape | None = None
@@ -118,13 +118,13 @@ class ShapeContext(ABC):
             return len(values)
         return list_length(shape)
 
-    def setting(self, name: str) -> Setting:
+    def setting(self, name: str) -> ListSetting:
         """Return the list called `name`, which is an attribute or an input of the operator version."""
         values = self.integers(name) if name in self.version.attributes else None
         if values is not None:
-            return Setting(values, len(values))
+            return ListSetting(values, len(values))
         position, _ = self.version.input_named(name) or (len(self.inputs), None)
         if not self.has_input(position):
-            return Setting(absent=True)
+            return ListSetting(absent=True)
         elements = self.constant_integers(position)
-        return Setting(elements, self.input_length(position) if elements is None else len(elements))
+        return ListSetting(elements, self.input_length(position) if elements is None else len(elements))

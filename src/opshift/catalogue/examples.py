@@ -52,7 +52,7 @@ INPUT: Final = r"(seq\()?(\w+)(?:\[[^]]*\])?\)? "
 """Type before the name of a graph input in the text of a model."""
 
 
-class Example(NamedTuple):
+class OperatorExample(NamedTuple):
     """Model of a single node in the text format of ONNX, with the values of its inputs and outputs."""
 
     model: str
@@ -95,13 +95,13 @@ class Example(NamedTuple):
 
 
 @cache
-def _examples() -> Mapping[str, Example]:
+def _examples() -> Mapping[str, OperatorExample]:
     from opshift.registry.yaml_files import load_yaml  # completion of names needs no YAML
 
-    return {name: Example(**each) for name, each in load_yaml(EXAMPLES).items()}
+    return {name: OperatorExample(**each) for name, each in load_yaml(EXAMPLES).items()}
 
 
-def example_of(operator: Operator | OperatorVersion) -> Example | None:
+def example_of(operator: Operator | OperatorVersion) -> OperatorExample | None:
     """Return the example of an operator, or `None`; the node may have a different operator version."""
     return _examples().get(f"{operator.domain}.{operator.name}")
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from opshift.analysis.model_text import model_of_text
 from opshift.analysis.pages.diagram import body_boxes, function_boxes, svg
 from opshift.catalogue.data_package import version_data
-from opshift.catalogue.examples import Example, example_of
+from opshift.catalogue.examples import OperatorExample, example_of
 from opshift.catalogue.function_text import FunctionText, function_text
 from opshift.catalogue.history import HistoryEntry, StepSummary, history_of
 from opshift.catalogue.signature import (
@@ -63,7 +63,7 @@ class ExampleConversion(NamedTuple):
 
 
 def example_conversions(
-    example: Example, operator: Operator, registry: Registry
+    example: OperatorExample, operator: Operator, registry: Registry
 ) -> Iterator[ExampleConversion]:
     """Yield the conversions of an example to older opsets, from newer to older ranges of opsets."""
     newest = operator.versions[-1].since_version
@@ -111,7 +111,7 @@ class ChangeLine(NamedTuple):
     new: str
 
 
-class ChangeGroup(NamedTuple):
+class EffectGroup(NamedTuple):
     """Changes with the same effect on models."""
 
     change_class: ChangeClass
@@ -256,7 +256,7 @@ class VersionView:
         return most_severe_class(self.changes) if self.entry.before else None
 
     @property
-    def differences(self) -> list[ChangeGroup]:
+    def differences(self) -> list[EffectGroup]:
         """The changes from the previous version, most severe first."""
         return comparison_groups(self.changes)
 
@@ -338,7 +338,7 @@ class OperatorView:
         return category_of(self.operator)
 
     @property
-    def example(self) -> Example | None:
+    def example(self) -> OperatorExample | None:
         """The example of the operator, a model of a single node; `None` if there is none."""
         return example_of(self.operator)
 
@@ -349,7 +349,7 @@ class OperatorView:
         return list(example_conversions(example, self.operator, self.registry)) if example else []
 
 
-def comparison_groups(changes: Iterable[ClassifiedChange]) -> list[ChangeGroup]:
+def comparison_groups(changes: Iterable[ClassifiedChange]) -> list[EffectGroup]:
     """Group the changes between two versions by their effect, most severe first."""
     severity = list(ChangeClass).index
     found: dict[tuple[ChangeClass, str], dict[tuple[str, str, str], list[str]]] = {}
@@ -359,7 +359,7 @@ def comparison_groups(changes: Iterable[ClassifiedChange]) -> list[ChangeGroup]:
         lines = found.setdefault((each.change_class, each.purpose), {})
         lines.setdefault(key, []).append(change.subject)
     return [
-        ChangeGroup(*effect, tuple(ChangeLine(tuple(subjects), *key) for key, subjects in lines.items()))
+        EffectGroup(*effect, tuple(ChangeLine(tuple(subjects), *key) for key, subjects in lines.items()))
         for effect, lines in found.items()
     ]
 

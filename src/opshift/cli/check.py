@@ -14,8 +14,7 @@ from opshift.checker.findings import Finding, Level
 from opshift.checker.rule_table import rule_table
 from opshift.cli import options
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors, write_findings
-from opshift.cli.findings.finding import SEVERITIES
-from opshift.cli.findings.finding import Finding as GateFinding
+from opshift.cli.findings.finding import SEVERITIES, FileFinding
 from opshift.cli.gate.inspect_models import inspect_models
 from opshift.cli.gate.several import GateOptions
 from opshift.cli.options import Format, expand_records
@@ -74,7 +73,7 @@ def _print_rules(form: Format) -> None:
     print_result(form, {"rules": listed}, lambda page: page.table(columns, lines))
 
 
-class CheckedModel(NamedTuple):
+class CheckedFile(NamedTuple):
     """Result for one model: numbers of all findings by level, findings to show, and a plan if requested.
 
     Attributes:
@@ -99,12 +98,12 @@ class CheckedModel(NamedTuple):
             return "invalid"
         return "refused" if self.planned and self.planned.report.refusals else "valid"
 
-    def findings(self) -> Iterator[GateFinding]:
+    def findings(self) -> Iterator[FileFinding]:
         """Yield the findings to show, and the refusals of the plan."""
         for each in self.shown:
             severity = SEVERITIES[each.level]
             place = each.place if each.place != self.source else ""
-            yield GateFinding(each.rule, severity, each.reason, self.source, place, each.remedy)
+            yield FileFinding(each.rule, severity, each.reason, self.source, place, each.remedy)
         if self.planned:
             yield from self.planned.findings()
 
@@ -136,7 +135,7 @@ class CheckedModel(NamedTuple):
             self.planned.write(page)
 
 
-def check_file(source: str, level: Level, settings: Settings) -> CheckedModel:
+def check_file(source: str, level: Level, settings: Settings) -> CheckedFile:
     """Check a model file; with a target, plan the conversion if the model is valid."""
     from opshift.checker.check import check as findings_of
 
@@ -153,7 +152,7 @@ def check_file(source: str, level: Level, settings: Settings) -> CheckedModel:
     counts = {str(each): numbers[each] for each in Level}
     shown = [each for each in findings if level.includes(each.level)]
     unchecked = [each.reason for each in findings if each.rule == UNDEFINED and each not in shown]
-    checked = CheckedModel(source, counts, shown, None, unchecked)
+    checked = CheckedFile(source, counts, shown, None, unchecked)
     if not (settings.target and checked.is_valid):
         return checked
     return checked._replace(planned=plan_file(source, settings))

@@ -25,7 +25,7 @@ from opshift.model.errors import InvalidModel
 from opshift.model.message_text import count_text
 
 if TYPE_CHECKING:
-    from opshift.analysis.model_diff.result import Change, ModelDiff, Region
+    from opshift.analysis.model_diff.result import ModelDiff, PropertyChange, Region
 
 
 STYLES = {"added": "green", "removed": "red", "changed": "bold magenta"}
@@ -84,7 +84,7 @@ def _write(page: Page, title: str, diff: ModelDiff, report: Path | None) -> None
         page.line(f"wrote {report}")
 
 
-def _write_properties(page: Page, changes: Sequence[Change], most: int, indent: str) -> None:
+def _write_properties(page: Page, changes: Sequence[PropertyChange], most: int, indent: str) -> None:
     for each in changes[:most]:
         page.line(f"{indent}{each}", style=STYLES[each.status])
     _write_more(page, len(changes) - most, "change", indent)

@@ -17,7 +17,7 @@ from opshift.cli import options, verification
 from opshift.cli.conversion import external_data_note
 from opshift.cli.conversion_text import write_verification, write_warnings
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
-from opshift.cli.findings.finding import Finding
+from opshift.cli.findings.finding import FileFinding
 from opshift.cli.gate.inspect_models import inspect_models
 from opshift.cli.gate.several import GateOptions
 from opshift.cli.options import PLAIN_FORMATS, Format, expand_records
@@ -199,7 +199,7 @@ class DiagnosedModel(NamedTuple):
             return "wrong"
         return "refused" if self.planned and self.planned.report.refusals else "correct"
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[FileFinding]:
         """Yield findings about wrong versions, initializers that are inputs, invalid nodes, and the plan."""
         file, version = self.source, self.diagnosis.ir_version
         for stamp in self.diagnosis.stamps:
@@ -207,16 +207,16 @@ class DiagnosedModel(NamedTuple):
                 message = f"{stamp.domain}: {_verdict(self.diagnosis, stamp)}"
                 # --fix reports the same remedy if no import is valid
                 remedy = self.diagnosis.unfixable_reason(stamp)[1] if stamp.fitting is None else FIX
-                yield Finding("declared.opset", "error", message, file, stamp.place, remedy)
+                yield FileFinding("declared.opset", "error", message, file, stamp.place, remedy)
         if not version.fits:
             message = f"IR version {version.stated} does not fit: use {version.fitting}"
-            yield Finding("declared.ir-version", "error", message, file, "model", FIX)
+            yield FileFinding("declared.ir-version", "error", message, file, "model", FIX)
         if self.diagnosis.overridable:
             message, place = overridable_text(self.diagnosis), "graph"
-            yield Finding("declared.initializer-inputs", "note", message, file, place, FREE)
+            yield FileFinding("declared.initializer-inputs", "note", message, file, place, FREE)
         for node in self.diagnosis.mismatches():
             message = f"{short_label(node.operator)}: {node.reason}"
-            yield Finding("declared.node", "error", message, file, node.place)
+            yield FileFinding("declared.node", "error", message, file, node.place)
         if self.planned:
             yield from self.planned.findings()
 

@@ -15,7 +15,7 @@ from opshift.cli import options
 from opshift.cli.conversion import read_settings
 from opshift.cli.conversion_text import opsets_text, write_plan
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
-from opshift.cli.findings.finding import Finding, report_findings
+from opshift.cli.findings.finding import FileFinding, report_findings
 from opshift.cli.gate.inspect_models import inspect_models
 from opshift.cli.gate.several import GateOptions, single_file
 from opshift.cli.options import ConversionOptions, expand_records, registry_with
@@ -102,7 +102,7 @@ class PlannedModel(NamedTuple):
         is_changed = self.report.opsets or self.report.repairs or before != after
         return "convertible" if is_changed else "unchanged"
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[FileFinding]:
         """Return a finding for each refusal, and for each target runtime that does not run the result."""
         return report_findings(self.report, self.source)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from opshift.cli import options
 from opshift.cli.conversion_text import write_refusals
 from opshift.cli.errors import add_file_to_errors
-from opshift.cli.findings.finding import Finding
+from opshift.cli.findings.finding import FileFinding
 from opshift.cli.gate.inspect_models import inspect_models
 from opshift.cli.gate.several import GateOptions
 from opshift.cli.options import expand_records, registry_with
@@ -68,13 +68,13 @@ class ReachOfModel(NamedTuple):
         """Verdict: `limited` if the conversion to some opset is refused, else `unlimited`."""
         return "limited" if self.limits.limits else "unlimited"
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[FileFinding]:
         """Yield a note for each cause of refusals next to the lowest and the highest opset."""
         for limit in self._ends():
             for group in limit.groups:
                 place = group.refusals[0].place
                 message = f"opset {limit.opset}: {group.summary}"
-                yield Finding(group.code, "note", message, self.source, place, group.remedy)
+                yield FileFinding(group.code, "note", message, self.source, place, group.remedy)
 
     def _ends(self) -> list[ReachLimit]:
         ends = (self.limits.lowest - 1, self.limits.highest + 1)

@@ -12,7 +12,7 @@ from opshift.batch.outcome import ModelOutcome
 from opshift.batch.settings import Settings
 from opshift.cli.conversion_text import opsets_text
 from opshift.cli.errors import error_data
-from opshift.cli.findings.finding import EXTERNAL_DATA, Finding, refusal_findings, report_findings
+from opshift.cli.findings.finding import EXTERNAL_DATA, FileFinding, refusal_findings, report_findings
 from opshift.cli.gate.inspect_file import GateResult, result_of
 from opshift.cli.gate.run_gate import common_folder, errors_as_lines, models_named, show_results
 from opshift.cli.gate.several import GateOptions
@@ -117,23 +117,25 @@ def _result(outcome: ModelOutcome, settings: Settings, *, with_data: bool) -> Ga
     return result_of(outcome.source, outcome.status, findings, data, cells)
 
 
-def _findings(outcome: ModelOutcome, settings: Settings) -> Iterator[Finding]:
+def _findings(outcome: ModelOutcome, settings: Settings) -> Iterator[FileFinding]:
     """Yield the findings of the report, or the error, and a finding for weights that are not a copy."""
     file, error = outcome.source, outcome.error
     if outcome.report is not None:
         yield from report_findings(outcome.report, file)
     if error is None and settings.external == "keep" and outcome.external_data:
         message = f"the output has weights in separate files: {', '.join(outcome.external_data)}"
-        yield Finding(EXTERNAL_DATA, "note", message, file, "", "copy them to the folder of the output")
+        yield FileFinding(EXTERNAL_DATA, "note", message, file, "", "copy them to the folder of the output")
     elif error is None and settings.external == "link" and (linked := _linked_files(outcome)):
         files = ", ".join(linked)
         message = f"the output and the source share {files} by links, which onnx refuses in current releases"
-        yield Finding(EXTERNAL_DATA, "note", message, file, "", "for copies, convert with --external copy")
+        yield FileFinding(
+            EXTERNAL_DATA, "note", message, file, "", "for copies, convert with --external copy"
+        )
     elif error is not None and isinstance(error.cause, ConversionRefused):
         yield from refusal_findings(error.cause.refusals, file)
     elif error is not None:
         place = error.place.removeprefix(without_secrets(file)).removeprefix(": ")
-        yield Finding(error.code or error.error, "error", error.reason, file, place, error.remedy)
+        yield FileFinding(error.code or error.error, "error", error.reason, file, place, error.remedy)
 
 
 def _linked_files(outcome: ModelOutcome) -> list[str]:

@@ -11,7 +11,7 @@ import typer
 
 from opshift.cli import completion, options
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
-from opshift.cli.findings.finding import MISSING_KERNEL, Finding, Severity
+from opshift.cli.findings.finding import MISSING_KERNEL, FileFinding, Severity
 from opshift.cli.gate.inspect_models import inspect_models
 from opshift.cli.gate.several import GateOptions
 from opshift.cli.options import expand_records, registry_with
@@ -115,13 +115,13 @@ class RunsOfModel(NamedTuple):
         """The least favourable verdict on a runtime, such as `does not run`."""
         return max((each.verdict for each in self.answers.results), key=VERDICTS.index)
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[FileFinding]:
         """Yield a finding for each reason why a runtime does not run the unchanged model."""
         level: Severity = "error" if self.is_named else "note"
         for result, command in zip(self.answers.results, self._remedies(), strict=True):
             for each in result.support.missing:
                 remedy = command or each.remedy
-                yield Finding(MISSING_KERNEL, level, each.reason, self.source, each.places[0], remedy)
+                yield FileFinding(MISSING_KERNEL, level, each.reason, self.source, each.places[0], remedy)
 
     def cells(self) -> dict[str, object]:
         """Return the numbers of runtimes with each verdict."""

@@ -198,7 +198,7 @@ class Move(NamedTuple):
     rank: int | None
 
 
-class Comparison(NamedTuple):
+class AttributeComparison(NamedTuple):
     """Comparison that a step made of an attribute with a value, and whether both were the same."""
 
     attribute: str
@@ -216,7 +216,7 @@ class AttributeTrace:
     def __init__(self) -> None:
         self.reads: set[str] = set()
         self.moves: list[Move] = []
-        self.comparisons: list[Comparison] = []
+        self.comparisons: list[AttributeComparison] = []
 
 
 class TracedNode(Node):

@@ -20,7 +20,7 @@ from support.rich_model import full_model
 import opshift
 from opshift import InvalidModel, diff_model
 from opshift.analysis.model_diff.diff import MAX_CONTEXT
-from opshift.analysis.model_diff.result import ModelDiff, NodeChange
+from opshift.analysis.model_diff.result import ModelDiff, NodeDifference
 
 MODEL = """
 <ir_version: 10, opset_import: ["" : 10, "local" : 1]>
@@ -63,7 +63,7 @@ def properties(diff: ModelDiff) -> dict[tuple[str, str], tuple[str, str]]:
     }
 
 
-def find(diff: ModelDiff, place: str) -> NodeChange:
+def find(diff: ModelDiff, place: str) -> NodeDifference:
     regions = (region for container in diff.containers for region in container.regions)
     return next(each for region in regions for each in region.changed if each.node.place == place)
 

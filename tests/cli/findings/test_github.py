@@ -8,19 +8,21 @@ from typing import Any
 
 import pytest
 
-from opshift.cli.findings.finding import Finding, ModelResult
+from opshift.cli.findings.finding import FileFinding, ModelResult
 from opshift.cli.findings.formats import GithubWriter
 from opshift.cli.page import displayable
 
 COMMAND = re.compile(r"::(error|warning|notice) ([^:]*)::(.*)")
 
 
-def finding(**fields: Any) -> Finding:
+def finding(**fields: Any) -> FileFinding:
     given = {"rule": "type.unsupported", "level": "error", "message": "lacks bfloat16", "file": "a.onnx"}
-    return Finding(**{**given, "place": "graph, node 'a'", "help": "cast it", **fields})
+    return FileFinding(**{**given, "place": "graph, node 'a'", "help": "cast it", **fields})
 
 
-def annotate(capsys: pytest.CaptureFixture[str], *findings: Finding) -> list[tuple[str, dict[str, str], str]]:
+def annotate(
+    capsys: pytest.CaptureFixture[str], *findings: FileFinding
+) -> list[tuple[str, dict[str, str], str]]:
     """Return command, properties and text of each annotation, decoded as GitHub does."""
     with GithubWriter("plan") as writer:
         writer.add_all(findings)

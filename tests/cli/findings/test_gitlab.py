@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from opshift.cli.findings.finding import Finding
+from opshift.cli.findings.finding import FileFinding
 from opshift.cli.findings.formats import GitlabWriter
 
 
 def test_report(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     found = [
-        Finding("type.unsupported", "error", "lacks bfloat16", "zoo/ä.onnx", "graph, node 'a'", "cast it"),
-        Finding("type.unsupported", "warning", "lacks bfloat16", "zoo/ä.onnx", "graph, node 'b'"),
-        Finding("format.type", "note", "is not a number", str(folder / "x.yaml"), "", line=4),
-        Finding("unknown.shape", "error", "needs a shape", "s3://zoo/a.onnx", ""),
+        FileFinding(
+            "type.unsupported", "error", "lacks bfloat16", "zoo/ä.onnx", "graph, node 'a'", "cast it"
+        ),
+        FileFinding("type.unsupported", "warning", "lacks bfloat16", "zoo/ä.onnx", "graph, node 'b'"),
+        FileFinding("format.type", "note", "is not a number", str(folder / "x.yaml"), "", line=4),
+        FileFinding("unknown.shape", "error", "needs a shape", "s3://zoo/a.onnx", ""),
     ]
     with GitlabWriter("plan") as writer:
         writer.add_all(found)

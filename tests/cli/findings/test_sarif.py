@@ -12,7 +12,7 @@ import pytest
 from support.sarif import read_run
 
 from opshift.cli.findings import formats
-from opshift.cli.findings.finding import Finding, ModelResult
+from opshift.cli.findings.finding import FileFinding, ModelResult
 from opshift.cli.findings.formats import SarifWriter, open_sarif, path_location
 from opshift.cli.page import displayable
 from opshift.model.errors import UsageError
@@ -20,12 +20,12 @@ from opshift.model.errors import UsageError
 HOSTILE = 'a [b](mailto:c) {0} "\\ \x1b[31m\n::error::x \u2028 ä 日'
 
 
-def finding(**fields: Any) -> Finding:
+def finding(**fields: Any) -> FileFinding:
     given = {"rule": "type.unsupported", "level": "error", "message": "lacks bfloat16", "file": "a.onnx"}
-    return Finding(**{**given, "place": "graph, node 'a'", "help": "cast it", **fields})
+    return FileFinding(**{**given, "place": "graph, node 'a'", "help": "cast it", **fields})
 
 
-def result(*findings: Finding) -> ModelResult:
+def result(*findings: FileFinding) -> ModelResult:
     return ModelResult(findings[0].file if findings else "a.onnx", not findings, findings, {})
 
 

@@ -14,7 +14,14 @@ import networkx
 from opshift.analysis.comparison.compare import external_data_may_differ, model_with_graph
 from opshift.analysis.model_diff.match_nodes import NodeMatcher, Renames, operator_of
 from opshift.analysis.model_diff.properties import property_changes, tensor_text, with_renames
-from opshift.analysis.model_diff.result import Change, ContainerDiff, DiffNode, ModelDiff, NodeChange, Region
+from opshift.analysis.model_diff.result import (
+    ContainerDiff,
+    DiffNode,
+    ModelDiff,
+    NodeDifference,
+    PropertyChange,
+    Region,
+)
 from opshift.model.attributes import graphs_in
 from opshift.model.errors import CannotWrite, reading_text
 from opshift.model.files import ModelLike, serialize_model
@@ -58,7 +65,7 @@ def diff_node(container: Container, position: int, *, has_constants: bool = Fals
 
 def node_change(
     old: Container, before: int | None, new: Container, after: int | None, renames: Renames
-) -> NodeChange | None:
+) -> NodeDifference | None:
     """Return the change of a node in one or both models; `None` if the node is the same in both."""
     if before is None or after is None:
         removed = None if before is None else diff_node(old, before, has_constants=True)
@@ -66,7 +73,7 @@ def node_change(
         old_node = None if before is None else old.nodes[before]
         new_node = None if after is None else new.nodes[after]
         attributes = tuple(property_changes(old_node, new_node, VALUES_AND_OPERATOR))
-        return NodeChange("removed" if added is None else "added", removed, added, attributes)
+        return NodeDifference("removed" if added is None else "added", removed, added, attributes)
     old_proto, new_proto = old.nodes[before], new.nodes[after]
     old_record, new_record = old.node_records[before], new.node_records[after]
     is_equal = old_proto.SerializeToString() == new_proto.SerializeToString()
@@ -78,9 +85,11 @@ def node_change(
         inputs += _value_changes("captured value", captured, captured, renames)
     if not properties and not inputs:
         is_renamed = (old_proto.name, *old_record[3:]) != (new_proto.name, *new_record[3:])
-        return NodeChange("renamed", diff_node(old, before), diff_node(new, after)) if is_renamed else None
+        return (
+            NodeDifference("renamed", diff_node(old, before), diff_node(new, after)) if is_renamed else None
+        )
     outputs = _value_changes("output", old_record[4], new_record[4], {})
-    return NodeChange(
+    return NodeDifference(
         "changed",
         diff_node(old, before, has_constants=True),
         diff_node(new, after, has_constants=True),
@@ -88,14 +97,16 @@ def node_change(
     )
 
 
-def _value_changes(side: str, old: Sequence[str], new: Sequence[str], renames: Renames) -> Iterator[Change]:
+def _value_changes(
+    side: str, old: Sequence[str], new: Sequence[str], renames: Renames
+) -> Iterator[PropertyChange]:
     for position, (before, after) in enumerate(zip_longest(old, new)):
         origin = renames.get(after, after)
         if before != origin:
             texts = ["" if each is None else each or "omitted" for each in (before, after)]
             if before == after:
                 texts[1] += f" (renamed from {origin})"
-            yield Change(f"{side} {position}", *texts)
+            yield PropertyChange(f"{side} {position}", *texts)
 
 
 MAX_CONTEXT = 8
@@ -106,7 +117,7 @@ MAX_READERS = 2
 
 
 def regions_of(
-    changes: Sequence[NodeChange], kept: Mapping[int, int], old: Container, new: Container
+    changes: Sequence[NodeDifference], kept: Mapping[int, int], old: Container, new: Container
 ) -> Iterator[Region]:
     """Yield the regions of the changed nodes of a graph.
 
@@ -121,7 +132,7 @@ def regions_of(
     for component in sorted(networkx.connected_components(_connections(changes)), key=min):
         members = [changes[each] for each in sorted(component)]
         context = [
-            NodeChange("kept", diff_node(old, kept[each]), diff_node(new, each))
+            NodeDifference("kept", diff_node(old, kept[each]), diff_node(new, each))
             for each in _neighbours(members, readers, new)
             if each in kept
         ]
@@ -129,11 +140,11 @@ def regions_of(
         yield Region(tuple(sorted(nodes, key=lambda each: each.node.position)))
 
 
-def _sides(change: NodeChange) -> Iterator[DiffNode]:
+def _sides(change: NodeDifference) -> Iterator[DiffNode]:
     yield from (each for each in (change.before, change.after) if each is not None)
 
 
-def _connections(changes: Sequence[NodeChange]) -> "networkx.Graph[int]":
+def _connections(changes: Sequence[NodeDifference]) -> "networkx.Graph[int]":
     """Return a graph of changed nodes; edges join the producer of a name with readers and other producers."""
     connections: networkx.Graph[int] = networkx.Graph()
     connections.add_nodes_from(range(len(changes)))
@@ -156,7 +167,7 @@ def _connections(changes: Sequence[NodeChange]) -> "networkx.Graph[int]":
 
 
 def _neighbours(
-    members: Sequence[NodeChange], readers: Mapping[str, Sequence[int]], new: Container
+    members: Sequence[NodeDifference], readers: Mapping[str, Sequence[int]], new: Container
 ) -> dict[int, None]:
     """Return positions in the new graph: the producers of inputs of `members`, and some of their readers."""
     found: dict[int, None] = {}
@@ -198,11 +209,13 @@ def diff_model(old: ModelLike, new: ModelLike) -> ModelDiff:
     with reading_text():
         containers, kept = _compare(before, after)
     if external_data_may_differ(before, after, (folder_of(old), folder_of(new))):
-        change = Change("external data files", "", "different, or not compared: both models must be files")
+        change = PropertyChange(
+            "external data files", "", "different, or not compared: both models must be files"
+        )
         containers.append(ContainerDiff("model", (change,)))
     with suppress(CannotWrite):  # larger than 2 GiB
         if not containers and serialize_model(before) != serialize_model(after):
-            change = Change("encoding", "", "same content, different serialization or unknown fields")
+            change = PropertyChange("encoding", "", "same content, different serialization or unknown fields")
             containers.append(ContainerDiff("model", (change,)))
     return ModelDiff(tuple(containers), kept)
 
@@ -248,7 +261,7 @@ def _compare_containers(pair: ContainerPair) -> tuple[ContainerDiff, int, list[C
             name for each in container.node_records for name in (*each[1:3], *each[3], *each[4])
         )
     positions = NodeMatcher(old, new, pair.renames).positions
-    changes: list[NodeChange] = []
+    changes: list[NodeDifference] = []
     kept: dict[int, int] = {}
     subgraphs: list[ContainerPair] = []
     count = 0
@@ -275,7 +288,7 @@ def _compare_containers(pair: ContainerPair) -> tuple[ContainerDiff, int, list[C
     properties += _value_changes("value of output", outputs, outputs, pair.renames)
     order = [positions[each] for each in sorted(positions)]
     if order != sorted(order):
-        properties.append(Change("order of nodes", "", "differs"))
+        properties.append(PropertyChange("order of nodes", "", "differs"))
     regions = regions_of([each for each in changes if each.status != "renamed"], kept, old, new)
     renamed = tuple(each for each in changes if each.status == "renamed")
     return ContainerDiff(pair.place, tuple(properties), tuple(regions), renamed), count, subgraphs

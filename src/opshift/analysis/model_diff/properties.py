@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import cast
 
-from opshift.analysis.model_diff.result import Change
+from opshift.analysis.model_diff.result import PropertyChange
 from opshift.model.attributes import TYPE_BY_NUMBER, graphs_in
 from opshift.model.element_types import NAME_BY_NUMBER
 from opshift.model.messages import (
@@ -38,26 +38,30 @@ KEYS = ("name", "key", "domain", "tensor_name", "values", "function_name")
 """Fields that identify a message in a repeated field."""
 
 
-def property_changes(old: Message | None, new: Message | None, skipped: Iterable[str]) -> Iterator[Change]:
+def property_changes(
+    old: Message | None, new: Message | None, skipped: Iterable[str]
+) -> Iterator[PropertyChange]:
     """Yield the fields of two messages that differ, except the skipped ones."""
     before, after = (_properties(each, frozenset(skipped)) for each in (old, new))
     for name in {**before, **after}:
         if name not in after:
-            yield Change(name, value_text(before[name]), "")
+            yield PropertyChange(name, value_text(before[name]), "")
         elif name not in before:
-            yield Change(name, "", value_text(after[name]))
+            yield PropertyChange(name, "", value_text(after[name]))
         elif not same_content(before[name], after[name]):
             texts = value_text(before[name]), value_text(after[name])
-            yield Change(name, texts[0], texts[1] if texts[0] != texts[1] else f"{texts[1]}, other content")
+            yield PropertyChange(
+                name, texts[0], texts[1] if texts[0] != texts[1] else f"{texts[1]}, other content"
+            )
     shared = [
         [name for name in one if name in other and name.startswith(("input", "output"))]
         for one, other in ((before, after), (after, before))
     ]
     if shared[0] != shared[1]:
-        yield Change("order of inputs and outputs", ", ".join(shared[0]), ", ".join(shared[1]))
+        yield PropertyChange("order of inputs and outputs", ", ".join(shared[0]), ", ".join(shared[1]))
 
 
-def with_renames(changes: Iterable[Change], renames: Mapping[str, str]) -> list[Change]:
+def with_renames(changes: Iterable[PropertyChange], renames: Mapping[str, str]) -> list[PropertyChange]:
     """Replace the removal and the addition of each renamed value by one change."""
     found = {each.name: each for each in changes}
     for after, before in renames.items():
@@ -65,7 +69,7 @@ def with_renames(changes: Iterable[Change], renames: Mapping[str, str]) -> list[
             old, new = found.get(f"{noun} {before!r}"), found.get(f"{noun} {after!r}")
             if old and new and (old.before, new.after) != ("", "") and not (old.after or new.before):
                 del found[old.name]
-                found[new.name] = Change(f"{new.name} renamed", before, after)
+                found[new.name] = PropertyChange(f"{new.name} renamed", before, after)
     return list(found.values())
 
 

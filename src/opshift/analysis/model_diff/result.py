@@ -17,7 +17,7 @@ VALUE_CHANGES = ("input", "output", "captured value")
 
 
 @dataclass(frozen=True)
-class Change:
+class PropertyChange:
     """Property with its value in both models; `before` or `after` is empty if a model lacks the property."""
 
     name: str
@@ -70,7 +70,7 @@ class DiffNode:
 
 
 @dataclass(frozen=True)
-class NodeChange:
+class NodeDifference:
     """Node in one or both models, and its changes.
 
     Attributes:
@@ -82,7 +82,7 @@ class NodeChange:
     status: Status
     before: DiffNode | None
     after: DiffNode | None
-    changes: tuple[Change, ...] = ()
+    changes: tuple[PropertyChange, ...] = ()
 
     @property
     def node(self) -> DiffNode:
@@ -109,10 +109,10 @@ class NodeChange:
 class Region:
     """Connected changed nodes, and the unchanged nodes next to them (status `kept`)."""
 
-    nodes: tuple[NodeChange, ...]
+    nodes: tuple[NodeDifference, ...]
 
     @property
-    def changed(self) -> Iterator[NodeChange]:
+    def changed(self) -> Iterator[NodeDifference]:
         """The added, removed and changed nodes."""
         return (each for each in self.nodes if each.status != "kept")
 
@@ -130,9 +130,9 @@ class ContainerDiff:
     """Differences of the model itself, or of one graph or function."""
 
     place: str
-    properties: tuple[Change, ...]
+    properties: tuple[PropertyChange, ...]
     regions: tuple[Region, ...] = ()
-    renamed: tuple[NodeChange, ...] = ()
+    renamed: tuple[NodeDifference, ...] = ()
 
     def identical(self) -> Iterator[Sequence[Region]]:
         """Yield groups of regions with the same changes, apart from names."""

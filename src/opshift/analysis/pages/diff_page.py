@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from opshift.analysis.model_diff.result import MARKS, DiffNode, ModelDiff, NodeChange, Region, Status
+from opshift.analysis.model_diff.result import MARKS, DiffNode, ModelDiff, NodeDifference, Region, Status
 from opshift.analysis.pages.diagram import MAX_LABEL, Box, BoxKind, mermaid, svg
 from opshift.analysis.pages.document import Document, code_span, escape_line, limited_table
 from opshift.model.locations import without_secrets
@@ -91,7 +91,7 @@ def _region_section(place: str, group: Sequence[Region], drawings: list[str]) ->
         yield f"The same at {', '.join(labels)}{f', and {more:,} more' if more else ''}."
 
 
-def _node_rows(change: NodeChange) -> Iterator[Sequence[str]]:
+def _node_rows(change: NodeDifference) -> Iterator[Sequence[str]]:
     node = change.node
     first = (MARKS[change.status], escape_line(node.operator), code_span(node.place))
     if not change.changes:

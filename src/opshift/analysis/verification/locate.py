@@ -119,7 +119,7 @@ SCAN_WITHOUT_BATCHES = 9
 """First opset in which Scan executes its body once for each slice, not also for each element of a batch."""
 
 
-class Body(NamedTuple):
+class ExecutedBody(NamedTuple):
     """Function body or subgraph that a node executes.
 
     Attributes:
@@ -137,7 +137,7 @@ class Body(NamedTuple):
     is_repeated: bool = False
 
 
-def body_of(outer: ExecutableGraph, position: int, path: str, feeds: Feeds) -> Body | None:
+def body_of(outer: ExecutableGraph, position: int, path: str, feeds: Feeds) -> ExecutedBody | None:
     """Return the body of a function call, If, Loop or Scan (opset 9 and newer); `None` for other nodes.
 
     Raises CannotRun if the values that the body reads cannot be computed.
@@ -158,7 +158,7 @@ def body_of(outer: ExecutableGraph, position: int, path: str, feeds: Feeds) -> B
         )
         values = outer.values(filter(None, proto.input), feeds)
         given = {formal: values[name] for name, formal in zip(proto.input, call.input, strict=False) if name}
-        return Body(graph, f"function {function_label(function)}", {}, _once(given))
+        return ExecutedBody(graph, f"function {function_label(function)}", {}, _once(given))
     if canonical_domain(proto.domain) != DEFAULT_DOMAIN or not any(graphs_of(proto)):
         return None
     node = Node.from_proto(proto)
@@ -180,7 +180,7 @@ def body_of(outer: ExecutableGraph, position: int, path: str, feeds: Feeds) -> B
         return None
     graph = outer.subgraph(node.attribute(attribute))
     name = f"{path} / {proto.name or proto.op_type}.{attribute}"
-    return Body(graph, name, captured, executions, proto.op_type != "If")
+    return ExecutedBody(graph, name, captured, executions, proto.op_type != "If")
 
 
 def _once(feeds: Feeds) -> Executions:

@@ -70,7 +70,7 @@ class Located(NamedTuple, Generic[MessageT]):
         return f"{owner}, {self.role} {self.proto.name!r}" if self.role else owner
 
 
-class Call(NamedTuple):
+class LocatedCall(NamedTuple):
     """Call of a local function; `caller` is the function that contains the call, or `None`."""
 
     located: Located[NodeProto]
@@ -118,7 +118,7 @@ class Contents:
         self.functions: list[tuple[str, FunctionProto]] = []
         self.node_lists: list[tuple[str, Sequence[NodeProto]]] = []
         self.value_lists: list[tuple[str, Sequence[ValueInfoProto]]] = []
-        self.calls: list[Call] = []
+        self.calls: list[LocatedCall] = []
         self.attributes: list[Located[AttributeProto]] = []
         self.tensors: list[tuple[TensorOwner, TensorProto]] = []
         self._caller: FunctionProto | None = None
@@ -237,7 +237,7 @@ class Contents:
         """
         called = called_function(node)
         if called in self._element_type_attributes:
-            self.calls.append(Call(Located(path, node, node), self._caller))
+            self.calls.append(LocatedCall(Located(path, node, node), self._caller))
             return ANY_ATTRIBUTE | self._element_type_attributes[called]
         names = _attributes_of_interest(self.registry, called.domain, called.name)
         # Another node with this op_type may call an overload of a function.

@@ -13,7 +13,7 @@ from opshift.model.types import shape_to_string, shapes_conflict
 SOURCE = "IR: Training Related Information"
 
 
-class Step(NamedTuple):
+class TrainingStep(NamedTuple):
     """Initialization or training step; the new values of its bindings must be in `outputs`."""
 
     field: str
@@ -89,12 +89,14 @@ def initialization(training: CheckedTraining) -> Problems:
         yield f"the initialization has {len(inputs)} inputs"
 
 
-def _steps(training: CheckedTraining) -> Iterator[Step]:
+def _steps(training: CheckedTraining) -> Iterator[TrainingStep]:
     proto, graphs = training.proto, training.graphs
     initial = {value.name for value in proto.initialization.output}
-    yield Step("initialization_binding", proto.initialization_binding, graphs.get("initialization"), initial)
+    yield TrainingStep(
+        "initialization_binding", proto.initialization_binding, graphs.get("initialization"), initial
+    )
     outputs = {value.name for value in (*proto.algorithm.output, *training.main.proto.output)}
-    yield Step("update_binding", proto.update_binding, graphs.get("algorithm"), outputs)
+    yield TrainingStep("update_binding", proto.update_binding, graphs.get("algorithm"), outputs)
 
 
 def _graph_of(key: str, training: CheckedTraining) -> CheckedGraph | None:

@@ -41,7 +41,7 @@ INITIALIZER_INPUTS = "declared.initializer-inputs"
 CI_PAGE = "docs/ci.md"
 
 
-class Finding(FrozenRecord):
+class FileFinding(FrozenRecord):
     """Finding about a file, as code hosts show it.
 
     Attributes:
@@ -63,18 +63,20 @@ class Finding(FrozenRecord):
     line: int = 0
 
 
-def refusal_findings(refusals: Iterable[Refusal], file: str) -> Iterator[Finding]:
+def refusal_findings(refusals: Iterable[Refusal], file: str) -> Iterator[FileFinding]:
     """Yield a finding for each refusal of a conversion."""
     for each in refusals:
-        yield Finding(each.code, "error", f"{each.operator}: {each.reason}", file, each.place, each.remedy)
+        yield FileFinding(
+            each.code, "error", f"{each.operator}: {each.reason}", file, each.place, each.remedy
+        )
 
 
-def report_findings(report: Report, file: str) -> Iterator[Finding]:
+def report_findings(report: Report, file: str) -> Iterator[FileFinding]:
     """Yield a finding for each refusal, and for each target runtime that does not run the result."""
     yield from refusal_findings(report.refusals, file)
     for sentence in report.unsupported:
         message, _, remedy = sentence.partition("; ")
-        yield Finding(MISSING_KERNEL, "warning", message, file, "", remedy)
+        yield FileFinding(MISSING_KERNEL, "warning", message, file, "", remedy)
 
 
 class ModelResult(FrozenRecord):
@@ -89,7 +91,7 @@ class ModelResult(FrozenRecord):
 
     file: str
     ok: bool
-    findings: tuple[Finding, ...]
+    findings: tuple[FileFinding, ...]
     data: Mapping[str, object]
 
 
@@ -123,7 +125,7 @@ class FindingsWriter(ABC):
         self.failed += not result.ok
         self.add_findings(result.findings)
 
-    def add_all(self, findings: Iterable[Finding]) -> None:
+    def add_all(self, findings: Iterable[FileFinding]) -> None:
         """Write findings about several files; the findings of one file must be consecutive."""
         for file, members in groupby(findings, key=lambda each: each.file):
             found = tuple(members)
@@ -138,7 +140,7 @@ class FindingsWriter(ABC):
         """Write the part before the findings."""
 
     @abstractmethod
-    def add_findings(self, findings: Sequence[Finding]) -> None:
+    def add_findings(self, findings: Sequence[FileFinding]) -> None:
         """Write findings about one file."""
 
     @abstractmethod
@@ -151,7 +153,7 @@ def incomplete(reason: str) -> str:
     return f"The run did not complete{f': {reason}' if reason else '; findings may be missing.'}"
 
 
-def problem_text(finding: Finding) -> str:
+def problem_text(finding: FileFinding) -> str:
     """Return the place in the file and the message, such as `graph: has no name`."""
     return ": ".join(filter(None, (finding.place, finding.message)))
 

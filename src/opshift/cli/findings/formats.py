@@ -19,7 +19,7 @@ from typing import TextIO
 from urllib.parse import quote
 
 from opshift.cli.findings.finding import (
-    Finding,
+    FileFinding,
     FindingsWriter,
     RuleFacts,
     Severity,
@@ -89,7 +89,7 @@ class RuleFindings:
 
     count: int = 0
     files: int = 0
-    first: list[Finding] = field(default_factory=list)
+    first: list[FileFinding] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
 
 
@@ -106,7 +106,7 @@ class GithubWriter(FindingsWriter):
     def begin(self) -> None:
         """Write nothing: annotations are separate lines, without a common start."""
 
-    def add_findings(self, findings: Sequence[Finding]) -> None:
+    def add_findings(self, findings: Sequence[FileFinding]) -> None:
         """Count the findings of one file, and keep the first ones of each rule."""
         for each in findings:
             cause = self._causes.setdefault((each.level, each.rule), RuleFindings())
@@ -164,7 +164,7 @@ class GithubWriter(FindingsWriter):
         return f"### opshift {self.command}\n\n{result}\n\n{causes}\n\n"
 
 
-def _finding_annotation(command: str, finding: Finding) -> str:
+def _finding_annotation(command: str, finding: FileFinding) -> str:
     return annotation(command, _properties(finding, finding.rule), _text(finding))
 
 
@@ -178,7 +178,7 @@ def _cause_annotation(command: str, cause: RuleFindings) -> str:
     return annotation(command, properties, f"{_text(first)}\nfiles: {displayable(others)}")
 
 
-def _properties(finding: Finding, title: str) -> dict[str, str]:
+def _properties(finding: FileFinding, title: str) -> dict[str, str]:
     """Return the properties of an annotation: its title and, for a local file, the path and line."""
     title = displayable(title)
     if is_url(finding.file):
@@ -190,12 +190,12 @@ def _properties(finding: Finding, title: str) -> dict[str, str]:
     return {"file": name, "line": str(finding.line or 1), "title": title}
 
 
-def _text(finding: Finding) -> str:
+def _text(finding: FileFinding) -> str:
     problem = displayable(_problem(finding) if is_url(finding.file) else problem_text(finding))
     return f"{problem}\nhelp: {displayable(finding.help)}" if finding.help else problem
 
 
-def _problem(finding: Finding) -> str:
+def _problem(finding: FileFinding) -> str:
     return f"{finding.file}: {problem_text(finding)}"
 
 
@@ -229,7 +229,7 @@ class GitlabWriter(FindingsWriter):
         """Begin the list."""
         self.write("[")
 
-    def add_findings(self, findings: Sequence[Finding]) -> None:
+    def add_findings(self, findings: Sequence[FileFinding]) -> None:
         """Write the findings of one file."""
         for each in findings:
             self.write(f"{self._separator}\n{displayable_json(_issue(each))}")
@@ -240,7 +240,7 @@ class GitlabWriter(FindingsWriter):
         self.write("\n]\n")
 
 
-def _issue(finding: Finding) -> dict[str, object]:
+def _issue(finding: FileFinding) -> dict[str, object]:
     path = finding.file
     if not is_url(path):
         path = relative_name(absolute_path(path), Path.cwd()) or path
@@ -335,9 +335,9 @@ class SarifWriter(FindingsWriter):
         head = _dump({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
         self.write(f'{head.removesuffix("}]}")},"results":[')
 
-    def add_findings(self, findings: Sequence[Finding]) -> None:
+    def add_findings(self, findings: Sequence[FileFinding]) -> None:
         """Write the results of one file; if MAX_RESULTS are written, only count the others."""
-        groups: dict[tuple[str, int], list[Finding]] = {}
+        groups: dict[tuple[str, int], list[FileFinding]] = {}
         for each in findings:
             groups.setdefault((_identity(each), each.line), []).append(each)
         repeated: Counter[str] = Counter()
@@ -375,7 +375,7 @@ class SarifWriter(FindingsWriter):
             driver["informationUri"] = address
         return {**driver, "rules": [_descriptor(each) for each in self._rules.values()]}
 
-    def _result(self, members: Sequence[Finding]) -> dict[str, object]:
+    def _result(self, members: Sequence[FileFinding]) -> dict[str, object]:
         first = members[0]
         location = artifact_location(first.file)
         physical = {"artifactLocation": location, "region": {"startLine": first.line or 1}}
@@ -392,7 +392,7 @@ class SarifWriter(FindingsWriter):
         }
 
 
-def _identity(finding: Finding) -> str:
+def _identity(finding: FileFinding) -> str:
     """Return a text that identifies a finding across runs; without a line, it omits place and message."""
     text = (finding.place, finding.message) if finding.line else ()
     uri = artifact_location(finding.file)["uri"]
@@ -415,14 +415,14 @@ def _descriptor(rule: RuleFacts) -> Mapping[str, object]:
     return {**descriptor, "helpUri": rule.help_uri} if rule.help_uri else descriptor
 
 
-def _location(physical: Mapping[str, object], finding: Finding) -> dict[str, object]:
+def _location(physical: Mapping[str, object], finding: FileFinding) -> dict[str, object]:
     location: dict[str, object] = {"physicalLocation": physical}
     if finding.place:
         location["logicalLocations"] = [{"fullyQualifiedName": displayable(finding.place)}]
     return {**location, "message": {"text": _clean_message(finding.message)}}
 
 
-def _message(members: Sequence[Finding]) -> str:
+def _message(members: Sequence[FileFinding]) -> str:
     shown = members[:MAX_MESSAGES]
     lines = [problem_text(each) for each in shown]
     if len(members) > len(shown):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from opshift.cli.errors import error_data, operating_system_error
-from opshift.cli.findings.finding import Finding, ModelResult
+from opshift.cli.findings.finding import FileFinding, ModelResult
 from opshift.cli.options import run_adapters
 from opshift.model.errors import OpshiftError
 from opshift.model.locations import without_secrets_of
@@ -23,7 +23,7 @@ class Inspected(Protocol):
         """Short result, such as `valid` or `refused`; the summary counts models by result."""
         ...
 
-    def findings(self) -> Iterable[Finding]:
+    def findings(self) -> Iterable[FileFinding]:
         """Yield the findings; the command fails on one of level `error`."""
         ...
 
@@ -78,14 +78,14 @@ def failure(file: str, error: OpshiftError, name: str = "") -> GateResult:
     """Return the result of a model that raised an error; `name` replaces the name of the error's class."""
     data = error_data(error, name)
     place = str(error.place).removeprefix(file).removeprefix(": ")
-    finding = Finding(str(data["error"]), "error", error.reason, file, place, error.remedy)
+    finding = FileFinding(str(data["error"]), "error", error.reason, file, place, error.remedy)
     return result_of(file, FAILED, (finding,), data, {})
 
 
 def result_of(
     file: str,
     word: str,
-    findings: tuple[Finding, ...],
+    findings: tuple[FileFinding, ...],
     data: Mapping[str, object],
     cells: Mapping[str, str],
 ) -> GateResult:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 from opshift.batch.file_states import FileState, FileStates, are_unchanged, full_name, states_of
 from opshift.batch.ledger import ledger_storage
 from opshift.batch.options_digest import content_digests, plugins
-from opshift.cli.findings.finding import Finding, ModelResult
+from opshift.cli.findings.finding import FileFinding, ModelResult
 from opshift.cli.gate.inspect_file import FAILED, GateResult, Inspect, inspect_file
 from opshift.cli.gate.several import GateOptions
 from opshift.converter.streaming.external_data import external_locations
@@ -144,7 +144,7 @@ def _as_dict(result: GateResult) -> Mapping[str, object]:
 def _read(line: bytes) -> tuple[FileStates, GateResult]:
     entry = cast("dict[str, Any]", parse_json(line))
     states = {name: FileState(*state) for name, state in entry["states"].items()}
-    findings = tuple(Finding(**each) for each in entry["findings"])
+    findings = tuple(FileFinding(**each) for each in entry["findings"])
     is_ok = all(each.level != "error" for each in findings)
     model = ModelResult(entry["file"], is_ok, findings, entry["data"])
     return states, GateResult(model, entry["word"], entry["cells"])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import typer
 
-from opshift.cli.findings.finding import Finding, FindingsWriter, Severity, rules_of
+from opshift.cli.findings.finding import FileFinding, FindingsWriter, Severity, rules_of
 from opshift.cli.gate.inspect_file import FAILED, GateResult
 from opshift.cli.page import Page, displayable_json
 from opshift.model.message_text import count_text
@@ -39,7 +39,7 @@ class RuleCount:
     level: Severity
     models: int = 0
     findings: int = 0
-    examples: list[Finding] = field(default_factory=list)
+    examples: list[FileFinding] = field(default_factory=list)
     helps: set[str] = field(default_factory=set)
 
     @property
@@ -54,7 +54,7 @@ class RuleCount:
         place, message = min(messages)
         return message if len(self.examples) > 1 and len(messages) == 1 and not place else ""
 
-    def add(self, finding: Finding) -> None:
+    def add(self, finding: FileFinding) -> None:
         """Count a finding."""
         self.findings += 1
         if len(self.helps) < 2:  # a third text would not change `help`

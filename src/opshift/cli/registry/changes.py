@@ -14,7 +14,7 @@ import typer
 from opshift.catalogue.type_texts import change_text
 from opshift.cli import completion
 from opshift.cli.errors import EXIT_FINDINGS, names_in_arguments
-from opshift.cli.findings.finding import Finding, Severity
+from opshift.cli.findings.finding import FileFinding, Severity
 from opshift.cli.findings.formats import findings_writer
 from opshift.cli.options import (
     DefinitionsOption,
@@ -211,7 +211,7 @@ def _findings(
     return list(history_findings(operators, mode)), steps
 
 
-def _finding(found: ChangeFinding, folder: Path) -> Finding:
+def _finding(found: ChangeFinding, folder: Path) -> FileFinding:
     from opshift.registry.changes.trees import version_place
 
     place = version_place(folder, found.operator)
@@ -220,7 +220,7 @@ def _finding(found: ChangeFinding, folder: Path) -> Finding:
         text += f"; waived until {found.waiver.until}: {found.waiver.reason}"
     level: Severity = "note" if found.is_waived else "error"
     rule = found.change.rule
-    return Finding(rule, level, text, place.file, found.operator, found.remedy, line=place.line)
+    return FileFinding(rule, level, text, place.file, found.operator, found.remedy, line=place.line)
 
 
 def _write_breaking(

@@ -9,7 +9,7 @@ import typer
 
 from opshift.adapters.core.adapter_table import adapter_table
 from opshift.cli.errors import EXIT_FINDINGS
-from opshift.cli.findings.finding import Finding
+from opshift.cli.findings.finding import FileFinding
 from opshift.cli.findings.formats import findings_writer
 from opshift.cli.options import AdaptersOption, FindingsFormatOption, Format, QuietOption
 from opshift.cli.output import print_result
@@ -60,9 +60,11 @@ def lint(
         raise typer.Exit(EXIT_FINDINGS)
 
 
-def _finding(found: DefinitionFinding) -> Finding:
+def _finding(found: DefinitionFinding) -> FileFinding:
     place = found.place
-    return Finding(found.rule, "error", found.reason, place.file, place.node, found.remedy, line=place.line)
+    return FileFinding(
+        found.rule, "error", found.reason, place.file, place.node, found.remedy, line=place.line
+    )
 
 
 def _write(page: Page, findings: list[DefinitionFinding]) -> None:
