@@ -68,6 +68,10 @@ class Pattern(Record):
     """Values inside the pattern that nodes outside it may also read."""
     scalars: tuple[str, ...] = ()
     """Inputs of the nodes that must be constants with one element."""
+    vectors: tuple[str, ...] = ()
+    """Inputs of the nodes that must be constants with several elements."""
+    computed: tuple[str, ...] = ()
+    """Inputs of the nodes that are results of nodes, and whose values depend on the run."""
     skips: tuple[str, ...] = ()
     """Operators of the default domain that may be between the nodes of the pattern."""
 

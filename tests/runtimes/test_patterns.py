@@ -24,6 +24,16 @@ BIASED = {"nodes": "m = MatMul (a, b) y = Add (m, v)", "node": "m", "ranks": {"v
 
 MIXED = {"nodes": "c = Cast (a) s = Relu (c) y = Mul (s, c)", "types": {"a": ["int64"]}}
 
+VECTOR = {
+    "nodes": "m = MatMul (a, b) y = Add (m, c)",
+    "node": "m",
+    "vectors": ["c"],
+    "skips": ["Relu", "Mul"],
+}
+"""The constant has several elements, and other nodes may be before it."""
+
+COMPUTED = {"nodes": "r = Add (a, s) y = Mul (r, b)", "computed": ["s"]}
+
 JOINED = {"nodes": "r = Relu (a) y = Concat (r)"}
 
 K = "k = Constant <value_float = 1.5> ()"
@@ -72,6 +82,18 @@ SWISH = "s = Sigmoid (m) y = Mul (x, s)"
         (MIXED, "h = Cast <to = 1> (n) s = Relu (h) y = Mul (s, h)", True),
         (MIXED, "h = Cast <to = 1> (x) s = Relu (h) y = Mul (s, h)", False),
         (MIXED, "h = Cast <to = 1> (n) s = Relu (h) z = Mul (s, h) y = Add (h, z)", False),
+        (VECTOR, f"{PAIR} m = MatMul (x, u) y = Add (k, m)", True),
+        (VECTOR, f"{PAIR} m = MatMul (x, u) i = Identity (k) y = Add (m, i)", True),
+        (VECTOR, f"{K} m = MatMul (x, u) y = Add (m, k)", False),
+        (VECTOR, "m = MatMul (x, u) y = Add (m, v)", False),
+        (VECTOR, f"{PAIR} m = MatMul (x, u) r = Relu (m) z = Mul (r, v) y = Add (z, k)", True),
+        (VECTOR, f"{PAIR} m = MatMul (x, u) r = Sigmoid (m) y = Add (r, k)", False),
+        (VECTOR, f"{PAIR} m = MatMul (x, u) r = Relu (m) z = Add (r, k) y = Add (z, r)", False),
+        (COMPUTED, "s = Relu (u) r = Add (x, s) y = Mul (r, u)", True),
+        (COMPUTED, "s = Relu (u) i = Identity (s) r = Add (x, i) y = Mul (r, u)", True),
+        (COMPUTED, "r = Add (x, u) y = Mul (r, u)", False),
+        (COMPUTED, "i = Identity (u) r = Add (x, i) y = Mul (r, u)", False),
+        (COMPUTED, f"{PAIR} s = Relu (k) r = Add (x, s) y = Mul (r, u)", False),
         (JOINED, "r = Relu (x) y = Concat <axis = 0> (r)", True),
         (JOINED, "r = Relu (x) q = Relu (u) y = Concat <axis = 0> (r, q)", True),
         (JOINED, "r = Relu (x) y = Concat <axis = 0> (r, u)", False),

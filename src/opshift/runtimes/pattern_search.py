@@ -36,6 +36,8 @@ class PatternSearch:
         self._shared = pattern.shared
         self._attributes = pattern.attributes
         self._scalars = pattern.scalars
+        self._vectors = pattern.vectors
+        self._computed = pattern.computed
         self._skipped = (*pattern.skips, "Identity")  # optimizers remove Identity first
         self._scope = scope
         self._constants = constants
@@ -44,12 +46,32 @@ class PatternSearch:
         """Return whether the pattern occurs with this node as `Pattern.node`, by default the last node."""
         if not self._node:
             return any(True for _ in self._match(self._last, node, operator, {}))
-        for output, record in ((name, each) for name in node.outputs for each in self._scope.readers(name)):
-            reader = self._scope.node_of(record)
-            known = self._scope.operator(reader.op_type, reader.domain)
-            if any(each[self._node] == output for each in self._match(self._last, reader, known, {})):
-                return True
+        for output in node.outputs:
+            for reader, known in self._readers(output):
+                matches = self._match(self._last, reader, known, {})
+                if any(self._computed_from(each[self._node]) == output for each in matches):
+                    return True
         return False
+
+    def _readers(self, value: str) -> Iterator[tuple[Node, OperatorVersion | None]]:
+        """Yield the nodes that read a value directly, or after nodes that the pattern skips."""
+        while True:
+            readers = [self._scope.node_of(each) for each in self._scope.readers(value)]
+            for each in readers:
+                yield each, self._scope.operator(each.op_type, each.domain)
+            # `_producer` accepts no value between nodes that has several readers
+            if len(readers) != 1 or not self._is_skipped(readers[0]):
+                return
+            value = readers[0].outputs[0]
+
+    def _computed_from(self, value: str) -> str:
+        """Return the value from which nodes that the pattern skips compute a value."""
+        while (found := self._scope.producer(value)) is not None and self._is_skipped(found.node):
+            value = found.node.input(0)
+        return value
+
+    def _is_skipped(self, node: Node) -> bool:
+        return node.op_type in self._skipped and not node.domain
 
     def _match(
         self, pattern: Node, node: Node, operator: OperatorVersion | None, bound: Bound
@@ -95,11 +117,25 @@ class PatternSearch:
         constant = self._scope.constant(value) if name in self._scalars else None
         if name in self._scalars and (constant is None or len(constant.values) != 1):
             return False
+        if name in self._vectors and not self._is_vector(value):
+            return False
+        if name in self._computed and not self._is_computed(value):
+            return False
         if name in self._types:
             element = self._scope.element_type(value)
             if element is None or type_string(element) not in self._types[name]:
                 return False
         return name not in self._ranks or self._scope.rank(value) in self._ranks[name]
+
+    def _is_vector(self, value: str) -> bool:
+        """Return whether a value is a constant with several elements."""
+        sizes = self._scope.shape(value) or ()
+        return any(each != 1 for each in sizes) and self._constants.contain(self._scope, value)
+
+    def _is_computed(self, value: str) -> bool:
+        """Return whether a value is the result of a node that an optimizer neither folds nor removes."""
+        is_result = self._scope.producer(self._computed_from(value)) is not None
+        return is_result and not self._constants.contain(self._scope, value)
 
     def _producer(self, value: str, name: str) -> Producer | None:
         """Return the node that computes a value; `None` if an optimizer must keep the value, or folds it."""
@@ -110,7 +146,7 @@ class PatternSearch:
                 return None
             if self._constants.contain(scope, value):
                 return None
-            if found.node.op_type not in self._skipped or found.node.domain:
+            if not self._is_skipped(found.node):
                 return found
             value = found.node.input(0)
         return None

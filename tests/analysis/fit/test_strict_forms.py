@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 from support.execution import assert_equal, op_types, run
 from support.forms import in_form
 
-from opshift import fit
+from opshift import DoesNotFit, fit
 from opshift.analysis.fit.fit import write_strict_forms
 from opshift.registry.registry import default_registry
 from opshift.registry.runtimes.files import get_runtime
@@ -78,6 +78,45 @@ def test_declares_types_of_subgraph_inputs() -> None:
     assert [each.type.tensor_type.elem_type for each in inputs] == [TensorProto.FLOAT] * 2
     assert fitted.model.graph.node[1].attribute[0].name == "value"
     assert_equal(run(fitted.model, fed), run(model, fed))
+
+
+def _reshaped(nodes: str, sizes: str) -> onnx.ModelProto:
+    """Return a model whose nodes may read `c`, a computed shape."""
+    return onnx.parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["" : 13]>
+        g (float[3, 4] x, int64[2] s) => (float[{sizes}] y) {{ c = Abs (s) {nodes} }}
+    """)
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "r = Reshape (x, c) y = Reshape (r, n)",
+        "r = Reshape (x, c) m = Constant <value_ints = [3, 4]> () q = Reshape (r, m) y = Reshape (q, n)",
+    ],
+)
+def test_reshapes_data_once(nodes: str) -> None:
+    model = _reshaped(f"n = Constant <value_ints = [12]> () {nodes}", "12")
+    (reason,) = {each.reason for each in check_support(model, get_runtime("onnxruntime-1.23.2"))}
+    assert "the optimizer joins the node and the Reshape before it" in reason
+    fitted = fit(model, "onnxruntime-1.23.2").model
+    assert check_support(fitted, get_runtime("onnxruntime-1.23.2")) == ()
+    assert op_types(fitted).count("Reshape") == 1
+    fed = {"x": X, "s": np.array([2, -6])}
+    assert_equal(run(fitted, fed), run(model, fed))
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "r = Reshape (x, c) y = Unsqueeze (r, a)",
+        "z = Constant <value_ints = [1, 3, 0]> () r = Reshape (x, c) y = Reshape (r, z)",
+    ],
+)
+def test_refuses_shapes_that_an_optimizer_cannot_join(nodes: str) -> None:
+    model = _reshaped(f"a = Constant <value_ints = [0]> () {nodes}", "1, 3, 4")
+    with pytest.raises(DoesNotFit, match="joins the node and the Reshape before it"):
+        fit(model, "onnxruntime-1.23.2")
 
 
 def test_keeps_models_that_run() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
@@ -36,6 +36,7 @@ from opshift.model.files import (
 )
 from opshift.model.graphs import (
     ContainerProto,
+    captured_names,
     defined_values,
     graphs_of,
     names_outside_nodes,
@@ -68,8 +69,10 @@ def write_strict_forms(model: ModelProto, registry: Registry) -> None:
     """Change a model for runtimes that follow the definitions strictly; its results stay equal.
 
     `constant_value` of Pad becomes a scalar, inputs of subgraphs get element types, and ConstantOfShape gets
-    an explicit float `value`, because a runtime may take the default for a double.
+    an explicit float `value`, because a runtime may take the default for a double. A Reshape to a constant
+    shape reads the data of a Reshape before it, because some optimizers fail to join them.
     """
+    _join_reshapes(model, registry)
     names = FreshNames()
     names.avoid(*root_graphs(model))
     pads: list[tuple[ContainerProto, list[int], bool]] = []
@@ -84,6 +87,34 @@ def write_strict_forms(model: ModelProto, registry: Registry) -> None:
     # Nodes are added last, because scopes find nodes by their positions.
     for container, positions, has_axes in pads:
         _add_scalars(container, positions, names, has_axes=has_axes)
+
+
+def _join_reshapes(model: ModelProto, registry: Registry) -> None:
+    """Let each Reshape to a constant shape read the data of a Reshape before it, and remove unread ones."""
+    for scope, _ in graph_scopes(model, registry):
+        data: dict[str, str] = {}  # what the first of several Reshapes reads, by the result of each
+        has_joined = False
+        for node in scope.container.node:
+            if not (_is(node, "Reshape") and node.input and node.output):
+                continue
+            source = node.input[0]
+            data[node.output[0]] = data.get(source, source)
+            shape = scope.constant(node.input[1]) if source in data and len(node.input) > 1 else None
+            if shape is not None and 0 not in shape.values:  # a 0 may copy a size of the data
+                node.input[0] = data[source]
+                has_joined = True
+        if has_joined:
+            _remove_unread(scope.container, data.keys())
+
+
+def _remove_unread(container: ContainerProto, names: Set[str]) -> None:
+    """Remove the nodes that produce some values, if nothing reads these."""
+    read, is_removed = {*names_outside_nodes(container)}, []
+    for node in reversed(container.node):
+        is_removed.append(not names.isdisjoint(node.output) and read.isdisjoint(node.output))
+        if not is_removed[-1]:
+            read.update(node.input, *map(captured_names, graphs_of(node)))
+    remove_messages(container.node, is_removed[::-1])
 
 
 def _add_scalars(

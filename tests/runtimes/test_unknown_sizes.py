@@ -1,0 +1,156 @@
+"""Nodes that runtimes refuse or compute wrongly if sizes are unknown before a run, or values are constant."""
+
+from __future__ import annotations
+
+import onnx
+import onnx.parser
+import onnxruntime
+import pytest
+
+from opshift.model.files import model_of
+from opshift.registry.registry import default_registry
+from opshift.registry.runtimes.files import get_runtime
+from opshift.runtimes.check_support import RuntimeCheck
+from opshift.runtimes.model_nodes import ModelNodes
+
+OPENVINO, TRACT = "openvino-2026.4.1", "tract-0.23.9"
+INSTALLED, OLD, OLDEST = "onnxruntime-1.31.1", "onnxruntime-1.23.2", "onnxruntime-1.20.1"
+
+STEP = "n = Constant <value = int64 {{2}}> () {0} y = STFT (x, n, w{1})"
+LENGTH = "l = Constant <value = int64 {4}> ()"
+FLAT = "n = Constant <value = int64[1] {6}> ()"
+SHAPED = f"c = Abs (s) {FLAT} r = Reshape (x, c)"
+SHARED = "s = Constant <value = float[1] {{0.5}}> () {0} y = GroupNormalization <num_groups = 1> (x, s, {1})"
+TURNED = "t = Transpose (b) m = MatMul (a, t)"
+VECTOR = "c = Constant <value = float[3] {1, 2, 3}> ()"
+SCALE = "k = Constant <value = float {0.5}> ()"
+NORMALIZED = """
+    s = Constant <value = float[2] {{1, 2}}> () {0} = BatchNormalization (x, s, s, s, s)
+"""
+DEQUANTIZE = "s = Constant <value = float {{0.5}}> () {0} y = DequantizeLinear (x, s{1})"
+PRODUCT = "uint8[2, 3] a, float s, uint8{0} z, uint8 u, uint8[3, 2] b"
+MULTIPLY = "q = QLinearMatMul (a, s, z, b, s, u, s, u) y = Cast <to = 1> (q)"
+GRU = """
+    b = Constant <value = float[1, 12] {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}> ()
+    y = GRU <hidden_size = 2{0}> (x, w, r, b)
+"""
+GRU_INPUTS = "float[1, 2, 3] x, float[1, 6, 3] w, float[1, {0}, 2] r"
+
+
+def _model(inputs: str, nodes: str, opset: int) -> onnx.ModelProto:
+    return onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : {opset}]> g ({inputs}) => (float[] y) {{ {nodes} }}'
+    )
+
+
+def _verdict(model: onnx.ModelProto, runtime: str) -> str:
+    nodes = ModelNodes(model_of(model.SerializeToString())[0], default_registry())
+    support = RuntimeCheck(get_runtime(runtime)).check(nodes)
+    if support.missing:
+        return "does not run"
+    return "may run" if support.uncertain else "warns" if support.warnings else "runs"
+
+
+@pytest.mark.parametrize(
+    ("runtime", "inputs", "nodes", "opset", "verdict"),
+    [
+        (OLDEST, "float[1, 8, 1] x, float[] w", STEP.format(LENGTH, ", l"), 17, "does not run"),
+        (INSTALLED, "float[1, 8, 1] x, float[] w", STEP.format(LENGTH, ", l"), 17, "does not run"),
+        (INSTALLED, "float[1, 8, 1] x, float[] w", STEP.format("", ""), 17, "does not run"),
+        (INSTALLED, "float[] x, float[] w", STEP.format("", ""), 17, "runs"),
+        (INSTALLED, "float[1, 8, 1] x, float[N] w", STEP.format(LENGTH, ", l"), 17, "runs"),
+        (INSTALLED, "float[1, 8, 1] x, float[] w, int64 l", STEP.format("", ", l"), 17, "runs"),
+        (OLDEST, "float[2, 3] x, int64[2] s", f"{SHAPED} y = Reshape (r, n)", 13, "runs"),
+        (OLD, "float[2, 3] x, int64[2] s", f"{SHAPED} y = Reshape (r, n)", 13, "does not run"),
+        (INSTALLED, "float[2, 3] x, int64[2] s", f"{SHAPED} y = Reshape (r, n)", 13, "runs"),
+        (OLD, "float[2, 3] x, int64[2] s", f"{FLAT} r = Reshape (x, s) y = Reshape (r, n)", 13, "runs"),
+        (OLD, "float[2, 3] x, int64[2] s", f"{SHAPED} h = Reshape (r, n) y = Add (r, h)", 13, "runs"),
+        (OLD, "float[2, 3] x, int64[2] s", f"{SHAPED} y = Unsqueeze (r, s)", 13, "runs"),
+        (OPENVINO, "float x", f"{SCALE} y = Min (x, k)", 7, "does not run"),
+        (OPENVINO, "float x", f"{SCALE} y = Max (k, x)", 7, "does not run"),
+        (OPENVINO, "float x", f"{SCALE} y = Max (k, x)", 8, "warns"),
+        (OPENVINO, "float x", f"{SCALE} h = Sum (k, k) y = Add (x, h)", 7, "runs"),
+        (OPENVINO, "float[1] x", "k = Constant <value = float[1] {2}> () y = Sum (x, k)", 7, "runs"),
+        (OPENVINO, "float x, float z", "y = Sum (x, z)", 7, "may run"),
+        (OPENVINO, "float[3, 1] x", SHARED.format("", "s"), 21, "does not run"),
+        (OPENVINO, "float[3, 1] x", SHARED.format("b = Abs (s)", "b"), 21, "runs"),
+        (
+            OPENVINO,
+            "float[N, 1] x, float[1] s",
+            "y = GroupNormalization <num_groups = 1> (x, s, s)",
+            21,
+            "does not run",
+        ),
+        (OPENVINO, "float[3, 4] a, float[N, 4] b", f"{VECTOR} {TURNED} y = Add (m, c)", 13, "may run"),
+        (
+            OPENVINO,
+            "float[3, 4] a, float[N, 4] b",
+            f"{VECTOR} {TURNED} r = Abs (m) y = Mul (r, c)",
+            13,
+            "may run",
+        ),
+        (OPENVINO, "float[3, 4] a, float[3, 4] b", f"{VECTOR} {TURNED} y = Add (m, c)", 13, "runs"),
+        (OPENVINO, "float[3, 4] a, float[N, 4] b", f"{SCALE} {TURNED} y = Mul (m, k)", 13, "warns"),
+        (OPENVINO, "float[3, 4] a, float[N, 4] b, float[3] c", f"{TURNED} y = Add (m, c)", 13, "runs"),
+        (OPENVINO, "float[3, 4] a, float[4, N] b", f"{VECTOR} m = MatMul (a, b) y = Add (m, c)", 13, "runs"),
+        (
+            OPENVINO,
+            "float[3, 4] a, float[N, 4] b",
+            f"{VECTOR} y = Gemm <transB = 1> (a, b, c)",
+            13,
+            "may run",
+        ),
+        (OPENVINO, "float[1, 4, 4] x, int64[2] i, int64[N] b", "y = Col2Im (x, i, b)", 18, "does not run"),
+        (OPENVINO, "float[1, 4, 4] x, int64[2] i, int64[2] b", "y = Col2Im (x, i, b)", 18, "runs"),
+        (OPENVINO, "float[1, 2, 3] x, int64[N] s", "y = AffineGrid (x, s)", 20, "does not run"),
+        (OPENVINO, "float[1, 2, 3] x, int64[4] s", "y = AffineGrid (x, s)", 20, "runs"),
+        (OPENVINO, GRU_INPUTS.format("N"), GRU.format(""), 1, "does not run"),
+        (OPENVINO, GRU_INPUTS.format("N"), GRU.format(""), 14, "does not run"),
+        (OPENVINO, GRU_INPUTS.format("6"), GRU.format(""), 1, "runs"),
+        (OPENVINO, "float[N, M] x, int64[K, L] i", "y = GatherElements (x, i)", 13, "may run"),
+        (OPENVINO, "float[2, 3] x, int64[N] a", "y = CumSum (x, a)", 14, "does not run"),
+        (OPENVINO, "float[2, 3] x, int64 a", "y = CumSum (x, a)", 14, "runs"),
+        (OPENVINO, "float[2, 3] x, int64[N] k", "y = Trilu (x, k)", 14, "does not run"),
+        (OPENVINO, "int64[2] x, int64[N] d, float[2] v", "y = OneHot (x, d, v)", 11, "does not run"),
+        (OPENVINO, "int64[1] s", "y = HannWindow (s)", 17, "does not run"),
+        (OPENVINO, "int64 s", "y = HannWindow (s)", 17, "runs"),
+        (TRACT, "float[2, 3] x, int64[1] k", "y = Trilu (x, k)", 14, "does not run"),
+        (TRACT, "float[2, 3] x, int64 k", "y = Trilu (x, k)", 14, "runs"),
+        (TRACT, PRODUCT.format("[1]"), MULTIPLY, 13, "does not run"),
+        (TRACT, PRODUCT.format(""), MULTIPLY, 13, "runs"),
+        (TRACT, "float[1, 2, 2] x", NORMALIZED.format("y"), 9, "runs"),
+        (TRACT, "float[1, 2, 2] x", NORMALIZED.format("y, a, b, c, d"), 9, "does not run"),
+        (TRACT, "int16[2] x", DEQUANTIZE.format("", ""), 21, "runs"),
+        (
+            TRACT,
+            "int16[2] x",
+            DEQUANTIZE.format("z = Constant <value = int16 {1}> ()", ", z"),
+            21,
+            "does not run",
+        ),
+        (TRACT, "int8[2] x", DEQUANTIZE.format("z = Constant <value = int8 {1}> ()", ", z"), 21, "runs"),
+        (
+            TRACT,
+            "float[2] a",
+            DEQUANTIZE.format("x = Constant <value = int16[1] {1}> ()", ""),
+            21,
+            "does not run",
+        ),
+    ],
+)
+def test_predicts_nodes_with_unknown_sizes(
+    runtime: str, inputs: str, nodes: str, opset: int, verdict: str
+) -> None:
+    model = _model(inputs, nodes, opset)
+    assert _verdict(model, runtime) == verdict
+    if runtime == f"onnxruntime-{onnxruntime.__version__}":
+        assert _loads(model) == (verdict != "does not run")
+
+
+def _loads(model: onnx.ModelProto) -> bool:
+    """Return whether the installed onnxruntime loads a model."""
+    try:
+        onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    except Exception:  # its classes have no common base
+        return False
+    return True
