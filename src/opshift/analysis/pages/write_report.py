@@ -1,20 +1,26 @@
 """Reports as files: pages for people, JSON for programs."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from opshift.analysis.model_diff.result import ModelDiff
 from opshift.analysis.pages.conversion_page import conversion_page
 from opshift.analysis.pages.diff_page import diff_page
 from opshift.analysis.pages.document import Document
-from opshift.analysis.verification.result import Verification
 from opshift.converter.report import Report
 from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
 from opshift.model.locations import json_without_secrets
 from opshift.model.plain_data import json_values
+
+if TYPE_CHECKING:
+    # the page of the site that converts lacks this module, which it does not need
+    from opshift.analysis.verification.result import Verification
 
 SUFFIXES = (".html", ".md", ".json")
 

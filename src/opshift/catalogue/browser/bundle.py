@@ -53,6 +53,7 @@ DISTRIBUTIONS: Final = ("protobuf", "markdown-it-py", "mdurl", "networkx")
 """Distributions of the packages in `IMPORTED` and `ON_DEMAND`."""
 
 UNUSED: Final = (
+    "analysis/verification/",
     "batch/",
     "catalogue/",
     "cli/",
