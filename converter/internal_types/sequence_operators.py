@@ -45,7 +45,7 @@ def select(proto: NodeProto, out: SequencePass) -> None:
         return
     tensors = out.tensors(node.inputs[0])
     if out.scope.constant(node.inputs[1]) is None and _have_equal_shapes(tensors, out):
-        inputs = [stack(tensors, 0, out), node.inputs[1]]
+        inputs = [out.stack_once(tensors), node.inputs[1]]
         out.emit("Gather", inputs, node.outputs, origin=proto, axis=0)
     else:
         tensor = tensors[_position(node, 1, -1, len(tensors), out)]
@@ -83,21 +83,9 @@ def concatenate(proto: NodeProto, out: SequencePass) -> None:
         reason = f"sequence {node.inputs[0]!r} is empty and has no concatenation"
         raise CannotConvert(reason, "node.invalid", remedy=INVALID)
     if node.attribute("new_axis", 0):
-        stack(tensors, axis, out, node.outputs, proto)
+        out.stack(tensors, axis, node.outputs, proto)
     else:
         out.emit("Concat", tensors, node.outputs, origin=proto, axis=axis)
-
-
-def stack(
-    tensors: Sequence[str],
-    axis: int,
-    out: SequencePass,
-    outputs: Sequence[str] = (),
-    origin: NodeProto | None = None,
-) -> str:
-    """Add nodes that concatenate tensors along a new axis, and return the result."""
-    wide = [out.emit("Unsqueeze", [tensor], axes=[axis]) for tensor in tensors]
-    return out.emit("Concat", wide, outputs, origin=origin, axis=axis)
 
 
 def split(proto: NodeProto, out: SequencePass) -> None:

@@ -22,6 +22,7 @@ from opshift.model.graphs import (
     names_outside_nodes,
     node_place,
     remove_messages,
+    too_many_nodes,
 )
 from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import Node, Tensor
@@ -64,6 +65,8 @@ class Context:
         operators: functions that replace the nodes of operators of the default domain.
         allowances: deviations that the caller allows.
         fresh_names: generator of new names.
+        max_added: maximum number of nodes to add to the model.
+        added: number of nodes added so far.
         work: total length of the sequences, and cost of the iterations, so far.
         sequence_count: number of sequences so far.
         unknown_shapes: finder of the causes of unknown shapes, for remedies.
@@ -71,7 +74,9 @@ class Context:
 
     operators: Mapping[str, Callable[[NodeProto, SequencePass], None]]
     allowances: Allowances
+    max_added: int
     fresh_names: FreshNames = field(default_factory=FreshNames)
+    added: int = 0
     work: int = 0
     sequence_count: int = 0
     unknown_shapes: UnknownShapes = field(default_factory=partial(UnknownShapes, ""))
@@ -82,6 +87,12 @@ class Context:
         if self.work > MAX_WORK:
             reason = f"the sequences of the model contain more than {MAX_WORK:,} tensors"
             raise CannotConvert(reason, "limit.exceeded", remedy=REMEDY)
+
+    def count_added(self, count: int) -> None:
+        """Add to the number of added nodes; refuse to exceed `max_added`."""
+        self.added += count
+        if self.added > self.max_added:
+            raise too_many_nodes(self.max_added)
 
 
 class SequencePass:
@@ -104,7 +115,10 @@ class SequencePass:
         context: Context,
         names: Counter[str],
         outer: SequencePass | None = None,
+        *,
+        is_inlined: bool = False,
     ) -> None:
+        """Create a pass over a graph or function; with `is_inlined`, `outer` counts the added nodes."""
         self.scope = scope
         self.context = context
         self.names = names
@@ -112,6 +126,8 @@ class SequencePass:
         self.result: ContainerProto = type(scope.container)()
         self.reasons: dict[str, CannotConvert] = {}
         self._path = path
+        self._is_inlined = is_inlined
+        self._stacks_of_tensors: dict[Tensors, str] = {}
         scope.defined_names.update(chain.from_iterable(node.output for node in scope.container.node))
         own = scope.defined_names
         self.sequences: dict[str, Tensors] = {}
@@ -123,8 +139,12 @@ class SequencePass:
     def run(self) -> None:
         """Write the new nodes to `result`, and the reasons for refusal to `reasons`."""
         for proto in self.scope.container.node:
+            before = len(self.result.node)
             try:
+                self.context.count_added(0)
                 self._replace(proto)
+                if not self._is_inlined:
+                    self.context.count_added(max(len(self.result.node) - before - 1, 0))
             except CannotConvert as error:
                 if isinstance(error, UnknownShape):
                     error.remedy = self.context.unknown_shapes.remedy(error, self.scope, proto.input)
@@ -228,6 +248,24 @@ class SequencePass:
         self.scope.replace_producer(Node.from_proto(node))
         return outputs[0]
 
+    def stack(
+        self,
+        tensors: Sequence[str],
+        axis: int,
+        outputs: Sequence[str] = (),
+        origin: NodeProto | None = None,
+    ) -> str:
+        """Add nodes that concatenate tensors along a new axis, and return the result."""
+        self.require_at_most(len(tensors) + 1, "nodes")
+        wide = [self.emit("Unsqueeze", [tensor], axes=[axis]) for tensor in tensors]
+        return self.emit("Concat", wide, outputs, origin=origin, axis=axis)
+
+    def stack_once(self, tensors: Tensors) -> str:
+        """Return the tensors of a sequence, concatenated along a new first axis; emit the nodes once."""
+        if tensors not in self._stacks_of_tensors:
+            self._stacks_of_tensors[tensors] = self.stack(tensors, 0)
+        return self._stacks_of_tensors[tensors]
+
     def constant(self, tensor: Tensor, name: str = "") -> str:
         """Add a Constant node and return the name of its output."""
         name = name or self.fresh("const")
@@ -235,12 +273,14 @@ class SequencePass:
         self.scope.replace_producer(Node("Constant", (), (name,), {"value": tensor}))
         return name
 
-    def nested(self, graph: GraphProto, attribute: str, owner: NodeProto) -> SequencePass:
-        """Return a pass over a subgraph in an attribute of a node."""
+    def nested(
+        self, graph: GraphProto, attribute: str, owner: NodeProto, *, is_inlined: bool = False
+    ) -> SequencePass:
+        """Return a pass over a subgraph in an attribute of a node; `is_inlined` is as for `SequencePass`."""
         scope = self.scope.child(graph)
         scope.owner = owner
         path = f"{self._path} / {owner.name or owner.op_type}.{attribute}"
-        return SequencePass(scope, path, self.context, self.names, self)
+        return SequencePass(scope, path, self.context, self.names, self, is_inlined=is_inlined)
 
     def copy_node(self, proto: NodeProto) -> tuple[NodeProto, list[tuple[SequencePass, GraphProto]]]:
         """Add a copy of a node, and return it with a pass over each subgraph and the copy of the subgraph."""

@@ -22,7 +22,6 @@ from opshift.converter.internal_types.sequence_operators import (
     insert,
     select,
     split,
-    stack,
 )
 from opshift.converter.internal_types.sequence_pass import REMEDY, Context, SequencePass, Stack, Tensors
 from opshift.converter.internal_types.stacked_sequences import appended_tensors, require_equal_shapes
@@ -35,6 +34,7 @@ from opshift.model.graphs import (
     defined_values,
     graphs_of,
     initializer_inputs,
+    max_node_count,
     nested_nodes,
     passed_inputs,
     root_graphs,
@@ -190,7 +190,7 @@ def _unroll(proto: NodeProto, count: int, out: SequencePass) -> None:
             reason = f"{name!r} is empty, and its shape is unknown"
             raise CannotConvert(reason, UNKNOWN_SHAPE, remedy=REMEDY)
         if name:
-            stack([_tensor(row[position]) for row in rows], 0, out, [name])
+            out.stack([_tensor(row[position]) for row in rows], 0, [name])
 
 
 def _inline(
@@ -202,7 +202,7 @@ def _inline(
         reason = "the body has a sparse initializer"
         raise CannotConvert(reason, "tensor.unreadable", remedy="replace it by a Constant node")
     # a copy, because each iteration needs its own facts
-    inner = out.nested(deepcopy(body), "body", proto)
+    inner = out.nested(deepcopy(body), "body", proto, is_inlined=True)
     names: dict[str, str] = {}
     for value, argument in zip(passed_inputs(body), arguments, strict=False):
         if isinstance(argument, tuple):
@@ -321,7 +321,7 @@ def replace_sequences(
     containers: list[ContainerProto] = [*root_graphs(model), *model.functions]
     if SEQUENCE_OPERATORS.isdisjoint(node.op_type for node in nested_nodes(*containers)):
         return None, {}
-    context = Context(OPERATORS, allowances)
+    context = Context(OPERATORS, allowances, max_node_count(model))
     context.fresh_names.avoid(*containers)
     copy, reasons = deepcopy(model), dict[str, CannotConvert]()
     for scope, container, path in root_scopes(model, copy, registry):

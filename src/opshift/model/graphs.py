@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard, TypeVar
 
 from opshift.model.attributes import graphs_in
 from opshift.model.element_types import BY_NUMBER
-from opshift.model.errors import InvalidModel, UsageError
+from opshift.model.errors import CannotConvert, InvalidModel, UsageError
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.types import Dim, InputFacts, element_type_of, fill_type
 
@@ -343,7 +343,7 @@ def count_model_nodes(model: ModelProto) -> int:
     return sum(len(each.node) for each in nested_containers(roots))
 
 
-MAX_NODES, MAX_GROWTH = 1 << 15, 8
+MAX_NODES, MAX_GROWTH = 1 << 14, 8
 """Maximum number of nodes that a conversion adds, and maximum growth factor; the larger limit applies.
 
 One node may become more than a thousand, and inlining functions that call the next one twice grows a model
@@ -354,6 +354,12 @@ exponentially. `fit` converts and checks about 8,000 nodes in a second, once for
 def max_node_count(model: ModelProto) -> int:
     """Return the maximum number of nodes that a conversion may add to a model."""
     return max(MAX_NODES, MAX_GROWTH * count_model_nodes(model))
+
+
+def too_many_nodes(limit: int) -> CannotConvert:
+    """Return the error for a conversion that would add more nodes than `max_node_count` allows."""
+    reason = f"the conversion would add more than {limit:,} nodes to the model"
+    return CannotConvert(reason, "limit.exceeded", remedy="convert to a newer opset")
 
 
 def training_graphs(model: ModelProto) -> Iterator[TrainingGraph]:

@@ -23,6 +23,14 @@ OPERATORS = {
     "construct, at": "s = SequenceConstruct(x, z) p = Constant<value_int = 1>() y = SequenceAt(s, p)",
     "negative position": "s = SequenceConstruct(x, z) p = Constant<value_int = -2>() y = SequenceAt(s, p)",
     "computed position": "s = SequenceConstruct(x, z, x) y = SequenceAt(s, i)",
+    "computed positions": """
+        s = SequenceConstruct(x, z, x) n = Neg(i) a = SequenceAt(s, i) b = SequenceAt(s, n)
+        k = If(c) <
+            then_branch = t () => (float[4, 3] q) { q = SequenceAt(s, i) },
+            else_branch = e () => (float[4, 3] o) { o = SequenceAt(s, n) }
+        >
+        d = Sub(a, b) y = Add(d, k)
+    """,
     "initializer position": "s = SequenceConstruct(x, z) y = SequenceAt(s, one)",
     "empty, insert": """
         e = SequenceEmpty() a = SequenceInsert(e, x) b = SequenceInsert(a, z, zero)
@@ -238,7 +246,7 @@ def test_replaces_sequence_map(name: str) -> None:
 
 NEEDS_SHAPES = {
     *(name for name in OPERATORS if "split" in name and "lengths" not in name),
-    *("computed position", "loop reads a sequence", "loop appends to a sequence"),
+    *("computed position", "computed positions", "loop reads a sequence", "loop appends to a sequence"),
 }
 """Models that depend on shapes, which calls pass to a function."""
 
@@ -262,7 +270,7 @@ def test_replaces_sequences_in_functions(name: str) -> None:
     model.functions.append(function)
     model.opset_import.add(domain="local", version=1)
     if name in NEEDS_SHAPES:
-        with pytest.raises(ConversionRefused, match=r"unknown|known only at run time"):
+        with pytest.raises(ConversionRefused, match=r"unknown|known only at run time|not constants"):
             convert_version(model, 10)
         return
     converted = convert_version(model, 10, allow="assume-nonnegative")
@@ -352,6 +360,17 @@ REFUSALS = {
             a = SequenceAt(s, zero) y = Cast<to = 1>(a)
         """,
         "would add 3,000 tensors, more than 2,000",
+    ),
+    "many tensors along a new axis": (
+        f"s = SequenceConstruct({', '.join(['x'] * 2_000)}) t = ConcatFromSequence<axis = 0, new_axis = 1>(s)"
+        " y = ReduceSum<keepdims = 0>(t, zero)",
+        "would add 2,001 nodes, more than 2,000",
+    ),
+    "many nodes in total": (
+        f"s = SequenceConstruct({', '.join(['x'] * 1_000)})"
+        + "".join(f" t{each} = ConcatFromSequence<axis = 0, new_axis = 1>(s)" for each in range(17))
+        + " y = ReduceSum<keepdims = 0>(t16, zero)",
+        "the conversion would add more than 16,384 nodes to the model",
     ),
 }
 
@@ -516,6 +535,22 @@ def test_limits_the_nodes_of_unrolled_loops() -> None:
     converted = convert(model, 10, allow="large")
     assert [kind for kind, _ in converted.report.allowances] == ["large"]
     assert_equal(run(converted.model, FEEDS), run(model, FEEDS))
+
+
+def test_selects_from_many_tensors_with_few_nodes() -> None:
+    positions = " ".join(f"a{each} = SequenceAt(s, i)" for each in range(100))
+    total = f"y = Sum({', '.join(f'a{each}' for each in range(100))})"
+    model = model_of(f"s = SequenceConstruct({', '.join(['x', 'z'] * 100)}) {positions} {total}", 11)
+    converted = convert_version(model, 10)
+    assert len(converted.graph.node) < 1_000
+    assert_equal(run(converted, FEEDS), run(model, FEEDS))
+
+
+def test_keeps_no_negative_number_of_nodes() -> None:
+    report = convert(
+        model_of("s = SequenceConstruct(x, z) y = ConcatFromSequence<axis = -1>(s)", 11), 8
+    ).report
+    assert (report.kept, len(report.changed)) == (0, 1)
 
 
 def test_branches_may_return_empty_sequences() -> None:
