@@ -33,6 +33,7 @@ from opshift.registry.steps import Allow
 if TYPE_CHECKING:
     from opshift.adapters.core.equivalents import Unwanted
     from opshift.converter.element_types.requested_types import TypesLike
+    from opshift.inference.shared_facts import SharedFacts
     from opshift.registry.runtimes.runtime import Runtime
 
 KEEP: Literal["keep"] = "keep"
@@ -166,7 +167,8 @@ class Options(FrozenRecord):
 
     Plans omit the nodes at the places in `skipped`; if `only` is a set, they contain only the nodes at its
     places. `without` may also contain element types or equivalents of operator versions, see `Unwanted`.
-    `types` are pairs of an old and a new element type.
+    `types` are pairs of an old and a new element type. `shared_facts` has facts of earlier plans of the
+    same model.
     """
 
     target: Target
@@ -186,6 +188,7 @@ class Options(FrozenRecord):
     types: tuple[tuple[str, str], ...] = ()
     keep_interface: bool = False
     recognize: frozenset[str] = frozenset()
+    shared_facts: SharedFacts | None = None
 
     @classmethod
     def of(

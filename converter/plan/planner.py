@@ -31,6 +31,7 @@ from opshift.model.graphs import (
     max_node_count,
     node_place,
     require_graph,
+    too_many_nodes,
     training_graphs,
 )
 from opshift.model.indirect_reads import names_in_training, values_named_in_attributes
@@ -300,8 +301,7 @@ class Planner:
     def _count_added(self, count: int) -> None:
         """Add to the number of added nodes; raise CannotConvert if the model would have too many nodes."""
         if self._added + count > MAX_NODES and self._added + count > self._max_added:
-            reason = f"the conversion would add more than {self._max_added:,} nodes to the model"
-            raise CannotConvert(reason, "limit.exceeded", remedy="convert to a newer opset")
+            raise too_many_nodes(self._max_added)
         self._added += count
 
     @cached_property

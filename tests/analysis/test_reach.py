@@ -73,3 +73,20 @@ def test_limits_agree_with_plans_for_each_opset() -> None:
     assert [each.opset for each in limits.limits] == sorted(
         (each.opset for each in limits.limits), reverse=True
     )
+
+
+def test_finds_limits_of_nodes_that_replace_sequences() -> None:
+    # without sequences, the node SequenceAt becomes Gather, whose place is not in the model
+    model = parser.parse_model("""
+        <ir_version: 7, opset_import: ["" : 12]>
+        g (double[2, 3, 4] x, int64 i) => (double[3, 4] y) {
+            s = SplitToSequence <axis = 0, keepdims = 0> (x)
+            y = SequenceAt (s, i)
+        }
+    """)
+    limits = reach(model)
+    refused = {target for target in range(1, 29) if plan_version(model, target).refusals}
+    assert refused == set(range(1, limits.lowest))
+    assert [(each.opset, each.groups[0].refusals[0].operator) for each in limits.limits] == [
+        (5, "ai.onnx.Gather:11")
+    ]

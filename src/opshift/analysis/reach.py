@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from operator import itemgetter
+from typing import NamedTuple
 
 from opshift.converter.convert import plan_version, plan_with
 from opshift.converter.declared_shapes import with_declared_shapes
@@ -16,6 +17,7 @@ from opshift.converter.plan.planner import plan_model
 from opshift.converter.refusals import Refusal, RefusalGroup, group_refusals
 from opshift.converter.report import Report
 from opshift.converter.shape_arguments import ShapesLike, read_shapes
+from opshift.inference.shared_facts import SharedFacts
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
 from opshift.model.files import ModelLike, message_of, model_of, reading_onnx_ir
 from opshift.model.messages import ModelProto
@@ -114,13 +116,13 @@ def reach(
     newest = registry.newest_opset(domain)
     options = Options.of({domain: opset}, allow=allow, infer_shapes=infer_shapes, registry=registry)
     source, plan = plan_model(source, options)  # sort the nodes once, not in each plan
+    options = replace(options, shared_facts=SharedFacts(source.graph))
     own: Limits = {}
     for refusal in plan.refusals:
         own.setdefault(refusal.place, (opset, refusal))
     below, above = (
-        _LimitSearch(source, domain, targets, options, own).limits(first_step)
-        # Few nodes are refused above the opset of the model: one plan of the newest opset finds none.
-        for targets, first_step in ((range(opset - 1, 0, -1), 1), (range(opset + 1, newest + 1), newest))
+        _LimitSearch(source, domain, targets, options, own).limits()
+        for targets in (range(opset - 1, 0, -1), range(opset + 1, newest + 1))
     )
     nodes = [
         _node_reach(place, below.get(place), above.get(place), newest)
@@ -137,13 +139,21 @@ Limits = dict[str, tuple[int, Refusal]]
 """The first opset that a node does not reach, and the refusal, by place of the node."""
 
 
+class _Refusals(NamedTuple):
+    """Refusals of a plan by place, and whether plans of nearer targets need all nodes to find them, too."""
+
+    by_place: Mapping[str, Refusal]
+    concern_all: bool
+
+
 class _LimitSearch:
     """Search for the limits of nodes in one direction.
 
     A conversion includes the steps to all nearer opsets, so a node that is refused at one opset is refused at
     all farther opsets. If the same nodes are refused at two opsets, the opsets between need no plan. Nodes
     with a known limit are not planned again, and plans between two opsets contain only the nodes that are
-    refused at the farther one, unless one of them is refused because of a limit for the whole model.
+    refused at the farther one, unless one of them is refused because of a limit for the whole model, or the
+    plan is for a changed copy of the model.
     """
 
     def __init__(
@@ -156,47 +166,45 @@ class _LimitSearch:
         self._options = options
         self._found = dict(known)
 
-    def limits(self, first_step: int) -> Limits:
-        """Return the known limits, and the limits of nodes that do not reach all targets, nearest first.
-
-        `first_step` is the number of targets up to the first plan, which the next steps double.
-        """
-        near, step = -1, first_step
-        while near < len(self._targets) - 1:
-            far = min(near + step, len(self._targets) - 1)
-            refused = self._refusals(far)
-            self._bisect(near, far, refused)
-            # planning a refused node is slow, so continue in small steps after a refusal
-            near, step = far, 1 if refused else step * 2
+    def limits(self) -> Limits:
+        """Return the known limits, and the limits of nodes that do not reach all targets, nearest first."""
+        if self._targets:
+            farthest = len(self._targets) - 1
+            self._bisect(-1, farthest, self._refusals(farthest))
         return self._found
 
-    def _bisect(self, near: int, far: int, refused: Mapping[str, Refusal]) -> None:
+    def _bisect(self, near: int, far: int, refused: _Refusals) -> None:
         """Find the limits of nodes that are refused at position `far` of the targets, but not at `near`."""
-        if not refused:
+        places, concern_all = refused
+        if not places:
             return
         if far - near == 1:
-            self._found.update((place, (self._targets[far], each)) for place, each in refused.items())
+            self._found.update((place, (self._targets[far], each)) for place, each in places.items())
             return
         middle = (near + far) // 2
-        # The nodes that all rewrites add count towards a limit, so plans of some nodes may stay below it.
-        is_limited = any(each.code == "limit.exceeded" for each in refused.values())
-        nearer = self._refusals(middle, None if is_limited else frozenset(refused))
+        nearer = self._refusals(middle, None if concern_all else frozenset(places))
         self._bisect(near, middle, nearer)
-        self._bisect(middle, far, {place: each for place, each in refused.items() if place not in nearer})
+        farther = {place: each for place, each in places.items() if place not in nearer.by_place}
+        self._bisect(middle, far, _Refusals(farther, concern_all))
 
-    def _refusals(self, position: int, only: frozenset[str] | None = None) -> dict[str, Refusal]:
-        """Plan the target at a position; return the refusals of nodes without a known limit, by place.
+    def _refusals(self, position: int, only: frozenset[str] | None = None) -> _Refusals:
+        """Plan the target at a position; return the refusals of nodes without a known limit.
 
         `only` are the places of the nodes to plan, by default all.
         """
         target, skipped = Target({self._domain: self._targets[position]}), frozenset(self._found)
         options = replace(self._options, target=target, skipped=skipped, only=only)
         plan = plan_with(self._model, options)
+        # A repaired plan is for a copy of the model without some types, and its nodes may have other places.
+        if plan.repairs and only is not None:
+            return self._refusals(position)
         found: dict[str, Refusal] = {}
         for each in plan.refusals:
             if each.place not in self._found:
                 found.setdefault(each.place, each)
-        return found
+        # The nodes that all rewrites add count towards a limit, so plans of some nodes may stay below it.
+        is_limited = any(each.code == "limit.exceeded" for each in found.values())
+        return _Refusals(found, is_limited or bool(plan.repairs))
 
 
 def _by_opset(limits: Limits) -> Iterator[ReachLimit]:

@@ -104,6 +104,11 @@ class Propagation(Generic[FactT]):
         """Set the fact about a value."""
         self._known[name] = fact
 
+    def forget(self, names: Iterable[str]) -> None:
+        """Remove the facts about values."""
+        for name in names:
+            self._known.pop(name, None)
+
     def visit(self, name: str, scope: InferenceScope) -> Iterator[FactQuestion]:
         """Find the fact about a value; yield each question on another kind or scope that must come first."""
         dependencies = yield from self._dependencies(name, scope)

@@ -1,9 +1,10 @@
 """Scope of one graph or function: element types, shapes and constants of the values in it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
+from typing import Self
 
 from opshift.inference.evaluator.element_facts import ElementFacts, defining_scope, listed_sizes
 from opshift.inference.evaluator.elements import Elements
@@ -189,6 +190,15 @@ RANKS: FactKind[int] = FactKind(
 )
 
 
+SOURCE_FACTS = frozenset(
+    {
+        "_captured", "_producers", "_ranks", "_shapes", "_types", "element_facts", "node_keys",
+        "value_prefix", "variable_prefix",
+    }
+)  # fmt: skip
+"""Attributes of a scope that depend on the model alone, except for the values that conversion steps added."""
+
+
 class Scope(InferenceScope):
     """Scope with the facts about its values, each computed on the first query and cached."""
 
@@ -230,6 +240,21 @@ class Scope(InferenceScope):
         yield mentioned_names(self.container)
         for each in self._children.values():
             yield from each.used_names()
+
+    def take_facts(self, earlier: Self, added: Collection[str]) -> None:
+        """Take the facts from an earlier scope of the same graph, which must not be used any more.
+
+        `added` names the values that conversion steps added; the facts about them are removed.
+        """
+        for each in (earlier._types, earlier._shapes, earlier._ranks, earlier.element_facts):
+            each.forget(added)
+        for name in added:
+            earlier._producers.pop(name, None)
+        vars(self).update((name, each) for name, each in vars(earlier).items() if name in SOURCE_FACTS)
+        for key, child in self._children.items():
+            old = earlier._children.get(key)
+            if old is not None and old.container is child.container:
+                child.take_facts(old, added)
 
     def declare(self, value: Value) -> None:
         """Set the facts about a value of an emitted graph from its type and shape."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from opshift.inference.constants import FLOAT_INTEGER_RANGES, read_constant_node
@@ -157,6 +157,12 @@ class ElementFacts:
     def set_fact(self, name: str, fact: None) -> None:
         """Record that the elements of a value are unknown."""
         self._known[name] = fact
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Remove the facts about values."""
+        for name in names:
+            self._known.pop(name, None)
+            self._constants.pop(name, None)
 
     def visit(self, name: str, scope: InferenceScope) -> Iterator[FactQuestion]:
         """Evaluate the node that produces a value; yield each question that has to be answered first."""

@@ -1,0 +1,34 @@
+"""Facts about the values of a model that several plans of the same model share."""
+
+from collections.abc import Collection
+
+from opshift.inference.scope import Scope
+from opshift.model.messages import GraphProto
+
+
+class SharedFacts:
+    """Facts about the values of one main graph and its subgraphs, which pass from each plan to the next one.
+
+    The graph must not change between the plans. Facts do not depend on the target opsets, and inferring them
+    takes most of the time of a plan.
+    """
+
+    def __init__(self, graph: GraphProto) -> None:
+        self._graph = graph
+        self._scope: Scope | None = None
+        self._added: Collection[str] = ()
+
+    def move_to(self, scope: Scope, added: Collection[str]) -> None:
+        """Move the known facts to the scope of the next plan.
+
+        Args:
+            scope: scope of a main graph; facts about other graphs, such as changed copies, are not shared.
+            added: the names that this plan adds to the model; the plan may add names to it later.
+        """
+        if scope.container is not self._graph:
+            return
+        earlier = self._scope
+        # targets that free initializers (see `freed_initializers`) make more values constant
+        if earlier is not None and earlier.constant_inputs == scope.constant_inputs:
+            scope.take_facts(earlier, self._added)
+        self._scope, self._added = scope, added
