@@ -118,6 +118,17 @@ def test_refuses_the_last_node_of_a_pattern(pattern: dict[str, Any], nodes: str,
     assert [each.reason for each in found] == (["toy-1.0 refuses the node: a reason"] if is_found else [])
 
 
+def test_an_omitted_value_has_no_source() -> None:
+    runtime = toy_runtime(
+        operators={f"ai.onnx.{each}": [{"versions": [1, 20]}] for each in ("Add", "Identity", "Mul")},
+        restrictions={"ai.onnx.Mul": [{"reason": "a reason", "when": {"patterns": [COMPUTED]}}]},
+    )
+    tested = model("r = Add (x, u) y = Mul (r, u)", INPUTS)
+    tested.graph.node[0].input[1] = ""
+    tested.graph.node.add(op_type="Identity", input=[""], output=[""])
+    assert "a reason" not in str(check_support(tested, runtime))
+
+
 def test_a_graph_output_is_not_inside_of_a_pattern() -> None:
     pattern = {"nodes": "t = Transpose (a) y = MatMul (t, b)", "shared": ["t"]}
     runtime = toy_runtime(

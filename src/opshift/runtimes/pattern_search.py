@@ -46,27 +46,39 @@ class PatternSearch:
         """Return whether the pattern occurs with this node as `Pattern.node`, by default the last node."""
         if not self._node:
             return any(True for _ in self._match(self._last, node, operator, {}))
-        for output in node.outputs:
-            for reader, known in self._readers(output):
-                matches = self._match(self._last, reader, known, {})
-                if any(self._computed_from(each[self._node]) == output for each in matches):
+        pattern = self._producers.get(self._node)
+        for position, output in enumerate(node.outputs):
+            if pattern is None:
+                starts: list[Bound] = [{}] if self._is_allowed(self._node, output) else []
+            elif pattern.outputs.index(self._node) == position:
+                starts = [*self._match(pattern, node, operator, {})]
+            else:
+                starts = []
+            for value, reader in self._readers(output) if starts else ():
+                known = self._scope.operator(reader.op_type, reader.domain)
+                if pattern is not None and not self._is_inner(value, self._node):
+                    break
+                bounds = ({**each, self._node: value} for each in starts)
+                if any(True for each in bounds for _ in self._match(self._last, reader, known, each)):
                     return True
         return False
 
-    def _readers(self, value: str) -> Iterator[tuple[Node, OperatorVersion | None]]:
-        """Yield the nodes that read a value directly, or after nodes that the pattern skips."""
-        while True:
+    def _readers(self, value: str) -> Iterator[tuple[str, Node]]:
+        """Yield the nodes that read a value directly, or after nodes that the pattern skips.
+
+        The first element of each pair is the value that the node reads.
+        """
+        while value:
             readers = [self._scope.node_of(each) for each in self._scope.readers(value)]
-            for each in readers:
-                yield each, self._scope.operator(each.op_type, each.domain)
+            yield from ((value, each) for each in readers)
             # `_producer` accepts no value between nodes that has several readers
             if len(readers) != 1 or not self._is_skipped(readers[0]):
                 return
-            value = readers[0].outputs[0]
+            value = readers[0].output(0)
 
     def _computed_from(self, value: str) -> str:
         """Return the value from which nodes that the pattern skips compute a value."""
-        while (found := self._scope.producer(value)) is not None and self._is_skipped(found.node):
+        while value and (found := self._scope.producer(value)) is not None and self._is_skipped(found.node):
             value = found.node.input(0)
         return value
 
@@ -139,14 +151,15 @@ class PatternSearch:
 
     def _producer(self, value: str, name: str) -> Producer | None:
         """Return the node that computes a value; `None` if an optimizer must keep the value, or folds it."""
-        scope, reads = self._scope, self._reads[name]
-        while (found := scope.producer(value)) is not None:
-            has_other_readers = scope.is_captured(value) or len(scope.readers(value)) > reads
-            if value in scope.outputs or (has_other_readers and name not in self._shared):
-                return None
-            if self._constants.contain(scope, value):
-                return None
+        while value and (found := self._scope.producer(value)) is not None and self._is_inner(value, name):
             if not self._is_skipped(found.node):
                 return found
             value = found.node.input(0)
         return None
+
+    def _is_inner(self, value: str, name: str) -> bool:
+        """Return whether an optimizer may remove a value: only the pattern reads it, and it is computed."""
+        scope = self._scope
+        has_other_readers = scope.is_captured(value) or len(scope.readers(value)) > self._reads[name]
+        is_kept = value in scope.outputs or (has_other_readers and name not in self._shared)
+        return not is_kept and not self._constants.contain(scope, value)

@@ -93,6 +93,7 @@ def _reshaped(nodes: str, sizes: str) -> onnx.ModelProto:
     [
         "r = Reshape (x, c) y = Reshape (r, n)",
         "r = Reshape (x, c) m = Constant <value_ints = [3, 4]> () q = Reshape (r, m) y = Reshape (q, n)",
+        "r = Reshape (x, c) i = Identity (r) y = Reshape (i, n)",
     ],
 )
 def test_reshapes_data_once(nodes: str) -> None:
@@ -117,6 +118,28 @@ def test_refuses_shapes_that_an_optimizer_cannot_join(nodes: str) -> None:
     model = _reshaped(f"a = Constant <value_ints = [0]> () {nodes}", "1, 3, 4")
     with pytest.raises(DoesNotFit, match="joins the node and the Reshape before it"):
         fit(model, "onnxruntime-1.23.2")
+
+
+def test_joins_reshapes_in_front_of_constants_of_subgraphs() -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 13]>
+        g (float[3, 4] x, int64[2] s, int64[3] t, bool b) => (float[12] y, float[A, B, C] z) {
+            c = Abs (s) d = Abs (t) n = Constant <value_ints = [12]> ()
+            r = Reshape (x, c) y = Reshape (r, n)
+            k = Constant <value_ints = [0, -1, 1]> ()
+            e = Constant <value_ints = [3, 4, 1]> ()
+            z = If (b) <
+                then_branch = g1 () => (float[D, E, F] u) { q = Reshape (x, d) u = Reshape (q, k) },
+                else_branch = g2 () => (float[G, H, I] v) { v = Reshape (x, e) }
+            >
+        }
+    """)
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    write_strict_forms(result, default_registry())
+    assert op_types(result).count("Reshape") == 1
+    fed = {"x": X, "s": np.array([2, -6]), "t": np.array([6, 1, 2]), "b": np.array(True)}
+    assert_equal(run(result, fed), run(model, fed))
 
 
 def test_keeps_models_that_run() -> None:

@@ -91,20 +91,31 @@ def write_strict_forms(model: ModelProto, registry: Registry) -> None:
 
 def _join_reshapes(model: ModelProto, registry: Registry) -> None:
     """Let each Reshape to a constant shape read the data of a Reshape before it, and remove unread ones."""
+    joined: list[tuple[ContainerProto, Set[str]]] = []
     for scope, _ in graph_scopes(model, registry):
         data: dict[str, str] = {}  # what the first of several Reshapes reads, by the result of each
         has_joined = False
         for node in scope.container.node:
-            if not (_is(node, "Reshape") and node.input and node.output):
+            source = node.input[0] if node.input and node.output else ""
+            if source in data and _is(node, "Identity"):
+                data[node.output[0]] = data[source]
+            if not source or not _is_reshape(node, scope):
                 continue
-            source = node.input[0]
             data[node.output[0]] = data.get(source, source)
-            shape = scope.constant(node.input[1]) if source in data and len(node.input) > 1 else None
+            shape = scope.constant(node.input[1]) if source in data else None
             if shape is not None and 0 not in shape.values:  # a 0 may copy a size of the data
                 node.input[0] = data[source]
                 has_joined = True
         if has_joined:
-            _remove_unread(scope.container, data.keys())
+            joined.append((scope.container, data.keys()))
+    # Nodes are removed last, because scopes find nodes by their positions.
+    for container, results in joined:
+        _remove_unread(container, results)
+
+
+def _is_reshape(node: NodeProto, scope: InferenceScope) -> bool:
+    """Return whether a node is a valid Reshape whose shape is an input."""
+    return _is(node, "Reshape") and len(node.input) == 2 and scope.element_type(node.input[1]) == "int64"
 
 
 def _remove_unread(container: ContainerProto, names: Set[str]) -> None:
