@@ -109,6 +109,23 @@ def test_constants_without_elements_are_computed_where_a_runtime_reads_scalars(f
 
 
 @pytest.mark.parametrize(
+    ("element_type", "is_computed"), [("uint32", True), ("uint64", True), ("int32", False), ("uint8", False)]
+)
+def test_constants_without_elements_are_computed_where_a_runtime_reads_other_types(
+    element_type: str, *, is_computed: bool
+) -> None:
+    constant = f"c = Constant <value = {element_type}[0, 2] {{}}> ()"
+    nodes = f"{constant} h = Concat <axis = 0> (c, x) y = Cast <to = 1> (h)"
+    model = _model(f"{element_type}[1, 2] x", nodes, 13)
+    assert _verdict(model, TRACT) == ("does not run" if is_computed else "runs")
+    fitted = fit(model, TRACT).model
+    assert _verdict(fitted, TRACT) == "runs"
+    assert fitted.graph.node[0].op_type == ("ConstantOfShape" if is_computed else "Constant")
+    feeds = {"x": np.array([[3, 4]], element_type)}
+    assert run_in_onnxruntime(fitted, feeds)[0].tolist() == [[3, 4]]
+
+
+@pytest.mark.parametrize(
     ("runtime", "element_type"),
     [(TRACT, "BFLOAT16"), (TRACT, "FLOAT8E4M3FN"), (TRACT, "INT4"), (OPENVINO, "FLOAT8E4M3FNUZ")],
 )

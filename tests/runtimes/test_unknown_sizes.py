@@ -28,6 +28,7 @@ NORMALIZED = """
     s = Constant <value = float[2] {{1, 2}}> () {0} = BatchNormalization (x, s, s, s, s)
 """
 DEQUANTIZE = "s = Constant <value = float {{0.5}}> () {0} y = DequantizeLinear (x, s{1})"
+GROUPED = "float[1, 4, 2, 8] q, float[1, 2, 3, 8] k, float[{0}] m"
 PRODUCT = "uint8[2, 3] a, float s, uint8{0} z, uint8 u, uint8[3, 2] b"
 MULTIPLY = "q = QLinearMatMul (a, s, z, b, s, u, s, u) y = Cast <to = 1> (q)"
 GRU = """
@@ -114,6 +115,12 @@ def _verdict(model: onnx.ModelProto, runtime: str) -> str:
         (OPENVINO, "int64[2] x, int64[N] d, float[2] v", "y = OneHot (x, d, v)", 11, "does not run"),
         (OPENVINO, "int64[1] s", "y = HannWindow (s)", 17, "does not run"),
         (OPENVINO, "int64 s", "y = HannWindow (s)", 17, "runs"),
+        (OPENVINO, "float[2, 2, 0] x", "y = LogSoftmax <axis = 1> (x)", 11, "does not run"),
+        (OPENVINO, "float[2, 0, 2] x", "y = LogSoftmax <axis = 1> (x)", 11, "warns"),
+        (OPENVINO, "float[2, 2, 0] x", "y = LogSoftmax <axis = 1> (x)", 13, "warns"),
+        (OPENVINO, "float[0] x", "y = Softmax <axis = 0> (x)", 1, "does not run"),
+        (OLD, GROUPED.format("A, B, 2, 3"), "y = Attention (q, k, k, m)", 23, "may run"),
+        (OLD, GROUPED.format("A, 1, 2, 3"), "y = Attention (q, k, k, m)", 23, "runs"),
         (TRACT, "float[2, 3] x, int64[1] k", "y = Trilu (x, k)", 14, "does not run"),
         (TRACT, "float[2, 3] x, int64 k", "y = Trilu (x, k)", 14, "runs"),
         (TRACT, PRODUCT.format("[1]"), MULTIPLY, 13, "does not run"),

@@ -22,8 +22,8 @@ from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
 from opshift.runtimes.conditions import concerns, depends_on_node
-from opshift.runtimes.constant_values import has_typed_field
-from opshift.runtimes.model_nodes import ModelNode, ModelNodes, NodeGroup, loses_shape, ordered
+from opshift.runtimes.constant_values import has_typed_field, is_misread
+from opshift.runtimes.model_nodes import ModelNode, ModelNodes, NodeGroup, ordered
 from opshift.runtimes.model_notes import model_notes
 from opshift.runtimes.schema_problems import NO_DIFFERENCE, schema_problem
 from opshift.runtimes.undefined_operators import introduced_later, kernel_version, type_problem
@@ -271,8 +271,9 @@ class RuntimeCheck:
                 reason = f"{runtime.name} reads constants in {name} only if they are stored as raw bytes"
                 remedy = "use `opshift fit`, which stores them as raw bytes"
                 yield MissingKernel((place,), "", {}, reason, remedy, f"typed constants in {name}")
-            elif not runtime.reads_empty_constants and loses_shape(tensor):
-                reason = f"{runtime.name} reads a constant without elements as a scalar"
+            elif is_misread(tensor, runtime):
+                result = f"in {name} with another type" if runtime.reads_empty_constants else "as a scalar"
+                reason = f"{runtime.name} reads a constant without elements {result}"
                 remedy = "use `opshift fit`, which replaces the constant by nodes"
                 yield MissingKernel((place,), "", {}, reason, remedy, "constants without elements")
 

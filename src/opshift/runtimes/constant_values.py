@@ -7,10 +7,12 @@ from typing import Final, NamedTuple
 
 from opshift.inference.evaluator.element_facts import defining_scope
 from opshift.inference.facts import InferenceScope
+from opshift.model.element_types import NAME_BY_NUMBER
 from opshift.model.messages import TensorProto
 from opshift.model.node import Node
 from opshift.model.offloaded_tensors import EXTERNAL
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.registry.runtimes.runtime import Runtime
 
 SIZED_BY_VALUES: Final = frozenset(
     {
@@ -154,6 +156,17 @@ def has_typed_data(scope: InferenceScope, name: str) -> bool:
 def has_typed_field(tensor: TensorProto) -> bool:
     """Return whether the elements of a tensor are in a field such as `int32_data`, not in raw bytes."""
     return not tensor.HasField("raw_data") and tensor.data_location != EXTERNAL
+
+
+def is_misread(tensor: TensorProto, runtime: Runtime) -> bool:
+    """Return whether a runtime reads a tensor without elements with another shape or element type."""
+    element_type = NAME_BY_NUMBER.get(tensor.data_type)
+    if element_type is None or 0 not in tensor.dims:
+        return False
+    # raw bytes would state the type, but there are none
+    is_read = runtime.reads_empty_constants and element_type not in runtime.raw_types
+    # OpenVINO reads vectors of int64 correctly
+    return not is_read and not (len(tensor.dims) == 1 and element_type == "int64")
 
 
 def has_known_sizes(scope: InferenceScope, name: str) -> bool:

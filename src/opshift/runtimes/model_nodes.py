@@ -262,13 +262,6 @@ def constant_of(node: NodeProto) -> TensorProto | None:
     return next((each.t for each in node.attribute if each.name == "value"), None)
 
 
-def loses_shape(tensor: TensorProto) -> bool:
-    """Return whether some runtimes lose the shape: no elements, a known type, and not a 1-D int64 tensor."""
-    element_type = NAME_BY_NUMBER.get(tensor.data_type)
-    is_list = len(tensor.dims) == 1 and element_type == "int64"
-    return 0 in tensor.dims and element_type is not None and not is_list
-
-
 class FunctionCall(NamedTuple):
     """Call of a local function."""
 
@@ -321,6 +314,7 @@ class ModelNodes:
         unsized_inputs: names of the inputs of the model that are tensors without all sizes declared.
         input_types: element types of the inputs of the model.
         overridable: element types of the initializers that callers can override, by name.
+        scope: scope of the main graph.
         graphs: the main graph and all subgraphs, with their places.
         nodes: the nodes of all graphs and called local functions, except calls of local functions.
         calls: the calls of each local function, by its label.
@@ -361,7 +355,8 @@ class ModelNodes:
         self._visited: set[Scope] = set()
         self.graphs: list[tuple[str, ContainerProto]] = []
         self._bodies: dict[Hashable, ModelNodes | CannotConvert] = {}
-        self._add(self._functions.scope(model.graph, self.opsets, registry, {}), "graph", 0)
+        self.scope: Scope = self._functions.scope(model.graph, self.opsets, registry, {})
+        self._add(self.scope, "graph", 0)
 
     def has_closed_domain(self, call: FunctionCall) -> bool:
         """Return whether the registry defines all operators in the domain of the called function."""

@@ -201,8 +201,7 @@ class Attempt:
             self._reports.append(Report.of(plan, result))
             # for every runtime: onnxruntime crashes on some nodes, such as LayerNormalization (x, s, "")
             remove_omitted_inputs(result, self._registry)
-            if not self._runtime.reads_empty_constants:
-                compute_empty_constants(result)
+            compute_empty_constants(result, self._runtime)
             if self._runtime.raw_types:
                 write_raw_constants(result, self._runtime.raw_types)
             if self._runtime.needs_names:

@@ -1,4 +1,4 @@
-"""Replace constants without elements by ConstantOfShape: some runtimes read such constants as scalars."""
+"""Replace constants without elements that a runtime misreads by ConstantOfShape."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from opshift.model.messages import GraphProto, ModelProto, TensorProto
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, opset_imports
 from opshift.model.tensors import write_tensor
+from opshift.registry.runtimes.runtime import Runtime
 from opshift.rewriting.workspace import FreshNames
-from opshift.runtimes.model_nodes import constant_of, loses_shape
+from opshift.runtimes.constant_values import is_misread
+from opshift.runtimes.model_nodes import constant_of
 
 FIRST_OPSET: Final = 9
 """Opset that introduced ConstantOfShape."""
@@ -21,32 +23,34 @@ ZEROS: Final = {"bool": False, "string": ""}
 """Values of ConstantOfShape by element type; 0 for numbers."""
 
 
-def compute_empty_constants(model: ModelProto) -> None:
-    """Replace constants without elements by ConstantOfShape, except those that callers may override.
+def compute_empty_constants(model: ModelProto, runtime: Runtime) -> None:
+    """Replace constants that a runtime misreads by ConstantOfShape, except those that callers may override.
 
     A model with an opset before ConstantOfShape is unchanged.
     """
+    if runtime.reads_empty_constants and not runtime.raw_types:
+        return
     if opset_imports(model.opset_import, model.ir_version).get(DEFAULT_DOMAIN, 0) < FIRST_OPSET:
         return
     names = FreshNames()
     names.avoid(*root_graphs(model))
     for graph in nested_containers(root_graphs(model)):
-        _replace_nodes(graph, names)
-        _replace_initializers(graph, names)
+        _replace_nodes(graph, names, runtime)
+        _replace_initializers(graph, names, runtime)
 
 
-def _replace_nodes(graph: GraphProto, names: FreshNames) -> None:
+def _replace_nodes(graph: GraphProto, names: FreshNames, runtime: Runtime) -> None:
     for node in graph.node:
         tensor = constant_of(node)
-        if tensor is not None and loses_shape(tensor):
+        if tensor is not None and is_misread(tensor, runtime):
             node.input.append(_shape_of(tensor, graph, names))
             node.op_type = "ConstantOfShape"
             _write_zero(tensor)
 
 
-def _replace_initializers(graph: GraphProto, names: FreshNames) -> None:
+def _replace_initializers(graph: GraphProto, names: FreshNames, runtime: Runtime) -> None:
     inputs = {each.name for each in graph.input}
-    found = [each for each in graph.initializer if loses_shape(each) and each.name not in inputs]
+    found = [each for each in graph.initializer if is_misread(each, runtime) and each.name not in inputs]
     if not found:
         return
     keys = [1] * len(graph.node)
