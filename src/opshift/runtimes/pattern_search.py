@@ -146,7 +146,8 @@ class PatternSearch:
 
     def _is_computed(self, value: str) -> bool:
         """Return whether a value is the result of a node that an optimizer neither folds nor removes."""
-        is_result = self._scope.producer(self._computed_from(value)) is not None
+        source = self._computed_from(value)
+        is_result = bool(source) and self._scope.producer(source) is not None
         return is_result and not self._constants.contain(self._scope, value)
 
     def _producer(self, value: str, name: str) -> Producer | None:
