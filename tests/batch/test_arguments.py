@@ -32,6 +32,8 @@ FORMS: dict[str, dict[str, Any]] = {
     "no shapes": {"shapes": None},
     "no allow": {"allow": None},
     "one allow": {"allow": "approximate"},
+    "keys of a mapping": {"allow": {"clamp": 1}, "without": {"com.microsoft": 1}, "recognize": {"Gelu": 1}},
+    "iterator of sizes": {"shapes": {"x": iter([6])}},
     "no types": {"types": None},
     "iterator of types": {"types": iter(["float=double"])},
     "no recognize": {"recognize": None},
@@ -69,6 +71,21 @@ ARGUMENTS: dict[str, Any] = {
     "without": "com.microsoft",
 }
 REQUIRED: dict[str, Any] = {"keep_interface": {"types": "float=double"}}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"recognize": True}, {"recognize": "all"}),
+        ({"fold": 1}, {"fold": True}),
+        ({"exact": 1}, {"exact": True}),
+        ({"shapes": {"x": "1, 2"}}, {"shapes": {"x": iter((1, 2))}}),
+        ({"types": {"float": "double"}}, {"types": "float=double"}),
+        ({"allow": None}, {}),
+    ],
+)
+def test_equal_arguments_become_equal_settings(first: Any, second: Any) -> None:
+    assert settings_of(17, first, Settings()) == settings_of(17, second, Settings())
 
 
 def test_each_argument_has_a_value_here() -> None:

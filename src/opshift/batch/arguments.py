@@ -8,8 +8,16 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeVar
 
-from opshift.batch.settings import Settings, given_arguments
-from opshift.converter.options import Options, SharedArguments, TargetLike, require_known, split_target
+from opshift.batch.settings import Settings, nonempty_arguments
+from opshift.converter.options import (
+    EVERY_OPERATOR,
+    Options,
+    SharedArguments,
+    StoredFlags,
+    TargetLike,
+    require_known,
+    split_target,
+)
 from opshift.converter.shape_arguments import Dims, read_shapes
 from opshift.model.arguments import members_of
 from opshift.model.errors import UsageError
@@ -35,12 +43,18 @@ def settings_of(target: TargetLike | None, arguments: SharedArguments, settings:
     plain = _kept(plain)
     options = Options.of(plain, ir_version=ir_version, registry=settings.load_definitions(), **kept)
     _require_texts_of_shapes(options.shapes)
+    # equal arguments become equal texts, because a digest tells whether a later run has the same ones
+    flags = {"exact", *StoredFlags.__annotations__}
+    texts: dict[str, object] = {
+        name: True if name in flags else _names(value) for name, value in kept.items() if value
+    }
+    texts |= {"shapes": _texts(dict(options.shapes)), "types": _texts(dict(options.types))}
+    if kept.get("recognize") is True:
+        texts["recognize"] = (EVERY_OPERATOR,)
     return settings._replace(
         target=() if plain is None else _texts(plain),
         ir_version=None if ir_version is None else str(ir_version),
-        arguments=given_arguments(
-            {name: value if value is True else _texts(value) for name, value in kept.items() if value}
-        ),
+        arguments=nonempty_arguments(texts),
     )
 
 
@@ -81,9 +95,13 @@ def _paths(paths: PathsLike | None) -> Iterable[PathLike]:
 
 
 def _texts(argument: object) -> tuple[str, ...]:
-    """Return the members of an argument as texts such as `approximate`, `ai.onnx=17` or `x=1,?`."""
+    """Return the members of an argument as texts; those of a mapping such as `ai.onnx=17` or `x=1,?`."""
     if isinstance(argument, Mapping):
         return tuple(f"{name}={_joined(value)}" for name, value in argument.items())
+    return _names(argument)
+
+
+def _names(argument: object) -> tuple[str, ...]:
     return tuple(map(str, members_of(argument)))
 
 

@@ -20,7 +20,7 @@ class Settings(NamedTuple):
     target: tuple[str, ...] = ()
     ir_version: str | None = None
     arguments: tuple[tuple[str, Any], ...] = ()
-    """Names and values of further arguments of `convert_version`, as `given_arguments` returns them."""
+    """Names and values of further arguments of `convert_version`, as `nonempty_arguments` returns them."""
     external: ExternalHandling = "copy"
     force: bool = False
     opsets: tuple[Path, ...] = ()
@@ -78,7 +78,7 @@ class Settings(NamedTuple):
                 load_references(each)
 
 
-def given_arguments(arguments: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+def nonempty_arguments(arguments: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     """Return the names and values of arguments that are set, sorted by name; lists become tuples."""
     given = ((name, value) for name, value in arguments.items() if value)
     return tuple(sorted((name, tuple(value) if isinstance(value, list) else value) for name, value in given))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from opshift.batch.settings import Settings, given_arguments
+from opshift.batch.settings import Settings, nonempty_arguments
 from opshift.cli import options
 from opshift.cli.commands import HelpAllOption
 from opshift.cli.conversion import convert_file, read_settings
@@ -206,7 +206,7 @@ def simplify(
         "check": check,
     }
     settings = Settings(
-        arguments=given_arguments(arguments),
+        arguments=nonempty_arguments(arguments),
         external=external,
         force=force,
         opsets=tuple(folders or ()),

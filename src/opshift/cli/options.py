@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_type_
 
 import typer
 
-from opshift.batch.settings import Settings, given_arguments
+from opshift.batch.settings import Settings, nonempty_arguments
 from opshift.checker.findings import Level
 from opshift.cli import completion
 from opshift.model.errors import UsageError
@@ -411,7 +411,7 @@ def settings_of(*records: NamedTuple) -> Settings:
     """Return the options in records as `Settings`."""
     given: dict[str, Any] = {name: value for each in records for name, value in each._asdict().items()}
     target, ir_version = given.pop("target"), given.pop("ir_version")
-    return Settings(tuple(target or ()), ir_version, given_arguments(given))
+    return Settings(tuple(target or ()), ir_version, nonempty_arguments(given))
 
 
 def refuse_options(given: Mapping[str, object], reason: str, remedy: str = "remove it") -> None:

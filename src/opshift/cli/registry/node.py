@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from opshift.batch.settings import Settings, given_arguments
+from opshift.batch.settings import Settings, nonempty_arguments
 from opshift.cli import options
 from opshift.cli.conversion import read_settings
 from opshift.cli.conversion_text import write_plan
@@ -58,7 +58,7 @@ def node(
     settings = read_settings(
         Settings(
             target=tuple(target or ()),
-            arguments=given_arguments(arguments),
+            arguments=nonempty_arguments(arguments),
             opsets=tuple(folders or ()),
             adapters=tuple(adapters or ()),
         )
