@@ -332,6 +332,7 @@ def _summary(report: Report | None) -> dict[str, object]:
             "changed": len(report.changed),
             "changes": [str(each) for each in report.groups()],
             "allowances": report.allowances,
+            "concessions": report.allowances,  # deprecated alias
             "repairs": report.repairs,
         },
     }
