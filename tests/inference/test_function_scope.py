@@ -19,7 +19,10 @@ from opshift.checker.check import check
 from opshift.converter.convert import convert_version
 from opshift.converter.errors import ConversionRefused
 from opshift.inference.call_facts import CallFacts, CallSite, Fact
+from opshift.inference.root_scopes import root_scopes
+from opshift.inference.scope import SHAPES
 from opshift.model.errors import InvalidModel
+from opshift.registry.registry import default_registry
 
 
 def squeeze_and_softmax() -> list[NodeProto]:
@@ -136,6 +139,17 @@ def test_overload_does_not_shadow_a_removed_operator() -> None:
     after = convert_version(before, 13)
     assert op_types(after) == ["Slice", "Crop"]
     assert_equal(run(after, feeds), [np.maximum(feeds["x"][:, :, :3, :3], 0)])
+
+
+def test_models_without_functions_share_inferred_facts() -> None:
+    def caches(content: onnx.ModelProto) -> list[object]:
+        scopes = root_scopes(content, content, default_registry())
+        return [scope.inference_cache(SHAPES) for scope, _, _ in scopes]
+
+    plain = [model([node("Relu", ["x"], ["y"])], []) for _ in range(2)]
+    assert caches(plain[0]) == caches(plain[1])
+    own, other = caches(overloaded()), caches(overloaded())
+    assert not [each for each in own if each in other]
 
 
 def test_rejects_duplicate_functions() -> None:

@@ -272,9 +272,9 @@ class CallScope(Scope):
         return None if is_shadowed else super().inferred_operator(op_type, domain)
 
     def inference_cache(self, kind: FactKind[FactT]) -> InferenceCache:
-        """Return a new inference cache that is not shared with other models."""
+        """Return the shared inference cache; a new one for a model with functions."""
         # The shared cache is keyed by op_type, which may be the name of a function in this model.
-        return InferenceCache()
+        return InferenceCache() if self.functions.protos else super().inference_cache(kind)
 
     def with_call_facts(self, node: Node) -> Node:
         """Return a node with the attributes and inputs on which all calls of its function agree."""
@@ -292,7 +292,8 @@ class CallScope(Scope):
 
     def is_call(self, record: NodeRecord) -> bool:
         """Return whether a node calls a local function."""
-        return self.functions.find(self.proto_of(record)) is not None
+        # Most models have no functions: do not read the message.
+        return bool(self.functions.protos) and self.functions.find(self.proto_of(record)) is not None
 
     def infer_call(
         self, record: NodeRecord, fact: Callable[[InferenceScope, str], FactT | None]
