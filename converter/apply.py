@@ -101,7 +101,7 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
         model.opset_import.add().version = 1
     _update_imports(model.opset_import, plan)
     _add_imports(model.opset_import, [plan.graph, *plan.training])
-    # With a record, keep the constants: original nodes that the conversion back restores may read them.
+    # Constants stay if there is a record: nodes that a conversion back restores may read them.
     if unread and plan.record is None:
         omitted = omit_unread_arguments(model, unread_in_functions)
         has_subgraphs = bool(omitted) or any(each.has_subgraphs for each in plan.containers())

@@ -13,7 +13,7 @@ from opshift.model.operator_ids import declared_opsets
 
 
 class Original(NamedTuple):
-    """Properties of a model before its conversion that decide about `model_version`."""
+    """Properties of a model before its conversion that determine the new `model_version`."""
 
     signature: Signature
     model_version: int
@@ -27,7 +27,7 @@ class Original(NamedTuple):
 
 
 def raise_version(original: Original, result: ModelProto, plan: Plan) -> str | None:
-    """Raise `model_version` of a converted model; return it, such as `1.3.0`, or `None` if it stays.
+    """Raise `model_version` of a converted model; return it, such as `1.3.0`, or `None` if it is unchanged.
 
     Raises:
         UsageError: the version of the model cannot be raised any further.

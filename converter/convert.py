@@ -97,8 +97,8 @@ def convert_version(
             one node; and content to drop if the IR version cannot express it: `"drop-metadata"`,
             `"drop-training"` and `"drop-devices"`. `"interface-types"` affects `fit` only.
         ir_version: IR version to convert to, or `"keep"`; `target` is then optional. By default, the result
-            is no newer than the target release or runtime supports. For opsets, it is the IR version of the
-            first ONNX release with all of them: raised with the opsets, lowered unless that loses content.
+            is no newer than the target release or runtime supports. With new opsets, it is the IR
+            version of the first ONNX release with all of them, unless the model would lose content.
         check: check all rules of the ONNX specification, before and after the conversion. Without it, only
             the structure of the model and the nodes that change are validated, which is cheap.
         reversible: record the replaced nodes in the model's metadata, under the key `opshift.reversible`.
@@ -106,7 +106,7 @@ def convert_version(
             direction; nodes that were edited in between are converted normally.
         bump: raise `model_version` if the model changes: MINOR if an opset or the IR version rises, because
             runtimes may have to be newer, otherwise PATCH; more if `compare` requires it for changed inputs
-            and outputs; a simple number by 1.
+            and outputs. A simple number rises by 1.
         shapes: shapes to declare before the conversion, such as `{"x": (2, 3, "H", None)}` or
             `["x=2,3,H,?"]`: sizes, names, and `None` or `?` for an unchanged dimension. The result
             declares them, too: it may be valid for them only. Names are those of graph inputs, or of values
@@ -247,7 +247,7 @@ def plan_with(model: ModelProto, options: Options) -> Plan:
 
 
 def _inspect(model: ModelProto, options: Options) -> "Original | None":
-    """Check a model before its conversion, and return the properties that decide about its new version."""
+    """Check a model before its conversion, and return the properties that determine its new version."""
     if options.check:
         _require_legal(model, options.registry, "before the conversion")
     if not options.bump:
@@ -277,8 +277,10 @@ def _apply(plan: Plan, model: ModelProto, options: Options, original: "Original 
 
 
 @gc_paused
-def try_convert(model: ModelProto, options: Options) -> tuple[ModelProto | None, Plan]:
-    """Convert a model in place, and return it with the plan; return `None` and the plan after a refusal.
+def try_convert(model: ModelProto, options: Options, *, owned: bool = True) -> tuple[ModelProto | None, Plan]:
+    """Convert a model, and return it with the plan; return `None` and the plan after a refusal.
+
+    An `owned` model is converted in place; otherwise, a copy is converted.
 
     Raises:
         IllegalModel: with the option `check`, the model violates the specification before or after the
@@ -288,6 +290,9 @@ def try_convert(model: ModelProto, options: Options) -> tuple[ModelProto | None,
     result, plan = plan_model(model, options)
     if plan.refusals:
         return None, plan
+    if result is model and not owned:
+        result = type(model)()
+        result.CopyFrom(model)
     return result, _apply(plan, result, options, original)
 
 

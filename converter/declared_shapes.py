@@ -55,7 +55,7 @@ def declare_shapes(model: ModelProto, shapes: Mapping[str, Dims], registry: Regi
         declared |= {name: _add_declaration(name, graph, scope) for name in missing}
     _declare(model, [(declared[name], dims) for name, dims in shapes.items()])
     if computed:
-        scope = _main_scope(model, registry)  # another one: the first may have cached the old shapes
+        scope = _main_scope(model, registry)  # a new scope: the first may have cached the old shapes
         for name in computed:
             _require_possible(name, shapes[name], scope)
     after = {name: declared_dims(declared[name].type) for name in before.keys() | shapes.keys()}

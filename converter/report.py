@@ -14,7 +14,7 @@ from opshift.converter.recognition.result import NearMiss, Recognition, Recogniz
 from opshift.converter.refusals import Refusal, RefusalGroup, group_refusals
 from opshift.model.graphs import count_model_nodes
 from opshift.model.messages import ModelProto
-from opshift.model.shared_data import FrozenRecord, warn_of_alias
+from opshift.model.shared_data import FrozenRecord, deprecated_alias
 from opshift.rewriting.result import values_read
 
 MAX_LINES = 10
@@ -146,11 +146,7 @@ class Report(FrozenRecord):
     removed_imports: tuple[str, ...] = ()
     requested: tuple[str, ...] = ()
 
-    @property
-    def concessions(self) -> tuple[tuple[str, str], ...]:
-        """Deprecated alias of `allowances`."""
-        warn_of_alias("Report.concessions", "allowances")
-        return self.allowances
+    concessions = deprecated_alias("concessions", "allowances")
 
     @classmethod
     def of(cls, plan: Plan, result: ModelProto | None = None) -> Report:
@@ -166,7 +162,7 @@ class Report(FrozenRecord):
         return cls(
             plan.opsets,
             (plan.ir.before, plan.ir.after),
-            counted - len(changed) - len(plan.refusals) + len(plan.ir.refusals),
+            max(counted - len(changed) - len(plan.refusals) + len(plan.ir.refusals), 0),
             changed,
             sum(len(container.constants) for container in containers),
             plan.refusals,

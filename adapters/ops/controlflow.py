@@ -38,7 +38,7 @@ DifferingShapes = dict[int, tuple[Shape, Shape]]
 
 @adapter("If", 11, 1)
 def flatten_different_shapes(node: Node, out: Rewriter) -> None:
-    """Return known different shapes flattened and padded to one size; replace other branches by Loops.
+    """Flatten and pad outputs with different known shapes; emit Loops if one of the shapes is unknown.
 
     Outputs whose shapes may be equal are unchanged: runtimes do not check unknown dimensions.
     """

@@ -34,7 +34,7 @@ EXTERNAL_REMEDY = "convert the file: opshift convert, or convert_file in Python"
 
 
 CONSTANT_OPERATORS = ("Constant", "ConstantOfShape")
-"""Operators with the elements of their output in an attribute."""
+"""Operators that store the elements of their output in an attribute."""
 
 LIMITS = {"float16": 65504.0, "float": 3.4028234663852886e38}
 """Largest finite number of each type to which a conversion narrows."""
@@ -166,7 +166,7 @@ class TypeChange:
         return output
 
     def _add_constant(self, name: str, output: str, value: TypedValue, state: _Graph, wanted: str) -> bool:
-        """Add a copy of a constant in a narrower type; return False if the value or the type is another.
+        """Add a copy of a constant in a narrower type; return False for other values and types.
 
         A Cast at run time would convert large numbers to infinity, and small ones to zero.
         """
@@ -200,7 +200,7 @@ class TypeChange:
     def _cast(
         self, source: str, output: str, value: TypedValue, state: _Graph, wanted: str, name: str = ""
     ) -> None:
-        """Add a Cast, or for a constant and a narrower type a second constant."""
+        """Add a Cast; for a constant and a narrower type, add a second constant instead."""
         if self._add_constant(name or output, output, value, state, wanted):
             return
         if wanted not in BY_NAME:
@@ -249,7 +249,7 @@ class TypeChange:
             attribute.type, attribute.i = INT, BY_NAME[element_type].number
 
     def _change_numbers(self, node: NodeProto, value: TypedValue, state: _Graph) -> None:
-        """Convert the FLOAT attributes that are numbers of the type of an output, as constants are."""
+        """Convert FLOAT attributes with numbers of the type of an output, as constants are converted."""
         new = _stored(value)
         operator = state.types.scope.operator(node.op_type, node.domain)
         if operator is None or operator.domain != DEFAULT_DOMAIN or new not in LIMITS:
@@ -451,7 +451,7 @@ class ElementChange(FrozenRecord):
         """
         try:
             struct.pack(f"<{BY_NAME[self.new].code}", number)
-        except (OverflowError, struct.error):  # of floats and of integers
+        except (OverflowError, struct.error):  # the first for floats, the second for integers
             if not self.clamps or self.new not in LIMITS:
                 raise out_of_range(number, self.old, self.new) from None
             return copysign(LIMITS[self.new], number)

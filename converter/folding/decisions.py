@@ -178,7 +178,7 @@ def _aliases(record: NodeRecord, scope: Scope, rules: Rules, equal_values: Equal
         return {}
     if found is None or not rules.can_alias(outputs, found):
         return {}
-    if not scope.variables.isdisjoint(found):  # a derivative with respect to one of two equal values
+    if not scope.variables.isdisjoint(found):  # a Gradient is with respect to one of them
         return {}
     return {name: source for name, source in zip(outputs, found, strict=True) if name}
 

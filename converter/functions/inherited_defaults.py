@@ -17,7 +17,7 @@ from opshift.model.operator_ids import LocalFunction, called_function, function_
 
 
 class _Default(NamedTuple):
-    """Value of an attribute that a call omits; without `proto`, different nodes assume different values."""
+    """Value of an attribute that a call omits; `proto` is `None` if nodes assume different values."""
 
     key: bytes
     proto: AttributeProto | None
@@ -40,9 +40,9 @@ def inherit_defaults(model: ModelProto, inlined: Set[LocalFunction]) -> None:
 
 
 def ambiguous_defaults(model: ModelProto, inlined: Set[LocalFunction]) -> Iterator[tuple[FunctionProto, str]]:
-    """Yield functions outside `inlined`, with an attribute, that cannot inherit a single default.
+    """Yield functions outside `inlined`, each with an attribute for which there is no single default.
 
-    Nodes of the function would assume different values if a call omits the attribute, and one does.
+    A call omits the attribute, and nodes of the function would assume different values for it.
     """
     inherited = _inherited(model, inlined)
     ambiguous = {

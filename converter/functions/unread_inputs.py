@@ -8,7 +8,7 @@ from opshift.model.operator_ids import LocalFunction, called_function, function_
 
 
 def omit_unread_arguments(model: ModelProto, candidates: Iterable[Set[str]]) -> set[str]:
-    """Omit arguments that the called functions do not read; return the omitted value names of graphs.
+    """Omit arguments that the called functions do not read; return the omitted names of values of graphs.
 
     A converted function may use its own constant in place of a constant argument, whose element type the
     target may lack.

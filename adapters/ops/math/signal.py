@@ -66,7 +66,7 @@ class _Transform(NamedTuple):
         return Tensor("float", dims, tuple(rows))
 
     def _weight(self, index: int) -> float:
-        """Return the factor of an input: 1, or 1 / length if inverse, doubled if its mirror is missing."""
+        """Return the factor of an input: 1, or 1 / length if inverse, doubled if its mirror is omitted."""
         if not self.is_inverse:
             return 1.0
         is_mirrored = self.is_real and index > 0 and 2 * index < self.length

@@ -147,7 +147,7 @@ def _pads_of_all_axes(data: str, pads: str, axes: str, out: Rewriter) -> str:
 
 
 def _float32_value(value: Tensor | None) -> float | None:
-    """Return a constant as a number if it is NaN or float32, the type of `value`, represents it exactly."""
+    """Return a constant as a number if the attribute `value` can store it: NaN, or exact in float32."""
     if value is None:
         return None
     number = float(value.scalar)

@@ -261,7 +261,7 @@ def replace_half_pixel_symmetric(node: Node, out: Rewriter) -> None:
 
 @adapter("Resize", 18, 13, error=ERROR)
 def drop_axes_attribute(node: Node, out: Rewriter) -> None:
-    """List scales, sizes and regions of all dimensions; expand antialiasing and policies if necessary."""
+    """Extend scales, sizes and regions to all dimensions; expand antialiasing and policies if necessary."""
     request = read_request(node, out)
     sampling = request.sampling
     is_direct = request.policy == STRETCH or not request.sizes

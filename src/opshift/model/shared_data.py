@@ -167,6 +167,12 @@ def share_results(function: Callable[[*Arguments], Result]) -> CachedFunction[*A
     return cast("CachedFunction[*Arguments, Result]", cached)
 
 
-def warn_of_alias(old: str, new: str) -> None:
-    """Warn the caller of a property that is a deprecated alias; `old` includes the name of its class."""
-    warnings.warn(f"{old} is deprecated and will be removed: read {new}", DeprecationWarning, stacklevel=3)
+def deprecated_alias(old: str, new: str) -> property:
+    """Return a property named `old` that warns and returns the attribute `new`, which replaces it."""
+
+    def read(instance: object) -> object:
+        message = f"{type(instance).__name__}.{old} is deprecated and will be removed: read {new}"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return getattr(instance, new)
+
+    return property(read, doc=f"Deprecated alias of `{new}`.")

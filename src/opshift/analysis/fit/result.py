@@ -12,7 +12,7 @@ from opshift.converter.recognition.result import Recognition
 from opshift.converter.report import Report
 from opshift.model.errors import OpshiftError
 from opshift.model.plain_data import Json
-from opshift.model.shared_data import FrozenRecord, warn_of_alias
+from opshift.model.shared_data import FrozenRecord, deprecated_alias
 from opshift.runtimes.check_support import MissingKernel
 
 
@@ -72,11 +72,7 @@ class FitReport(FrozenRecord):
         """Kind and reason of each allowed inexact conversion."""
         return tuple(dict.fromkeys(each for report in self.all_conversions for each in report.allowances))
 
-    @property
-    def concessions(self) -> tuple[tuple[str, str], ...]:
-        """Deprecated alias of `allowances`."""
-        warn_of_alias("FitReport.concessions", "allowances")
-        return self.allowances
+    concessions = deprecated_alias("concessions", "allowances")
 
     @property
     def nodes(self) -> tuple[int, int]:
