@@ -28,6 +28,11 @@ NORMALIZED = """
     s = Constant <value = float[2] {{1, 2}}> () {0} = BatchNormalization (x, s, s, s, s)
 """
 DEQUANTIZE = "s = Constant <value = float {{0.5}}> () {0} y = DequantizeLinear (x, s{1})"
+BATCH = "b = Constant <value = float[1, 2, 2] {1, 2, 3, 4}> ()"
+CROPPED = """
+    r = Constant <value = float[4] {{0, 0, 1, 0.5}}> () s = Constant <value = float[2] {{1, 2}}> ()
+    y = Resize <mode = "linear", coordinate_transformation_mode = "{0}"> (x, r, s)
+"""
 GROUPED = "float[1, 4, 2, 8] q, float[1, 2, 3, 8] k, float[{0}] m"
 PRODUCT = "uint8[2, 3] a, float s, uint8{0} z, uint8 u, uint8[3, 2] b"
 MULTIPLY = "q = QLinearMatMul (a, s, z, b, s, u, s, u) y = Cast <to = 1> (q)"
@@ -121,6 +126,19 @@ def _verdict(model: onnx.ModelProto, runtime: str) -> str:
         (OPENVINO, "float[0] x", "y = Softmax <axis = 0> (x)", 1, "does not run"),
         (OLD, GROUPED.format("A, B, 2, 3"), "y = Attention (q, k, k, m)", 23, "may run"),
         (OLD, GROUPED.format("A, 1, 2, 3"), "y = Attention (q, k, k, m)", 23, "runs"),
+        (OPENVINO, "float[N, M] a", f"{BATCH} y = MatMul (a, b)", 13, "does not run"),
+        (OPENVINO, "float[2, 2] a", f"{BATCH} y = MatMul (a, b)", 13, "runs"),
+        (OPENVINO, "float[N, M] a", f"{BATCH} y = MatMul (b, a)", 13, "runs"),
+        (OPENVINO, "float[K, N, M] a", f"{BATCH} y = MatMul (a, b)", 13, "runs"),
+        (OPENVINO, "float[2, 1] a, float[1, N] b", f"{VECTOR} m = MatMul (a, b) y = Add (m, c)", 13, "warns"),
+        (OPENVINO, "float[2, 1] a, float[1, N] b", f"{VECTOR} y = Gemm (a, b, c)", 13, "warns"),
+        (OPENVINO, "float[2, 2] a, float[2, N] b", f"{VECTOR} y = Gemm (a, b, c)", 13, "runs"),
+        (OPENVINO, "uint8[2] a, uint8[2] b", "s = Sub (a, b) y = Cast <to = 1> (s)", 14, "warns"),
+        (OPENVINO, "int32[2] a, int32[2] b", "s = Sub (a, b) y = Cast <to = 1> (s)", 14, "runs"),
+        (TRACT, "float[2, 3] a, float[3] b", "y = Mod <fmod = 1> (b, a)", 13, "warns"),
+        (TRACT, "float[2, 3] a, float[2, 3] b", "y = Mod <fmod = 1> (a, b)", 13, "runs"),
+        (TRACT, "float[1, 4] x", CROPPED.format("tf_crop_and_resize"), 13, "warns"),
+        (TRACT, "float[1, 4] x", CROPPED.format("half_pixel"), 13, "runs"),
         (TRACT, "float[2, 3] x, int64[1] k", "y = Trilu (x, k)", 14, "does not run"),
         (TRACT, "float[2, 3] x, int64 k", "y = Trilu (x, k)", 14, "runs"),
         (TRACT, PRODUCT.format("[1]"), MULTIPLY, 13, "does not run"),
