@@ -184,9 +184,9 @@ def _count_conversions(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     converted: list[object] = []
     convert = try_convert
 
-    def count_and_convert(*arguments: Any) -> Any:
+    def count_and_convert(*arguments: Any, **named: Any) -> Any:
         converted.append(arguments)
-        return convert(*arguments)
+        return convert(*arguments, **named)
 
     monkeypatch.setattr(TRY_CONVERT, count_and_convert)
     return converted
@@ -204,9 +204,9 @@ def test_conversions_do_not_copy_weights(form: str, tmp_path: Path, monkeypatch:
     sizes = []
     convert = try_convert
 
-    def measure_and_convert(source: Any, options: Any) -> Any:
+    def measure_and_convert(source: Any, options: Any, **named: Any) -> Any:
         sizes.append(source.ByteSize())
-        return convert(source, options)
+        return convert(source, options, **named)
 
     monkeypatch.setattr(TRY_CONVERT, measure_and_convert)
     large = model("h = Add (x, w) y = Gelu (h)")
@@ -322,3 +322,11 @@ def test_does_not_promise_types_without_documentation(types: str, fallback: str,
     (result,) = found.results
     assert (bool(found), result.verdict) == (True, verdict)
     assert bool(result.support.uncertain) == (verdict == "may run")
+
+
+def test_conversions_leave_the_model_unchanged() -> None:
+    source = model("h = Gelu (x) y = Relu (h)")
+    before = source.SerializeToString()
+    (result,) = opshift.runs(source, toy_runtime(opsets={"ai.onnx": 13})).results
+    assert result.conversion is not None
+    assert source.SerializeToString() == before

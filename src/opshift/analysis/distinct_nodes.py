@@ -7,7 +7,7 @@ from copy import deepcopy
 from itertools import chain
 from typing import NamedTuple
 
-from opshift.inference.root_scopes import graph_scopes
+from opshift.inference.root_scopes import graph_scopes, nested_scopes
 from opshift.inference.scope import Scope
 from opshift.model.graphs import (
     NodeRecord,
@@ -24,7 +24,9 @@ MAX_KEPT = 0.5
 """Maximum fraction of the nodes that the copy may keep; a larger copy would save too little time."""
 
 
-def with_distinct_nodes(model: ModelProto, registry: Registry) -> ModelProto | None:
+def with_distinct_nodes(
+    model: ModelProto, registry: Registry, scope: Scope | None = None
+) -> ModelProto | None:
     """Return a copy of a model with one node of each kind; `None` if it would keep too many nodes.
 
     Nodes of one kind have equal attributes, equal facts about inputs and outputs, and inputs from nodes with
@@ -32,11 +34,12 @@ def with_distinct_nodes(model: ModelProto, registry: Registry) -> ModelProto | N
     converted copy, it does not run the converted model. The reverse is likely, but not certain.
 
     The copy keeps nodes with outputs that subgraphs read or return, and all nodes of functions. Models with
-    training graphs get no copy.
+    training graphs get no copy. `scope` is a scope of the main graph, whose known facts save time.
     """
     if model.training_info:
         return None
-    found = [_repetitions(scope) for scope, _ in graph_scopes(model, registry)]
+    scopes = graph_scopes(model, registry) if scope is None else nested_scopes(scope, "graph")
+    found = [_repetitions(each) for each, _ in scopes]
     repeated = sum(each.is_repeated.count(True) for each in found)
     kept = sum(each.is_repeated.count(False) for each in found) + sum(
         len(each.node) for each in model.functions

@@ -6,8 +6,7 @@ import io
 import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from copy import deepcopy
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple, Protocol, TypeVar
@@ -19,6 +18,7 @@ from opshift.converter.options import Options
 from opshift.converter.refusals import group_refusals
 from opshift.converter.report import Report
 from opshift.converter.streaming.weights import MIN_STREAMED_FILE, open_without_weights
+from opshift.inference.shared_facts import SharedFacts
 from opshift.model.binary_files import is_readable
 from opshift.model.files import MAX_MESSAGE_BYTES, ModelLike, gc_paused, model_of, reading_onnx_ir
 from opshift.model.messages import ModelProto
@@ -274,6 +274,8 @@ class _Candidates:
         self._model = model
         self._registry = registry
         self._converted: dict[Hashable, _Candidate] = {}
+        self._facts: dict[int, SharedFacts] = {}
+        """Facts about each converted model, by `id`."""
         self._refused = RefusedOpsets(self._opsets)
         self._has_failed = False
 
@@ -328,7 +330,7 @@ class _Candidates:
 
     @cached_property
     def _distinct(self) -> ModelProto | None:
-        return with_distinct_nodes(self._model, self._registry)
+        return with_distinct_nodes(self._model, self._registry, self.nodes.scope)
 
     def _attempt(self, search: _Search, opsets: Mapping[str, int]) -> ConversionAttempt:
         # Try the copy without repeated nodes only after a failure: most conversions help, and need no copy.
@@ -359,7 +361,8 @@ class _Candidates:
         key = id(model), tuple(opsets.items()), ir_version
         if key not in self._converted:
             options = Options.of(opsets, ir_version=ir_version, registry=self._registry)
-            result, plan = try_convert(deepcopy(model), options)
+            facts = self._facts.setdefault(id(model), SharedFacts(model.graph))
+            result, plan = try_convert(model, replace(options, shared_facts=facts), owned=False)
             nodes = None if result is None else ModelNodes(result, self._registry)
             causes = tuple(each.summary for each in group_refusals(plan.refusals))
             self._converted[key] = _Candidate(nodes, causes, Report.of(plan, result).added_nodes)
