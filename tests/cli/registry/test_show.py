@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -306,3 +308,19 @@ def test_lists_requirements_of_the_version(run: Run, shown: str, expected: list[
     found = lines[start : lines.index("", start)] if start < len(lines) else []
     assert [each for each in found if each.lower().startswith("k ")] == expected
     assert bool(found) is bool(expected)
+
+
+def test_imports_only_the_adapters_of_the_operator() -> None:
+    code = """
+import sys
+from opshift.cli.main import main
+sys.argv = ["opshift", "show", "Softmax"]
+try:
+    main()
+finally:
+    print(*sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True)
+    imported = done.stdout.splitlines()[-1].split()
+    assert "opshift.adapters.ops.math.activations" in imported
+    assert "opshift.adapters.ops.tensor.resize" not in imported
