@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Sequence, Set
+from itertools import compress
+from operator import not_
 from typing import NamedTuple
 
 from opshift.model.graphs import (
@@ -41,19 +43,15 @@ def remove_dead_nodes(container: ContainerProto, removal: Removal, kept: Iterabl
     Returns:
         The names that the remaining nodes read from enclosing graphs.
     """
-    captured = {
-        position: names for position, node in enumerate(container.node) if (names := _captures(node, removal))
-    }
-    is_live, needed = _live_nodes(
-        container, captured, removal, {*fixed_names(container), *kept, *removal.named}
-    )
-    defined = Container(container).predefined_names()
-    removed: set[str] = set()
-    for position, node in enumerate(container.node):
-        outputs = node.output[:]
-        defined.update(outputs)
-        if not is_live[position]:
-            removed.update(outputs)
+    nodes = _Nodes([], [], [], [])
+    for node in container.node:
+        nodes.captured.append(_captures(node, removal))
+        nodes.inputs.append(node.input[:])
+        nodes.outputs.append(node.output[:])
+        nodes.is_pure.append(removal.is_pure(node))
+    is_live, needed = _live_nodes(nodes, {*fixed_names(container), *kept, *removal.named})
+    defined = Container(container).predefined_names().union(*nodes.outputs)
+    removed = set().union(*compress(nodes.outputs, map(not_, is_live)))
     remove_messages(container.node, [not each for each in is_live])
     if is_graph(container):
         removed |= _remove_initializers(container, needed, removal.removable_inputs)
@@ -76,21 +74,26 @@ def _captures(node: NodeProto, removal: Removal) -> set[str]:
     return {name for graph in graphs_of(node) for name in remove_dead_nodes(graph, removal)}
 
 
-def _live_nodes(
-    container: ContainerProto, captured: dict[int, set[str]], removal: Removal, needed: set[str]
-) -> tuple[list[bool], set[str]]:
+class _Nodes(NamedTuple):
+    """Inputs, outputs, captured values and purity of the nodes of a graph or function, in order."""
+
+    inputs: list[Sequence[str]]
+    outputs: list[Sequence[str]]
+    captured: list[set[str]]
+    is_pure: list[bool]
+
+
+def _live_nodes(nodes: _Nodes, needed: set[str]) -> tuple[list[bool], set[str]]:
     """Return for each node whether it remains, and the names in `needed` or read by remaining nodes."""
-    nodes = container.node
-    inputs = [node.input[:] for node in nodes]
-    producers = {name: position for position, node in enumerate(nodes) for name in node.output if name}
-    is_live = [not removal.is_pure(node) for node in nodes]
+    producers = {name: position for position, names in enumerate(nodes.outputs) for name in names if name}
+    is_live = [*map(not_, nodes.is_pure)]
     pending = [producers[name] for name in needed if name in producers]
     pending += [position for position, is_kept in enumerate(is_live) if is_kept]
     seen = set(pending)
     while pending:
         position = pending.pop()
         is_live[position] = True
-        read = {*inputs[position], *captured.get(position, ())}
+        read = {*nodes.inputs[position], *nodes.captured[position]}
         needed |= read
         new = {producers[name] for name in read if name in producers} - seen
         seen |= new

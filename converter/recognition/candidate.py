@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Set
 from math import inf, prod
 from typing import Any, Final, NamedTuple
 
@@ -32,11 +32,9 @@ POSITIVE_ATTRIBUTES: Final = frozenset({(DEFAULT_DOMAIN, "Attention", "scale")})
 The definition of Attention multiplies by the square root of `scale`, and onnxruntime refuses a `scale` of 0.
 """
 
-COMPLETE_REQUIREMENTS: Final = frozenset(("CenterCropPad", "LinearAttention"))
-"""Operators with a definition that requires all conditions of a valid node (`requires`).
 
-If the inputs meet the requirements, an expansion has the shape of the result, and broadcasts nothing.
-"""
+DIFFERS: Final = "a constant or an attribute differs from the definition of the operator"
+"""Reason to keep nodes that differ from the expansion of the operator."""
 
 
 class Replacement(NamedTuple):
@@ -82,9 +80,10 @@ class Candidate:
         self._view, self._scope = view, view.scope
         self._expansions = expansions
         self._anchor = record[4][pattern.outputs[0].output]
+        self._key: Hashable = None
 
-    def replacement(self, match: Match, fixed: frozenset[str], *, is_relaxed: bool) -> Replacement:
-        """Return the node that replaces matched nodes; values named in `fixed` must keep their producers.
+    def replacement(self, match: Match, *, is_relaxed: bool) -> Replacement:
+        """Return the node that replaces matched nodes.
 
         `is_relaxed` is `Matcher.is_relaxed` after the match.
 
@@ -98,7 +97,7 @@ class Candidate:
         self._require_type(inputs)
         match = match._replace(attributes={**match.attributes, **self._sizes(match)})
         attributes = self._attributes(match)
-        call, actual_shape = self._call(inputs, attributes)
+        call = self._call(inputs, attributes)
         outputs = {0: self._anchor}
         if self._pattern.is_form:
             if self._operator.has_function:
@@ -110,7 +109,7 @@ class Candidate:
             size_nodes = graph.size_nodes()
             outputs |= self._required_outputs(match, graph.outputs)
         nodes = {index: record for index, record in match.nodes.items() if index not in size_nodes}
-        leaks = set(self._leaks(nodes, outputs, fixed))
+        leaks = set(self._leaks(nodes, outputs))
         is_short = len(outputs) < self._operator.min_output
         for wanted in self._with_outputs(call) if (leaks or is_short) and not self._pattern.is_form else ():
             extended, found = self._extended(wanted, match)
@@ -120,13 +119,13 @@ class Candidate:
             self._add_outputs(found, extended.outputs, new_outputs)
             size_nodes = extended.size_nodes()
             nodes = {index: record for index, record in found.nodes.items() if index not in size_nodes}
-            if not any(self._leaks(nodes, new_outputs, fixed)):
+            if not any(self._leaks(nodes, new_outputs)):
                 leaks, match, outputs, attributes = set(), found, new_outputs, dict(wanted.attributes)
                 break
         if leaks:
             raise Rejected(f"{min(leaks)!r} is also read by other nodes")
         if not self._pattern.shapes:  # the shapes of a form determine the shape of its result
-            self._require_shape(call, actual_shape, is_relaxed=is_relaxed)
+            self._require_shape(call, inputs, is_relaxed=is_relaxed)
         if any(name in outputs.values() for name in inputs):
             raise Rejected("an input of the operator is one of its outputs")
         count = max(self._operator.min_output, max(outputs) + 1)
@@ -137,7 +136,7 @@ class Candidate:
             tuple(outputs.get(position, "") for position in range(count)),
             attributes,
             tuple(nodes.values()),
-            frozenset(self._removable(match, fixed)),
+            frozenset(self._removable(match)),
             self._pattern.approximate,
             {position: self._flattened(inputs[position]) for position in self._pattern.flattened},
         )
@@ -244,11 +243,15 @@ class Candidate:
                 raise Rejected(f"the element type of {name!r} is {element_type}, not {known[formal.type]}")
         return inputs
 
-    def _call(self, inputs: tuple[str, ...], attributes: Mapping[str, Any]) -> tuple[Call, Shape | None]:
-        """Return the new node as a `Call`, and the shape of its first output as inferred in the graph."""
+    def _call(self, inputs: tuple[str, ...], attributes: Mapping[str, Any]) -> Call:
+        """Return the new node as a `Call`; raise Rejected if an earlier pattern led to it, and failed."""
+        # Patterns that differ only in constants lead to the same call, with the same expansion.
+        kind = self._operator.domain, self._operator.name, self._pattern.is_form, self._pattern.variant
+        self._key = *kind, self._anchor, inputs, tuple(attributes.items())
+        if self._key in self._view.refuted:
+            raise Rejected(DIFFERS)
         given = [name for name in inputs if name]
-        *shapes, actual = self._scope.comparable_shapes([*given, self._anchor])
-        by_name = dict(zip(given, shapes, strict=True))
+        by_name = dict(zip(given, self._scope.comparable_shapes(given), strict=True))
         facts: list[InputFact | Tensor | None] = []
         for name in inputs:
             if not name:
@@ -261,7 +264,7 @@ class Candidate:
             facts.append(value if is_small else InputFact(element_type, by_name[name]))
         outputs = tuple(each.option != "optional" for each in self._operator.outputs)
         opset = self._scope.opset_of("")
-        return Call(self._operator, opset, tuple(attributes.items()), tuple(facts), outputs), actual
+        return Call(self._operator, opset, tuple(attributes.items()), tuple(facts), outputs)
 
     def _expansion(self, call: Call, variant: int) -> ExactGraph:
         graph = self._expansions.graph(call, variant)
@@ -275,7 +278,8 @@ class Candidate:
         matcher = Matcher(self._view, graph.nodes, graph.outputs, self._operator, is_complete=True)
         found = matcher.match(self._anchor, match.inputs)
         if found is None or found.inputs != match.inputs:
-            raise Rejected("a constant or an attribute differs from the definition of the operator")
+            self._view.refuted.add(self._key)
+            raise Rejected(DIFFERS)
         return graph, found, matcher.is_relaxed
 
     def _with_outputs(self, call: Call) -> Iterator[Call]:
@@ -326,12 +330,10 @@ class Candidate:
                 name = match.nodes[ref.node][4][ref.output]
                 inner = {record[0] for record in match.nodes.values()}
                 readers = {record[0] for record in self._scope.readers(name)}
-                if readers - inner or name in self._scope.outputs or self._scope.is_captured(name):
+                if readers - inner or name in self._scope.outputs or self._view.capturing_nodes(name):
                     outputs[position] = name
 
-    def _leaks(
-        self, nodes: Mapping[int, NodeRecord], outputs: Mapping[int, str], fixed: frozenset[str]
-    ) -> Iterator[str]:
+    def _leaks(self, nodes: Mapping[int, NodeRecord], outputs: Mapping[int, str]) -> Iterator[str]:
         """Yield values needed outside of the match that the new node computes too late, or not at all."""
         inner = {record[0] for record in nodes.values()}
         for record in nodes.values():
@@ -339,23 +341,21 @@ class Candidate:
                 if not name or name == self._anchor:
                     continue
                 outside = [each for each in self._scope.readers(name) if each[0] not in inner]
-                readers = [each for each in outside if not self._unread_nodes(each, fixed)]
+                readers = [each for each in outside if not self._unread_nodes(each)]
                 if name in outputs.values():
                     if self._is_read_early(name, [each[0] for each in readers]):
                         yield name
-                elif self._is_kept(name, fixed, inner) or not all(
-                    self._is_private(each, inner, fixed) for each in readers
-                ):
+                elif self._is_kept(name, inner) or not all(self._is_private(each, inner) for each in readers):
                     yield name
 
-    def _is_private(self, record: NodeRecord, inner: Set[int], fixed: frozenset[str]) -> bool:
+    def _is_private(self, record: NodeRecord, inner: Set[int]) -> bool:
         """Return whether a node computes constants or sizes, and only matched nodes depend on it."""
         pending, seen = [record], {record[0]}
         for each in pending:
             names = [name for name in each[4] if name]
             read = [name for name in names if self._scope.readers(name)]
-            if any(self._is_kept(name, fixed, inner) for name in names) or not any(
-                map(self._is_auxiliary, read)
+            if any(self._is_kept(name, inner) for name in names) or not any(
+                map(self._view.is_auxiliary, read)
             ):
                 return False
             readers = [reader for name in read for reader in self._scope.readers(name)]
@@ -363,25 +363,25 @@ class Candidate:
             seen.update(reader[0] for reader in readers)
         return True
 
-    def _unread_nodes(self, record: NodeRecord, fixed: frozenset[str]) -> list[NodeRecord]:
+    def _unread_nodes(self, record: NodeRecord) -> list[NodeRecord]:
         """Return a node and all nodes that depend on it; `[]` if one of their values is kept."""
+        if record[0] in self._view.live_nodes:
+            return []
         found = [record]
         for each in found:
             for name in filter(None, each[4]):
-                if self._is_kept(name, fixed) or len(found) > MAX_UNREAD_NODES:
+                if len(found) > MAX_UNREAD_NODES:
                     return []
                 found += [reader for reader in self._scope.readers(name) if reader not in found]
         return found
 
     def _is_read_early(self, name: str, readers: Iterable[int]) -> bool:
         """Return whether a node before the new node reads a value: one of `readers`, or in a subgraph."""
-        captured = self._scope.first_capture(name)
-        found = readers if captured is None else (*readers, captured)
-        return any(position < self._record[0] for position in found)
+        return any(position < self._record[0] for position in (*readers, *self._view.capturing_nodes(name)))
 
-    def _is_kept(self, name: str, fixed: frozenset[str], inner: Set[int] = frozenset()) -> bool:
-        """Return whether a value is `fixed`, or read by a subgraph of a node that is not in `inner`."""
-        return name in fixed or not self._view.capturing_nodes(name) <= inner
+    def _is_kept(self, name: str, inner: Set[int] = frozenset()) -> bool:
+        """Return whether a value is in `fixed`, or read by a subgraph of a node that is not in `inner`."""
+        return name in self._view.fixed or not self._view.capturing_nodes(name) <= inner
 
     def _without_passed(self, call: Call) -> Call:
         """Return a call without integer inputs that pattern nodes read only in an input of the same name.
@@ -401,14 +401,15 @@ class Candidate:
         ]
         return call if all(each is None for each in inputs) else call._replace(inputs=tuple(inputs))
 
-    def _require_shape(self, call: Call, actual: Shape | None, *, is_relaxed: bool) -> None:
+    def _require_shape(self, call: Call, inputs: tuple[str, ...], *, is_relaxed: bool) -> None:
         """Check that broadcasting between the inputs does not change the shape of the result."""
         values = [each for each in self._without_passed(call).inputs if each is not None]
         is_scalar = all(each.dims == () for each in values)
         if (len(values) == 1 or is_scalar) and not is_relaxed:
             return
-        if call.operator.name in COMPLETE_REQUIREMENTS and not is_relaxed and self._expansions.is_valid(call):
-            return
+        if not is_relaxed and self._expansions.is_surely_valid(call):
+            return  # the expansion has the shape of the result
+        actual = self._scope.comparable_shapes([*filter(None, inputs), self._anchor])[-1]
         found = self._expansions.shape(call)
         if actual is not None and None not in actual and found == actual:
             return
@@ -421,12 +422,12 @@ class Candidate:
             raise Rejected("a shape is unknown")
         raise Rejected("broadcasting changes the shape")
 
-    def _removable(self, match: Match, fixed: frozenset[str]) -> Iterator[str]:
+    def _removable(self, match: Match) -> Iterator[str]:
         """Yield outputs of nodes that may become unread: matched nodes, their readers and constants."""
         matched = [each for each in match.nodes.values() if each[0] != self._record[0]]
         values = [name for each in matched for name in each[4] if name]
         readers = [each for name in values for each in self._scope.readers(name)]
-        unread = (each for reader in readers for each in self._unread_nodes(reader, fixed) or [reader])
+        unread = (each for reader in readers for each in self._unread_nodes(reader) or [reader])
         for record in (*matched, *self._auxiliary(match.nodes.values()), *unread):
             yield from filter(None, record[4])
 
@@ -437,17 +438,12 @@ class Candidate:
         found: list[NodeRecord] = []
         while pending:
             record = self._view.producer(name := pending.pop())
-            if record is None or record[0] in seen or not self._is_auxiliary(name):
+            if record is None or record[0] in seen or not self._view.is_auxiliary(name):
                 continue
             seen.add(record[0])
             found.append(record)
             pending += record[3]
         return found
-
-    def _is_auxiliary(self, name: str) -> bool:
-        """Return whether a value is an integer or bool, as sizes and positions are, or a constant."""
-        is_integer = self._scope.element_type(name) in (*INTEGER_RANGES, "bool")
-        return is_integer or self._view.number(name) is not None
 
 
 def _keeps_first_shape(call: Call, found: Shape | None, actual: Shape | None) -> bool:

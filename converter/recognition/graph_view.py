@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Hashable, Iterator, Mapping, Set
 from functools import cached_property
 from itertools import chain
 from typing import Any, Final
 
 from opshift.converter.recognition.expansion import ValueName, input_slots, node_slots
 from opshift.converter.recognition.pattern_groups import NodeTree, operator_bit
-from opshift.inference.constants import FLOAT_INTEGER_RANGES
+from opshift.inference.constants import FLOAT_INTEGER_RANGES, INTEGER_RANGES
 from opshift.inference.scope import Scope
 from opshift.model.element_types import round_to_float32
 from opshift.model.errors import CannotConvert
@@ -39,19 +39,24 @@ class GraphView:
     """Nodes of one graph or function, with their slots and constants.
 
     Attributes:
+        fixed: names of the values that must keep their producers.
+        producer: returns the node that computes a value; `None` for inputs, initializers and captured values.
+        children: views of the subgraphs of nodes, by position of the node.
+        refuted: keys of candidates whose nodes differ from the expansion of the operator.
         known_trees: cached results of `has_operators`, by tree and value name.
     """
 
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
+    def __init__(self, scope: Scope, fixed: frozenset[str] = frozenset()) -> None:
+        self.scope, self.fixed = scope, fixed
+        self.producer: Callable[[str], NodeRecord | None] = scope.producing_records.get
+        self.children: dict[int, list[GraphView]] = {}
         self._slots: dict[int, dict[str, Any] | None] = {}
         self._operands: dict[int, dict[str, str] | None] = {}
         self.known_trees: dict[tuple[NodeTree, str], bool] = {}
         self._operators_near: dict[tuple[str, int], int] = {}
-
-    def producer(self, name: str) -> NodeRecord | None:
-        """Return the node that computes a value; `None` for inputs, initializers and captured values."""
-        return self.scope.producing_records.get(name)
+        self._auxiliary: dict[str, bool] = {}
+        self._constants: dict[str, Tensor | None] = {}
+        self.refuted: set[Hashable] = set()
 
     def operators_near(self, name: str, depth: int) -> int:
         """Return the bits of the operators that compute a value, in at most `depth` steps from it."""
@@ -74,17 +79,33 @@ class GraphView:
             self._slots[position] = None if is_call else node_slots(self.scope.node_of(record), self.scope)
         return self._slots[position]
 
+    def nested(self) -> Iterator[GraphView]:
+        """Yield this view and the views of all nested subgraphs."""
+        yield self
+        for each in chain.from_iterable(self.children.values()):
+            yield from each.nested()
+
     def capturing_nodes(self, name: str) -> Set[int]:
         """Return the positions of the nodes with a subgraph that reads a value."""
-        if not self.scope.is_captured(name):
-            return frozenset()
-        return self._capturing[name]
+        return self._capturing.get(name, frozenset())
+
+    @cached_property
+    def live_nodes(self) -> Set[int]:
+        """Positions of the nodes on which a value depends that is in `fixed`, or that a subgraph reads."""
+        found: set[int] = set()
+        read = {*self.fixed, *self._capturing}
+        for position, _, _, inputs, outputs in reversed(self.scope.node_records):
+            if not read.isdisjoint(filter(None, outputs)):
+                found.add(position)
+                read.update(inputs)
+        return found
 
     @cached_property
     def _capturing(self) -> Mapping[str, Set[int]]:
         found: defaultdict[str, set[int]] = defaultdict(set)
-        for position, node in enumerate(self.scope.container.node):
-            for each in chain.from_iterable(map(captured_names, graphs_of(node))):
+        for position in self.children:
+            graphs = graphs_of(self.scope.nodes[position])
+            for each in chain.from_iterable(map(captured_names, graphs)):
                 found[each].add(position)
         return found
 
@@ -104,10 +125,12 @@ class GraphView:
 
     def constant(self, name: str) -> Tensor | None:
         """Return the value if it is the same in every run, else `None`."""
-        try:
-            return self.scope.constant(name)
-        except (CannotConvert, ValueError, TypeError, LookupError):  # the producer is invalid
-            return None
+        if name not in self._constants:
+            try:
+                self._constants[name] = self.scope.constant(name)
+            except (CannotConvert, ValueError, TypeError, LookupError):  # the producer is invalid
+                self._constants[name] = None
+        return self._constants[name]
 
     def default(self, record: NodeRecord, slot: str) -> Any:
         """Return the default of the attribute `slot`, a string as bytes; `None` if it has no default."""
@@ -115,6 +138,14 @@ class GraphView:
         attribute = operator.attributes.get(slot) if operator else None
         default = attribute.default if attribute else None
         return default.encode() if isinstance(default, str) else default
+
+    def is_auxiliary(self, name: str) -> bool:
+        """Return whether a value is an integer or bool, as sizes and positions are, or a constant."""
+        found = self._auxiliary.get(name)
+        if found is None:
+            is_integer = self.scope.element_type(name) in (*INTEGER_RANGES, "bool")
+            found = self._auxiliary[name] = is_integer or self.number(name) is not None
+        return found
 
     def number(self, name: str, depth: int = MAX_DEPTH) -> Tensor | None:
         """Return a constant, or the rounded result of `ROUNDED` operators on constants, such as `Sqrt(2)`."""

@@ -254,16 +254,18 @@ def has_operators(tree: NodeTree, name: str, view: GraphView) -> bool:
 
     Constants and inputs are not compared. Results are cached, because patterns share trees.
     """
+    record = view.producer(name)
+    if record is None or record[2] != tree.op_type:  # most values: not worth an entry in the cache
+        return False
     key = tree, name
     found = view.known_trees.get(key)
     if found is None:
-        found = view.known_trees[key] = _has_operators(tree, name, view)
+        found = view.known_trees[key] = _has_operators(tree, name, record, view)
     return found
 
 
-def _has_operators(tree: NodeTree, name: str, view: GraphView) -> bool:
-    record = view.producer(name)
-    if record is None or record[2] != tree.op_type or canonical_domain(record[1]) != tree.domain:
+def _has_operators(tree: NodeTree, name: str, record: NodeRecord, view: GraphView) -> bool:
+    if canonical_domain(record[1]) != tree.domain:
         return False
     read = view.operands(record) if record[4].index(name) == tree.output else None
     if read is None:

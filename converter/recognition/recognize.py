@@ -6,14 +6,14 @@ result. Names of graph inputs and outputs do not change.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import reduce
+from operator import itemgetter, or_
 from typing import NamedTuple
 
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.folding.dead_nodes import Removal, fixed_names, remove_dead_nodes
-from opshift.converter.folding.decisions import declare_nodes
-from opshift.converter.folding.fold import has_distinct_names
 from opshift.converter.options import EVERY_OPERATOR, Options
 from opshift.converter.plan.changes import METADATA_KEY
 from opshift.converter.recognition.candidate import Candidate, Rejected, Replacement
@@ -21,7 +21,7 @@ from opshift.converter.recognition.expansion_cache import Expansions
 from opshift.converter.recognition.graph_view import GraphView
 from opshift.converter.recognition.load import operator_names, pattern_groups
 from opshift.converter.recognition.matching import Matcher, candidates
-from opshift.converter.recognition.pattern_groups import PatternGroup
+from opshift.converter.recognition.pattern_groups import PatternGroup, operator_bit
 from opshift.converter.recognition.patterns import Pattern
 from opshift.converter.recognition.result import NearMiss, Recognition, RecognizedNode
 from opshift.inference.function_scope import CallScope
@@ -29,15 +29,12 @@ from opshift.inference.root_scopes import add_call_facts, root_scopes
 from opshift.model.attributes import ATTRIBUTE_TYPES, write_attribute
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import (
-    Container,
     ContainerProto,
+    count_model_nodes,
     graphs_of,
     is_graph,
-    nested_containers,
-    nested_nodes,
     node_place,
     remove_messages,
-    root_graphs,
 )
 from opshift.model.indirect_reads import names_read_indirectly
 from opshift.model.messages import ModelProto, NodeProto
@@ -45,6 +42,9 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, model_d
 from opshift.model.tensors import write_tensor
 from opshift.registry.models import OperatorVersion
 from opshift.rewriting.workspace import FreshNames
+
+_domain_and_op_type = itemgetter(1, 2)
+"""Function that returns the domain and the op_type in a NodeRecord."""
 
 MAX_PASSES = 3
 """Maximum number of passes: recognized nodes may be parts of the pattern of a larger operator."""
@@ -55,31 +55,69 @@ def recognize(model: ModelProto, options: Options) -> Recognition:
 
     A model in which several values have the same name stays unchanged.
     """
-    roots: list[ContainerProto] = [*root_graphs(model), *model.functions]
-    counts = Counter(node.op_type for node in nested_nodes(*roots))
-    before, op_types = counts.total(), frozenset(counts)
-    one_pass = _Pass(model, options, None)
-    if not one_pass.anchors(op_types) or not all(map(has_distinct_names, roots)):
+    one_pass = _Pass(model, options)
+    before, op_types = one_pass.node_count, one_pass.op_types
+    if not one_pass.has_distinct_names:
         return Recognition(node_counts=(before, before))
+    anchors = _anchors(model, options, op_types, None)
     found: list[RecognizedNode] = []
     misses: dict[tuple[str, str], NearMiss] = {}
-    for _ in range(MAX_PASSES):
-        one_pass.run(op_types)
+    for number in range(MAX_PASSES):
+        if not anchors:
+            break
+        if number:
+            one_pass = _Pass(model, options)
+        one_pass.run(anchors)
         found += one_pass.found
         for miss in one_pass.misses:
             misses.setdefault((miss.place, miss.operator), miss)
         wanted = {each.operator.name for each in one_pass.replacements}
-        if not wanted:
-            break
         op_types |= wanted
-        one_pass = _Pass(model, options, wanted)
+        anchors = _anchors(model, options, op_types, wanted)
     recognized = {each.place for each in found}
     is_recorded = bool(found) and any(each.key == METADATA_KEY for each in model.metadata_props)
     if is_recorded:
         remove_messages(model.metadata_props, [each.key == METADATA_KEY for each in model.metadata_props])
     kept = tuple(each for each in misses.values() if each.place not in recognized)
-    after = sum(1 for _ in nested_nodes(*roots)) if found else before
+    after = count_model_nodes(model) if found else before
     return Recognition(tuple(found), kept, (before, after), is_recorded)
+
+
+def _anchors(
+    model: ModelProto, options: Options, op_types: Set[str], wanted: Set[str] | None
+) -> Mapping[str, Sequence[PatternGroup]]:
+    """Return the groups of patterns whose operators are all in `op_types`, by op_type of the last node.
+
+    A pattern must contain an operator of `wanted`, unless `wanted` is `None`.
+    """
+    found: defaultdict[str, list[PatternGroup]] = defaultdict(list)
+    if wanted is not None and not wanted:
+        return found
+    absent = ~reduce(or_, map(operator_bit, op_types), 0)
+    for group in _groups(model, options):
+        # The bits exclude most groups, in less time than the comparison of sets.
+        is_possible = not group.near_operators & absent and group.op_types <= op_types
+        if is_possible and (wanted is None or not group.op_types.isdisjoint(wanted)):
+            found[group.near.op_type].append(group)
+    return found
+
+
+def _groups(model: ModelProto, options: Options) -> Iterator[PatternGroup]:
+    """Yield the patterns of the requested operators that exist at the model's opsets."""
+    registry, requested = options.registry, options.recognize
+    shadowed = {(canonical_domain(each.domain), each.name) for each in model.functions}
+    imports = [*model.opset_import, *(i for each in model.functions for i in each.opset_import)]
+    newest: defaultdict[str, int] = defaultdict(int)
+    for each in imports:
+        domain = canonical_domain(each.domain)
+        newest[domain] = max(newest[domain], each.version)
+    names = operator_names(registry) if EVERY_OPERATOR in requested else ()
+    for name in (*(f"{DEFAULT_DOMAIN}.{each}" for each in names), *requested - {EVERY_OPERATOR}):
+        domain, _, op_type = name.rpartition(".")
+        operator = registry.operator(op_type, domain)
+        exists = operator is not None and operator.versions[0].since_version <= newest[domain]
+        if exists and name not in options.without and (domain, op_type) not in shadowed:
+            yield from pattern_groups(op_type, domain, registry)
 
 
 class _Located(NamedTuple):
@@ -90,82 +128,78 @@ class _Located(NamedTuple):
 
 
 class _Pass:
-    """One pass over a model; a pattern must contain an operator of `wanted`, unless `wanted` is `None`."""
+    """One pass over a model.
 
-    def __init__(self, model: ModelProto, options: Options, wanted: Set[str] | None) -> None:
-        self._model, self._options, self._registry = model, options, options.registry
-        self._wanted = wanted
+    Attributes:
+        op_types: names of the operators of all nodes, without their domains.
+        node_count: number of nodes, also in subgraphs and functions.
+        has_distinct_names: whether each graph, subgraph and function defines a name at most once.
+        found, misses, replacements: results of `run`.
+    """
+
+    def __init__(self, model: ModelProto, options: Options) -> None:
+        self._model, self._options = model, options
         self._expansions = Expansions(options.registry, options.allow)
-        self._shadowed = {(canonical_domain(each.domain), each.name) for each in model.functions}
         self._fixed = names_read_indirectly(model)
         self.found: list[RecognizedNode] = []
         self.misses: list[NearMiss] = []
         self.replacements: list[Replacement] = []
-
-    def run(self, op_types: Set[str]) -> None:
-        """Find and write all replacements; `op_types` includes the operators of all nodes in the model."""
-        anchors = self.anchors(op_types)
-        if not anchors:
-            return
-        located: list[tuple[ContainerProto, list[_Located]]] = []
-        scopes = list(root_scopes(self._model, self._model, self._registry))
-        for scope, _, _ in scopes:
+        self.op_types: set[str] = set()
+        self.node_count = 0
+        self.has_distinct_names = True
+        self._scopes = [*root_scopes(model, model, options.registry)]
+        for scope, _, _ in self._scopes:
             # Safe: if a size is 0, the matched values are empty, and have no elements that could differ.
             scope.evaluation.assumes_positive_sizes = True
             scope.evaluation.names_sizes = True
-            declare_nodes(scope)
+        self._views = [self._view(scope) for scope, _, _ in self._scopes]
+
+    def _view(self, scope: CallScope) -> GraphView:
+        """Return the view of a graph or function and its subgraphs, and declare the values of its nodes."""
+        records, names = scope.node_records, scope.defined_names
+        outputs = [name for record in records for name in record[4] if name]
+        operators = set(map(_domain_and_op_type, records))
+        self.op_types.update(op_type for _, op_type in operators)
+        self.node_count += len(records)
+        expected = len(names) + len(outputs)
+        names.update(outputs)
+        self.has_distinct_names &= len(names) == expected
+        view = GraphView(scope, frozenset(fixed_names(scope.container) | self._fixed))
+        nesting = {each for each in operators if _may_hold_graphs(scope.operator(each[1], each[0]))}
+        for record in records if nesting else ():
+            if record[1:3] in nesting:
+                node = scope.proto_of(record)
+                for graph in graphs_of(node):
+                    child = scope.child(graph)
+                    child.owner = node
+                    view.children.setdefault(record[0], []).append(self._view(child))
+        return view
+
+    def run(self, anchors: Mapping[str, Sequence[PatternGroup]]) -> None:
+        """Find and write all replacements."""
         if self._model.functions:
-            add_call_facts([scope for scope, _, _ in scopes])
-        for scope, container, path in scopes:
-            found = list(self._visit(scope, path, anchors))
+            add_call_facts([scope for scope, _, _ in self._scopes])
+        located: list[tuple[GraphView, list[_Located]]] = []
+        for view, (_, _, path) in zip(self._views, self._scopes, strict=True):
+            found = list(self._visit(view, path, anchors))
             if found:
-                located.append((container, found))
+                located.append((view, found))
         names = FreshNames()
-        names.avoid(*(container for _, container, _ in scopes))
+        names.sources += [scope.used_names for scope, _, _ in self._scopes]
         for root, graphs in located:
             _write(root, graphs, names, self._fixed)
 
-    def anchors(self, op_types: Set[str]) -> Mapping[str, Sequence[PatternGroup]]:
-        """Return the groups of patterns whose operators all occur, by op_type of the last node."""
-        found: defaultdict[str, list[PatternGroup]] = defaultdict(list)
-        for group in self._groups():
-            own = group.op_types
-            if own <= op_types and (self._wanted is None or not own.isdisjoint(self._wanted)):
-                found[group.near.op_type].append(group)
-        return found
-
-    def _groups(self) -> Iterator[PatternGroup]:
-        requested = self._options.recognize
-        imports = [
-            *self._model.opset_import,
-            *(i for each in self._model.functions for i in each.opset_import),
-        ]
-        newest: defaultdict[str, int] = defaultdict(int)
-        for each in imports:
-            domain = canonical_domain(each.domain)
-            newest[domain] = max(newest[domain], each.version)
-        names = operator_names(self._registry) if EVERY_OPERATOR in requested else ()
-        for name in (*(f"{DEFAULT_DOMAIN}.{each}" for each in names), *requested - {EVERY_OPERATOR}):
-            domain, _, op_type = name.rpartition(".")
-            operator = self._registry.operator(op_type, domain)
-            exists = operator is not None and operator.versions[0].since_version <= newest[domain]
-            is_excluded = name in self._options.without or (domain, op_type) in self._shadowed
-            if exists and not is_excluded:
-                yield from pattern_groups(op_type, domain, self._registry)
-
     def _visit(
-        self, scope: CallScope, path: str, anchors: Mapping[str, Sequence[PatternGroup]]
+        self, view: GraphView, path: str, anchors: Mapping[str, Sequence[PatternGroup]]
     ) -> Iterator[_Located]:
-        container = scope.container
-        fixed = frozenset(fixed_names(container) | self._fixed)
-        view = GraphView(scope)
+        scope = view.scope
         taken: set[int] = set()
         found: list[Replacement] = []
         for record in reversed(scope.node_records):
             if record[2] not in anchors or record[0] in taken or record[1] not in ("", DEFAULT_DOMAIN):
                 continue
             for pattern in candidates(anchors[record[2]], record, view):
-                replacement = self._replacement(pattern, record, view, fixed, path)
+                replacement = self._replacement(pattern, record, view, path)
                 if replacement is not None and taken.isdisjoint(each[0] for each in replacement.nodes):
                     taken.update(each[0] for each in replacement.nodes)
                     found.append(replacement)
@@ -181,16 +215,16 @@ class _Pass:
                     break
         self.replacements += found
         if found:
-            yield _Located(container, found)
-        for position, node in enumerate(container.node):
-            if position in taken:  # a node with a subgraph, such as a Loop, that a new node replaces
-                continue
-            for graph in graphs_of(node):
-                yield from self._visit(scope.child(graph), node_place(path, node), anchors)
+            yield _Located(scope.container, found)
+        for position, children in view.children.items():
+            if position not in taken:  # else a new node replaces the node with the subgraphs, such as a Loop
+                place = node_place(path, scope.nodes[position])
+                for child in children:
+                    yield from self._visit(child, place, anchors)
 
     def _replacement(
         self, pattern: Pattern, record: tuple[int, str, str, tuple[str, ...], tuple[str, ...]],
-        view: GraphView, fixed: frozenset[str], path: str,
+        view: GraphView, path: str,
     ) -> Replacement | None:  # fmt: skip
         operator = self._operator(pattern, view)
         position = pattern.outputs[0].output
@@ -213,7 +247,7 @@ class _Pass:
             if pattern.approximate and "approximate" not in self._options.allow:
                 raise Rejected(f"{pattern.approximate}; allow=approximate accepts it")
             candidate = Candidate(pattern, operator, record, view, self._expansions)
-            found = candidate.replacement(match, fixed, is_relaxed=matcher.is_relaxed)
+            found = candidate.replacement(match, is_relaxed=matcher.is_relaxed)
         except (Rejected, CannotConvert) as error:
             place = node_place(path, view.scope.proto_of(record))
             self.misses.append(NearMiss(place, str(operator.id), str(error)))
@@ -228,11 +262,16 @@ class _Pass:
         return found
 
 
-def _write(root: ContainerProto, graphs: Iterable[_Located], names: FreshNames, fixed: Set[str]) -> None:
+def _may_hold_graphs(operator: OperatorVersion | None) -> bool:
+    return operator is None or operator.holds_graphs
+
+
+def _write(root: GraphView, graphs: Iterable[_Located], names: FreshNames, fixed: Set[str]) -> None:
     """Write replacements into a graph or function and its subgraphs, and remove unread nodes."""
     removable: set[str] = set()
-    read = {name for node in nested_nodes(root) for name in node.input}
-    initializers = {name for each in nested_containers([root]) for name in Container(each).predefined_names()}
+    scopes = [each.scope for each in root.nested()]
+    read = {name for scope in scopes for record in scope.node_records for name in record[3]}
+    initializers = set().union(*(scope.predefined_names() for scope in scopes))
     kept = (initializers - read) | fixed  # unread before, so they stay
     for container, replacements in graphs:
         nodes = container.node
@@ -245,7 +284,7 @@ def _write(root: ContainerProto, graphs: Iterable[_Located], names: FreshNames, 
                 write_tensor(container.initializer.add(), value, name)
             removable |= each.removable
     removal = Removal(lambda node: any(map(removable.__contains__, node.output)), named=kept)
-    remove_dead_nodes(root, removal)
+    remove_dead_nodes(root.scope.container, removal)
 
 
 def _rename_outputs(nodes: Sequence[NodeProto], replacement: Replacement, names: FreshNames) -> set[str]:
