@@ -270,6 +270,8 @@ class Operator(Record):
     """Groups of attributes of which exactly one must be set, for all versions."""
     requires: tuple[str, ...] = ()
     """Requirements for ranks, lengths and values; versions ignore those with names that they do not have."""
+    has_complete_requires: bool = False
+    """Whether nodes that meet `requires` are valid: their inputs broadcast only as the definition says."""
     recognize: tuple[RecognizedForm, ...] = ()
     """Other nodes that compute the results of a node of the newest version, see `RecognizedForm`."""
     examples: tuple[NodeExample, ...] = ()

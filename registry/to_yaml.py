@@ -24,6 +24,8 @@ def operator_to_dict(operator: Operator) -> PlainData:
         for key in ("recognize", "examples")
         if getattr(operator, key)
     }
+    if operator.has_complete_requires:
+        shared["has_complete_requires"] = True
     return {"domain": operator.domain, "name": operator.name, **shared, **patterns, "versions": versions}
 
 
