@@ -26,6 +26,9 @@ UNRECOGNIZED = {
 }
 """Operators with an expansion that does not determine the node, and the reason."""
 
+SYNONYMS = {b"swish": b"silu"}
+"""Attribute values with the same meaning: an expansion does not show which of them the node had."""
+
 AXES = ("axis", "axes")
 """Attributes that an expansion may count from the other end."""
 
@@ -92,6 +95,8 @@ def _attributes_of(node: onnx.NodeProto, version: OperatorVersion, rank: int) ->
     }
     for each in node.attribute:
         value = onnx.helper.get_attribute_value(each)
+        if isinstance(value, bytes):
+            value = SYNONYMS.get(value, value)
         found[each.name] = tuple(value) if isinstance(value, list) else value
     for name in AXES:
         axis = found.get(name)

@@ -79,6 +79,31 @@ def test_restores_loop_over_tokens(
             np.testing.assert_allclose(computed, expected, atol=1e-6)
 
 
+@pytest.mark.full  # the patterns take seconds to compile
+@pytest.mark.parametrize("kernel", [2, 4])
+@pytest.mark.parametrize("inputs", ["x, w", "x, w, bias", 'x, w, "", past', "x, w, bias, past"])
+@pytest.mark.parametrize("activation", ["none", "silu"])
+def test_restores_convolution_with_any_kernel_size(kernel: int, inputs: str, activation: str) -> None:
+    shapes = {"x": [2, 4, 8], "w": [4, 1, kernel], "bias": [4], "past": [2, 4, kernel - 1]}
+    given = [each for each in inputs.split(", ") if each != '""']
+    declared = ", ".join(f"float{shapes[each]} {each}" for each in given)
+    model = onnx.parser.parse_model(
+        f"""
+        <ir_version: 10, opset_import: ["" : 27]>
+        g ({declared}) => (float[2, 4, 8] y, float[2, 4, {kernel - 1}] state) {{
+            y, state = CausalConvWithState <activation = "{activation}"> ({inputs})
+        }}
+        """
+    )
+    low = convert_version(model, 26)
+    high = convert_version(low, 27, recognize="CausalConvWithState")
+    assert op_types(high) == ["CausalConvWithState"]
+    random = np.random.default_rng(0)
+    feeds = {each: random.normal(size=shapes[each]).astype(np.float32) for each in given}
+    for computed, expected in zip(ReferenceEvaluator(high).run(None, feeds), run(low, feeds), strict=True):
+        np.testing.assert_allclose(computed, expected, atol=1e-6)
+
+
 def scan_of(model: onnx.ModelProto) -> onnx.NodeProto:
     """Return the Scan of a model."""
     return next(each for each in model.graph.node if each.op_type == "Scan")
