@@ -254,7 +254,7 @@ class Registry(Sources):
             functions: (domain, name, overload) of the model's local functions, which take precedence.
 
         Raises:
-            ResolveError: the node refers to no known operator; a subclass gives the reason.
+            ResolveError: the node refers to no known operator; the subclass depends on the reason.
             UsageError: the arguments are not a node and opsets by domain.
         """
         if not functions:  # local functions take precedence over the cache

@@ -43,7 +43,7 @@ def settings_of(target: TargetLike | None, arguments: SharedArguments, settings:
     plain = _kept(plain)
     options = Options.of(plain, ir_version=ir_version, registry=settings.load_definitions(), **kept)
     _require_texts_of_shapes(options.shapes)
-    # equal arguments become equal texts, because a digest tells whether a later run has the same ones
+    # equal arguments become equal texts, because a later run compares their digest
     flags = {"exact", *StoredFlags.__annotations__}
     texts: dict[str, object] = {
         name: True if name in flags else _names(value) for name, value in kept.items() if value

@@ -140,7 +140,7 @@ def _build_step(ends: _StepEnds, table: Mapping[StepKey, Adapter]) -> VersionSte
         answer = Refuse(refuse="no downgrade is defined for this step", code="step.undefined")
     if isinstance(answer, Refuse):
         return step("refused", _refuse_function(answer), reason=answer.refuse)
-    # `is_derivable` includes that nothing refutes the step.
+    # A derivable step has no problems: `is_derivable` checks that.
     problem = None if answer is None and target is not None else next(_problems(source, target, answer), None)
     if problem:
         raise DefinitionError(f"{pair}: {problem}")
