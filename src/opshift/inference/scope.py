@@ -462,17 +462,10 @@ class Scope(InferenceScope):
                 found[name].append(record)
         return found
 
-    def first_capture(self, name: str) -> int | None:
-        """Return the position of the first node with a subgraph that reads a value, or `None`."""
-        return self._captured.get(name)
-
     @cached_property
-    def _captured(self) -> Mapping[str, int]:
-        found: dict[str, int] = {}
-        for position, node in enumerate(self.container.node):
-            for name in chain.from_iterable(map(captured_names, graphs_of(node))):
-                found.setdefault(name, position)
-        return found
+    def _captured(self) -> frozenset[str]:
+        graphs = chain.from_iterable(map(graphs_of, self.container.node))
+        return frozenset(chain.from_iterable(map(captured_names, graphs)))
 
     @cached_property
     def _used(self) -> set[str]:
