@@ -28,6 +28,17 @@ NORMALIZED = """
     s = Constant <value = float[2] {{1, 2}}> () {0} = BatchNormalization (x, s, s, s, s)
 """
 DEQUANTIZE = "s = Constant <value = float {{0.5}}> () {0} y = DequantizeLinear (x, s{1})"
+RECURRENT = """
+    w = Constant <value = float[1, 2, 3] {1, 2, 3, 4, 5, 6}> ()
+    r = Constant <value = float[1, 2, 2] {1, 2, 3, 4}> () y = RNN <hidden_size = 2> (x, w, r, , l)
+"""
+CACHED = "float[1, 2, 2, 4] x, float[1, 2, 3, 4] p"
+SCANNED = """
+    y, z = Scan <num_scan_inputs = 1, body = b (float[2] a, float[2] e) => (float[2] t, float[2] u) {{
+        t = Neg (a) u = {0}
+    }}> (x, s)
+"""
+SAMPLED = 'y = GridSample <mode = "cubic"> (x, g)'
 BATCH = "b = Constant <value = float[1, 2, 2] {1, 2, 3, 4}> ()"
 CROPPED = """
     r = Constant <value = float[4] {{0, 0, 1, 0.5}}> () s = Constant <value = float[2] {{1, 2}}> ()
@@ -66,6 +77,17 @@ def _verdict(model: onnx.ModelProto, runtime: str) -> str:
         (INSTALLED, "float[] x, float[] w", STEP.format("", ""), 17, "runs"),
         (INSTALLED, "float[1, 8, 1] x, float[N] w", STEP.format(LENGTH, ", l"), 17, "runs"),
         (INSTALLED, "float[1, 8, 1] x, float[] w, int64 l", STEP.format("", ", l"), 17, "runs"),
+        (OLDEST, "float[1, 2] x, int64[] s", 'y = Resize (x, "", "", s)', 13, "does not run"),
+        (INSTALLED, "float[N, M] x, int64[K] s", 'y = Resize (x, "", "", s)', 13, "does not run"),
+        (
+            INSTALLED,
+            "float[1, 2] x, int64[K] s",
+            'y = Resize <axes = [1]> (x, "", "", s)',
+            18,
+            "does not run",
+        ),
+        (INSTALLED, "float[] x, int64[] s", 'y = Resize (x, "", "", s)', 13, "runs"),
+        (INSTALLED, "float[N, M] x, int64[2] s", 'y = Resize (x, "", "", s)', 13, "runs"),
         (OLDEST, "float[2, 3] x, int64[2] s", f"{SHAPED} y = Reshape (r, n)", 13, "runs"),
         (OLD, "float[2, 3] x, int64[2] s", f"{SHAPED} y = Reshape (r, n)", 13, "does not run"),
         (INSTALLED, "float[2, 3] x, int64[2] s", f"{SHAPED} y = Reshape (r, n)", 13, "runs"),
@@ -139,6 +161,16 @@ def _verdict(model: onnx.ModelProto, runtime: str) -> str:
         (TRACT, "float[2, 3] a, float[2, 3] b", "y = Mod <fmod = 1> (a, b)", 13, "runs"),
         (TRACT, "float[1, 4] x", CROPPED.format("tf_crop_and_resize"), 13, "warns"),
         (TRACT, "float[1, 4] x", CROPPED.format("half_pixel"), 13, "runs"),
+        (OPENVINO, "float[S, 2, 3] x, int32[2] l", RECURRENT, 14, "warns"),
+        (OPENVINO, "float[3, N, 3] x, int32[2] l", RECURRENT, 14, "warns"),
+        (OPENVINO, "float[3, 2, 3] x, int32[2] l", RECURRENT, 14, "runs"),
+        (OPENVINO, "float[1, 0, 4] x", "y = MaxPool <kernel_shape = [1]> (x)", 13, "does not run"),
+        (OPENVINO, CACHED, "y, k, v = Attention <is_causal = 1> (x, x, x, , p, p)", 25, "warns"),
+        (OPENVINO, CACHED, "y, k, v = Attention (x, x, x, , p, p)", 25, "runs"),
+        (TRACT, "float[1, 1, 2, 2, 2] x, float[1, 2, 2, 2, 3] g", SAMPLED, 20, "does not run"),
+        (TRACT, "float[1, 1, 2, 2] x, float[1, 2, 2, 2] g", SAMPLED, 20, "runs"),
+        (OPENVINO, "float[2] x, float[2, 2] s", SCANNED.format("Identity (e)"), 18, "runs"),
+        (OPENVINO, "float[2] x, float[2, 2] s", SCANNED.format("Abs (a)"), 18, "warns"),
         (TRACT, "float[2, 3] x, int64[1] k", "y = Trilu (x, k)", 14, "does not run"),
         (TRACT, "float[2, 3] x, int64 k", "y = Trilu (x, k)", 14, "runs"),
         (TRACT, PRODUCT.format("[1]"), MULTIPLY, 13, "does not run"),
