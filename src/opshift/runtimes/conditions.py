@@ -10,7 +10,7 @@ from opshift.inference.facts import InferenceScope
 from opshift.inference.infer_shapes import known_shapes
 from opshift.model.element_types import type_string
 from opshift.model.errors import CannotConvert
-from opshift.model.graphs import captured_names, is_graph
+from opshift.model.graphs import captured_names, is_graph, nested_nodes
 from opshift.model.messages import GraphProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.tensors import read_tensor
@@ -130,6 +130,10 @@ def _captures_outputs(condition: Condition, node: ModelNode) -> bool:
 
 def _untyped(condition: Condition, node: ModelNode) -> bool:
     return all(_has_untyped_inputs(name, node) for name in condition.untyped)
+
+
+def _unread(condition: Condition, node: ModelNode) -> bool:
+    return all(_has_unread_inputs(name, node) for name in condition.unread)
 
 
 def _ranks(condition: Condition, node: ModelNode) -> bool | None:
@@ -323,6 +327,7 @@ PARTS: Mapping[str, Callable[[Condition, ModelNode], bool | None]] = {
     "captures": _captures,
     "captures_outputs": _captures_outputs,
     "untyped": _untyped,
+    "unread": _unread,
     "ranks": _ranks,
     "dimensions": _dimensions,
     "equal_sizes": _equal_sizes,
@@ -392,6 +397,14 @@ def _reads_any(name: str, node: ModelNode, values: set[str]) -> bool:
 def _has_untyped_inputs(name: str, node: ModelNode) -> bool:
     inputs = chain.from_iterable(graph.input for graph in _graphs([name], node))
     return any(element_type_of(each.type) is None for each in inputs)
+
+
+def _has_unread_inputs(name: str, node: ModelNode) -> bool:
+    for graph in _graphs([name], node):
+        read = {each.name for each in graph.output}.union(*(each.input for each in nested_nodes(graph)))
+        if any(each.name not in read for each in graph.input):
+            return True
+    return False
 
 
 def _graphs(names: Iterable[str], node: ModelNode) -> list[GraphProto]:
