@@ -51,7 +51,10 @@ WRONG_USAGE = {
         "'onnxruntime' has no version",
     ),
     "unknown domain": (["convert", "old.onnx", "out.onnx", "-t", "com.acme=1"], "domain 'com.acme'"),
-    "two targets": (["convert", "old.onnx", "o.onnx", "-t", "17", "-t", "18"], "two opsets are requested for ai.onnx"),
+    "two targets": (
+        ["convert", "old.onnx", "o.onnx", "-t", "17", "-t", "18"],
+        "two opsets are requested for ai.onnx",
+    ),
     "unknown allow value": (
         ["plan", "old.onnx", "-t", "17", "--allow", "magic"],
         "unknown allow value 'magic'",
