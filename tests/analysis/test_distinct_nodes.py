@@ -131,3 +131,22 @@ def test_answers_do_not_depend_on_the_copies(monkeypatch: pytest.MonkeyPatch) ->
             for module in (runs_module, cheapest):
                 context.setattr(module, "with_distinct_nodes", lambda *_: None)
             assert _answers(model, runtime) == answers, f"{model.graph.node[0].op_type} in {runtime}"
+
+
+def test_functions_that_nothing_calls_are_not_copied() -> None:
+    functions = "".join(
+        f'<domain: "l", opset_import: ["": 17, "l": 1]> {name} (a) => (b) {{ {nodes} }}'
+        for name, nodes in {
+            "Outer": "b = l.Inner(a)",
+            "Inner": "b = Relu(a)",
+            "Unused": "b = l.Other(a)",
+            "Other": "b = Abs(a)",
+        }.items()
+    )
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17, "l": 1]> g (float[2] x) => (float[2] y) '
+        "{ a = l.Outer(x) b = l.Outer(x) c = l.Outer(x) d = l.Outer(x) y = Sum(a, b, c, d) }" + functions
+    )
+    copy = with_distinct_nodes(ModelProto.FromString(model.SerializeToString()), default_registry())
+    assert copy is not None
+    assert [each.name for each in copy.functions] == ["Outer", "Inner"]

@@ -7,6 +7,7 @@ from copy import deepcopy
 from itertools import chain
 from typing import NamedTuple
 
+from opshift.converter.functions.inlining import called_functions
 from opshift.inference.root_scopes import graph_scopes, nested_scopes
 from opshift.inference.scope import Scope
 from opshift.model.graphs import (
@@ -18,6 +19,7 @@ from opshift.model.graphs import (
     remove_messages,
 )
 from opshift.model.messages import GraphProto, ModelProto
+from opshift.model.operator_ids import function_id
 from opshift.registry.registry import Registry
 
 MAX_KEPT = 0.5
@@ -33,17 +35,22 @@ def with_distinct_nodes(
     equal operators and attributes, so a conversion treats them in the same way. If a runtime does not run the
     converted copy, it does not run the converted model. The reverse is likely, but not certain.
 
-    The copy keeps nodes with outputs that subgraphs read or return, and all nodes of functions. Models with
-    training graphs get no copy. `scope` is a scope of the main graph, whose known facts save time.
+    The copy keeps nodes with outputs that subgraphs read or return, and all nodes of functions, but no
+    functions that nothing calls. Models with training graphs get no copy. `scope` is a scope of the main
+    graph, whose known facts save time.
     """
     if model.training_info:
         return None
     scopes = graph_scopes(model, registry) if scope is None else nested_scopes(scope, "graph")
     found = [_repetitions(each) for each, _ in scopes]
     repeated = sum(each.is_repeated.count(True) for each in found)
-    kept = sum(each.is_repeated.count(False) for each in found) + sum(
-        len(each.node) for each in model.functions
-    )
+    kept = sum(each.is_repeated.count(False) for each in found)
+    functions = {function_id(each): each for each in model.functions}
+    called = {function_id(each) for each in called_functions(model.graph, functions)}
+    is_uncalled = [each not in called for each in functions]
+    for function, is_removed in zip(model.functions, is_uncalled, strict=True):
+        count = 1 + len(function.node)
+        kept, repeated = (kept, repeated + count) if is_removed else (kept + count, repeated)
     if kept > MAX_KEPT * (kept + repeated):
         return None
     copy = deepcopy(model)
@@ -51,6 +58,7 @@ def with_distinct_nodes(
     for container, repetitions in zip(containers, found, strict=True):
         if is_graph(container):
             _remove(container, repetitions)
+    remove_messages(copy.functions, is_uncalled)
     return copy
 
 
