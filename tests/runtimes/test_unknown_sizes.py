@@ -38,12 +38,21 @@ SCANNED = """
         t = Neg (a) u = {0}
     }}> (x, s)
 """
+PADDED = """
+    p = Constant <value_ints = [0, 1]> () d = Pad <mode = "{0}"> (s, p, v) n = Size (d) y = Cast <to = 1> (n)
+"""
+STRINGS = """
+    s = Constant <value_strings = ["a"]> () n = Constant <value_ints = [2]> ()
+    t = Tile (s, n) z = Size (t) y = Cast <to = 1> (z)
+"""
 SAMPLED = 'y = GridSample <mode = "cubic"> (x, g)'
 BATCH = "b = Constant <value = float[1, 2, 2] {1, 2, 3, 4}> ()"
 CROPPED = """
     r = Constant <value = float[4] {{0, 0, 1, 0.5}}> () s = Constant <value = float[2] {{1, 2}}> ()
     y = Resize <mode = "linear", coordinate_transformation_mode = "{0}"> (x, r, s)
 """
+DOUBLE = "double[1, 2, 2, 4] q, double[1, 2, 3, 4] k"
+CONSTANT_KEYS = "q = Constant <value = float[1, 1, 1, 2] {1, 2}> () y = Attention (q, q, q)"
 GROUPED = "float[1, 4, 2, 8] q, float[1, 2, 3, 8] k, float[{0}] m"
 PRODUCT = "uint8[2, 3] a, float s, uint8{0} z, uint8 u, uint8[3, 2] b"
 MULTIPLY = "q = QLinearMatMul (a, s, z, b, s, u, s, u) y = Cast <to = 1> (q)"
@@ -146,6 +155,9 @@ def _verdict(model: onnx.ModelProto, runtime: str) -> str:
         (OPENVINO, "float[2, 0, 2] x", "y = LogSoftmax <axis = 1> (x)", 11, "warns"),
         (OPENVINO, "float[2, 2, 0] x", "y = LogSoftmax <axis = 1> (x)", 13, "warns"),
         (OPENVINO, "float[0] x", "y = Softmax <axis = 0> (x)", 1, "does not run"),
+        (OLD, DOUBLE, "d = Attention (q, k, k) y = Cast <to = 1> (d)", 23, "warns"),
+        (OLD, DOUBLE.replace("double", "float"), "y = Attention (q, k, k)", 23, "runs"),
+        (TRACT, "float[2] x", CONSTANT_KEYS, 23, "may run"),
         (OLD, GROUPED.format("A, B, 2, 3"), "y = Attention (q, k, k, m)", 23, "may run"),
         (OLD, GROUPED.format("A, 1, 2, 3"), "y = Attention (q, k, k, m)", 23, "runs"),
         (OPENVINO, "float[N, M] a", f"{BATCH} y = MatMul (a, b)", 13, "does not run"),
@@ -171,6 +183,16 @@ def _verdict(model: onnx.ModelProto, runtime: str) -> str:
         (TRACT, "float[1, 1, 2, 2] x, float[1, 2, 2, 2] g", SAMPLED, 20, "runs"),
         (OPENVINO, "float[2] x, float[2, 2] s", SCANNED.format("Identity (e)"), 18, "runs"),
         (OPENVINO, "float[2] x, float[2, 2] s", SCANNED.format("Abs (a)"), 18, "warns"),
+        (OPENVINO, "string[2] s, string v", PADDED.format("constant"), 13, "warns"),
+        (OPENVINO, "string[2] s, string v", PADDED.format("edge"), 13, "does not run"),
+        (
+            OPENVINO,
+            "string[1, 4, 1, 1] s",
+            "d = DepthToSpace <blocksize = 2> (s) y = Cast <to = 1> (d)",
+            13,
+            "does not run",
+        ),
+        (TRACT, "int64[1] r", STRINGS, 13, "does not run"),
         (TRACT, "float[2, 3] x, int64[1] k", "y = Trilu (x, k)", 14, "does not run"),
         (TRACT, "float[2, 3] x, int64 k", "y = Trilu (x, k)", 14, "runs"),
         (TRACT, PRODUCT.format("[1]"), MULTIPLY, 13, "does not run"),

@@ -55,6 +55,18 @@ def test_another_opset_avoids_a_wrong_kernel() -> None:
     assert_equal(run(fitted.model, {"x": X}), run(model, {"x": X}))
 
 
+def test_simple_nodes_replace_a_wrong_function_body() -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 23]>
+        g (double[1, 2, 3, 2] x) => (double[1, 2, 3, 2] y) { y = Attention (x, x, x) }
+    """)
+    feeds = {"x": X.reshape(1, 2, 3, 2).astype(np.float64)}
+    fitted = fit(model, "onnxruntime-1.23.2")
+    assert fitted.report.warnings == ()
+    assert "Attention" not in op_types(fitted.model)
+    assert_equal(run(fitted.model, feeds), run(model, feeds))
+
+
 @pytest.mark.parametrize("others", [(), ("Elu", "Constant")], ids=["no operators", "some operators"])
 def test_keeps_a_wrong_kernel_that_nothing_replaces(others: Any) -> None:
     model = build([helper.make_node("Celu", ["x"], ["y"], alpha=2.0)], {"x": X}, ["y"], 13)
