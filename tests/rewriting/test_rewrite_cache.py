@@ -240,52 +240,6 @@ def test_models_share_rewrites(router: Router, computed: list[str]) -> None:
     assert computed == ["a"]
 
 
-@pytest.mark.parametrize(
-    "names", [("first", "second"), ("first", "first")], ids=["other names", "equal names"]
-)
-def test_models_share_refusals_with_their_own_names(names: tuple[str, str], computed: list[str]) -> None:
-    router = Router(default_registry(), LazyAdapterTable(), {DEFAULT_DOMAIN: 6})
-    for name in names:
-        model = parser.parse_model(
-            f"""<ir_version: 8, opset_import: ["": 16]>
-            g (float[n, c] {name}, float[m, k] other) => (bool[i] y) {{ y = Greater ({name}, other) }}"""
-        )
-        (rewrite,) = attempts(router, model)
-        with pytest.raises(CannotConvert, match=f"'{name}', 'other'"):
-            rewrite()
-    assert computed == ["y"]
-
-
-@pytest.mark.parametrize("element_type", ["uint64", "uint8"])
-def test_models_do_not_share_refusals_that_name_new_values(element_type: str, computed: list[str]) -> None:
-    """The steps cast the inputs, and refuse the casts, which have other names in each model."""
-    router = Router(default_registry(), LazyAdapterTable(), {DEFAULT_DOMAIN: 6})
-    for _ in range(2):
-        model = parser.parse_model(
-            f"""<ir_version: 8, opset_import: ["": 16]>
-            g ({element_type}[n, c] x, {element_type}[m, k] z) => (bool[i] y) {{ y = Greater (x, z) }}"""
-        )
-        (rewrite,) = attempts(router, model)
-        with pytest.raises(CannotConvert, match="cast"):
-            rewrite()
-    assert computed == ["y", "y"]
-
-
-def test_models_do_not_share_refusals_that_depend_on_earlier_nodes(
-    router: Router, computed: list[str]
-) -> None:
-    """A step that would add too many nodes is refused unless other nodes have added its constants."""
-    text = """<ir_version: 8, opset_import: ["": 18]>
-        g (float[n, c, l] x, int64[60] image, int64[60] block) => (float[n, c, h, w] y) {
-            y = Col2Im (x, image, block)
-        }"""
-    for _ in range(2):
-        (rewrite,) = attempts(router, parser.parse_model(text))
-        with pytest.raises(CannotConvert, match="would add"):
-            rewrite()
-    assert computed == ["y", "y"]
-
-
 def test_cached_rewrites_write_the_same_nodes(router: Router) -> None:
     nodes = clip("x", "a"), clip("x", "a")
     written = []
@@ -359,7 +313,7 @@ def test_nodes_share_a_refusal_with_their_own_names(element_type: str, computed:
         }}"""
     )
     refused = {each.place: each for each in plan_version(model, 6).refusals}
-    assert computed.count("y") + computed.count("z") <= 1  # 0 if another test refused these nodes
+    assert computed.count("y") + computed.count("z") == 1
     remedies = [refused[f"graph, node Greater -> {name}"].remedy for name in "yz"]
     assert ["'first'" in each for each in remedies] == [True, False]
     assert ["'second'" in each for each in remedies] == [False, True]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from operator import itemgetter
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -156,11 +156,6 @@ def answer_key(answer: object) -> object:
     return answer
 
 
-def count_elements(values: Iterable[object]) -> int:
-    """Return the number of elements of all tensors among some values."""
-    return sum(len(each.values) for each in values if isinstance(each, Tensor))
-
-
 def questions_and_answers(asked: Mapping[Question, object]) -> tuple[tuple[Question, ...], Answers]:
     """Return the recorded questions, and their answers in the form of `answer_key`, in the same order."""
     return tuple(asked), tuple(map(answer_key, asked.values()))
@@ -232,7 +227,7 @@ class CachedRewrite:
         self.with_graphs = result if result.has_graphs else None
         """The rewrite if it emits graphs, else `None`; it has no templates, so `rename` copies it."""
         self.questions, self.answers = questions_and_answers(asked)
-        self._answered_elements = count_elements(asked.values())
+        self._answered_tensors = [each for each in asked.values() if isinstance(each, Tensor)]
         self.name_hints = tuple(fresh.values())
         self.allowed = tuple(allowed)
         self.constants = tuple((constant_key(each), each) for each in constants.values())
@@ -262,8 +257,11 @@ class CachedRewrite:
     @property
     def is_small(self) -> bool:
         """Whether the rewrite is small enough to be shared between models."""
-        added = count_elements(tensor for _, tensor in self.constants)
-        return added + self._answered_elements <= MAX_SHARED_ELEMENTS
+        tensors = (
+            *(tensor for _, tensor in self.constants),
+            *self._answered_tensors,
+        )
+        return sum(len(each.values) for each in tensors) <= MAX_SHARED_ELEMENTS
 
     def matches(self, names: ValueNames, facts: Facts) -> bool:
         """Return whether all questions have the recorded answers for a node with these value names."""
@@ -331,45 +329,23 @@ def mentions_any(text: str, names: Iterable[str]) -> bool:
     )
 
 
-def starts_of(hint: str) -> Iterator[str]:
-    """Yield each prefix of a hint that ends before a character other than a letter, and the whole hint."""
-    return (hint[:end] for end in range(1, len(hint) + 1) if not hint[end : end + 1].isalpha())
-
-
 QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 """Quoted text in a message, such as the name of a value."""
-
-
-DEPENDENT_CODES: Final = frozenset({"limit.exceeded", "node.invalid"})
-"""Codes of refusals that depend on earlier nodes: on constants that these share, or on ranks known so far."""
 
 
 class CachedRefusal:
     """Refusal of a node, with the names of its values left open."""
 
-    def __init__(self, error: CannotConvert, names: ValueNames, asked: Mapping[Question, object]) -> None:
-        """`asked` has the answers to the questions that the refusal depends on."""
-        self._error = copy(error)  # without the traceback, which would keep the model alive
-        self._names = names
-        self.questions, self.answers = questions_and_answers(asked)
-        self.is_small = count_elements(asked.values()) <= MAX_SHARED_ELEMENTS
-        """Whether the answers are small enough for the refusal to be shared between models."""
-
-    @property
-    def _text(self) -> str:
-        return " ".join((self._error.reason, self._error.subject, self._error.remedy))
+    def __init__(self, error: CannotConvert, names: ValueNames) -> None:
+        self._error, self._names = error, names
 
     @property
     def is_reusable(self) -> bool:
         """Whether the messages name values of the node only in quotes, where `for_names` replaces them."""
+        error = self._error
+        text = QUOTED.sub("", " ".join((error.reason, error.subject, error.remedy)))
         # Names of one letter are ignored, because messages contain such words.
-        return not mentions_any(QUOTED.sub("", self._text), [name for name in self._names if len(name) > 1])
-
-    def holds_elsewhere(self, created: Set[str]) -> bool:
-        """Return whether other models may share the refusal, without the values that the steps `created`."""
-        values = self._error.values if isinstance(self._error, UnknownShape) else ()
-        is_independent = self._error.code not in DEPENDENT_CODES
-        return is_independent and created.isdisjoint(values) and not mentions_any(self._text, created)
+        return not mentions_any(text, [name for name in self._names if len(name) > 1])
 
     def for_names(self, names: ValueNames) -> CannotConvert:
         """Return the error with the value names in its messages replaced by the names of another node."""

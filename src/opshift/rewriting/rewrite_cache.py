@@ -6,7 +6,7 @@ and in later models that are converted to the same opsets.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import compress, starmap
 from typing import Any
@@ -42,7 +42,7 @@ from opshift.rewriting.cached_rewrite import (
     Question,
     ValueNames,
     mentions_any,
-    starts_of,
+    questions_and_answers,
 )
 from opshift.rewriting.result import ComputedRewrite, names_in, values_read
 from opshift.rewriting.rewrite_node import rewrite_node
@@ -50,40 +50,33 @@ from opshift.rewriting.routes import Router
 from opshift.rewriting.workspace import ConstantKey, Workspace
 
 MAX_REWRITES_PER_KEY = 512
-"""Maximum number of cached rewrites and refusals per node key; it bounds the memory."""
+"""Maximum number of cached rewrites per node key; it bounds the memory."""
 
 MIN_STORED = 64
 """Number of rewrites per operator that are stored even if later nodes rarely reuse them."""
 
 MAX_SHARED_KEYS, MAX_SHARED_REWRITES = 512, 16
-"""Limits of the cache that models share: number of node keys, and number of rewrites and refusals per key."""
+"""Limits of the cache that models share: number of node keys, and number of rewrites per key."""
 
 
 class _SharedRewrites:
-    """Outcomes shared between models, and whether the attributes of an operator are cheap to compare."""
+    """Rewrites shared between models, and whether attributes of an operator are cheap to compare."""
 
     def __init__(self) -> None:
-        self.outcomes: dict[tuple[int, NodeKey], tuple[CachedRewrite | CachedRefusal, ...]] = {}
+        self.rewrites: dict[tuple[int, NodeKey], tuple[CachedRewrite, ...]] = {}
         self.has_plain_attributes: dict[tuple[str, str, int], bool] = {}
         self.moved_values: dict[tuple[object, ...], MovedValuesTable] = {}
         """Rewrites for nodes that differ in some attribute values, by `signature`."""
         self.moves_values: set[tuple[str, str, int]] = set()
         """Operators with rewrites in `moved_values`, as domain, op_type and opset."""
 
-    def add(self, key: NodeKey, source: int, cached: CachedRewrite | CachedRefusal) -> None:
-        # Bound the memory, because this cache outlives the model; cleared outcomes are computed again.
-        if len(self.outcomes) >= MAX_SHARED_KEYS:
-            self.outcomes.clear()
-        known = self.outcomes.get((source, key), ())
+    def add(self, key: NodeKey, source: int, cached: CachedRewrite) -> None:
+        # Bound the memory, because this cache outlives the model; cleared rewrites are computed again.
+        if len(self.rewrites) >= MAX_SHARED_KEYS:
+            self.rewrites.clear()
+        known = self.rewrites.get((source, key), ())
         if len(known) < MAX_SHARED_REWRITES and is_small_key(key) and cached.is_small:
-            self.outcomes[source, key] = (*known, cached)
-
-    def candidates(self, key: NodeKey, source: int) -> Candidates[CachedRewrite | CachedRefusal]:
-        """Return the shared outcomes for a node key."""
-        found: Candidates[CachedRewrite | CachedRefusal] = Candidates()
-        for each in self.outcomes.get((source, key), ()):
-            found.add(each.questions, each.answers, each)
-        return found
+            self.rewrites[source, key] = (*known, cached)
 
     def add_moved_values(
         self,
@@ -117,12 +110,14 @@ class RewriteCache:
         self._scope = workspace.scope
         self._router = router
         self._shared = _shared_rewrites(router, workspace.allowances.allowed)
-        self._outcomes: dict[NodeKey, Candidates[CachedRewrite | CachedRefusal]] = {}
+        self._rewrites: dict[NodeKey, Candidates[CachedRewrite]] = {}
         self._constant_names: dict[CachedRewrite, ValueNames] = {}
         self._counts: dict[tuple[str, str], list[int]] = {}
         """Number of cache hits, and number of rewrites computed to be stored, by domain and op_type."""
         self._moved: dict[object, tuple[CachedRewrite, ValueNames]] = {}
         """Results of `_find_shared_rewrite`, by serialized node without names, and arity."""
+        self._refusals: dict[NodeKey, Candidates[CachedRefusal]] = {}
+        """Refusals of nodes, by node key and by the answers that the refusals depend on."""
         self._has_plain_nodes = workspace.scope.has_plain_nodes
         self._node_keys = workspace.scope.node_keys
         self.unread_inputs: set[str] = set()
@@ -158,15 +153,16 @@ class RewriteCache:
             key = key_of_serialized(record, proto, remainder)
             if self._node_keys:  # inference uses keys of this graph, and will probably use this one
                 self._node_keys[position] = key
-        outcomes = self._outcomes.get(key)
-        if outcomes is None:
-            outcomes = self._outcomes[key] = self._shared.candidates(key, source)
+        rewrites = self._rewrites.get(key)
+        if rewrites is None:
+            rewrites = self._rewrites[key] = Candidates()
+            for shared in self._shared.rewrites.get((source, key), ()):
+                rewrites.add(shared.questions, shared.answers, shared)
         counts = self._counts.setdefault((domain, op_type), [0, 0])
-        if cached := outcomes.find(names, self._scope):
-            if isinstance(cached, CachedRefusal):
-                raise cached.for_names(names)
+        if cached := rewrites.find(names, self._scope):
             counts[0] += 1
             return self._hit(record, cached, names, self._constants_of(cached))
+        self._raise_known_refusal(key, names)
         hits, stored = counts
         if stored > MIN_STORED and hits < stored:
             # Nodes of this operator rarely repeat, and storing a rewrite takes as long as computing it.
@@ -229,9 +225,15 @@ class RewriteCache:
             else CacheHit(cached, names)
         )
 
+    def _raise_known_refusal(self, key: NodeKey, names: ValueNames) -> None:
+        refusals = self._refusals.get(key)
+        refusal = refusals.find(names, self._scope) if refusals else None
+        if refusal:
+            raise refusal.for_names(names)
+
     def _rewrite_and_store(self, record: NodeRecord, node: Node, key: NodeKey, source: int) -> NodeRewrite:
         """Rewrite an uncached node and cache the result."""
-        outcomes, names = self._outcomes[key], node.inputs + node.outputs
+        names = node.inputs + node.outputs
         recorder = _FactRecorder(self._workspace, names, len(node.inputs))
         trace = AttributeTrace()
         is_traced = self._has_plain_nodes and bool(node.attributes)
@@ -243,12 +245,14 @@ class RewriteCache:
                 from opshift.inference.unknown_facts import causes_among  # few nodes are refused
 
                 error.causes = causes_among(error, self._scope, node.inputs)
-            refusal = CachedRefusal(error, names, recorder.answers)
-            if recorder.is_complete and refusal.is_reusable and len(outcomes) < MAX_REWRITES_PER_KEY:
-                self._store_refusal(refusal, recorder, key, source)
+            refusal = CachedRefusal(error, names)
+            if recorder.is_complete and refusal.is_reusable:
+                refusals = self._refusals.setdefault(key, Candidates())
+                refusals.add(*questions_and_answers(recorder.answers), refusal)
             raise
         result = self._with_values_kept(result._replace(original=node))
-        if not (recorder.is_complete and recorder.is_reusable) or len(outcomes) >= MAX_REWRITES_PER_KEY:
+        rewrites = self._rewrites[key]
+        if not (recorder.is_complete and recorder.is_reusable) or len(rewrites) >= MAX_REWRITES_PER_KEY:
             return result
         if result.has_graphs and not recorder.names.issuperset(names_in(result.nodes)):
             return result
@@ -260,7 +264,7 @@ class RewriteCache:
             ranked=recorder.ranked,
             allowed=recorder.allowed,
         )
-        outcomes.add(cached.questions, cached.answers, cached)
+        rewrites.add(cached.questions, cached.answers, cached)
         self._constant_names[cached] = (*recorder.constants, "")
         if recorder.is_shared:
             self._shared.add(key, source, cached)
@@ -271,15 +275,6 @@ class RewriteCache:
         if cached.with_graphs:
             return result
         return CacheHit(cached, (*names, *recorder.fresh_names, *recorder.constants, ""))
-
-    def _store_refusal(
-        self, refusal: CachedRefusal, recorder: "_FactRecorder", key: NodeKey, source: int
-    ) -> None:
-        self._outcomes[key].add(refusal.questions, refusal.answers, refusal)
-        created = {*recorder.fresh_names, *recorder.constants}
-        # Not from functions: constants of some types are refused only there.
-        if recorder.is_shared and self._has_plain_nodes and refusal.holds_elsewhere(created):
-            self._shared.add(key, source, refusal)
 
     def _with_values_kept(self, result: ComputedRewrite) -> ComputedRewrite:
         self._workspace.keep_constants(values_read(result.nodes))
@@ -400,7 +395,7 @@ class _FactRecorder:
         # A hint that starts with a name of the node differs for other nodes, so the rewrite cannot be cached.
         found = self._workspace.fresh(hint)
         self.fresh_names[found] = hint
-        self.is_reusable &= self._positions.keys().isdisjoint(starts_of(hint))
+        self.is_reusable &= self._positions.keys().isdisjoint(_starts_of(hint))
         return found
 
     def add_constant(self, tensor: Tensor) -> str:
@@ -498,3 +493,8 @@ class _FactRecorder:
         else:
             self._query_premises(question)
         return answer
+
+
+def _starts_of(hint: str) -> Iterator[str]:
+    """Yield each prefix of a hint that ends before a character other than a letter, and the whole hint."""
+    return (hint[:end] for end in range(1, len(hint) + 1) if not hint[end : end + 1].isalpha())
