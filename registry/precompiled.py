@@ -8,7 +8,7 @@ stored file is a digest of the sources: of their paths, sizes and times, or of t
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from functools import cache, cached_property, partial
@@ -268,37 +268,9 @@ def _decode_object(data: dict[str, object]) -> object:
             data[key] = _as_tuple(value)
     class_name = data.pop(CLASS_KEY, None)
     for name in SHARED_ENTRIES.get(str(class_name), ()):
-        data[name] = DecodedOnRead(cast("dict[str, str]", data[name]))
+        entries = cast("dict[str, str]", data[name])
+        data[name] = ReadOnlyDict({key: _decode_shared(text) for key, text in entries.items()})
     return ReadOnlyDict(data) if class_name is None else Record.classes[str(class_name)].from_valid(data)
-
-
-class DecodedOnRead(Mapping[str, object]):
-    """Read-only mapping with entries that are decoded when they are read: most models need few operators."""
-
-    __slots__ = ("_texts",)
-
-    def __init__(self, texts: dict[str, str]) -> None:
-        self._texts = texts
-
-    def __getitem__(self, key: str) -> object:
-        return _decode_shared(self._texts[key])
-
-    def get(self, key: str, default: object = None) -> object:
-        """Return an entry, or `default`; this is faster than the inherited method."""
-        text = self._texts.get(key)
-        return default if text is None else _decode_shared(text)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._texts
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._texts)
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    def __repr__(self) -> str:
-        return repr(dict(self))
 
 
 @cache

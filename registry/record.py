@@ -114,11 +114,6 @@ def to_plain_data(
     record: object, *, exclude: set[str] | None = None, exclude_defaults: bool = False
 ) -> dict[str, Json]:
     """Return a record as JSON data, with the options of `pydantic.TypeAdapter.dump_python`."""
-    values = vars(record)
-    mappings = {name: each for name, each in values.items() if isinstance(each, Mapping)}
-    if decoded := {name: dict(each) for name, each in mappings.items() if not isinstance(each, dict)}:
-        assert isinstance(record, Record)
-        record = record.from_valid({**values, **decoded})  # pydantic refuses mappings of other classes
     data: dict[str, Json] = type_adapter(type(record)).dump_python(
         record, mode="json", exclude=exclude, exclude_defaults=exclude_defaults
     )

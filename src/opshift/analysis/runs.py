@@ -123,7 +123,7 @@ def runs(
         runtimes = runtime_files()
     elif isinstance(runtimes, str | bytes) or not isinstance(runtimes, Iterable):
         runtimes = (runtimes,)
-    chosen = [runtime_of(each) for each in runtimes]
+    chosen = _load(runtimes)
     with _small(model) as source:
         candidates = _Candidates(source, registry or default_registry())
         results = tuple(candidates.results(chosen))
@@ -153,6 +153,11 @@ def group_releases(
     for (product, found), group in rows:
         first, *others = [each.runtime.removeprefix(f"{product}-") for each in group]
         yield (f"{product} {first} to {others[-1]}" if others else f"{product}-{first}"), found
+
+
+@gc_paused  # the records of all runtimes are many objects, and none of them is garbage
+def _load(runtimes: Iterable[RuntimeLike]) -> list[Runtime]:
+    return [runtime_of(each) for each in runtimes]
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import json
 import pickle
 import subprocess
 import sys
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,11 @@ from opshift.model.operator_ids import OperatorId
 from opshift.opsets import OPSETS
 from opshift.registry.errors import DefinitionError, InvalidDefinition
 from opshift.registry.lint_tree import lint_tree
-from opshift.registry.record import to_plain_data
 from opshift.registry.registry import default_registry
 from opshift.registry.runtimes.files import (
     FINGERPRINTS,
     RUNTIMES,
     get_runtime,
-    load_runtime,
     read_runtime,
     runtime_files,
     runtime_fingerprints,
@@ -395,37 +392,3 @@ def test_runtimes_are_loaded_on_demand() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert result.stdout.strip() == "False"
-
-
-def test_compiled_entries_equal_those_of_the_file() -> None:
-    path = runtime_files()["onnxruntime-1.31.1"]
-    compiled, loaded = get_runtime("onnxruntime-1.31.1"), load_runtime(path)
-    for copy in (compiled, pickle.loads(pickle.dumps(compiled)), deepcopy(compiled)):
-        assert copy == loaded
-        assert [*copy.operators.items()] == [*loaded.operators.items()]
-    assert to_plain_data(compiled) == to_plain_data(loaded)
-    assert {**compiled.wrong} == loaded.wrong
-    assert repr(compiled) == repr(loaded)
-    name, absent = "ai.onnx.Add", "ai.onnx.Missing"
-    assert name in compiled.operators
-    assert absent not in compiled.operators
-    assert (compiled.operators.get(name), compiled.operators.get(absent, ())) == (loaded.operators[name], ())
-    with pytest.raises(TypeError):
-        compiled.operators[name] = ()  # the mapping is read-only
-
-
-def test_decodes_entries_when_they_are_read() -> None:
-    first, second = (get_runtime(f"onnxruntime-1.{minor}") for minor in (30, 31))
-    # equal entries of several runtimes are one object
-    assert first.operators["ai.onnx.Abs"] is second.operators["ai.onnx.Abs"]
-    code = """
-from opshift.registry import precompiled
-from opshift.registry.runtimes.files import get_runtime
-runtime = get_runtime("onnxruntime-1.31.1")
-before = precompiled._decode_shared.cache_info().currsize
-runtime.operators.get("ai.onnx.Add"), runtime.operators.get("ai.onnx.Missing")
-"ai.onnx.Sub" in runtime.operators
-print(before, precompiled._decode_shared.cache_info().currsize)
-"""
-    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True)
-    assert done.stdout.split() == ["0", "1"]
