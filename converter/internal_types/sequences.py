@@ -72,13 +72,14 @@ def rewrite_loop(proto: NodeProto, out: SequencePass) -> None:
     """
     inputs = max(len(proto.input), 2)
     _require_graphs(proto, 1, inputs, max(inputs - 1, len(proto.output) + 1))
-    start = len(out.result.node)
+    start, added = len(out.result.node), out.context.added
     count = _iteration_count(Node.from_proto(proto), out)
     reasons = _carry_tensors(proto, out, may_stack=count is None)
     if count is None or not reasons:
         out.reasons |= reasons
     else:
         del out.result.node[start:]
+        out.context.added = added
         _unroll(proto, count, out)
 
 

@@ -49,7 +49,7 @@ class PatternSearch:
         pattern = self._producers.get(self._node)
         for position, output in enumerate(node.outputs):
             if pattern is None:
-                starts: list[Bound] = [{}] if self._is_allowed(self._node, output) else []
+                starts: list[Bound] = [{}]
             elif pattern.outputs.index(self._node) == position:
                 starts = [*self._match(pattern, node, operator, {})]
             else:
@@ -58,6 +58,8 @@ class PatternSearch:
                 known = self._scope.operator(reader.op_type, reader.domain)
                 if pattern is not None and not self._is_inner(value, self._node):
                     break
+                if pattern is None and not self._is_allowed(self._node, value):
+                    continue
                 bounds = ({**each, self._node: value} for each in starts)
                 if any(True for each in bounds for _ in self._match(self._last, reader, known, each)):
                     return True
@@ -72,7 +74,7 @@ class PatternSearch:
             readers = [self._scope.node_of(each) for each in self._scope.readers(value)]
             yield from ((value, each) for each in readers)
             # `_producer` accepts no value between nodes that has several readers
-            if len(readers) != 1 or not self._is_skipped(readers[0]):
+            if len(readers) != 1 or not self._is_skipped(readers[0]) or readers[0].input(0) != value:
                 return
             value = readers[0].output(0)
 

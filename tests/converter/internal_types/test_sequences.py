@@ -527,6 +527,30 @@ MANY_NODES = """
 """
 
 
+def test_counts_the_nodes_of_unrolled_loops_once() -> None:
+    """Each loop adds 1,800 nodes in the attempt to keep it, and again after that, when it is unrolled."""
+    loops = [
+        f"""
+            r{each}, q{each} = Loop (once, , e, x) <
+                body = b (int64 k, bool c_in, seq(float[4, 3]) s_in, float[4, 3] v_in)
+                    => (bool c_out, seq(float[4, 3]) s_out, float[4, 3] v_out) {{
+                    c_out = Identity(c_in) s_out = SequenceInsert(s_in, v_in)
+                    f = ConcatFromSequence<axis = 0, new_axis = 1>(s)
+                    g = ConcatFromSequence<axis = 0, new_axis = 1>(s)
+                    h = Add(f, g) v_out = ReduceSum<keepdims = 0>(h, axes)
+                }}
+            >
+        """
+        for each in range(6)
+    ]
+    body = f"""
+        once = Constant<value_int = 1>() axes = Constant<value_ints = [0]>() e = SequenceConstruct(x)
+        s = SequenceConstruct({", ".join(["x"] * 450)}) {" ".join(loops)} y = Sum(q0, q1, q2, q3, q4, q5)
+    """
+    converted = convert_version(model_of(body, 13), 10)
+    assert len(converted.graph.node) > 6 * 900
+
+
 @pytest.mark.full
 def test_limits_the_nodes_of_unrolled_loops() -> None:
     model = model_of(MANY_NODES, 13)
