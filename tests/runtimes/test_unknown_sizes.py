@@ -45,6 +45,16 @@ STRINGS = """
     s = Constant <value_strings = ["a"]> () n = Constant <value_ints = [2]> ()
     t = Tile (s, n) z = Size (t) y = Cast <to = 1> (z)
 """
+QUANTIZED = "q = QuantizeLinear <axis = {0}> (x, s, z) y = Cast <to = 1> (q)"
+CONVOLVED = """
+    s = Constant <value = float {{0.5}}> () w = Constant <value = {0}[1, 1, 2] {{1, 2}}> ()
+    z = Constant <value = uint8 {{{1}}}> () o = Constant <value = {0} {{0}}> ()
+    q = QLinearConv (x, s, z, w, s, o, s, z) y = Cast <to = 1> (q)
+"""
+STEPS = """
+    n = Constant <value_ints = [3, 1]> () e = Expand (x, n) a = Constant <value_ints = [0]> ()
+    b = Constant <value_ints = [3]> () d = Constant <value_ints = [2]> () y = Slice (e, a, b, a, d)
+"""
 SAMPLED = 'y = GridSample <mode = "cubic"> (x, g)'
 BATCH = "b = Constant <value = float[1, 2, 2] {1, 2, 3, 4}> ()"
 CROPPED = """
@@ -182,7 +192,7 @@ def _verdict(model: onnx.ModelProto, runtime: str) -> str:
         (TRACT, "float[1, 1, 2, 2, 2] x, float[1, 2, 2, 2, 3] g", SAMPLED, 20, "does not run"),
         (TRACT, "float[1, 1, 2, 2] x, float[1, 2, 2, 2] g", SAMPLED, 20, "runs"),
         (OPENVINO, "float[2] x, float[2, 2] s", SCANNED.format("Identity (e)"), 18, "runs"),
-        (OPENVINO, "float[2] x, float[2, 2] s", SCANNED.format("Abs (a)"), 18, "warns"),
+        (OPENVINO, "float[2] x, float[2, 2] s", SCANNED.format("Abs (a)"), 18, "may run"),
         (OPENVINO, "string[2] s, string v", PADDED.format("constant"), 13, "warns"),
         (OPENVINO, "string[2] s, string v", PADDED.format("edge"), 13, "does not run"),
         (
@@ -193,6 +203,35 @@ def _verdict(model: onnx.ModelProto, runtime: str) -> str:
             "does not run",
         ),
         (TRACT, "int64[1] r", STRINGS, 13, "does not run"),
+        (
+            OPENVINO,
+            "int32[0, 2] a, int32[2, 3] b",
+            "g = Gemm (a, b) y = Cast <to = 1> (g)",
+            13,
+            "does not run",
+        ),
+        (OPENVINO, "float[0, 2] a, float[2, 3] b", "g = Gemm (a, b) y = Cast <to = 1> (g)", 13, "runs"),
+        (
+            OPENVINO,
+            "uint8[0, 2] a, uint8[2, 3] b",
+            "p = MatMulInteger (a, b) y = Cast <to = 1> (p)",
+            13,
+            "does not run",
+        ),
+        (
+            OPENVINO,
+            "uint8[1, 2] a, uint8[2, 3] b",
+            "p = MatMulInteger (a, b) y = Cast <to = 1> (p)",
+            13,
+            "runs",
+        ),
+        (OPENVINO, "float[N] x, float[M] s, uint8 z", QUANTIZED.format(5), 13, "does not run"),
+        (OPENVINO, "float[N] x, float[1] s, uint8 z", QUANTIZED.format(5), 13, "runs"),
+        (OPENVINO, "uint8[1, 1, 3] x", CONVOLVED.format("uint8", 2), 13, "does not run"),
+        (OPENVINO, "uint8[1, 1, 3] x", CONVOLVED.format("uint8", 0), 13, "runs"),
+        (OPENVINO, "uint8[1, 1, 3] x", CONVOLVED.format("int8", 2), 13, "runs"),
+        (TRACT, "float[1, 1] x", STEPS, 13, "may run"),
+        (TRACT, "float[3, 1] x", STEPS.replace("e = Expand (x, n)", "e = Identity (x)"), 13, "runs"),
         (TRACT, "float[2, 3] x, int64[1] k", "y = Trilu (x, k)", 14, "does not run"),
         (TRACT, "float[2, 3] x, int64 k", "y = Trilu (x, k)", 14, "runs"),
         (TRACT, PRODUCT.format("[1]"), MULTIPLY, 13, "does not run"),
