@@ -214,3 +214,14 @@ def test_finds_invalid_nodes_that_the_reference_runs(
     names = ["s", "x", "p"] if is_insertion else ["x", "p"]
     values = {"s": [np.zeros(2), np.zeros(1)], "x": np.zeros(2), "p": np.array(parameter)}
     assert is_invalid(helper.make_node(op_type, names, ["y"]), values) == invalid
+
+
+def test_a_known_fault_of_the_only_reference_is_a_conflict() -> None:
+    lstm = 'y, h, c = LSTM <hidden_size = 1, activations = ["Sigmoid", "Sigmoid", "Relu"]> (x, w, r)'
+    inputs = "float[1, 1, 2] x, float[1, 4, 2] w, float[1, 4, 1] r"
+    model = onnx.parser.parse_model(
+        f'<ir_version: 10, opset_import: ["" : 22]> g ({inputs}) => (float[1, 1, 1, 1] y) {{ {lstm} }}'
+    )
+    shapes = {"x": (1, 1, 2), "w": (1, 4, 2), "r": (1, 4, 1)}
+    feeds = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
+    assert "ai.onnx.LSTM:22" in conflicting_node(model, feeds, 1e-4)  # onnxruntime has no kernel of it
