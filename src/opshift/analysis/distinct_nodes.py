@@ -35,9 +35,9 @@ def with_distinct_nodes(
     equal operators and attributes, so a conversion treats them in the same way. If a runtime does not run the
     converted copy, it does not run the converted model. The reverse is likely, but not certain.
 
-    The copy keeps nodes with outputs that subgraphs read or return, and all nodes of functions, but no
-    functions that nothing calls. Models with training graphs get no copy. `scope` is a scope of the main
-    graph, whose known facts save time.
+    The copy keeps nodes with outputs that subgraphs read or return, and the called functions with all their
+    nodes. Models with training graphs get no copy. `scope` is a scope of the main graph with facts that save
+    time.
     """
     if model.training_info:
         return None

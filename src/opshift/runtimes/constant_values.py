@@ -163,7 +163,7 @@ def is_misread(tensor: TensorProto, runtime: Runtime) -> bool:
     element_type = NAME_BY_NUMBER.get(tensor.data_type)
     if element_type is None or 0 not in tensor.dims:
         return False
-    # raw bytes would state the type, but there are none
+    # raw bytes would determine the type, but an empty tensor has no bytes
     is_read = runtime.reads_empty_constants and element_type not in runtime.raw_types
     # OpenVINO reads vectors of int64 correctly
     return not is_read and not (len(tensor.dims) == 1 and element_type == "int64")

@@ -81,7 +81,7 @@ def test_declares_types_of_subgraph_inputs() -> None:
 
 
 def _reshaped(nodes: str, sizes: str) -> onnx.ModelProto:
-    """Return a model whose nodes may read `c`, a computed shape."""
+    """Return a model with nodes that may read `c`, a computed shape."""
     return onnx.parser.parse_model(f"""
         <ir_version: 8, opset_import: ["" : 13]>
         g (float[3, 4] x, int64[2] s) => (float[{sizes}] y) {{ c = Abs (s) {nodes} }}
