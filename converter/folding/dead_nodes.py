@@ -49,8 +49,10 @@ def remove_dead_nodes(container: ContainerProto, removal: Removal, kept: Iterabl
         nodes.inputs.append(node.input[:])
         nodes.outputs.append(node.output[:])
         nodes.is_pure.append(removal.is_pure(node))
-    is_live, needed = _live_nodes(nodes, {*fixed_names(container), *kept, *removal.named})
     defined = Container(container).predefined_names().union(*nodes.outputs)
+    # Copies of all names that must stay would take quadratic time for many graphs.
+    stays = defined.intersection(kept) | defined.intersection(removal.named)
+    is_live, needed = _live_nodes(nodes, fixed_names(container) | stays)
     removed = set().union(*compress(nodes.outputs, map(not_, is_live)))
     remove_messages(container.node, [not each for each in is_live])
     if is_graph(container):

@@ -164,7 +164,7 @@ class _Pass:
         expected = len(names) + len(outputs)
         names.update(outputs)
         self.has_distinct_names &= len(names) == expected
-        view = GraphView(scope, frozenset(fixed_names(scope.container) | self._fixed))
+        view = GraphView(scope, frozenset(fixed_names(scope.container) | (self._fixed & names)))
         nesting = {each for each in operators if _may_hold_graphs(scope.operator(each[1], each[0]))}
         for record in records if nesting else ():
             if record[1:3] in nesting:
@@ -272,7 +272,8 @@ def _write(root: GraphView, graphs: Iterable[_Located], names: FreshNames, fixed
     scopes = [each.scope for each in root.nested()]
     read = {name for scope in scopes for record in scope.node_records for name in record[3]}
     initializers = set().union(*(scope.predefined_names() for scope in scopes))
-    kept = (initializers - read) | fixed  # unread before, so they stay
+    defined = set().union(*(scope.defined_names for scope in scopes))
+    kept = (initializers - read) | (fixed & defined)  # unread before, so they stay
     for container, replacements in graphs:
         nodes = container.node
         for each in replacements:

@@ -6,6 +6,7 @@ The tests count function calls in Python and in C; they measure no time.
 from __future__ import annotations
 
 import sys
+import tracemalloc
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -159,6 +160,26 @@ def test_work_for_refusals_is_linear() -> None:
 
     plan(10)
     few, many = (count_calls(lambda count=count: plan(count)) for count in (SMALL // 4, LARGE // 4))  # type: ignore[misc]  # mypy does not infer the type of a default
+    assert many < few * (LARGE / SMALL) * SLACK
+
+
+def test_memory_for_training_with_subgraphs_is_linear() -> None:
+    """Subgraphs do not copy all names of values that training reads."""
+
+    def peak(count: int) -> int:
+        model = chain(with_subgraphs, count, 24)
+        training = model.training_info.add().algorithm
+        for each in model.graph.node:
+            training.node.append(node("Neg", each.output, [f"n{each.output[0]}"]))
+        tracemalloc.start()
+        try:
+            plan_version(model, 24, recognize="Swish")
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(10)
+    few, many = peak(SMALL // 10), peak(LARGE // 10)
     assert many < few * (LARGE / SMALL) * SLACK
 
 
