@@ -32,8 +32,7 @@ POSITIVE_ATTRIBUTES: Final = frozenset({(DEFAULT_DOMAIN, "Attention", "scale")})
 The definition of Attention multiplies by the square root of `scale`, and onnxruntime refuses a `scale` of 0.
 """
 
-
-DIFFERS: Final = "a constant or an attribute differs from the definition of the operator"
+DIFFERENT_NODES: Final = "a constant or an attribute differs from the definition of the operator"
 """Reason to keep nodes that differ from the expansion of the operator."""
 
 
@@ -249,7 +248,7 @@ class Candidate:
         kind = self._operator.domain, self._operator.name, self._pattern.is_form, self._pattern.variant
         self._key = *kind, self._anchor, inputs, tuple(attributes.items())
         if self._key in self._view.refuted:
-            raise Rejected(DIFFERS)
+            raise Rejected(DIFFERENT_NODES)
         given = [name for name in inputs if name]
         by_name = dict(zip(given, self._scope.comparable_shapes(given), strict=True))
         facts: list[InputFact | Tensor | None] = []
@@ -279,7 +278,7 @@ class Candidate:
         found = matcher.match(self._anchor, match.inputs)
         if found is None or found.inputs != match.inputs:
             self._view.refuted.add(self._key)
-            raise Rejected(DIFFERS)
+            raise Rejected(DIFFERENT_NODES)
         return graph, found, matcher.is_relaxed
 
     def _with_outputs(self, call: Call) -> Iterator[Call]:
