@@ -14,7 +14,7 @@ from opshift.converter.recognition.result import NearMiss, Recognition, Recogniz
 from opshift.converter.refusals import Refusal, RefusalGroup, group_refusals
 from opshift.model.graphs import count_model_nodes
 from opshift.model.messages import ModelProto
-from opshift.model.shared_data import FrozenRecord, deprecated_alias
+from opshift.model.shared_data import DeprecatedAlias, FrozenRecord
 from opshift.rewriting.result import values_read
 
 MAX_LINES = 10
@@ -146,7 +146,7 @@ class Report(FrozenRecord):
     removed_imports: tuple[str, ...] = ()
     requested: tuple[str, ...] = ()
 
-    concessions = deprecated_alias("concessions", "allowances")
+    concessions = DeprecatedAlias[tuple[tuple[str, str], ...]]("allowances")
 
     @classmethod
     def of(cls, plan: Plan, result: ModelProto | None = None) -> Report:
@@ -157,12 +157,14 @@ class Report(FrozenRecord):
         nodes = _node_counts(plan, changed, result)
         if plan.nodes_before is not None:
             counted = min(counted, plan.nodes_before)  # requested casts are not nodes of the model
+        # A replaced node of a copy with other types may stand for several removed nodes of the model.
+        kept = max(counted - len(changed) - len(plan.refusals) + len(plan.ir.refusals), 0)
         recognition = plan.recognition or Recognition()
         removed = [REMOVED_RECORD] if recognition.removed_record else []
         return cls(
             plan.opsets,
             (plan.ir.before, plan.ir.after),
-            max(counted - len(changed) - len(plan.refusals) + len(plan.ir.refusals), 0),
+            kept,
             changed,
             sum(len(container.constants) for container in containers),
             plan.refusals,

@@ -20,7 +20,7 @@ from opshift.model.graphs import NodeRecord, node_label
 from opshift.model.messages import ModelProto
 from opshift.model.node import Tensor, Value
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, canonical_domain
-from opshift.model.shared_data import FrozenRecord, deprecated_alias
+from opshift.model.shared_data import DeprecatedAlias, FrozenRecord
 from opshift.model.tensors import Payload, payload_size
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.releases import Releases
@@ -303,7 +303,7 @@ class Plan(FrozenRecord):
     recognition: Recognition | None = None
     """Groups of nodes that one node replaced after the conversion, if the caller requests `recognize`."""
 
-    concessions = deprecated_alias("concessions", "allowances")
+    concessions = DeprecatedAlias[tuple[tuple[str, str], ...]]("allowances")
 
     def function_versions(self) -> list[tuple[int, ContainerPlan]]:
         """Return the functions of the result in order: the position of the original, and the plan.

@@ -16,6 +16,7 @@ from typing import (
     TypeVarTuple,
     cast,
     dataclass_transform,
+    overload,
 )
 
 
@@ -167,12 +168,23 @@ def share_results(function: Callable[[*Arguments], Result]) -> CachedFunction[*A
     return cast("CachedFunction[*Arguments, Result]", cached)
 
 
-def deprecated_alias(old: str, new: str) -> property:
-    """Return a property named `old` that warns and returns the attribute `new`, which replaces it."""
+class DeprecatedAlias(Generic[Value]):
+    """Attribute that warns, and returns the attribute `new`, which replaces it."""
 
-    def read(instance: object) -> object:
-        message = f"{type(instance).__name__}.{old} is deprecated and will be removed: read {new}"
+    def __init__(self, new: str) -> None:
+        self._new = new
+        self.__doc__ = f"Deprecated alias of `{new}`."
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._old = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Value: ...
+    def __get__(self, instance: object, owner: type) -> Self | Value:
+        if instance is None:
+            return self
+        message = f"{owner.__name__}.{self._old} is deprecated and will be removed: read {self._new}"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
-        return getattr(instance, new)
-
-    return property(read, doc=f"Deprecated alias of `{new}`.")
+        return cast("Value", getattr(instance, self._new))

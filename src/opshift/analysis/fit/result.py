@@ -12,7 +12,7 @@ from opshift.converter.recognition.result import Recognition
 from opshift.converter.report import Report
 from opshift.model.errors import OpshiftError
 from opshift.model.plain_data import Json
-from opshift.model.shared_data import FrozenRecord, deprecated_alias
+from opshift.model.shared_data import DeprecatedAlias, FrozenRecord
 from opshift.runtimes.check_support import MissingKernel
 
 
@@ -72,7 +72,7 @@ class FitReport(FrozenRecord):
         """Kind and reason of each allowed inexact conversion."""
         return tuple(dict.fromkeys(each for report in self.all_conversions for each in report.allowances))
 
-    concessions = deprecated_alias("concessions", "allowances")
+    concessions = DeprecatedAlias[tuple[tuple[str, str], ...]]("allowances")
 
     @property
     def nodes(self) -> tuple[int, int]:
