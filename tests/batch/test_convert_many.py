@@ -68,6 +68,16 @@ def test_converts_with_dask(zoo: Path, processes: bool) -> None:
     assert Counter(each["status"] for each in records()) == EXPECTED
 
 
+def test_ledger_contains_allowances(zoo: Path) -> None:
+    found = opshift.convert_many("in/0", 17, "out", types="float=float16", allow="approximate")
+    expected = [each.report and [list(pair) for pair in each.report.allowances] for each in found]
+    assert expected
+    assert all(expected)
+    summaries: list[Any] = [each["report"] for each in records()]
+    assert [each["allowances"] for each in summaries] == expected
+    assert [each["concessions"] for each in summaries] == expected  # deprecated alias
+
+
 def test_outcomes(zoo: Path) -> None:
     found = {Path(each.source).name: each for each in opshift.convert_many(["in"], "17", Path("out"))}
     converted, refused, broken = found["0.onnx"], found["refused.onnx"], found["broken.onnx"]
