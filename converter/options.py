@@ -217,7 +217,7 @@ class Options(FrozenRecord):
         if types:
             from opshift.converter.element_types.requested_types import read_types  # few conversions need it
 
-            changes = read_types(types)
+            changes = tuple(sorted(read_types(types)))
         if flags.get("keep_interface") and not changes:
             raise UsageError("keep_interface has no effect without types", remedy="pass types, or omit it")
         recognized = read_recognize(recognize, registry) if recognize else frozenset()
@@ -230,7 +230,8 @@ class Options(FrozenRecord):
         )
         if exact:
             wanted = replace(wanted, limits={})
-        declared = tuple(read_shapes(shapes).items()) if shapes else ()
+        # without the order of the arguments, which has no meaning
+        declared = tuple(sorted(read_shapes(shapes).items(), key=lambda each: str(each[0]))) if shapes else ()
         return cls(
             wanted,
             registry,
@@ -402,8 +403,8 @@ def _parts(target: PlainTarget, registry: Registry) -> Iterator[TargetPart]:
     elif isinstance(target, Mapping):
         yield TargetPart(target)
     elif isinstance(target, Iterable) and not isinstance(target, bytes | bytearray | memoryview):
-        for text in target:
-            yield _read_text(str(text).strip(), registry)
+        for text in dict.fromkeys(str(each).strip() for each in target):
+            yield _read_text(text, registry)
     else:
         raise UsageError(f"{target!r} is not a target", remedy=EXAMPLE_REMEDY)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,10 +73,26 @@ ARGUMENTS: dict[str, Any] = {
 REQUIRED: dict[str, Any] = {"keep_interface": {"types": "float=double"}}
 
 
+class _ReversedSet(set[str]):
+    """Set with another order than that of the hashes, which differ from process to process."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(super().__iter__(), reverse=True))
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [
         ({"recognize": True}, {"recognize": "all"}),
+        ({"recognize": True}, {"recognize": ["all", "Gelu"]}),
+        ({"recognize": "Gelu"}, {"recognize": "ai.onnx.Gelu"}),
+        ({"recognize": ["Swish", "Gelu"]}, {"recognize": ["Gelu", "Swish"]}),
+        ({"allow": ["clamp", "approximate"]}, {"allow": ["approximate", "clamp", "clamp"]}),
+        ({"allow": ["approximate", "clamp"]}, {"allow": _ReversedSet(["clamp", "approximate"])}),
+        ({"without": ["Gelu", "com.microsoft"]}, {"without": ["com.microsoft", "ai.onnx.Gelu"]}),
+        ({"shapes": {"x": (1,), "a": (2,)}}, {"shapes": ["a=2", "x=1"]}),
+        ({"types": ["float=double", "float16=double"]}, {"types": ["float16=double", "float=double"]}),
+        ({"ir_version": 9}, {"ir_version": " 9"}),
         ({"fold": 1}, {"fold": True}),
         ({"exact": 1}, {"exact": True}),
         ({"shapes": {"x": "1, 2"}}, {"shapes": {"x": iter((1, 2))}}),
@@ -86,6 +102,22 @@ REQUIRED: dict[str, Any] = {"keep_interface": {"types": "float=double"}}
 )
 def test_equal_arguments_become_equal_settings(first: Any, second: Any) -> None:
     assert settings_of(17, first, Settings()) == settings_of(17, second, Settings())
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (17, "17"),
+        (17, {"ai.onnx": np.int64(17)}),
+        (["17", "ai.onnx.ml=3"], {"ai.onnx.ml": 3, "": 17}),
+        ("onnxruntime-1.20", [" onnxruntime-1.20", "onnxruntime-1.20"]),
+        (["onnx-1.16", "onnxruntime-1.20"], _ReversedSet(["onnx-1.16", "onnxruntime-1.20"])),
+    ],
+)
+def test_equal_targets_become_equal_settings(first: Any, second: Any) -> None:
+    found = [settings_of(each, {}, Settings()) for each in (first, second)]
+    assert found[0] == found[1]
+    assert found[0].read() == Options.of(second, inplace=True)
 
 
 def test_each_argument_has_a_value_here() -> None:

@@ -352,7 +352,7 @@ ERRORS: Mapping[str, tuple[ShapesLike, str]] = {
     "rank": ({"x": (2, 3)}, "shape [2, 3] contradicts the declared shape [T, B, 4] of 'x'"),
     "two sizes": (
         {"x": (2, 3, 4), "lengths": (5,)},
-        "dimension 'B' would be both 3 and 5, because of 'lengths'",
+        "dimension 'B' would be both 5 and 3, because of 'x'",
     ),
     "two names, one of a computed value": (
         {"x": ("A", None, None), "y": ("C", None, None)},

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeVar
 
 from opshift.batch.settings import Settings, nonempty_arguments
 from opshift.converter.options import (
-    EVERY_OPERATOR,
     Options,
+    PlainTarget,
     SharedArguments,
     StoredFlags,
+    Target,
     TargetLike,
     require_known,
     split_target,
@@ -21,6 +22,7 @@ from opshift.converter.options import (
 from opshift.converter.shape_arguments import Dims, read_shapes
 from opshift.model.arguments import members_of
 from opshift.model.errors import UsageError
+from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.stores.find_models import LIST
 
 Item = TypeVar("Item")
@@ -45,17 +47,30 @@ def settings_of(target: TargetLike | None, arguments: SharedArguments, settings:
     _require_texts_of_shapes(options.shapes)
     # equal arguments become equal texts, because a later run compares their digest
     flags = {"exact", *StoredFlags.__annotations__}
-    texts: dict[str, object] = {
-        name: True if name in flags else _names(value) for name, value in kept.items() if value
+    texts: dict[str, object] = {name: True for name, value in kept.items() if name in flags and value}
+    texts |= {
+        "allow": tuple(sorted(options.allow)),
+        "recognize": tuple(sorted(options.recognize)),
+        "shapes": _texts(dict(options.shapes)),
+        "types": _texts(dict(options.types)),
+        "without": tuple(sorted(map(str, options.without))),
     }
-    texts |= {"shapes": _texts(dict(options.shapes)), "types": _texts(dict(options.types))}
-    if kept.get("recognize") is True:
-        texts["recognize"] = (EVERY_OPERATOR,)
+    requested = options.target.requested_ir_version
     return settings._replace(
-        target=() if plain is None else _texts(plain),
-        ir_version=None if ir_version is None else str(ir_version),
+        target=() if plain is None else _target_texts(plain, options.target),
+        ir_version=None if requested is None else str(requested),
         arguments=nonempty_arguments(texts),
     )
+
+
+def _target_texts(target: PlainTarget, read: Target) -> tuple[str, ...]:
+    """Return the texts of a target; `read` is its parsed form."""
+    if read == Target(read.opsets, requested_ir_version=read.requested_ir_version):  # no releases
+        opsets = sorted(read.opsets.items())
+        return tuple(str(opset) if name == DEFAULT_DOMAIN else f"{name}={opset}" for name, opset in opsets)
+    texts = dict.fromkeys(str(each).strip() for each in members_of(target))
+    # a list keeps its order, which is that of the sentences in reports
+    return tuple(sorted(texts) if isinstance(target, Set) else texts)
 
 
 def source_names(sources: PathsLike) -> list[str]:
@@ -94,15 +109,9 @@ def _paths(paths: PathsLike | None) -> Iterable[PathLike]:
     return [paths] if isinstance(paths, str | os.PathLike) else paths or ()
 
 
-def _texts(argument: object) -> tuple[str, ...]:
-    """Return the members of an argument as texts; those of a mapping such as `ai.onnx=17` or `x=1,?`."""
-    if isinstance(argument, Mapping):
-        return tuple(f"{name}={_joined(value)}" for name, value in argument.items())
-    return _names(argument)
-
-
-def _names(argument: object) -> tuple[str, ...]:
-    return tuple(map(str, members_of(argument)))
+def _texts(argument: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the entries of a mapping as texts, such as `x=1,?`."""
+    return tuple(f"{name}={_joined(value)}" for name, value in argument.items())
 
 
 def _joined(dims: object) -> str:
