@@ -9,15 +9,18 @@ from dataclasses import replace
 from importlib.util import find_spec
 from itertools import chain
 
+from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.functions.inlining import inlined_size
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import Plan
 from opshift.inference.facts import InferenceScope
-from opshift.inference.root_scopes import root_scopes
+from opshift.inference.root_scopes import add_call_facts, root_scopes
+from opshift.inference.scope import Scope
 from opshift.model.declarations import declarations_in
+from opshift.model.element_types import BY_NAME
 from opshift.model.files import read_bytes
-from opshift.model.graphs import MAX_NODES, graphs_of, nested_containers
-from opshift.model.messages import GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
+from opshift.model.graphs import MAX_NODES, graphs_of, is_graph, nested_containers
+from opshift.model.messages import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 from opshift.model.types import MAX_RANK, Shape, dims_of, element_type_of, fill_type, has_shape
 from opshift.registry.registry import Registry
 
@@ -27,6 +30,12 @@ MAX_ELEMENTS = 64
 Larger data may still be in the source file of a streaming conversion, and could exceed the 2 GiB limit of
 a serialized message.
 """
+
+HIDDEN = "opshift.hidden"
+"""Domain without operators, for the nodes that onnx must not visit."""
+
+ONNX_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml"})
+"""Domains of the operators that onnx infers."""
 
 USED = "model: shapes that onnx infers were used"
 
@@ -52,7 +61,7 @@ def plan_with_onnx_shapes(model: ModelProto, plan: Plan, options: Options, new_p
 
 def with_onnx_shapes(model: ModelProto, registry: Registry) -> ModelProto | None:
     """Return a copy of a model that declares the shapes that onnx infers; `None` if none of them is new."""
-    inferred = _infer(model)
+    inferred = _infer(model, registry)
     if inferred is None:
         return None
     copy = deepcopy(model)
@@ -60,7 +69,7 @@ def with_onnx_shapes(model: ModelProto, registry: Registry) -> ModelProto | None
     return copy if _add_claims(scope, model.graph, inferred.graph, copy.graph) else None
 
 
-def _infer(model: ModelProto) -> ModelProto | None:
+def _infer(model: ModelProto, registry: Registry) -> ModelProto | None:
     # onnx visits the nodes of a function once for each call, and copies shapes of any rank.
     if inlined_size(model) > MAX_NODES or _largest_rank(model) > MAX_RANK:
         return None
@@ -68,8 +77,10 @@ def _infer(model: ModelProto) -> ModelProto | None:
         from onnx.shape_inference import infer_shapes
     except ImportError:
         return None
+    copy = _without_weights(model)
+    _hide_untyped_nodes(copy, registry)
     try:
-        result = infer_shapes(_without_weights(model).SerializeToString(), data_prop=True)
+        result = infer_shapes(copy.SerializeToString(), data_prop=True)
         return read_bytes(result.SerializeToString())
     # onnx raises errors of many classes for models that it does not accept; the plan without onnx remains
     except Exception:
@@ -86,7 +97,8 @@ def _largest_rank(model: ModelProto) -> int:
 def _without_weights(model: ModelProto) -> ModelProto:
     """Return a copy with the fields that onnx reads, without the data of large tensors in the main graph."""
     copy, graph = type(model)(), model.graph
-    copy.ir_version = model.ir_version
+    # below, onnx knows no types of initializers that are not graph inputs
+    copy.ir_version = max(model.ir_version, FIRST_IR_WITH_STANDALONE_INITIALIZERS)
     copy.opset_import.extend(model.opset_import)
     copy.functions.extend(model.functions)
     copy.graph.name = graph.name
@@ -105,6 +117,43 @@ def _without_weights(model: ModelProto) -> ModelProto:
                 attribute.t.ClearField("raw_data")
                 attribute.t.data_location = attribute.t.EXTERNAL
     return copy
+
+
+def _hide_untyped_nodes(model: ModelProto, registry: Registry) -> None:
+    """Give each node that reads a value of unknown type an unknown domain, and declare the known types.
+
+    onnx ends the process for such nodes of some operators, such as EyeLike. In functions, it ignores declared
+    types, and knows no type of the result of an operator of another domain.
+    """
+    scopes = [scope for scope, _, _ in root_scopes(model, model, registry)]
+    add_call_facts(scopes)
+    hidden: list[NodeProto] = []
+    known: list[tuple[GraphProto, str, str]] = []
+    for root in scopes:
+        unknown: set[str] = set()
+        pending: list[Scope] = [root]
+        for scope in pending:  # the loop appends the scopes of subgraphs
+            graph = scope.container
+            for node in graph.node:
+                pending += map(scope.child, graphs_of(node))
+                types = [scope.element_type(name) for name in node.input if name]
+                is_hidden = None in types or not unknown.isdisjoint(node.input)
+                if is_hidden:
+                    hidden.append(node)
+                is_foreign = node.domain not in ONNX_DOMAINS and root.functions.find(node) is None
+                if root.is_function and (is_hidden or is_foreign):
+                    unknown.update(filter(None, node.output))
+            if is_graph(graph):
+                declared = {each.name for each in declarations_in(graph)}
+                results = {name for node in graph.node for name in node.output} - declared - {""}
+                types_of = ((name, scope.element_type(name)) for name in sorted(results))
+                known += [(graph, name, each) for name, each in types_of if each and each in BY_NAME]
+    for graph, name, element_type in known:
+        fill_type(graph.value_info.add(name=name).type, element_type, None)
+    for node in hidden:
+        node.domain = HIDDEN
+    for imports in (model.opset_import, *(each.opset_import for each in model.functions)):
+        imports.add(domain=HIDDEN, version=1)
 
 
 def _write_placeholder(placeholder: TensorProto, tensor: TensorProto) -> None:

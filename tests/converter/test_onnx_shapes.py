@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -196,3 +197,40 @@ def test_declared_sizes_and_unknown_dimensions_stay() -> None:
     assert copy is not None
     assert declared_dims(copy.graph.value_info[0].type) == (3, 4)
     assert declared_dims(model.graph.value_info[0].type) == ("rows", None)
+
+
+HEADER = '<ir_version: 8, opset_import: ["": 16, "a": 1, "l": 1]> g (float[2] x, bool k) => (float[A, B] y)'
+    '<ir_version: 8, opset_import: ["": 16, "a": 1, "l": 1]> g (float[2, 2] x, bool k) => (float[2, 2] y)'
+)
+
+UNTYPED = {
+    "result of an unknown operator": f"{HEADER} {{ c = a.Unknown (x) y = EyeLike <dtype = 1> (c) }}",
+    "in a subgraph": f"""{HEADER} {{
+        y = If (k) <
+            then_branch = t () => (float[2, 2] u) {{ c = a.Unknown (x) u = EyeLike <dtype = 1> (c) }},
+            else_branch = e () => (float[2, 2] v) {{ v = Abs (x) }}
+        >
+    }}""",
+    "in a function": f"""{HEADER} {{ y = l.F (x) }}
+        <domain: "l", opset_import: ["": 16, "a": 1]>
+        F (p) => (q) {{ c = a.Unknown (p) q = EyeLike <dtype = 1> (c) }}
+    """,
+    "initializer that is not a graph input": """
+        <ir_version: 3, opset_import: ["": 16]> g () => (float[2, 2] y)
+        <float[2, 2] c = {1, 2, 3, 4}> { y = EyeLike <dtype = 1> (c) }
+    """,
+    "undefined value": f"{HEADER} {{ y = EyeLike <dtype = 1> (missing) }}",
+}
+"""Models for which `onnx.shape_inference` ends the process: EyeLike reads a value without a known type."""
+
+
+@pytest.mark.parametrize("name", UNTYPED)
+def test_values_without_types_do_not_end_the_process(name: str) -> None:
+    model = onnx.parser.parse_model(UNTYPED[name])
+    code = (
+        "import sys, opshift.analysis; from opshift.converter.onnx_shapes import with_onnx_shapes;"
+        "from opshift.model.files import read_bytes; from opshift.registry.registry import default_registry;"
+        "with_onnx_shapes(read_bytes(bytes.fromhex(sys.argv[1])), default_registry())"
+    )
+    arguments = [sys.executable, "-c", code, model.SerializeToString().hex()]
+    assert subprocess.run(arguments, check=False).returncode == 0
