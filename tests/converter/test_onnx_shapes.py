@@ -200,8 +200,6 @@ def test_declared_sizes_and_unknown_dimensions_stay() -> None:
 
 
 HEADER = '<ir_version: 8, opset_import: ["": 16, "a": 1, "l": 1]> g (float[2] x, bool k) => (float[A, B] y)'
-    '<ir_version: 8, opset_import: ["": 16, "a": 1, "l": 1]> g (float[2, 2] x, bool k) => (float[2, 2] y)'
-)
 
 UNTYPED = {
     "result of an unknown operator": f"{HEADER} {{ c = a.Unknown (x) y = EyeLike <dtype = 1> (c) }}",
