@@ -87,6 +87,8 @@ SWISH = "s = Sigmoid (m) y = Mul (x, s)"
         (VECTOR, f"{K} m = MatMul (x, u) y = Add (m, k)", False),
         (VECTOR, "m = MatMul (x, u) y = Add (m, v)", False),
         (VECTOR, f"{PAIR} m = MatMul (x, u) r = Relu (m) z = Mul (r, v) y = Add (z, k)", True),
+        (VECTOR, f"{PAIR} m = MatMul (x, u) z = Mul (k, m) y = Add (z, k)", True),
+        (VECTOR, f"{PAIR} m = MatMul (x, u) z = Mul (v, m) y = Add (z, k)", False),
         (VECTOR, f"{PAIR} m = MatMul (x, u) r = Sigmoid (m) y = Add (r, k)", False),
         (VECTOR, f"{PAIR} m = MatMul (x, u) r = Relu (m) z = Add (r, k) y = Add (z, r)", False),
         (COMPUTED, "s = Relu (u) r = Add (x, s) y = Mul (r, u)", True),

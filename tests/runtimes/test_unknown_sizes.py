@@ -10,7 +10,7 @@ import pytest
 from opshift.model.files import model_of
 from opshift.registry.registry import default_registry
 from opshift.registry.runtimes.files import get_runtime
-from opshift.runtimes.check_support import RuntimeCheck
+from opshift.runtimes.check_support import ModelSupport, RuntimeCheck
 from opshift.runtimes.model_nodes import ModelNodes
 
 OPENVINO, TRACT = "openvino-2026.4.1", "tract-0.23.9"
@@ -79,9 +79,13 @@ def _model(inputs: str, nodes: str, opset: int) -> onnx.ModelProto:
     )
 
 
-def _verdict(model: onnx.ModelProto, runtime: str) -> str:
+def _support(model: onnx.ModelProto, runtime: str) -> ModelSupport:
     nodes = ModelNodes(model_of(model.SerializeToString())[0], default_registry())
-    support = RuntimeCheck(get_runtime(runtime)).check(nodes)
+    return RuntimeCheck(get_runtime(runtime)).check(nodes)
+
+
+def _verdict(model: onnx.ModelProto, runtime: str) -> str:
+    support = _support(model, runtime)
     if support.missing:
         return "does not run"
     return "may run" if support.uncertain else "warns" if support.warnings else "runs"
@@ -113,6 +117,15 @@ def _verdict(model: onnx.ModelProto, runtime: str) -> str:
         (OLD, "float[2, 3] x, int64[2] s", f"{FLAT} r = Reshape (x, s) y = Reshape (r, n)", 13, "runs"),
         (OLD, "float[2, 3] x, int64[2] s", f"{SHAPED} h = Reshape (r, n) y = Add (r, h)", 13, "runs"),
         (OLD, "float[2, 3] x, int64[2] s", f"{SHAPED} y = Unsqueeze (r, s)", 13, "runs"),
+        (OLDEST, "float[2, 3] x, int64[2] s", f"{SHAPED} d = Dropout (r) y = Reshape (d, n)", 13, "runs"),
+        (
+            OLD,
+            "float[2, 3] x, int64[2] s",
+            f"{SHAPED} d = Dropout (r) y = Reshape (d, n)",
+            13,
+            "does not run",
+        ),
+        (INSTALLED, "float[2, 3] x, int64[2] s", f"{SHAPED} d = Dropout (r) y = Reshape (d, n)", 13, "runs"),
         (OPENVINO, "float x", f"{SCALE} y = Min (x, k)", 7, "does not run"),
         (OPENVINO, "float x", f"{SCALE} y = Max (k, x)", 7, "does not run"),
         (OPENVINO, "float x", f"{SCALE} y = Max (k, x)", 8, "warns"),
@@ -139,7 +152,6 @@ def _verdict(model: onnx.ModelProto, runtime: str) -> str:
         (OPENVINO, "float[3, 4] a, float[3, 4] b", f"{VECTOR} {TURNED} y = Add (m, c)", 13, "runs"),
         (OPENVINO, "float[3, 4] a, float[N, 4] b", f"{SCALE} {TURNED} y = Mul (m, k)", 13, "warns"),
         (OPENVINO, "float[3, 4] a, float[N, 4] b, float[3] c", f"{TURNED} y = Add (m, c)", 13, "runs"),
-        (OPENVINO, "float[3, 4] a, float[4, N] b", f"{VECTOR} m = MatMul (a, b) y = Add (m, c)", 13, "runs"),
         (
             OPENVINO,
             "float[3, 4] a, float[N, 4] b",
@@ -174,9 +186,6 @@ def _verdict(model: onnx.ModelProto, runtime: str) -> str:
         (OPENVINO, "float[2, 2] a", f"{BATCH} y = MatMul (a, b)", 13, "runs"),
         (OPENVINO, "float[N, M] a", f"{BATCH} y = MatMul (b, a)", 13, "runs"),
         (OPENVINO, "float[K, N, M] a", f"{BATCH} y = MatMul (a, b)", 13, "runs"),
-        (OPENVINO, "float[2, 1] a, float[1, N] b", f"{VECTOR} m = MatMul (a, b) y = Add (m, c)", 13, "warns"),
-        (OPENVINO, "float[2, 1] a, float[1, N] b", f"{VECTOR} y = Gemm (a, b, c)", 13, "warns"),
-        (OPENVINO, "float[2, 2] a, float[2, N] b", f"{VECTOR} y = Gemm (a, b, c)", 13, "runs"),
         (OPENVINO, "uint8[2] a, uint8[2] b", "s = Sub (a, b) y = Cast <to = 1> (s)", 14, "warns"),
         (OPENVINO, "int32[2] a, int32[2] b", "s = Sub (a, b) y = Cast <to = 1> (s)", 14, "runs"),
         (TRACT, "float[2, 3] a, float[3] b", "y = Mod <fmod = 1> (b, a)", 13, "warns"),
@@ -263,6 +272,86 @@ def test_predicts_nodes_with_unknown_sizes(
     assert _verdict(model, runtime) == verdict
     if runtime == f"onnxruntime-{onnxruntime.__version__}":
         assert _loads(model) == (verdict != "does not run")
+
+
+@pytest.mark.parametrize(
+    ("opset", "product", "is_uncertain"),
+    [
+        *[
+            (24, f"m = MatMul (a, b) {each}", True)
+            for each in (
+                "y = Add (m, c)",
+                "y = Add (c, m)",
+                "y = Sub (m, c)",
+                "y = Sub (c, m)",
+                "y = Mul (c, m)",
+                "y = Div (m, c)",
+                "y = PRelu (m, c)",
+                "y = Sum (m, c)",
+                "y = Sum (c, m)",
+                "y = Sum (m, k, c)",
+                "y = Sum (m, c, v)",
+                "y = Mean (c, m)",
+                "y = BatchNormalization (m, c, c, c, c)",
+                "q = QuantizeLinear (m, c, z) y = Cast <to = 1> (q)",
+            )
+        ],
+        *[
+            (24, f"m = MatMul (a, b) r = {each} y = Add (r, c)", True)
+            for each in (
+                *("Abs (m)", "CastLike (m, c)", "Clip (m, k)", "Dropout (m)", "Elu (m)", "Gelu (m)"),
+                *("HardSwish (m)", "LeakyRelu (m)", "Mish (m)", "Neg (m)", "PRelu (m, k)", "Relu (m)"),
+                *("Round (m)", "Sigmoid (m)", "Softplus (m)", "Sqrt (m)", "Swish (m)", "Tanh (m)"),
+                *("Add (k, m)", "Sub (k, m)", "Mul (k, m)", "Div (m, k)", "Sum (k, m)", "Mean (m, k)"),
+            )
+        ],
+        (24, "m = MatMul (a, b) d = Cast <to = 11> (m) r = Cast <to = 1> (d) y = Add (r, c)", True),
+        (24, "m = MatMul (a, b) y = Add (m, v)", False),
+        *[
+            (24, f"m = MatMul (a, b) y = {each}", False)
+            for each in ("Div (c, m)", "Max (m, c)", "Pow (m, c)")
+        ],
+        *[
+            (24, f"m = MatMul (a, b) r = {each} y = Add (r, c)", False)
+            for each in (
+                *("Ceil (m)", "Celu (m)", "Erf (m)", "Exp (m)", "Floor (m)", "HardSigmoid (m)", "Log (m)"),
+                *("Max (m, k)", "Pow (m, k)", "Reciprocal (m)", "Selu (m)", "Sign (m)", "Softsign (m)"),
+                *("ThresholdedRelu (m)", "Add (v, m)"),
+            )
+        ],
+        (13, "y = Gemm (a, b, c)", True),
+        (13, "m = Gemm (a, b) y = Sub (c, m)", True),
+        (13, "m = Gemm (a, b, v) y = Add (m, c)", False),
+        (13, 'm = Einsum <equation = "ij,jk->ik"> (a, b) y = Sub (c, m)', True),
+    ],
+)
+def test_predicts_products_with_a_constant_after_them(
+    opset: int, product: str, *, is_uncertain: bool
+) -> None:
+    # OpenVINO refuses all uncertain ones with its default settings on a processor with bfloat16; with float,
+    # it refuses most of them if `b` is transposed, and the plain sum in runs with N = 1
+    nodes = f"{VECTOR} {SCALE} z = Constant <value = uint8[3] {{1, 0, 1}}> () {product}"
+    tested = _model("float[3, 4] a, float[4, N] b, float[3] v", nodes, opset)
+    assert (_verdict(tested, OPENVINO) == "may run") == is_uncertain
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "m = MatMul (a, b) y = Add (m, c)",
+        "m = MatMul (a, b) y = Sub (c, m)",
+        "y = Gemm (a, b, c)",
+        "m = Gemm (a, b) y = Mul (m, c)",
+    ],
+)
+@pytest.mark.parametrize(("size", "is_lost"), [(1, True), (2, True), (3, False)])
+def test_warns_that_openvino_loses_constants_of_small_products(
+    nodes: str, size: int, *, is_lost: bool
+) -> None:
+    # OpenVINO returns the product if N is 2
+    text = f"c = Constant <value = float[2] {{1, 2}}> () {nodes}"
+    warnings = _support(_model(f"float[2, {size}] a, float[{size}, N] b", text, 13), OPENVINO).warnings
+    assert any("is lost in products" in each for each in warnings) == is_lost
 
 
 def _loads(model: onnx.ModelProto) -> bool:

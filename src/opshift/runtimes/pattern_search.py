@@ -74,18 +74,27 @@ class PatternSearch:
             readers = [self._scope.node_of(each) for each in self._scope.readers(value)]
             yield from ((value, each) for each in readers)
             # `_producer` accepts no value between nodes that has several readers
-            if len(readers) != 1 or not self._is_skipped(readers[0]) or readers[0].input(0) != value:
+            if (
+                len(readers) != 1
+                or not self._is_skipped(readers[0])
+                or self._skipped_input(readers[0]) != value
+            ):
                 return
             value = readers[0].output(0)
 
     def _computed_from(self, value: str) -> str:
         """Return the value from which nodes that the pattern skips compute a value."""
         while value and (found := self._scope.producer(value)) is not None and self._is_skipped(found.node):
-            value = found.node.input(0)
+            value = self._skipped_input(found.node)
         return value
 
     def _is_skipped(self, node: Node) -> bool:
         return node.op_type in self._skipped and not node.domain
+
+    def _skipped_input(self, node: Node) -> str:
+        """Return the first input of a skipped node that depends on the run, or an empty name."""
+        inputs = filter(None, node.inputs)
+        return next((each for each in inputs if not self._constants.contain(self._scope, each)), "")
 
     def _match(
         self, pattern: Node, node: Node, operator: OperatorVersion | None, bound: Bound
@@ -157,7 +166,7 @@ class PatternSearch:
         while value and (found := self._scope.producer(value)) is not None and self._is_inner(value, name):
             if not self._is_skipped(found.node):
                 return found
-            value = found.node.input(0)
+            value = self._skipped_input(found.node)
         return None
 
     def _is_inner(self, value: str, name: str) -> bool:
