@@ -129,7 +129,7 @@ def growth_obstacle(
     if total > limit:
         yield model.functions[0], f"inlining would produce {total:,} nodes, more than {limit:,}"
         return
-    total = size + calls.total_over_calls({name: each.ByteSize() for name, each in calls.functions.items()})
+    total = size + calls.inlined_bytes()
     limit = max(MAX_BYTES, MAX_BYTE_GROWTH * size)
     if total > limit:
         yield model.functions[0], f"inlining would produce {total:,} bytes, more than {limit:,}"
@@ -229,26 +229,57 @@ class _Calls:
 
     def __init__(self, model: ModelProto) -> None:
         self.functions = {function_id(each): each for each in model.functions}
-        named = {name: _called(each) for name, each in self.functions.items()}
-        in_graphs = _called(*root_graphs(model))
-        self._calls = {name: [each for each in found if each in named] for name, found in named.items()}
-        self._order = [*TopologicalSorter(self._calls).static_order()]
-        self._in_graphs = [each for each in in_graphs if each in named]
-        self._operators = {name: len(found) - len(self._calls[name]) for name, found in named.items()}
+        nodes = {name: [*nested_nodes(each)] for name, each in self.functions.items()}
+        in_graphs = [*nested_nodes(*root_graphs(model))]
+        self._calls = {name: self._called(each) for name, each in nodes.items()}
+        self._in_graphs = self._called(in_graphs)
+        called = {name: [each for each, _ in calls] for name, calls in self._calls.items()}
+        self._order = [*TopologicalSorter(called).static_order()]
+        self._node_counts = {name: len(each) for name, each in nodes.items()}
         self._operators_in_graphs = len(in_graphs) - len(self._in_graphs)
+
+    def _called(self, nodes: Iterable[NodeProto]) -> list[tuple[LocalFunction, NodeProto]]:
+        found = ((called_function(node), node) for node in nodes)
+        return [(name, node) for name, node in found if name in self.functions]
 
     def inlined_nodes(self, added: Mapping[LocalFunction, int]) -> int:
         """Return the number of nodes of the graphs after all functions, with `added` nodes, are inlined."""
-        own = {name: count + added.get(name, 0) for name, count in self._operators.items()}
-        return self._operators_in_graphs + self.total_over_calls(own)
+        counts = self._node_counts.items()
+        own = {name: count - len(self._calls[name]) + added.get(name, 0) for name, count in counts}
+        return self._operators_in_graphs + self._over_calls(own)
 
-    def total_over_calls(self, own: Mapping[LocalFunction, int]) -> int:
+    def inlined_bytes(self) -> int:
+        """Return about how many bytes the inlining of all functions copies.
+
+        All nodes of a call, nested ones included, get its device configurations, and one node in each of the
+        nested functions its metadata.
+        """
+        node_counts: dict[LocalFunction, int] = {}
+        depths: dict[LocalFunction, int] = {}
+        for name in self._order:
+            called = [each for each, _ in self._calls[name]]
+            node_counts[name] = self._node_counts[name] + sum(node_counts[each] for each in called)
+            depths[name] = 1 + max((depths[each] for each in called), default=0)
+
+        def inherited(calls: Iterable[tuple[LocalFunction, NodeProto]]) -> int:
+            return sum(
+                _size(node, "device_configurations") * node_counts[name]
+                + _size(node, "metadata_props") * depths[name]
+                for name, node in calls
+            )
+
+        sizes = ((name, each.ByteSize()) for name, each in self.functions.items())
+        own = {name: size + inherited(self._calls[name]) for name, size in sizes}
+        return inherited(self._in_graphs) + self._over_calls(own)
+
+    def _over_calls(self, own: Mapping[LocalFunction, int]) -> int:
         """Return the sum of the numbers in `own`, which are by function, over all calls in graphs."""
         sums: dict[LocalFunction, int] = {}
-        for function in self._order:
-            sums[function] = own[function] + sum(sums[name] for name in self._calls[function])
-        return sum(sums[name] for name in self._in_graphs)
+        for name in self._order:
+            sums[name] = own[name] + sum(sums[each] for each, _ in self._calls[name])
+        return sum(sums[name] for name, _ in self._in_graphs)
 
 
-def _called(*roots: ContainerProto) -> list[LocalFunction]:
-    return [called_function(node) for node in nested_nodes(*roots)]
+def _size(node: NodeProto, name: str) -> int:
+    """Return the number of bytes of a field, which the message classes of an older `onnx` may lack."""
+    return sum(each.ByteSize() for each in getattr(node, name, ()))

@@ -67,3 +67,24 @@ def test_limits_the_bytes_of_inlined_functions(options: dict[str, Any]) -> None:
     assert any(
         re.search(r"inlining would produce [\d,]+ bytes, more than 8,388,608", each) for _, each in found
     )
+
+
+def chain_of_calls(count: int) -> onnx.ModelProto:
+    functions = [function(f"F{each}", [call(f"F{each + 1}", ["a"], ["b"])]) for each in range(count - 1)]
+    functions.append(function(f"F{count - 1}", [node("Relu", ["a"], ["b"])]))
+    return model([call("F0", ["x"], ["y"])], functions)
+
+
+@pytest.mark.parametrize("field", ["device_configurations", "metadata_props"])
+def test_limits_the_bytes_that_nested_calls_inherit(field: str) -> None:
+    """Each of 400 functions calls the next one, and all calls inherit 7,000 entries."""
+    before = chain_of_calls(400)
+    before.ir_version = 11
+    name = "configuration_id" if field == "device_configurations" else "key"
+    for number in range(7_000):
+        getattr(before.graph.node[0], field).add(**{name: f"c{number}"})
+    found = reasons(before, 18, without="local")
+    assert any(re.search(r"inlining would produce [\d,]+ bytes", each) for _, each in found)
+    del getattr(before.graph.node[0], field)[1_000:]
+    result = convert_version(before, 18, without="local")
+    assert [len(getattr(each, field)) for each in result.graph.node] == [1_000]

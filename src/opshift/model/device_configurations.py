@@ -26,4 +26,5 @@ def remove_foreign_shardings(node: NodeProto) -> None:
     configurations = getattr(node, "device_configurations", ())
     tensors = {*node.input, *node.output} if configurations else ()
     for each in configurations:
-        remove_messages(each.sharding_spec, [spec.tensor_name not in tensors for spec in each.sharding_spec])
+        if specs := each.sharding_spec:
+            remove_messages(specs, [spec.tensor_name not in tensors for spec in specs])
