@@ -46,8 +46,8 @@ COMPILED = {
     "opshift/version.txt",
 }
 MAX_WHEEL_BYTES = 2_600_000
-LOCKS = {"fingerprints.yaml", "runtime_fingerprints.yaml"}
-"""Files that only changes of the definitions need: they are in the sdist only."""
+SDIST_ONLY = {"fingerprints.yaml", "runtime_fingerprints.yaml", "schema.json", "schema-runtime.json"}
+"""Files of `opsets` that only changes of the definitions, and editors, need."""
 
 
 def _build(target: str, source: Path, folder: Path) -> Path:
@@ -117,7 +117,7 @@ def test_wheel_has_exactly_the_files_of_each_package(package: str, packaged: set
     expected = {
         f"{package}/{path.relative_to(folder).as_posix()}"
         for path in folder.rglob("*")
-        if path.is_file() and path.suffix in SUFFIXES and path.name not in LOCKS
+        if path.is_file() and path.suffix in SUFFIXES and path.name not in SDIST_ONLY
     }
     assert expected, f"{folder} is empty"
     assert {name for name in packaged if name.startswith(f"{package}/")} == expected
