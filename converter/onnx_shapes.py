@@ -97,7 +97,7 @@ def _largest_rank(model: ModelProto) -> int:
 def _without_weights(model: ModelProto) -> ModelProto:
     """Return a copy with the fields that onnx reads, without the data of large tensors in the main graph."""
     copy, graph = type(model)(), model.graph
-    # below, onnx knows no types of initializers that are not graph inputs
+    # below this IR version, onnx ignores initializers that are not graph inputs
     copy.ir_version = max(model.ir_version, FIRST_IR_WITH_STANDALONE_INITIALIZERS)
     copy.opset_import.extend(model.opset_import)
     copy.functions.extend(model.functions)
@@ -123,7 +123,7 @@ def _hide_untyped_nodes(model: ModelProto, registry: Registry) -> None:
     """Give each node that reads a value of unknown type an unknown domain, and declare the known types.
 
     onnx ends the process for such nodes of some operators, such as EyeLike. In functions, it ignores declared
-    types, and knows no type of the result of an operator of another domain.
+    types, and infers no types for results of operators outside of `ONNX_DOMAINS`.
     """
     scopes = [scope for scope, _, _ in root_scopes(model, model, registry)]
     add_call_facts(scopes)

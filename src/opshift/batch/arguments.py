@@ -69,7 +69,7 @@ def _target_texts(target: PlainTarget, read: Target) -> tuple[str, ...]:
         opsets = sorted(read.opsets.items())
         return tuple(str(opset) if name == DEFAULT_DOMAIN else f"{name}={opset}" for name, opset in opsets)
     texts = dict.fromkeys(str(each).strip() for each in members_of(target))
-    # a list keeps its order, which is that of the sentences in reports
+    # a list keeps its order, in which reports name the releases
     return tuple(sorted(texts) if isinstance(target, Set) else texts)
 
 
