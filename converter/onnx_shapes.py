@@ -14,8 +14,7 @@ from opshift.converter.functions.inlining import inlined_size
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import Plan
 from opshift.inference.facts import InferenceScope
-from opshift.inference.root_scopes import add_call_facts, root_scopes
-from opshift.inference.scope import Scope
+from opshift.inference.root_scopes import add_call_facts, nested_scopes, root_scopes
 from opshift.model.declarations import declarations_in
 from opshift.model.element_types import BY_NAME
 from opshift.model.files import read_bytes
@@ -131,11 +130,9 @@ def _hide_untyped_nodes(model: ModelProto, registry: Registry) -> None:
     known: list[tuple[GraphProto, str, str]] = []
     for root in scopes:
         unknown: set[str] = set()
-        pending: list[Scope] = [root]
-        for scope in pending:  # the loop appends the scopes of subgraphs
+        for scope, _ in nested_scopes(root, ""):
             graph = scope.container
             for node in graph.node:
-                pending += map(scope.child, graphs_of(node))
                 types = [scope.element_type(name) for name in node.input if name]
                 is_hidden = None in types or not unknown.isdisjoint(node.input)
                 if is_hidden:
