@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import onnx
-import onnx.parser
 import pytest
+from support.runtimes import model_of_nodes, support_of
 
 from opshift import fit
-from opshift.model.files import model_of
-from opshift.registry.registry import default_registry
-from opshift.registry.runtimes.files import get_runtime
-from opshift.runtimes.check_support import ModelSupport, RuntimeCheck
-from opshift.runtimes.model_nodes import ModelNodes
 
 OPENVINO, TRACT = "openvino-2026.4.1", "tract-0.23.9"
 LATEST, OLD, NAMELESS = "onnxruntime-1.31.1", "onnxruntime-1.23.2", "onnxruntime-1.20.1"
@@ -84,17 +79,6 @@ RANGE = """
     s = Constant <value = float {{0}}> () e = Constant <value = float {{{0}}}> ()
     d = Constant <value = float {{{1}}}> () y = Range (s, e, d)
 """
-
-
-def _model(inputs: str, nodes: str, opset: int) -> onnx.ModelProto:
-    return onnx.parser.parse_model(
-        f'<ir_version: 8, opset_import: ["" : {opset}]> g ({inputs}) => (float[] y) {{ {nodes} }}'
-    )
-
-
-def _support(model: onnx.ModelProto, runtime: str) -> ModelSupport:
-    nodes = ModelNodes(model_of(model.SerializeToString())[0], default_registry())
-    return RuntimeCheck(get_runtime(runtime)).check(nodes)
 
 
 @pytest.mark.parametrize(
@@ -360,7 +344,7 @@ def _support(model: onnx.ModelProto, runtime: str) -> ModelSupport:
     ],
 )
 def test_predicts_measured_nodes(runtime: str, inputs: str, nodes: str, opset: int, verdict: str) -> None:
-    support = _support(_model(inputs, nodes, opset), runtime)
+    support = support_of(model_of_nodes(inputs, nodes, opset), runtime)
     found = "may run" if support.uncertain else "wrong" if support.wrong else "runs"
     assert ("does not run" if support.missing else found) == verdict
 
@@ -390,42 +374,42 @@ def test_predicts_measured_nodes(runtime: str, inputs: str, nodes: str, opset: i
     ],
 )
 def test_warns_about_infinities_and_nan(runtime: str, node: str, opset: int, warning: str) -> None:
-    support = _support(_model("float[1, 1, 3] x", f"y = {node}", opset), runtime)
+    support = support_of(model_of_nodes("float[1, 1, 3] x", f"y = {node}", opset), runtime)
     assert support.warnings == ((warning,) if warning else ())
     assert support.wrong == ()
 
 
 @pytest.mark.parametrize("runtime", [OPENVINO, TRACT])
 def test_warns_about_quantized_infinities(runtime: str) -> None:
-    model = _model("float[3] x", "q, s, z = DynamicQuantizeLinear (x) y = Cast <to = 1> (q)", 13)
+    model = model_of_nodes("float[3] x", "q, s, z = DynamicQuantizeLinear (x) y = Cast <to = 1> (q)", 13)
     reason = "data with infinity or NaN may get other numbers than in onnxruntime"
-    assert f"ai.onnx.DynamicQuantizeLinear:11: {reason}" in _support(model, runtime).warnings
+    assert f"ai.onnx.DynamicQuantizeLinear:11: {reason}" in support_of(model, runtime).warnings
 
 
 @pytest.mark.parametrize(("element_type", "is_wrong"), [("float16", True), ("float", False)])
 def test_warns_about_sums_in_float16(element_type: str, *, is_wrong: bool) -> None:
-    model = _model(f"{element_type}[1, 4, 2] x", "h = LRN <size = 3> (x) y = Cast <to = 1> (h)", 13)
-    assert bool(_support(model, TRACT).warnings) == is_wrong
+    model = model_of_nodes(f"{element_type}[1, 4, 2] x", "h = LRN <size = 3> (x) y = Cast <to = 1> (h)", 13)
+    assert bool(support_of(model, TRACT).warnings) == is_wrong
 
 
 @pytest.mark.parametrize(("scale", "is_copied"), [("1.3", True), ("1.0", False), ("2.0", False)])
 def test_warns_about_data_that_are_copied_instead_of_scaled(scale: str, *, is_copied: bool) -> None:
     scales = f"s = Constant <value = float[2] {{{scale}, 1.0}}> ()"
-    model = _model("float[3, 1] x", f'{scales} y = Resize (x, "", s)', 13)
-    assert bool(_support(model, OPENVINO).warnings) == is_copied
-    assert bool(_support(model, LATEST).warnings) == (scale != "1.0")
+    model = model_of_nodes("float[3, 1] x", f'{scales} y = Resize (x, "", s)', 13)
+    assert bool(support_of(model, OPENVINO).warnings) == is_copied
+    assert bool(support_of(model, LATEST).warnings) == (scale != "1.0")
 
 
 @pytest.mark.parametrize(
     ("runtime", "pads", "is_wrong"), [(OLD, "-3, 2", True), (OLD, "0, 2", False), (LATEST, "-3, 2", False)]
 )
 def test_warns_about_pads_that_remove_all_elements(runtime: str, pads: str, *, is_wrong: bool) -> None:
-    model = _model("float[3] x", PADDED.format(pads, "constant"), 13)
-    assert bool(_support(model, runtime).warnings) == is_wrong
+    model = model_of_nodes("float[3] x", PADDED.format(pads, "constant"), 13)
+    assert bool(support_of(model, runtime).warnings) == is_wrong
 
 
 def test_warns_about_types_of_inputs_that_no_node_reads() -> None:
-    (warning,) = _support(_model("string[1] s, float[2] x", "y = Abs (x)", 13), TRACT).warnings
+    (warning,) = support_of(model_of_nodes("string[1] s, float[2] x", "y = Abs (x)", 13), TRACT).warnings
     assert warning.startswith("string: ")
 
 
@@ -444,19 +428,19 @@ def test_fit_stores_constants_as_raw_bytes(
 ) -> None:
     number = onnx.TensorProto.DataType.Value(element_type)
     tensor = onnx.helper.make_tensor("c", number, [2], [1, 3])
-    model = _model("float[2] x", "k = Identity (c) y = Cast <to = 1> (k)", 13)
+    model = model_of_nodes("float[2] x", "k = Identity (c) y = Cast <to = 1> (k)", 13)
     model.graph.initializer.append(tensor)
     assert bool(getattr(tensor, field))
-    assert any("raw bytes" in each.reason for each in _support(model, runtime).missing) != is_read
+    assert any("raw bytes" in each.reason for each in support_of(model, runtime).missing) != is_read
     fitted = fit(model, runtime).model
-    assert _support(fitted, runtime).missing == ()
+    assert support_of(fitted, runtime).missing == ()
     (found,) = (each for each in fitted.graph.initializer if each.name == "c")
     assert bool(found.raw_data) != is_read
     assert onnx.numpy_helper.to_array(found).astype(float).tolist() == [1, 3]
 
 
 def test_fit_names_nodes_from_which_an_optimizer_derives_names() -> None:
-    model = _model("float[2, 3] x, float[2, 3] w", PAIRS, 17)
+    model = model_of_nodes("float[2, 3] x, float[2, 3] w", PAIRS, 17)
     model.graph.node.add(op_type="Abs", name="Gather_1", input=["x"], output=["unused"])
     fitted = fit(model, NAMELESS)
     assert fitted.report.uncertain == ()

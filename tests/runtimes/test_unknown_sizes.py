@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import onnx
-import onnx.parser
+from typing import TYPE_CHECKING
+
 import onnxruntime
 import pytest
+from support.runtimes import model_of_nodes, support_of
 
-from opshift.model.files import model_of
-from opshift.registry.registry import default_registry
-from opshift.registry.runtimes.files import get_runtime
-from opshift.runtimes.check_support import ModelSupport, RuntimeCheck
-from opshift.runtimes.model_nodes import ModelNodes
+if TYPE_CHECKING:
+    import onnx
 
 OPENVINO, TRACT = "openvino-2026.4.1", "tract-0.23.9"
 INSTALLED, OLD, OLDEST = "onnxruntime-1.31.1", "onnxruntime-1.23.2", "onnxruntime-1.20.1"
@@ -73,19 +71,8 @@ GRU = """
 GRU_INPUTS = "float[1, 2, 3] x, float[1, 6, 3] w, float[1, {0}, 2] r"
 
 
-def _model(inputs: str, nodes: str, opset: int) -> onnx.ModelProto:
-    return onnx.parser.parse_model(
-        f'<ir_version: 8, opset_import: ["" : {opset}]> g ({inputs}) => (float[] y) {{ {nodes} }}'
-    )
-
-
-def _support(model: onnx.ModelProto, runtime: str) -> ModelSupport:
-    nodes = ModelNodes(model_of(model.SerializeToString())[0], default_registry())
-    return RuntimeCheck(get_runtime(runtime)).check(nodes)
-
-
 def _verdict(model: onnx.ModelProto, runtime: str) -> str:
-    support = _support(model, runtime)
+    support = support_of(model, runtime)
     if support.missing:
         return "does not run"
     return "may run" if support.uncertain else "warns" if support.warnings else "runs"
@@ -268,7 +255,7 @@ def _verdict(model: onnx.ModelProto, runtime: str) -> str:
 def test_predicts_nodes_with_unknown_sizes(
     runtime: str, inputs: str, nodes: str, opset: int, verdict: str
 ) -> None:
-    model = _model(inputs, nodes, opset)
+    model = model_of_nodes(inputs, nodes, opset)
     assert _verdict(model, runtime) == verdict
     if runtime == f"onnxruntime-{onnxruntime.__version__}":
         assert _loads(model) == (verdict != "does not run")
@@ -331,7 +318,7 @@ def test_predicts_products_with_a_constant_after_them(
     # OpenVINO refuses all uncertain ones with its default settings on a processor with bfloat16; with float,
     # it refuses most of them if `b` is transposed, and the plain sum in runs with N = 1
     nodes = f"{VECTOR} {SCALE} z = Constant <value = uint8[3] {{1, 0, 1}}> () {product}"
-    tested = _model("float[3, 4] a, float[4, N] b, float[3] v", nodes, opset)
+    tested = model_of_nodes("float[3, 4] a, float[4, N] b, float[3] v", nodes, opset)
     assert (_verdict(tested, OPENVINO) == "may run") == is_uncertain
 
 
@@ -350,7 +337,9 @@ def test_warns_that_openvino_loses_constants_of_small_products(
 ) -> None:
     # OpenVINO returns the product if N is 2
     text = f"c = Constant <value = float[2] {{1, 2}}> () {nodes}"
-    warnings = _support(_model(f"float[2, {size}] a, float[{size}, N] b", text, 13), OPENVINO).warnings
+    warnings = support_of(
+        model_of_nodes(f"float[2, {size}] a, float[{size}, N] b", text, 13), OPENVINO
+    ).warnings
     assert any("is lost in products" in each for each in warnings) == is_lost
 
 
