@@ -103,6 +103,11 @@ def _assert_equals_one(found: list[Array], expected: Iterator[list[Array]]) -> N
     raise errors[0]
 
 
+def _has_symbolic_sizes(case: Case) -> bool:
+    inputs = case.model.graph.input
+    return any(size.dim_param for value in inputs for size in value.type.tensor_type.shape.dim)
+
+
 @pytest.mark.some_cases(24)
 @pytest.mark.parametrize("shapes", [True, False], ids=["shapes", "types"])
 @pytest.mark.parametrize("version", FUNCTIONS, ids=lambda version: str(version.id))
@@ -116,7 +121,7 @@ def test_body_computes_the_outputs_of_the_operator(version: OperatorVersion, sha
         try:
             replaced = expanded(case, version, shapes=shapes)
         except CannotConvert:
-            assert not shapes
+            assert not shapes or _has_symbolic_sizes(case)
             assert version.name in NEEDS_SHAPES
             continue
         with np.errstate(all="ignore"):

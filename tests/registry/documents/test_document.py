@@ -348,7 +348,7 @@ NEWER = {**BLUR, "versions": [{**BLUR["versions"][0], "since_version": 4}]}  # t
         pytest.param(_without("magic"), WrongMagic, "magic", id="no magic"),
         pytest.param(_data(magic="ONNX"), WrongMagic, "magic", id="a different magic"),
         pytest.param(_data(form=2), UnsupportedVersion, "`form` is 2", id="a newer form"),
-        pytest.param(_without("form"), UnsupportedVersion, "form None", id="no form"),
+        pytest.param(_without("form"), UnsupportedVersion, "`form` is None", id="no form"),
         pytest.param(_data(ir_version=99), UnsupportedVersion, "IR version 99", id="a newer IR version"),
         pytest.param(_data(ir_version=0), UnsupportedVersion, "IR version 0", id="IR version 0"),
         pytest.param(_without("ir_version"), UnsupportedVersion, "None", id="no IR version"),
