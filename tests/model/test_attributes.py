@@ -58,7 +58,7 @@ def test_reads_attribute_without_value_as_zero() -> None:
 
 
 def test_refuses_reference() -> None:
-    with pytest.raises(CannotConvert, match="which calls set"):
+    with pytest.raises(CannotConvert, match="set by its calls"):
         read_attribute(AttributeProto(name="a", ref_attr_name="b"))
 
 

@@ -19,7 +19,7 @@ ABSENT: Final = AttributeProto()
 """Marker for an attribute that the call does not set and that has no default; compared by identity."""
 
 MAX_CONSTANT_ELEMENTS = 1024
-"""Maximum number of elements of a constant that passes through a call; keeps weights from being decoded."""
+"""Maximum number of elements of a constant that is compared between calls: weights need not be decoded."""
 
 
 class Fact(NamedTuple):
@@ -30,7 +30,7 @@ class Fact(NamedTuple):
 
 
 class CallSite(NamedTuple):
-    """Node that calls a function, as a `Node` and as its NodeProto, and the scope that contains the node."""
+    """Node that calls a function: its `Node`, its NodeProto, and the scope that contains the node."""
 
     node: Node
     proto: NodeProto
@@ -75,7 +75,7 @@ class NestedCalls:
 
 
 class _FunctionTable(Protocol):
-    """Members of `FunctionTable` that CallFacts uses."""
+    """Members of `FunctionTable` that `CallFacts` uses."""
 
     protos: tuple[FunctionProto, ...]
     nested_calls: NestedCalls
@@ -103,8 +103,8 @@ class CallFacts:
         self._functions = functions
         self._positions = {name: position for position, name in enumerate(function.input)}
         self._attributes: dict[str, AttributeProto | None] = {}
-        # Computed eagerly, calling functions before called ones: the argument of a call may itself be an
-        # optional input of the calling function.
+        # Computed eagerly, callers first: an argument of a call may itself be an optional input of the
+        # caller.
         self._presence = {name: self._is_provided(name) for name in self._positions}
 
     @cached_property
@@ -183,7 +183,7 @@ class CallFacts:
         return ""
 
     def fact_key(self, call: CallSite, asked: Sequence[Fact]) -> Hashable:
-        """Return the values of the facts `asked` for one call; calls with equal keys agree on these facts."""
+        """Return the values of the facts `asked` for one call; calls with equal keys have the same values."""
         return tuple(self._fact_of(call, each) for each in asked)
 
     def all_facts(self, call: CallSite) -> tuple[Fact, ...]:
@@ -225,7 +225,7 @@ class CallFacts:
 
     def arguments(self, name: str) -> list[tuple[InferenceScope, str]]:
         """Return the scope and the value of each argument for an input; empty if `name` is not an input."""
-        if name not in self._positions:  # such as an input of a subgraph that the conversion adds
+        if name not in self._positions:  # for example, an input of a subgraph that the conversion adds
             return []
         return [(call.scope, self._argument(call, name)) for call in self.calls]
 
@@ -283,7 +283,7 @@ class CallFacts:
         return outer._is_set(provided.ref_attr_name) if outer and outer.calls else True
 
     def _attribute_of(self, call: CallSite, name: str) -> AttributeProto | None:
-        """Return an attribute in one call, or its default, or `ABSENT` without both; `None` if unknown."""
+        """Return an attribute of one call, or its default; `ABSENT` without both, `None` if it is unknown."""
         provided = call.node.attributes.get(name)
         if provided is not None and provided.ref_attr_name:
             outer = self._functions.call_facts_of(call.scope)
@@ -292,7 +292,7 @@ class CallFacts:
                 return None
         if provided is None or provided is ABSENT:
             provided = self._defaults.get(name, ABSENT)
-        # A subgraph is converted with the graph that contains the call, so it is unknown to the function.
+        # The function does not know the subgraph, which is converted with the graph that contains the call.
         return None if getattr(provided, "type", 0) in (GRAPH, GRAPHS) else provided
 
 
@@ -314,7 +314,7 @@ def _renamed(attribute: AttributeProto, name: str) -> AttributeProto:
 
 
 def _small_constant(scope: InferenceScope, name: str) -> Hashable:
-    """Return a constant in hashable form, or `None` if it is unknown or large.
+    """Return a small constant in hashable form, or `None` if it is unknown or large.
 
     Values are compared as text, because 0.0 equals -0.0 and NaN differs from itself.
     """

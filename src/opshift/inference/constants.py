@@ -9,7 +9,7 @@ SCALAR_ATTRIBUTES = (
     ("value_float", "float", float),
     ("value_string", "string", bytes),
 )
-"""Scalar attributes of Constant: name, element type and Python type. A name plus `s` is a list attribute."""
+"""Scalar attributes of Constant with element type and Python type. A plural `s` forms the list attributes."""
 
 INTEGER_RANGES = {
     **{f"int{bits}": range(-(2 ** (bits - 1)), 2 ** (bits - 1)) for bits in (8, 16, 32, 64)},
@@ -21,10 +21,10 @@ FLOAT_INTEGER_RANGES = {
     name: range(-(2**digits), 2**digits + 1)
     for name, digits in (("bfloat16", 8), ("float16", 11), ("float", 24), ("double", 53))
 }
-"""Range of integers that each floating-point type represents exactly: up to 2 ** 24 for float."""
+"""Ranges of integers that floating-point types represent exactly, such as up to 2 ** 24 for float."""
 
 EXACT_INTEGER_RANGES = {**INTEGER_RANGES, **FLOAT_INTEGER_RANGES}
-"""Range of integers that each of these integer and floating-point types represents exactly."""
+"""Ranges of integers that integer and floating-point types represent exactly."""
 
 SIZE_TYPES = ("int32", "int64")
 """Types that represent every size of a tensor in practice."""
@@ -58,7 +58,7 @@ def cast(tensor: Tensor, target: str) -> Tensor | None:
     is_number = source in EXACT_INTEGER_RANGES or source == "bool"
     if not is_number or target not in (*EXACT_INTEGER_RANGES, "bool"):
         return None
-    # Ranges are searched for integers only: for a float, Python would iterate over the range.
+    # For a float, `in` would iterate over the range: compare integers only.
     if source in FLOAT_INTEGER_RANGES and not all(map(_may_be_integer, values)):
         return None
     if target == "bool":
@@ -79,7 +79,10 @@ def _truth(element: int | None) -> bool | None:
 
 
 def _cast_integers(tensor: Tensor, target: str) -> Tensor | None:
-    """Cast integers; `None` if one is out of range. Symbols are kept for `SIZE_TYPES`, else unknown."""
+    """Cast integers; `None` if an integer is out of range.
+
+    Symbols stay symbols in `SIZE_TYPES`, else are unknown.
+    """
     convert, allowed = float if target in FLOAT_INTEGER_RANGES else int, EXACT_INTEGER_RANGES[target]
     values: list[int | float | None] = []
     for each in tensor.values:

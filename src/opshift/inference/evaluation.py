@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Answers(Protocol):
-    """Facts of one kind, such as shapes, about the values of a scope: the answers to questions."""
+    """Facts of one kind, such as shapes, about the values of a scope; each fact answers a question."""
 
     def is_known(self, name: str) -> bool:
         """Return whether the fact about a value is determined; it may be determined as unknown (`None`)."""
@@ -37,7 +37,7 @@ class FactQuestion(NamedTuple):
 
 
 class Unanswered(Exception):
-    """A rule needs a fact that is not determined yet; it is applied again after the question is answered."""
+    """Exception: a rule needs a fact that is not determined yet; the rule is applied again after it is."""
 
     def __init__(self, question: FactQuestion) -> None:
         super().__init__(question.name)
@@ -47,13 +47,13 @@ class Unanswered(Exception):
 ResultT = TypeVar("ResultT")
 
 MANY_QUESTIONS = 16
-"""Each time a rule has asked this many questions, `questions_after` also yields similar questions."""
+"""Number of questions of a rule after which `questions_after` also yields similar ones."""
 
 
 def answered(
     rule: Callable[[], ResultT], scope: InferenceScope, inputs: Sequence[str], outputs: Sequence[str]
 ) -> Generator[FactQuestion, None, ResultT]:
-    """Apply the rule of a node, again after each question that it raises, and return its result."""
+    """Apply the rule of a node, again after each question that the rule raises, and return its result."""
     number = 0
     while True:
         try:
@@ -76,7 +76,7 @@ def questions_after(
     if count % MANY_QUESTIONS:
         return
     facts, _, asked = question
-    # A call may name only one of many outputs of a function: limit the number of questions.
+    # A call may use only one of many outputs of a function: limit the number of questions.
     body_outputs = islice(asked.outputs, len(outputs) + 1) if asked.is_body_in(scope) else ()
     for name in inputs if asked is scope else body_outputs:
         if name and not facts.is_known(name):
@@ -134,7 +134,7 @@ class Evaluation:
                 if facts.is_known(name):
                     continue
                 if (id(facts), name) in begun:
-                    # The question waits for its own answer: the nodes of the invalid model form a cycle.
+                    # The fact depends on itself: the nodes of the invalid model form a cycle.
                     facts.set_fact(name, None)
                 else:
                     begun.add((id(facts), name))

@@ -11,10 +11,10 @@ from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 
 Link = int | None
-"""Position of an input that always shares the fact about the first output, `MAXIMUM`, or `None`."""
+"""Position of the input that has the same fact as the first output, `MAXIMUM`, or `None`."""
 
 MAXIMUM = -1
-"""Link to all inputs: the output's fact is the maximum of the inputs' facts, as for ranks in broadcasting."""
+"""Link to all inputs: the output's fact is the maximum of the inputs' facts, like ranks in broadcasting."""
 
 Shortcut: TypeAlias = Callable[[InferenceScope, str], FactT | None]
 """Function of a scope and a value name that returns the fact about the value, or `None` if not found."""

@@ -112,7 +112,7 @@ class FunctionTable:
         raise InvalidModel(reason, place=site, remedy=f"use one of the existing overloads: {overloads}")
 
     def copy_name(self, index: int) -> str:
-        """Reserve a name for a copy of a function, unused in its domain, and return the name."""
+        """Choose a name for a copy of a function that is unused in its domain, and reserve it."""
         function = self.protos[index]
         domain = canonical_domain(function.domain)
         used = {each.name for each in self._index if each.domain == domain}
@@ -129,7 +129,7 @@ class FunctionTable:
         return name
 
     def start_round(self) -> None:
-        """Reset the names of copies and the scopes by call, to plan again; scopes by facts are kept."""
+        """Prepare to plan again: reset the names of copies and scopes by call, keep scopes by facts."""
         self._copies.clear()
         self._scopes_by_call.clear()
         self._inferences = 0
@@ -177,7 +177,7 @@ class FunctionTable:
             body = self._body_of_call(index, proto, scope) if is_shallow else None
             if body is None:
                 return []
-            # The function may have many more outputs than the call names.
+            # The function may have many more outputs than the call uses.
             named = zip(proto.output, body.outputs, strict=False)
             return [fact(body, inner) if outer else None for outer, inner in named]
 
@@ -204,13 +204,13 @@ class FunctionTable:
 
     def scope_of_call(self, index: int, proto: NodeProto, scope: InferenceScope) -> Scope:
         """Return the scope of a function for one call; calls with equal facts share one scope."""
-        # Value names are unique in a graph, so an output identifies the call.
+        # Value names are unique in a graph, so the name of an output identifies the call.
         name = next(filter(None, proto.output), "")
         if name and (scope, name) in self._scopes_by_call:
             return self._scopes_by_call[scope, name]
         call = CallSite(Node.from_proto(proto), proto, scope)
         callers = CallFacts(self, index, [call])
-        # Calls that agree in the known sizes may differ in symbols.
+        # Calls with equal known sizes may pass different symbols.
         shapes = tuple(map(scope.symbolic_shape, call.node.inputs))
         facts = callers.all_facts(call)
         key = (index, facts, callers.fact_key(call, facts), shapes)
@@ -292,7 +292,7 @@ class CallScope(Scope):
 
     def is_call(self, record: NodeRecord) -> bool:
         """Return whether a node calls a local function."""
-        # Most models have no functions: do not read the message.
+        # Without functions, which most models lack, the message need not be read.
         return bool(self.functions.protos) and self.functions.find(self.proto_of(record)) is not None
 
     def infer_call(
@@ -312,7 +312,8 @@ class CallScope(Scope):
             return super()._find_producer(name)
         if constant is None:
             return None
-        # Represent the constant that all calls pass, or that this call returns, as the output of a Constant.
+        # Represent a constant that all calls pass, or that this call returns, as the output of a Constant
+        # node.
         node = Node("Constant", (), (name,), {"value": constant})
         return Producer(node, 0, self.registry.known_at("Constant", self.opset_of(""), ""))
 

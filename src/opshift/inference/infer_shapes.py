@@ -26,7 +26,7 @@ def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -
     if symbolic.inputs == context.inputs and not context.has_symbols and not operator.holds_graphs:
         return Inferred(known, context.is_cacheable, context.constants)
     if _has_private_rule(operator):
-        # It may round or compare sizes with Python's operators, which are wrong for symbols.
+        # A private rule may round or compare sizes with Python's operators, which are wrong for symbols.
         return Inferred(known, context.is_cacheable, context.constants)
     computed = _apply_rule(symbolic)
     # Reshape computes the dimension for -1 as an exact quotient, in which symbols cancel out. Small numbers
@@ -79,14 +79,16 @@ def _symbolic_shape(scope: InferenceScope, name: str) -> Shape | None:
 
 
 def _apply_rule(context: _Context) -> Sequence[Shape | None]:
-    from opshift.registry.shapes.all_rules import SHAPE_RULES  # imported only when needed
+    # imported here: few models need all shape rules
+    from opshift.registry.shapes.all_rules import SHAPE_RULES
 
     rule = SHAPE_RULES.get(context.version.shape)
     return () if rule is None or context.node.has_attribute_references else rule(context)
 
 
 def _has_private_rule(operator: OperatorVersion) -> bool:
-    from opshift.registry.shapes.all_rules import SHAPE_RULES  # imported only when needed
+    # imported here: few models need all shape rules
+    from opshift.registry.shapes.all_rules import SHAPE_RULES
 
     return is_external(SHAPE_RULES[operator.shape])
 
@@ -103,7 +105,7 @@ def rank_link(operator: OperatorVersion) -> int | None:
     """
     if operator.shape == "broadcast":
         return MAXIMUM  # broadcasting yields the rank of the input with the most dimensions
-    from opshift.registry.shapes.all_rules import KEEPS_RANK  # the shape rules are imported only when needed
+    from opshift.registry.shapes.all_rules import KEEPS_RANK  # imported here: few models need all shape rules
 
     return 0 if operator.shape in KEEPS_RANK else shape_link(operator)
 
@@ -233,7 +235,8 @@ def shape_shortcut(operator: OperatorVersion) -> Shortcut[Shape] | None:
 
 def rank_shortcut(operator: OperatorVersion) -> Shortcut[int] | None:
     """Return a `Shortcut` for a fixed rank, a Constant, or a rank that is the length of an input list."""
-    from opshift.registry.shapes.all_rules import FIXED_RANKS, RANKING_LISTS  # imported only when needed
+    # imported here: few models need all shape rules
+    from opshift.registry.shapes.all_rules import FIXED_RANKS, RANKING_LISTS
 
     rank = FIXED_RANKS.get(operator.shape)
     if rank is not None:
@@ -270,7 +273,7 @@ def _rank_from_list(scope: InferenceScope, name: str, position: int) -> int | No
     return None if length is None or length > MAX_RANK else length
 
 
-# Most exported Reshapes read such a Concat; inferring its inputs takes a quarter of a conversion's time.
+# Most exported Reshapes read such a Concat, and inferring its inputs would take a quarter of a conversion.
 def _concat_length(scope: InferenceScope, name: str) -> int | None:
     """Return the length of a Concat if each input is a 1-D constant or an Unsqueeze with one axis."""
     record = scope.producing_records.get(name)
@@ -281,7 +284,7 @@ def _concat_length(scope: InferenceScope, name: str) -> int | None:
 
 
 def _length_of_part(scope: InferenceScope, name: str) -> int | None:
-    """Return the length of a Concat input that is a 1-D constant, or 1 for an Unsqueeze with one axis."""
+    """Return the length of a Concat input: that of a 1-D constant, or 1 for an Unsqueeze with one axis."""
     record = scope.producing_records.get(name)
     if record is None or _shape_rule(scope, record) != "unsqueeze":
         return _constant_length(scope, name)
@@ -313,7 +316,8 @@ def _rank_of_constant(scope: InferenceScope, name: str) -> int | None:
 
 
 def rank_inputs(operator: OperatorVersion) -> tuple[int, ...] | None:
-    """Return the positions of the inputs that determine the ranks of the outputs; `None` for all."""
-    from opshift.registry.shapes.all_rules import RANK_INPUTS  # imported only when needed
+    """Return the positions of the inputs that determine the ranks of the outputs; `None` for all inputs."""
+    # imported here: few models need all shape rules
+    from opshift.registry.shapes.all_rules import RANK_INPUTS
 
     return RANK_INPUTS.get(operator.shape)

@@ -47,12 +47,12 @@ def type_inputs(operator: OperatorVersion) -> tuple[int, ...] | None:
 
 
 def type_shortcut(operator: OperatorVersion) -> Shortcut[str] | None:
-    """Return a `Shortcut` for Constant and ConstantOfShape, of which models have many nodes, or `None`."""
+    """Return a `Shortcut` for Constant and ConstantOfShape, frequent nodes in many models, or `None`."""
     return _type_of_tensor if operator.shape in ("constant", "constant_of_shape") else None
 
 
 def _type_of_tensor(scope: InferenceScope, name: str) -> str | None:
-    """Return the element type of the attribute `value`, if the producer of `name` has only this attribute."""
+    """Return the type of the attribute `value` of the producer of `name`, if it has no other attribute."""
     attributes = scope.proto_of(scope.producing_records[name]).attribute[:]
     is_tensor = len(attributes) == 1 and attributes[0].name == "value" and attributes[0].HasField("t")
     return NAME_BY_NUMBER.get(attributes[0].t.data_type) if is_tensor else None
@@ -69,7 +69,7 @@ def _deciding_positions(operator: OperatorVersion, position: int, count: int) ->
 
 
 def determines_type(formal: Parameter, output: Parameter) -> bool:
-    """Return whether an output has the type of the input `formal`, always or without type attributes."""
+    """Return whether an output has the type of the input `formal`, always or if no attribute sets a type."""
     return (formal.type == output.type and formal.homogeneous) or formal.name == output.absent_type
 
 
@@ -126,7 +126,7 @@ def parameter_at(parameters: tuple[Parameter, ...], position: int) -> Parameter 
 
 
 def type_from_attributes(operator: OperatorVersion, node: Node, output: Parameter) -> str | None:
-    """Return the element type that attributes of a node, or their defaults, give an output; or `None`."""
+    """Return the element type of an output that attributes of the node or their defaults set, or `None`."""
     named = _type_from_attribute(operator, node, output.type_attribute) if output.type_attribute else None
     if named:
         return named

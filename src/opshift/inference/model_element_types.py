@@ -29,7 +29,7 @@ class ElementTypes:
         self._others = _element_types_in(list(scopes), frozenset(operators))
 
     def among(self, types: Set[str], limit: int) -> Set[str]:
-        """Return the elements of `types` that occur in the model; stop the search after `limit` of them."""
+        """Return the elements of `types` that occur in the model; stop after finding `limit` of them."""
         while len(types & self._found) < limit and (more := next(self._others, None)) is not None:
             self._found |= more
         return types & self._found
@@ -45,7 +45,7 @@ def _element_types_in(scopes: Sequence[Scope], operators: frozenset[tuple[str, s
             types_at[id(scope.opsets)] = _types_of_operators(scope.registry, imports, operators)
         yield types_at[id(scope.opsets)][0].union(_declared_types(scope.container))
     types_by_node: dict[tuple[object, ...], frozenset[str]] = {}
-    """Element types by operator version and attributes: many Constant and Cast nodes have few types."""
+    """Element types by operator version and attributes: the many Constant and Cast nodes have few types."""
     for scope in scopes:
         _, node_dependent = types_at[id(scope.opsets)]
         for identity, proto in _nodes_of(scope, node_dependent) if node_dependent else ():
@@ -56,7 +56,7 @@ def _element_types_in(scopes: Sequence[Scope], operators: frozenset[tuple[str, s
                 yield types_by_node[key]
 
 
-# Many models have the same operators; without the cache this takes 6 % of a conversion of 100 nodes.
+# Cached, because without the cache this takes 6 % of a conversion of 100 nodes.
 @lru_cache(maxsize=256)
 def _types_of_operators(
     registry: Registry, opsets: frozenset[tuple[str, int]], operators: frozenset[tuple[str, str]]
@@ -93,7 +93,7 @@ def _declared_type(attribute: AttributeProto) -> tuple[str, int, float] | None:
     """Return the name, type, and number or element type of an attribute; `None` for lists and strings."""
     kind = attribute.type
     number = attribute.t.data_type if kind == TENSOR else attribute.f if kind == FLOAT else attribute.i
-    # `number` is 0 for lists and strings, too.
+    # For lists and strings, `number` is 0, too.
     is_complete = (number or kind in (FLOAT, INT)) and not attribute.ref_attr_name
     return (attribute.name, kind, number) if is_complete else None
 

@@ -18,7 +18,7 @@ DEFAULT_NUMBER = Tensor("float", (1,), (0.0,))
 """Default `value` of ConstantOfShape."""
 
 COUNTS = frozenset(("ArgMax", "ArgMin", "NonZero", "Shape", "Size"))
-"""Operators that never return a negative element."""
+"""Operators with outputs that never have a negative element."""
 
 COPIES = frozenset((
     "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape", "Slice", "Split",
@@ -27,7 +27,7 @@ COPIES = frozenset((
 """Operators with outputs that contain only elements of the first input."""
 
 COMBINATIONS = {"Concat": 0, "Div": 0, "Min": 0, "Where": 1}
-"""By operator: if no input from this position on has a negative element, the output has none."""
+"""Number of leading inputs to ignore, by operator: the output is nonnegative if all other inputs are."""
 
 WRAPPING_CASTS = frozenset(("uint32", "uint64"))
 """Types whose largest numbers become negative in a Cast to the signed type of the same size."""
@@ -99,7 +99,7 @@ def _has_known_elements(scope: InferenceScope, name: str) -> bool:
 
 
 def _sources(producer: Producer, scope: InferenceScope) -> list[str] | None:
-    """Return the values that imply a nonnegative output if they are nonnegative; `None` if unknown."""
+    """Return the values whose elements decide: the output is nonnegative if they are; `None` if unknown."""
     node = producer.node
     if not _is_standard(producer):
         return None
@@ -115,7 +115,7 @@ def _sources(producer: Producer, scope: InferenceScope) -> list[str] | None:
 
 
 def _start_of_range(producer: Producer, scope: InferenceScope) -> list[str] | None:
-    """Return the start of a Range with a constant positive integer step, in a list; otherwise `None`."""
+    """Return the start of a Range with a positive constant step, in a list; `None` for other nodes."""
     start, _, delta = producer.node.inputs
     step = scope.constant(delta)
     if step is None or step.element_type not in INTEGER_RANGES or len(step.values) != 1:

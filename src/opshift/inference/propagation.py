@@ -55,7 +55,7 @@ class Propagation(Generic[FactT]):
         return found
 
     def _infer_directly(self, name: str, scope: InferenceScope) -> bool:
-        """Determine a fact without questions about other values, and return whether this is possible.
+        """Determine a fact that needs no questions about other values; return whether this succeeded.
 
         It nearly always is for callers that ask about all values in the order of the nodes, and takes less
         than half the time of `visit`.
@@ -69,7 +69,7 @@ class Propagation(Generic[FactT]):
             scope.evaluation.is_running = False
 
     def _infer_from_known(self, name: str, scope: InferenceScope) -> bool:
-        """Determine a fact if the facts it depends on are known; return whether they are."""
+        """Determine a fact if the facts that it depends on are known; return whether this succeeded."""
         record = scope.producing_records.get(name)
         if record is None:
             self._record_source(name, scope)
@@ -97,7 +97,7 @@ class Propagation(Generic[FactT]):
         return True
 
     def is_known(self, name: str) -> bool:
-        """Return whether the fact about a value was determined, perhaps as unknown (`None`)."""
+        """Return whether the fact about a value was determined; an unknown fact (`None`) counts, too."""
         return name in self._known
 
     def set_fact(self, name: str, fact: FactT | None) -> None:
@@ -115,7 +115,7 @@ class Propagation(Generic[FactT]):
         dependencies.sort(key=_position)
         for _, record, info, start, names in dependencies:
             number = 0
-            while True:  # inlines `answered`: a call for each node is slow
+            while True:  # inlines `answered`, because a call for each node is slow
                 try:
                     if record is None or info is None:
                         self._record_linked(names, start, scope)
@@ -296,7 +296,8 @@ class Propagation(Generic[FactT]):
         input_facts = tuple([known[name] if name in known else ask(name, scope) for name in asked])
         read, inputs = cache.constants.get(record[2], ()), record[3]
         elements = scope.small_elements([inputs[each] for each in read if each < len(inputs)])
-        # Other threads may replace the positions at any time: elements are comparable only with positions.
+        # Another thread may replace the positions at any time: store elements only together with their
+        # positions.
         constants = read, elements
         key = id(operator), scope.node_key_of(record, scope.proto_of(record)), input_facts, constants
         found = None if elements is None else cache.facts.get(key)

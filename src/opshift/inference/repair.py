@@ -98,7 +98,7 @@ class _Sorter:
         dependencies = _dependencies(values, reads, visible)
         order = _sort(dependencies, nodes, path)
         live = {values.producers[name] for name in (values.outputs | needed) & values.producers.keys()}
-        for position in reversed(order):  # consumers first
+        for position in reversed(order):  # Visit consumers before producers.
             if position in live:
                 live.update(dependencies[position])
         removed = [False] * len(nodes)
@@ -122,14 +122,14 @@ class _Sorter:
 
 def _dependencies(values: _Values, reads: list[set[str]], visible: Set[str]) -> nx.DiGraph[int]:
     """Return a graph with an edge from each node to every producer of a value that it reads."""
-    import networkx as nx  # few models need it
+    import networkx as nx  # imported here: few models need sorting
 
     dependencies: nx.DiGraph[int] = nx.DiGraph()
     for position, names in enumerate(reads):
         dependencies.add_node(position)
         for name in names & values.producers.keys():
             producer = values.producers[name]
-            # nodes before the producer read a value with the same name in an enclosing graph, if there is one
+            # Nodes before the producer may instead read a value with the same name in an enclosing graph.
             if producer < position or name not in visible:
                 dependencies.add_edge(position, producer)
     return dependencies
@@ -143,7 +143,8 @@ def _sort(dependencies: nx.DiGraph[int], nodes: list[NodeProto], path: str) -> l
     try:
         order.extend(nx.lexicographical_topological_sort(dependencies.reverse(copy=False)))
     except nx.NetworkXUnfeasible as error:
-        dependencies.remove_nodes_from(order)  # each remaining node depends on another remaining one
+        # each remaining node depends on another remaining node: they form a cycle
+        dependencies.remove_nodes_from(order)
         labels = [_label(nodes[each]) for each in sorted(edge[0] for edge in nx.find_cycle(dependencies))]
         more = f" and {len(labels) - MAX_LABELS} more" if len(labels) > MAX_LABELS else ""
         reason = f"nodes form a cycle: {', '.join(labels[:MAX_LABELS])}{more}"
@@ -210,7 +211,7 @@ def _replace_branch(node: NodeProto, scope: Scope) -> Iterator[str]:
     branches = {each.name: each.g for each in node.attribute}
     if condition is None or len(condition.values) != 1 or branches.keys() != {"then_branch", "else_branch"}:
         return
-    # "else_branch" sorts first, and never runs if the condition is true.
+    # Attributes are sorted: "else_branch" is the first one, which never runs if the condition is true.
     unused, used = sorted(branches, reverse=not condition.scalar)
     undefined = [name for name in captured_names(branches[unused]) if not scope.is_visible(name)]
     if undefined:

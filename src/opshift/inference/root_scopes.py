@@ -44,7 +44,7 @@ def add_call_facts(scopes: Sequence[CallScope]) -> Mapping[int, Sequence[CallSit
     """
     calls: defaultdict[int, list[CallSite]] = defaultdict(list)
     pending: list[Scope] = [*scopes]
-    for scope in pending:  # the loop appends the scopes of subgraphs
+    for scope in pending:  # the loop appends the scopes of subgraphs to this list
         for record in scope.node_records:
             proto = scope.proto_of(record)
             index = scopes[0].functions.find(proto)

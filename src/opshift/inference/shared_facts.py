@@ -28,7 +28,7 @@ class SharedFacts:
         if scope.container is not self._graph:
             return
         earlier = self._scope
-        # targets that free initializers (see `freed_initializers`) make more values constant
+        # targets that turn inputs into initializers (see `freed_initializers`) make more values constant
         if earlier is not None and earlier.constant_inputs == scope.constant_inputs:
             scope.take_facts(earlier, self._added)
         self._scope, self._added = scope, added

@@ -36,7 +36,8 @@ class ContainerSurvey:
     def add_candidates(self, operators: Set[tuple[str, str]]) -> None:
         """Add all nodes of `operators`, pairs of domain and op_type, to `candidates`, also in subgraphs."""
         found = {record[0]: record for record in self.candidates}
-        op_types = {op_type for _, op_type in operators}  # few nodes have one of them
+        # compared first: few nodes have one of these op_types, and `is_call` takes longer
+        op_types = {op_type for _, op_type in operators}
         for record in self.scope.node_records:
             if record[2] in op_types and record[1:3] in operators and not self.scope.is_call(record):
                 found[record[0]] = record
@@ -99,7 +100,7 @@ def survey(
             name_count += len(outputs) - 1
     if keeps_records:
         scope.node_records, scope.producing_records = records, producers
-    # Duplicate names make the set smaller than the count; only then is the slow search worthwhile.
+    # A set smaller than the number of names shows duplicates; only then, the slow search for them runs.
     _require_valid_names(found, has_duplicates=len(known) != name_count)
     return found
 

@@ -19,7 +19,7 @@ def is_symbol(element: object) -> bool:
 
 def symbol_of(value: str, axis: int) -> Symbol:
     """Return the symbol of a dimension without a name, identified by the name of the value and the axis."""
-    # No exporter uses the separator in names of dimensions, so the symbol differs from theirs.
+    # No exporter uses this separator in names of dimensions, so the symbol differs from all named dimensions.
     return symbol_named(f"{value}\0{axis}")
 
 
@@ -94,7 +94,7 @@ def with_symbols(
     sizes = list(known)
     for axis, number in enumerate(computed):
         if sizes[axis] is None and number is not None:
-            # A number below SMALLEST_SYMBOL may come from `min(N, 5)`, and the size may be smaller.
+            # A number below SMALLEST_SYMBOL may come from `min(N, 5)`: the actual size may be smaller.
             is_regular = SMALLEST_SYMBOL <= number < LARGEST_SYMBOL
             if is_exact and 0 < number < SMALLEST_SYMBOL:
                 sizes[axis] = number

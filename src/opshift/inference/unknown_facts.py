@@ -27,7 +27,7 @@ class UnknownFact(NamedTuple):
 
 
 def unknown_facts_of(error: UnknownShape, scope: InferenceScope) -> list[UnknownFact]:
-    """Return the unknown ranks of the values that an error names or, if all ranks are known, shapes."""
+    """Return the unknown ranks of the values that an error names or, if there are none, unknown shapes."""
     has_ranks = None not in map(scope.rank, filter(None, error.values))
     return list(unknown_facts(scope, error.values, "shape" if has_ranks else "rank"))
 
@@ -46,7 +46,7 @@ def unknown_facts(
     for name in filter(None, names):
         owner = owner_of(name, scope)
         if fact == "elements":
-            # Elements are not read, because constants may be large: every such output of a node counts.
+            # Constants may be large, so elements are not read: every output of such a node counts.
             is_unknown = owner.producer(name) is not None and owner.element_type(name) in SIZE_TYPES
         else:
             sizes = (owner.rank(name),) if fact == "rank" else owner.shape(name)
@@ -59,7 +59,7 @@ def dependencies_of(value: UnknownFact) -> Iterator[UnknownFact]:
     """Yield the unknown facts about other values that directly cause an unknown fact."""
     scope, name, fact = value
     producer, record = scope.producer(name), scope.producing_records.get(name)
-    if record is not None and producer is None:  # a call of a function
+    if record is not None and producer is None:  # a node that calls a function
         yield from unknown_facts(scope, record[3], fact)
     elif producer is not None and is_unregistered(producer):
         return
@@ -67,7 +67,8 @@ def dependencies_of(value: UnknownFact) -> Iterator[UnknownFact]:
         inputs = producer.node.inputs
         bodies = _of_bodies(producer, scope, fact)
         if producer.node.op_type == "Loop" and hasattr(producer.node.attribute("body"), "output"):
-            # Without iterations, the shape is that of the argument; it matters only if the body keeps it.
+            # A Loop without iterations returns its argument: its shape matters only if the body keeps this
+            # shape.
             position = 2 + producer.position
             yield from bodies or unknown_facts(scope, inputs[position : position + 1], fact)
             return
@@ -93,7 +94,7 @@ def _of_bodies(producer: Producer, scope: InferenceScope, fact: UnknownFactKind)
 
 
 def is_unregistered(producer: Producer) -> bool:
-    """Return whether an operator names a shape rule that is not registered, so that inputs do not matter."""
+    """Return whether the shape rule of an operator is not registered, so that input facts do not help."""
     operator = producer.operator
     return operator is not None and bool(operator.shape) and operator.shape not in SHAPE_RULES
 

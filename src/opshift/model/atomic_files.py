@@ -1,4 +1,4 @@
-"""Groups of files, written under temporary names and then moved to their paths: all of them, or none."""
+"""Write groups of files atomically: under temporary names first, then moved to their paths, all or none."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class AtomicFiles:
     def __init__(self) -> None:
         self._waiting: list[_NewFile] = []
         self._undo: list[tuple[Path, Path | None]] = []
-        """Paths to restore after an error, each with its backup; `None` for new files and folders."""
+        """Maps each path to restore after an error to its backup; to `None` for new files and folders."""
 
     def __enter__(self) -> AtomicFiles:
         return self
@@ -51,7 +51,7 @@ class AtomicFiles:
             OSError: the file cannot be created.
         """
         temporary = self._reserve(place, is_new)
-        # the umask of the process applies to the mode, as with `cp`
+        # the umask of the process applies to the mode, as it does for `cp`
         mode = source.stat().st_mode & PERMISSIONS if source is not None else 0o666
         file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
         try:
@@ -107,7 +107,7 @@ class AtomicFiles:
         if backup is not None:
             try:
                 os.link(place, backup, follow_symlinks=os.link not in os.supports_follow_symlinks)
-            except OSError:  # a file system without hard links
+            except OSError:  # the file system has no hard links
                 place.rename(backup)
         self._undo.append((place, backup))
 
@@ -131,7 +131,7 @@ class AtomicFiles:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    """Return the device and inode of a file, which identify a file even if the case of names is ignored."""
+    """Return the device and inode of a file, which are the same for all names of the file."""
     found = path.lstat()
     return found.st_dev, found.st_ino
 
@@ -146,7 +146,7 @@ def _restore(backup: Path, path: Path) -> None:
 
 
 class _NewFile(NamedTuple):
-    """Temporary file, its final path, and whether a different file at this path is an error."""
+    """Temporary file, its final path, and whether the path must not contain a different file already."""
 
     temporary: Path
     place: Path
@@ -181,7 +181,7 @@ def remove_abandoned_files(folder: Path) -> None:
 
 
 def _is_running(process: int) -> bool:
-    if os.name == "nt":  # `os.kill` would end the process
+    if os.name == "nt":  # on Windows, `os.kill` would end the process
         return True
     try:
         os.kill(process, 0)
@@ -205,7 +205,7 @@ def _move(file: _NewFile) -> bool:
                 raise
             file.temporary.unlink()
             return False
-        file.temporary.rename(file.place)  # a file system without hard links
+        file.temporary.rename(file.place)  # the file system has no hard links
     else:
         file.temporary.unlink()
     return True

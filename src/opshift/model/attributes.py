@@ -71,14 +71,15 @@ def read_attribute(attribute: AttributeProto) -> Any:
         CannotConvert: the attribute refers to an attribute of the enclosing function.
     """
     if attribute.ref_attr_name:
-        reason = f"attribute {attribute.name!r} refers to an attribute of the function, which calls set"
+        reason = f"attribute {attribute.name!r} refers to an attribute of the function, set by its calls"
         remedy = "inline the function first, so that the attribute has a value"
         raise CannotConvert(reason, "function.reference", remedy=remedy)
     kind = TYPE_BY_NUMBER.get(attribute.type or _number_of_set_field(attribute))
     if kind is None:
         return attribute.i
     value = getattr(attribute, kind.field)
-    return tuple(value[:]) if kind.is_repeated else value  # reading a slice is several times faster
+    # a slice of a repeated field is several times faster than an iteration
+    return tuple(value[:]) if kind.is_repeated else value
 
 
 def _number_of_set_field(attribute: AttributeProto) -> int:

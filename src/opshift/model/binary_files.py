@@ -37,8 +37,8 @@ def is_readable(value: object) -> TypeGuard[ReadableFile]:
 
 
 def file_name(file: object) -> str:
-    """Return the name of a file object for messages; empty for a file without a name."""
-    name = getattr(file, "name", "")  # a number if the file was opened by its descriptor
+    """Return the name of a file object for messages; `""` for a file without a name."""
+    name = getattr(file, "name", "")  # `name` is a number if the file was opened by its descriptor
     return name if isinstance(name, str) else ""
 
 
@@ -52,7 +52,7 @@ def read_blocks(file: ReadableFile) -> Iterator[bytes]:
         try:
             block: object = file.read(READ_SIZE)
         except (OSError, ValueError) as error:
-            from opshift.model.file_formats import unreadable  # only errors need it
+            from opshift.model.file_formats import unreadable  # imported here: only errors need it
 
             raise unreadable(file_name(file), error) from error
         if not isinstance(block, bytes):
@@ -76,7 +76,7 @@ def regular_descriptor(file: ReadableFile) -> int | None:
 
 def temporary_copy(blocks: Iterable[bytes]) -> int:
     """Write the bytes to a temporary file without a name, and return a descriptor of the file."""
-    import tempfile  # slow to import
+    import tempfile  # imported here: slow to import, and few models come from a pipe
 
     with tempfile.TemporaryFile() as copy:
         copy.writelines(blocks)
@@ -100,7 +100,7 @@ def path_to_write(out: str | os.PathLike[str] | WritableFile) -> Iterator[str | 
     if not hasattr(out, "write") or isinstance(out, io.TextIOBase):
         reason = f"expected a path or a file open for writing in binary mode, got {type(out).__name__}"
         raise UsageError(reason, remedy="open the file with mode 'wb'")
-    import shutil  # slow to import
+    import shutil  # imported here: slow to import, and few models go to a pipe
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="opshift-") as folder:
@@ -112,4 +112,4 @@ def path_to_write(out: str | os.PathLike[str] | WritableFile) -> Iterator[str | 
             shutil.copyfileobj(written, buffer or out, READ_SIZE)
             getattr(buffer or out, "flush", bool)()
         if buffer:
-            buffer.detach()  # otherwise `out` is closed with the buffer
+            buffer.detach()  # otherwise closing the buffer would close `out`

@@ -24,7 +24,7 @@ def declarations_in(container: ContainerProto) -> Iterator[ValueInfoProto]:
 
 def named_dims(proto: TypeProto) -> list[TensorShapeProto.Dimension]:
     """Return the named dimensions of a dense or sparse tensor type, also inside of other types."""
-    # Dense tensors first: almost all types are such, and the check of a model reads all of them.
+    # Most types are dense tensors, and the check of a model reads every type: try them first.
     if proto.HasField("tensor_type"):
         return [dim for dim in proto.tensor_type.shape.dim if dim.dim_param]
     inner = nested_types(proto)[-1]

@@ -15,7 +15,7 @@ UNKNOWN_SHAPE = "unknown.shape"
 """Code of refusals because of an unknown rank or size."""
 
 UNKNOWN_CONSTANT = "unknown.constant"
-"""Code of refusals because a value is computed, such as a shape that an emitted node reads."""
+"""Code of refusals because a value is not constant, such as a shape that an emitted node reads."""
 
 NOT_ALLOWED = "deviation.not-allowed"
 """Code of refusals of conversions that are possible if the caller allows a deviation."""
@@ -74,7 +74,8 @@ class InvalidModel(OpshiftError):
     """The input is not a model, or its structure is invalid."""
 
     concerns_order = False
-    """Whether a node or output refers to a value that no earlier node produces: a repair may help."""
+    """Whether a node or output refers to a value that no earlier node produces; sorting the nodes may help.
+    """
 
 
 def not_utf8_error(place: Place | str = "") -> InvalidModel:
@@ -153,7 +154,7 @@ UnknownFactKind = Literal["rank", "shape", "elements"]
 
 
 class UnknownShape(CannotConvert):
-    """A node cannot be converted because the rank or a size of some values is unknown.
+    """A node cannot be converted because the rank or a size of a value is unknown.
 
     Attributes:
         values: names of the values with an unknown rank or size, in the step that raises the error.

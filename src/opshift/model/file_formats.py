@@ -9,14 +9,14 @@ from opshift.model.errors import InvalidModel
 from opshift.model.wire_format import ReadBytes
 
 HEAD_SIZE, TAIL_SIZE = 1 << 12, 1 << 20
-"""Numbers of bytes that are read at the start and at the end: a zip archive lists its files at the end."""
+"""Number of bytes to read at the start and at the end of a file: zip archives list their files at the end."""
 
 MAX_QUOTED_TEXT = 60
 """Maximum number of characters that an error quotes from a text file."""
 
 
 class FileFormat(NamedTuple):
-    """Format of a file: pattern `start` matches the first bytes, `content` is in the first or last bytes."""
+    """Format of a file: `start` is a pattern of the first bytes, `content` is in the first or last bytes."""
 
     name: str
     remedy: str
@@ -148,7 +148,10 @@ FOLDERS = (
 
 
 def format_of(read: ReadBytes, size: int) -> FileFormat | None:
-    """Return the format of an input; unknown text is quoted in the name, other unknown data gives `None`."""
+    """Return the format of an input; `None` for unknown data that is not text.
+
+    Unknown text is quoted in the name.
+    """
     head = read(0, min(size, HEAD_SIZE))
     content = head + read(max(len(head), size - TAIL_SIZE), size)
     for each in FORMATS:

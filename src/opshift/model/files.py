@@ -89,7 +89,7 @@ def message_of(argument: Argument, stack: ExitStack) -> Argument | ModelProto:
     """Return an onnx_ir model as a message, valid while `stack` is open; other arguments stay unchanged."""
     if not is_onnx_ir(argument):
         return argument
-    from opshift.model.onnx_ir import OnnxIrMessage  # few models need it
+    from opshift.model.onnx_ir import OnnxIrMessage  # imported here: few models are onnx_ir models
 
     return stack.enter_context(OnnxIrMessage(argument)).proto
 
@@ -143,7 +143,7 @@ def model_of(model: ModelLike) -> tuple[ModelProto, bool]:
     if isinstance(model, str | os.PathLike) or is_readable(model):
         return read_model(model), True
     if is_onnx_ir(model):
-        from opshift.model.onnx_ir import OnnxIrMessage  # few models need it
+        from opshift.model.onnx_ir import OnnxIrMessage  # imported here: few models are onnx_ir models
 
         return OnnxIrMessage(model, with_elements=True).proto, True
     reason = f"expected a ModelProto, bytes, a path or a binary file, got {type(model).__name__}"
@@ -196,7 +196,8 @@ def read_bytes(data: bytes, place: str = "") -> ModelProto:
 
 
 def _named_format(read: ReadBytes, size: int, place: str) -> InvalidModel | None:
-    from opshift.model.file_formats import named_format  # only files that are not models need it
+    # imported here: only files that are not models need it
+    from opshift.model.file_formats import named_format
 
     return named_format(read, size, place)
 
@@ -224,7 +225,7 @@ def read_model(path: FileLike) -> ModelProto:
         UsageError: the URL is invalid, or no installed package supports its scheme.
     """
     if is_url(path):
-        from opshift.model.remote import open_url  # few models have a URL
+        from opshift.model.remote import open_url  # imported here: few models are read from a URL
 
         with open_url(str(path)) as file:
             if not isinstance(file, io.FileIO):
@@ -249,7 +250,7 @@ def read_model(path: FileLike) -> ModelProto:
         _require_readable(read, Path(path).stat().st_size, str(path))
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
-        from opshift.model.file_formats import unreadable  # only errors need it
+        from opshift.model.file_formats import unreadable  # imported here: only errors need it
 
         raise unreadable(str(path), error) from error
     return read_bytes(data, str(path))
@@ -311,6 +312,7 @@ def gc_paused(function: Callable[Parameters, Result]) -> Callable[Parameters, Re
         finally:
             gc.enable()
             if 0 < gc.get_threshold()[0] < gc.get_count()[0]:
-                gc.collect(0)  # the caller may pause again before the next allocation starts a collection
+                # A caller in a loop may pause again before an allocation starts this collection.
+                gc.collect(0)
 
     return paused

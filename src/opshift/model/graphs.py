@@ -108,16 +108,17 @@ class Container:
         self.is_function = not hasattr(container, "initializer")
         # The message has one of these two types: `is_function` determines which.
         self._graph, self._function = cast("GraphProto", container), cast("FunctionProto", container)
-        # Cached: reading a field of protobuf takes longer than reading an attribute of Python.
+        # Cached, because reading a protobuf field takes longer than reading a Python attribute.
         self.nodes = container.node
         self._initializer_protos = () if self.is_function else self._graph.initializer
         self._initializer_names = [*map(_get_name, self._initializer_protos)]
         self.constant_inputs: frozenset[str] = frozenset()
         """Graph inputs that the conversion turns into plain initializers, which callers cannot override."""
         self.variables: frozenset[str] = frozenset()
-        """Values that are not constant: training updates them, or Gradient uses others in their place."""
+        """Names of values that are not constant: training updates them, or Gradient substitutes other values.
+        """
         self.read_in_training: frozenset[str] = frozenset()
-        """Values that training graphs or bindings read."""
+        """Names of values that training graphs or bindings read."""
 
     @property
     def outputs(self) -> Iterator[str]:
@@ -273,7 +274,7 @@ def bound_names(model: ModelProto) -> set[str]:
 def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
     """Return an iterator over the subgraphs in the attributes of a node."""
     attributes = node.attribute
-    # most nodes have no attributes: a generator for each would take longer
+    # most nodes have no attributes, and creating a generator for each of them takes longer
     return chain.from_iterable(map(graphs_in, attributes)) if attributes else iter(())
 
 
@@ -289,7 +290,7 @@ def captured_names(graph: GraphProto) -> Iterator[str]:
 
 
 def nested_containers(roots: Iterable[ContainerT]) -> Iterator[ContainerT | GraphProto]:
-    """Yield graphs or functions and all their subgraphs, each before its own subgraphs."""
+    """Yield graphs or functions and all their subgraphs; each precedes its own subgraphs."""
     pending: list[ContainerT | GraphProto] = [*roots]
     while pending:
         container = pending.pop()
@@ -311,7 +312,7 @@ def require_limited_depth(model: ModelProto) -> None:
 
 
 def defined_values(*roots: ContainerProto) -> Iterator[str]:
-    """Yield the names of the values that graphs or functions and all their subgraphs define."""
+    """Yield the names of all values that graphs or functions define, including values in subgraphs."""
     for container in nested_containers(roots):
         yield from Container(container).predefined_names()
         for node in container.node:
@@ -319,7 +320,7 @@ def defined_values(*roots: ContainerProto) -> Iterator[str]:
 
 
 def nested_nodes(*roots: ContainerProto) -> Iterator[NodeProto]:
-    """Yield the nodes of graphs or functions and of all their subgraphs."""
+    """Yield the nodes of graphs or functions, including the nodes in subgraphs."""
     for container in nested_containers(roots):
         yield from container.node
 
@@ -482,7 +483,7 @@ def _add_value(graph: GraphProto, name: str, known: Any) -> None:
 def _set_type(proto: TypeProto, name: str, text: str, dims: Sequence[Dim] | None) -> None:
     try:
         fill_type(proto, text, None)
-    except (KeyError, AttributeError) as error:  # an unknown name, or not a text
+    except (KeyError, AttributeError) as error:  # KeyError: an unknown name; AttributeError: not a string
         reason = f"unknown element type {text!r} of input {name!r}"
         remedy = "pass an element type such as float, or a type such as seq(tensor(float))"
         raise UsageError(reason, remedy=remedy) from error

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from opshift.model.messages import AttributeProto, ModelProto, NodeProto
 
 GRADIENT_DOMAIN, GRADIENT = "ai.onnx.preview.training", "Gradient"
-"""The only operator with attributes that name values of the graph."""
+"""Domain of Gradient, the only operator with attributes that name values of the graph."""
 
 SOURCES: Final = ("xs", "zs")
-"""Attributes of Gradient with names of values; the node computes with its inputs in place of these."""
+"""Attribute of Gradient with the names of the values that the inputs of the node replace."""
 
 RESULT: Final = "y"
 """Attribute of Gradient that names the value to differentiate."""
@@ -40,7 +40,7 @@ NO_NAMED_VALUES: Final = NamedValues()
 def values_named_in_attributes(model: ModelProto) -> NamedValues:
     """Return the names of values in the attributes of all nodes of a model."""
     imports = chain(model.opset_import, *(each.opset_import for each in model.functions))
-    # Hardly any model imports the domain: only then, visit all nodes.
+    # Few models import the domain, and only they need a visit of all nodes.
     if all(each.domain != GRADIENT_DOMAIN for each in imports):
         return NO_NAMED_VALUES
     sources, results = set[str](), set[str]()
@@ -60,7 +60,7 @@ def rename_in_attributes(node: NodeProto, names: Mapping[str, str]) -> None:
 
 
 def _renamed(name: bytes, names: Mapping[str, str]) -> bytes:
-    text = name.decode(errors="surrogateescape")  # keeps bytes that are not UTF-8
+    text = name.decode(errors="surrogateescape")  # Bytes that are not UTF-8 stay unchanged.
     return names.get(text, text).encode(errors="surrogateescape")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-"""Start of a URL. A scheme has at least two characters, since one letter is a drive of Windows."""
+"""Pattern of the start of a URL. A scheme has at least two letters: a single letter is a drive on Windows."""
 
 
 def is_url(location: object) -> bool:
@@ -73,7 +73,7 @@ def json_without_secrets(
     Keys that differ only in secrets become one key, with the last value.
     """
     text = json.dumps(data, indent=indent, separators=separators, allow_nan=False)
-    if ":/" not in text:  # most documents: saves a walk through the data
+    if ":/" not in text:  # Most documents contain no URL and need no walk through their data.
         return text
     return json.dumps(_data_without_secrets(data), indent=indent, separators=separators, allow_nan=False)
 
@@ -101,7 +101,7 @@ def _split_user_info(rest: str) -> tuple[str | None, str]:
     if "@" not in authority:
         if "@" not in rest or not _has_password(authority):
             return None, rest
-        # the password contains a slash or a question mark that should be percent-encoded
+        # The password contains a slash or a question mark that its author should have percent-encoded.
         place = address if "@" in address else rest
     user_info = place.rpartition("@")[0]
     return user_info, rest[len(user_info) + 1 :]
@@ -160,7 +160,7 @@ def _secrets_pattern(location: str) -> re.Pattern[str] | None:
             secrets.add(parameter.partition("=")[2] or parameter)
     if not secrets:
         return None
-    from base64 import b64encode  # few locations have credentials
+    from base64 import b64encode  # imported here: few locations have credentials
     from urllib.parse import quote, unquote, unquote_plus
 
     # the percent-encoded forms of secrets, and their parts: parsers split a password at reserved characters
@@ -170,7 +170,7 @@ def _secrets_pattern(location: str) -> re.Pattern[str] | None:
     names = {name, unquote(name)}
     inner = {each for each in coded - names if len(each) >= MIN_INNER_SECRET}
     words = names | (coded - inner) | {part for each in decoded for part in re.split(r"[/?#@:&\s]", each)}
-    if user_info:  # also in base64, as in an HTTP Authorization header
+    if user_info:  # In an HTTP Authorization header, credentials are in base64.
         both = {user_info, unquote(user_info)}
         inner |= both | {b64encode(each.encode(errors="replace")).decode() for each in both}
     inner -= names  # without a password, `user_info` is only the user name

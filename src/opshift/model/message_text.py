@@ -21,7 +21,7 @@ def _spellings(names: tuple[str, ...]) -> dict[str, list[str]]:
 
 
 def _keys(name: str) -> set[str]:
-    """Return the keys of a name in the index: first two letters, last two letters, and all letters sorted."""
+    """Return the index keys of a name: the first two letters, the last two, and all letters sorted."""
     return {name[:2], name[-2:], "".join(sorted(name))}
 
 
@@ -59,7 +59,7 @@ def count_text(count: int, noun: str) -> str:
 
 def counted_labels(counts: Sequence[tuple[str, int]], most: int | None) -> str:
     """Join counted labels; summarize those after the first `most`: `2 Mul:14, Add:14, 3 others (9 nodes)`."""
-    # a single further label is shown: "1 other" would be as long
+    # A summary such as "1 other" is as long as a single further label: show the label.
     shown = counts[:most] if most is not None and len(counts) > most + 1 else counts
     parts = [
         short_label(label) if count == 1 else f"{count:,} {short_label(label)}" for label, count in shown

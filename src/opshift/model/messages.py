@@ -57,8 +57,8 @@ IR_VERSION: Final = Version.Value("IR_VERSION")
 
 
 def has_unknown_fields(message: Message) -> bool:
-    """Return whether a message has fields that its class does not define; those of its parts do not count."""
-    from google.protobuf.unknown_fields import UnknownFieldSet  # few conversions need it
+    """Return whether a message has fields that its class does not define; ignore nested messages."""
+    from google.protobuf.unknown_fields import UnknownFieldSet  # imported here: few conversions need it
 
     return len(UnknownFieldSet(message)) > 0
 
@@ -69,7 +69,7 @@ def read_text_into(message: Message, text: str) -> None:
     Raises:
         InvalidModel: the text is in neither of these formats.
     """
-    from google.protobuf import json_format, text_format  # few models need them
+    from google.protobuf import json_format, text_format  # imported here: few models are read as text
 
     module = json_format if text.lstrip().startswith("{") else text_format
     try:

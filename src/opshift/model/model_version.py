@@ -82,7 +82,7 @@ def unpack_version(packed: int) -> str:
 
 
 def _read_version(packed: int) -> SemVer | int:
-    """Return the semantic version or the simple number of a packed version."""
+    """Return a packed version as a SemVer, or as an integer if it is a simple number."""
     bits = packed % UINT64_COUNT
     if bits <= MAX_PATCH:
         return bits

@@ -103,7 +103,7 @@ class Node:
         found = self.attributes.get(name, default)
         if hasattr(found, "ref_attr_name"):
             return read_attribute(found)
-        if isinstance(found, str) and name in self.attributes:  # emitted by an adapter
+        if isinstance(found, str) and name in self.attributes:  # a Python value that an adapter wrote
             return found.encode()
         return round_to_float32(found) if isinstance(found, float) else found
 
@@ -191,7 +191,7 @@ def serialized_attributes(proto: NodeProto) -> Sequence[bytes]:
 
 
 class Move(NamedTuple):
-    """Attribute that a step moved to a constant: both names, and the `rank` passed to `Rewriter.constant`."""
+    """Attribute whose value a step moved to a constant: both names, and `rank` for `Rewriter.constant`."""
 
     attribute: str
     constant: str
@@ -199,7 +199,7 @@ class Move(NamedTuple):
 
 
 class AttributeComparison(NamedTuple):
-    """Comparison that a step made of an attribute with a value, and whether both were the same."""
+    """Comparison of an attribute with a value, made by a step, and its result."""
 
     attribute: str
     value: object

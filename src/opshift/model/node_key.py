@@ -36,7 +36,7 @@ NAME_TAG = b"\x1a"
 """Tag of `NodeProto.name` (field 3, length-delimited), which follows the names of inputs and outputs."""
 
 MAX_ONE_BYTE_LENGTH, MAX_TWO_BYTE_LENGTH = 0x7F, 0x3FFF
-"""Maximum lengths that a varint encodes in one byte and in two."""
+"""Maximum length that a varint encodes in one byte, and maximum length in two bytes."""
 
 
 def is_known(remainder: bytes | None) -> bool:
@@ -115,7 +115,7 @@ def serialize_without_names(proto: NodeProto, names: tuple[str, ...]) -> bytes |
     if length > MAX_ONE_BYTE_LENGTH:
         start += sum(len(each) > MAX_ONE_BYTE_LENGTH for each in names)
     raw: bytes = proto.SerializeToString()
-    if raw[start : start + 1] == NAME_TAG:  # a call of `startswith` takes longer
+    if raw[start : start + 1] == NAME_TAG:  # a comparison of bytes is faster than a call of `startswith`
         length = raw[start + 1]
         if length > MAX_ONE_BYTE_LENGTH:
             return None

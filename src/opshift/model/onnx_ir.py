@@ -45,7 +45,7 @@ def mapped_content(
     tensor: Callable[[onnx_ir.TensorProtocol], object],
     graph: Callable[[onnx_ir.Graph], object],
 ) -> object:
-    """Apply a function to each tensor or graph of an attribute; return `None` for other attributes."""
+    """Apply a function to the tensors or graphs of an attribute; return `None` for other attributes."""
     kind, value = attribute.type.name, attribute.value
     if value is not None:
         if kind == "TENSOR":
@@ -143,7 +143,7 @@ class OnnxIrMessage(PlaceholderStore):
 
         graph = self._container_view(self._model.graph)
         functions = {key: self._container_view(each) for key, each in self._model.functions.items()}
-        # with an older IR version, onnx_ir omits `value_info` of functions, and device configurations
+        # For an older IR version, onnx_ir would omit `value_info` of functions, and device configurations.
         view = View(self._model, graph=graph, functions=functions, ir_version=IR_VERSION)
         try:
             proto = onnx_ir.serde.serialize_model(cast("onnx_ir.Model", view))
@@ -207,7 +207,8 @@ class OnnxIrMessage(PlaceholderStore):
     def _elements(self, start: int, end: int) -> bytes:
         starts = list(self._tensors)
         first = starts[bisect(starts, start) - 1]
-        if first != self._last[0]:  # cached: a conversion reads block by block, and `tobytes` may copy
+        # Cached: a conversion reads a tensor block by block, and `tobytes` may copy all of it each time.
+        if first != self._last[0]:
             self._last = first, _bytes_of(self._tensors[first])
         return self._last[1][start - first : end - first]
 
@@ -222,7 +223,7 @@ class OnnxIrMessage(PlaceholderStore):
             return self._given
         try:
             model = onnx_ir.serde.deserialize_model(proto)  # pyright: ignore  # it is onnx's class
-        except Exception as error:  # onnx_ir does not document its errors
+        except Exception as error:  # onnx_ir does not document which errors it raises
             reason = f"onnx_ir cannot read the converted model: {_root_cause(error)}"
             raise InvalidModel(reason, remedy="convert the model as a ModelProto instead") from error
         self._put_tensors_back(model.graph)
@@ -237,7 +238,7 @@ class OnnxIrMessage(PlaceholderStore):
             return create(model, program.exported_program)
         with signals_deferred():
             if program is not None:
-                program.release()  # its session runs the original model
+                program.release()  # the session of an ONNXProgram runs the original model
             for name in "graph", "ir_version", "model_version", "device_configurations":
                 setattr(self._model, name, getattr(model, name, None))
             for name in "functions", "metadata_props":
@@ -275,7 +276,7 @@ class OnnxIrMessage(PlaceholderStore):
         else:
             return tensor
         fields = [(each.dtype, each.shape.numpy(), dict(each.metadata_props)) for each in (tensor, original)]
-        # the conversion may have written another shape, or dropped metadata
+        # the conversion may have changed the shape or dropped metadata
         if fields[0] == fields[1]:
             return original
         tensor.raw.raw_data = _bytes_of(original)

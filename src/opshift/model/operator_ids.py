@@ -65,7 +65,7 @@ def function_label(function: FunctionProto) -> str:
 
 
 DEFAULT_DOMAIN = "ai.onnx"
-"""The default domain, which models usually spell as the empty string."""
+"""The default domain, which models usually write as the empty string."""
 
 
 def canonical_domain(domain: str) -> str:
@@ -81,7 +81,7 @@ def model_domain(domain: str) -> str:
 def short_label(label: str) -> str:
     """Return the label of an operator without the default domain: `Clip:6` for `ai.onnx.Clip:6`."""
     name = label.removeprefix(f"{DEFAULT_DOMAIN}.")
-    # The names of other domains, such as ai.onnx.ml, start with the default domain, too.
+    # Domains such as ai.onnx.ml also start with `ai.onnx`: compare the name after it, too.
     return label if "." in name else name
 
 
@@ -99,7 +99,7 @@ def is_path_name(text: str) -> bool:
     """
     try:
         return PATH_NAME.fullmatch(text) is not None and len(text.encode()) <= MAX_PATH_NAME
-    except UnicodeEncodeError:  # a lone surrogate
+    except UnicodeEncodeError:  # UnicodeEncodeError: the name contains a lone surrogate
         return False
 
 

@@ -56,7 +56,7 @@ def parse_json(content: bytes) -> Json:
 
 def parse_integer(text: str) -> int:
     """Return the integer in a text; raise PlainDataError if it is out of the range of int64 and uint64."""
-    # check the length first: the conversion of a long text is slow
+    # Check the length first: converting a long text to an integer takes quadratic time.
     number = int(text) if len(text) <= len(str(MIN_INTEGER)) else MAX_INTEGER + 1
     if not MIN_INTEGER <= number <= MAX_INTEGER:
         raise PlainDataError(f"contains the integer {text[:30]}, which is out of the range of 64 bits")

@@ -90,7 +90,7 @@ def _exit(number: int, frame: FrameType | None) -> None:
 
 
 def _creates_class(frame: FrameType | None) -> bool:
-    """Return whether a `__set_name__` method runs, whose exceptions Python 3.11 replaces by RuntimeError."""
+    """Return whether a `__set_name__` method runs: Python 3.11 replaces its errors by RuntimeError."""
     while frame is not None:
         if frame.f_code.co_name == "__set_name__":
             return True

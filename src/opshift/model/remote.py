@@ -105,7 +105,7 @@ class StoreObject:
             # without cached listings, because a store changes while a batch runs; and without fsspec's
             # functions for URLs, because these follow `::` in a name to another store
             kind = get_filesystem_class(scheme)
-            options = kind._get_kwargs_from_urls(url)  # such as the host in the URL
+            options = kind._get_kwargs_from_urls(url)  # for example, the host in the URL is invalid
             if scheme in ("http", "https"):
                 options |= {"get_client": client_of_one_host}
             return cls(location, kind(**options, use_listings_cache=False), kind._strip_protocol(url))
@@ -199,10 +199,10 @@ def identity_of(info: Mapping[str, object]) -> str:
 
 
 MIN_READ, MAX_READ = 1 << 13, 1 << 20
-"""Size of a read in bytes after a jump over a tensor, and the size up to which sequential reads grow."""
+"""Minimum size in bytes of a read after a skipped tensor, and maximum size to which sequential reads grow."""
 
 NEAR = 1 << 16
-"""Longest gap, in bytes, between sequential reads: receiving so few bytes is faster than a new request."""
+"""Maximum gap in bytes between sequential reads: receiving the gap is faster than a new request."""
 
 FIRST_READ = 1 << 18
 """Size in bytes of the first read of an S3 object, which replaces a request for the size of the object."""
@@ -345,7 +345,7 @@ def _folder_error(source: StoreObject) -> InvalidModel:
 def _require_key(source: StoreObject) -> None:
     """Raise an error for the URL of a bucket; s3fs would only report that the path is not key-like."""
     if not cast("_S3", source.store).split_path(source.path)[1]:
-        source.store.info(source.path)  # raises FileNotFoundError if the bucket is missing
+        source.store.info(source.path)  # `bucket_info` raises FileNotFoundError if the bucket does not exist
         raise _folder_error(source)
 
 
@@ -354,7 +354,7 @@ def _open(source: StoreObject) -> BinaryIO:
 
 
 def _begun(source: StoreObject) -> RemoteFile:
-    """Open an S3 object with one request, which receives the whole object if it is small."""
+    """Open an S3 object with one request, which receives a small object completely."""
     from fsspec.asyn import sync
 
     store = cast("_S3", source.store)
@@ -406,5 +406,5 @@ def _compressed_size(stream: BinaryIO) -> int | None:
     encoding, length = headers.get("Content-Encoding", "identity"), headers.get("Content-Length", "")
     if encoding in ("", "identity"):
         return None
-    # an unknown size counts as 0, so that only `FREE_BYTES` of content are accepted
+    # An unknown size counts as 0: only `FREE_BYTES` of decompressed content are then accepted.
     return int(length) if length.isdecimal() else 0

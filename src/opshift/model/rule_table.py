@@ -35,7 +35,7 @@ class RuleTable(Generic[AnyRule]):
             DuplicateRule: another function implements a rule with this name.
         """
         other = self._functions.get(name, function)
-        # a file that is executed again replaces its own rules
+        # A file that is executed again replaces the rules that it added before.
         if (other.__module__, other.__qualname__) != (function.__module__, function.__qualname__):
             places = " and ".join(f"{each.__module__}.{each.__qualname__}" for each in (other, function))
             raise DuplicateRule(f"rule {name!r} is defined by both {places}", remedy="rename one of them")

@@ -64,7 +64,7 @@ class FrozenRecord:
 
     @classmethod
     def from_valid(cls, values: Mapping[str, object]) -> Self:
-        """Return an instance with these fields, unchecked; `values` are the fields of a valid instance."""
+        """Return an instance with these field values, unchecked; `values` are fields of a valid instance."""
         record = cls.__new__(cls)
         record._set_defaults()
         record.__dict__.update(values)
@@ -161,7 +161,9 @@ def share_results(function: Callable[[*Arguments], Result]) -> CachedFunction[*A
         try:
             return results[args]
         except KeyError:
-            pass  # call the function outside of the block: its errors must not get the KeyError as context
+            # Call the function outside of the `except` block: its errors must not get the KeyError as their
+            # context.
+            pass
         return results.setdefault(args, function(*args))
 
     vars(cached)["cache_clear"] = results.clear

@@ -26,8 +26,7 @@ PAYLOAD_WIDTHS: Mapping[int, int] = {
 SCALAR_LIST_FIELDS = frozenset(
     AttributeProto.DESCRIPTOR.fields_by_name[name].number for name in ("floats", "ints", "strings")
 )
-"""Fields of AttributeProto with lists of numbers or strings of any length. An attribute with such a list has
-no tensor."""
+"""Fields of AttributeProto with lists of numbers or strings. An attribute with such a list has no tensor."""
 
 
 class Part(NamedTuple):
@@ -43,7 +42,7 @@ def tensor_fields() -> Mapping[str, Mapping[int, Part]]:
     messages = _reachable(ModelProto.DESCRIPTOR)
     with_tensors: set[str] = set()
     found = {TENSOR}
-    # message types refer to each other (an attribute has graphs): repeat until no type is new
+    # Message types contain each other (attributes have graphs): repeat until no further type is found.
     while found - with_tensors:
         with_tensors |= found
         found = {
@@ -58,7 +57,7 @@ def tensor_fields() -> Mapping[str, Mapping[int, Part]]:
 
 @cache
 def mergeable_messages() -> frozenset[str]:
-    """Return the message types with a singular field that may hold tensors; protobuf merges repeats of it."""
+    """Return the message types with a non-repeated field that may hold tensors: protobuf merges repeats."""
     return frozenset(
         name
         for name, parts in tensor_fields().items()

@@ -168,7 +168,7 @@ def _packer(code: str, count: int) -> Callable[..., bytes]:
 
 
 def _overflow_to_infinity(value: float) -> float:
-    """Replace a number outside the range of float16 by infinity, like Cast; `struct` would raise an error."""
+    """Replace a number beyond the range of float16 by infinity, as Cast does; `struct` raises an error."""
     # 65520 is halfway between the largest float16, 65504, and the next power of two: it rounds up.
     return value if abs(value) < 65520 or value != value else math.copysign(math.inf, value)
 
@@ -177,7 +177,7 @@ def _bfloat16_bits(value: float) -> int:
     """Return the bits of a number rounded to bfloat16, half to even."""
     (bits,) = struct.unpack("<I", struct.pack("<f", value))
     if value != value:
-        # Rounding could carry the bits of a NaN into those of infinity or zero: keep the sign only.
+        # Rounding could turn the bits of a NaN into infinity or zero: keep only its sign.
         return int(0x7FC0 | bits >> 16 & 0x8000)
     return int((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF
 
@@ -188,7 +188,7 @@ def _bfloat16_value(bits: int) -> float:
 
 
 def has_inexact_nan(tensor: Tensor) -> bool:
-    """Return whether a tensor has a NaN that `pack_tensor` may write with other bits than were read.
+    """Return whether a tensor has a NaN that `pack_tensor` may write with different bits.
 
     A Python number has the 64 bits of a double: conversion from and to smaller types may change a NaN.
     """
@@ -197,7 +197,7 @@ def has_inexact_nan(tensor: Tensor) -> bool:
 
 
 def can_pack_tensor(tensor: Tensor) -> bool:
-    """Return whether the element type is supported and can represent the values."""
+    """Return whether an element type is supported and can represent the values."""
     try:
         pack_tensor(tensor)
     except CannotConvert:
@@ -232,7 +232,7 @@ def pack_integers(values: Sequence[int], element_type: str) -> bytes:
     return bytes(payload)
 
 
-# Tables for `bytes.translate`, which unpacks gigabytes in seconds.
+# Byte tables, because `bytes.translate` unpacks gigabytes in seconds.
 @cache
 def _byte_tables(element_type: str) -> tuple[bytes, ...]:
     """Return one table per integer in a packed byte; each maps the packed byte to that integer as a byte."""
@@ -287,7 +287,8 @@ def sparse_positions(indices: Tensor, dims: Sequence[int]) -> Sequence[int]:
     if len(indices.dims) == 1:
         return indices.values
     rank = len(dims)
-    if not 0 < count_elements(dims) < MAX_COUNT:  # all positions are outside, or too large
+    # all positions are outside of the shape, or the shape is too large
+    if not 0 < count_elements(dims) < MAX_COUNT:
         return [-1] * -(len(indices.values) // -(rank or 1))
     strides = list(accumulate(reversed(dims[1:]), mul, initial=1))[::-1] if rank else []
     positions = []

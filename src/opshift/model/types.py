@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Shape = tuple[int | None, ...]
 
 Dim = int | str | None
-"""Dimension of a shape: its size, its name (`dim_param`), or `None` if it has neither."""
+"""Dimension of a shape: a size, a name (`dim_param`), or `None` for an unknown dimension."""
 
 
 class SerializableMessage(Protocol):
@@ -53,7 +53,7 @@ def element_type_of(proto: TypeProto) -> str | None:
 
 
 def short_type(text: str) -> str:
-    """Return the element type in a type string such as `tensor(float)`; return other types unchanged."""
+    """Return the element type in a type string such as `tensor(float)`; other types stay unchanged."""
     return text.removeprefix("tensor(").removesuffix(")") if text.startswith("tensor(") else text
 
 
@@ -79,7 +79,7 @@ def shape_of(proto: TypeProto) -> Shape | None:
 
 
 def shapes_conflict(first: Shape | None, second: Shape | None) -> bool:
-    """Return whether two shapes contradict each other: in the rank, or in a size that both know."""
+    """Return whether two shapes contradict each other: their ranks differ, or two known sizes of an axis."""
     if first is None or second is None or first == second:
         return False
     return len(first) != len(second) or any(
@@ -93,7 +93,7 @@ def shape_to_string(shape: Sequence[int | None]) -> str:
 
 
 def has_shape(proto: TypeProto) -> bool:
-    """Return whether a type is a tensor type with a known rank."""
+    """Return whether a type is a tensor type of known rank."""
     return proto.WhichOneof("value") == "tensor_type" and proto.tensor_type.HasField("shape")
 
 

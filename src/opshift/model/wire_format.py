@@ -23,7 +23,7 @@ FIXED_WIDTHS = {FIXED32: 4, FIXED64: 8}
 """Size of fixed values in bytes, by wire type."""
 
 FIRST_READ, READ_AFTER_JUMP, MAX_READ_SIZE = 1 << 10, 1 << 12, 1 << 18
-"""Sizes of reads in bytes: at the start of a message, after a jump over a long value, and the maximum."""
+"""Sizes of reads in bytes: at the start of a message, after a skipped value, and the maximum."""
 
 IS_LENGTH, IS_VARINT = (
     bytes(8 <= tag < 0x80 and tag & 7 == kind for tag in range(256)) for kind in (LENGTH, VARINT)
@@ -63,7 +63,7 @@ def fields(
         window_end = min(position + size, end)
         window = read(position, window_end)
         if window_end == end:
-            # zero padding makes bounds checks of tags and lengths needless; truncated fields end after `end`
+            # Zero padding avoids bounds checks of tags and lengths; a truncated field ends after `end`.
             window += bytes(MAX_HEAD_SIZE)
         consumed = yield from _in_window(window, position, end, least, marks, groups)
         # double the read size while fields are short; after a jump over a long value, read little
@@ -141,7 +141,7 @@ def _malformed(position: int, element: str) -> InvalidModel:
     )
 
 
-# cached: the fields of a model share few combinations of number and length
+# cached: the fields of a model have few different numbers and lengths
 @lru_cache(maxsize=1024)
 def field_head(number: int, length: int) -> bytes:
     """Return the encoded tag and length of a length-delimited field, without its content."""

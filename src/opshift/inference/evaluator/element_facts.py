@@ -1,4 +1,4 @@
-"""Elements of the values of one scope; each value is evaluated once."""
+"""Facts about the elements of the values of one scope; each value is evaluated once."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ MAX_COMPARED_ELEMENTS = 1024
 """Maximum number of elements of a tensor in a cache key; larger tensors are compared by `id`."""
 
 MAX_WALK = 64
-"""Maximum number of values that `_reads_sizes` visits; bounds the time, as each Cast starts a search."""
+"""Maximum number of values that `_reads_sizes` visits; bounds the time, because each Cast starts a search."""
 
 
 def rounds_sizes(node: Node, scope: InferenceScope) -> bool:
-    """Return whether a node converts sizes to floats in a model with sizes known only at run time.
+    """Return whether a node converts sizes to floats, in a model with sizes known only at run time.
 
     Floats have no symbols, so the result is hardly ever known. Exporters compute the scales of each Resize
     like this, and inferring the shapes for them would take most of the time of a conversion.
@@ -76,7 +76,7 @@ _MISSING: Any = object()
 
 
 class LargeTensor(NamedTuple):
-    """Tensor of the model with too many elements to keep: it is decoded again for each query."""
+    """Tensor of the model with too many elements to keep in memory: each query decodes it again."""
 
     proto: TensorProto
 
@@ -151,7 +151,7 @@ class ElementFacts:
         return found
 
     def is_known(self, name: str) -> bool:
-        """Return whether a value was evaluated, even if its elements turned out to be unknown."""
+        """Return whether a value was evaluated, even with unknown elements as the result."""
         return name in self._known
 
     def set_fact(self, name: str, fact: None) -> None:
@@ -197,7 +197,7 @@ class ElementFacts:
             (each, node.inputs[each]) for each in needed if each < len(node.inputs) and node.inputs[each]
         ]
         scopes = {name: defining_scope(scope, name) for _, name in sources}
-        # Check inputs that need no evaluation first: most chains of unknown values end here.
+        # Check first the inputs that need no evaluation: most chains of unknown values end here.
         if not _may_be_known([_elements_so_far(name, scopes[name]) for _, name in sources], node):
             return None
         for position, name in sources:
@@ -227,7 +227,7 @@ def _opened(known: Known) -> Elements | None:
 
 
 def _elements_so_far(name: str, scope: InferenceScope | None) -> Any:
-    """Return the elements of an input; `None` if unknown or large; `_MISSING` if a node must be evaluated."""
+    """Return the elements of an input; `None` if unknown or large, `_MISSING` if not evaluated yet."""
     if scope is None:
         return None
     added = scope.added_constants.get(name)
@@ -250,15 +250,15 @@ def _is_standard(node: Node, op_type: str) -> bool:
 
 
 def _has_rule(node: Node) -> bool:
-    """Return whether the evaluator has a rule for a node, and all attributes are known."""
+    """Return whether the evaluator has a rule for the operator of a node, and all attributes are known."""
     return (
         node.op_type in EVALUATED and _is_standard(node, node.op_type) and not node.has_attribute_references
     )
 
 
 def _may_be_known(inputs: Sequence[Any], node: Node) -> bool:
-    """Return whether the outputs may be known although some inputs are unknown."""
-    if node.op_type == "Concat":  # the elements of the other inputs remain known
+    """Return whether outputs of a node may be known even if some inputs are unknown."""
+    if node.op_type == "Concat":  # elements that come from the other inputs remain known
         return any(each is not None for each in inputs)
     return None not in inputs
 
@@ -281,7 +281,7 @@ def _stored_elements(name: str, scope: InferenceScope) -> Any:
         return None if producer is None else _constant_of_node(producer.node, scope)
     stored, sparse = scope.initializer(name), scope.sparse_initializer(name)
     if stored is None and sparse is None:
-        # The input of a function may be the same constant in all calls.
+        # All calls of a function may pass the same constant to an input.
         return _MISSING if not scope.has_plain_nodes and scope.is_overridable(name) else None
     # An initializer that is also a graph input is only a default value: callers may override it.
     if scope.is_overridable(name):

@@ -27,7 +27,7 @@ ON_INTEGERS: dict[str, tuple[Callable[[int, int], int | None], Operation]] = {
     "Min": (min, minimum),
     "Max": (max, numbers.larger_size),
 }
-"""Two operations per operator: on two integers, and on two sizes if at least one is a symbol."""
+"""Two functions by operator: for integers, and for sizes if at least one is a symbol."""
 
 ON_FLOATS: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.add, "Sub": operator.sub, "Mul": operator.mul, "Div": operator.truediv,
@@ -44,7 +44,7 @@ COMPARISONS: dict[str, Operation] = {
 LOGICAL: dict[str, Operation] = {"And": operator.and_, "Or": operator.or_, "Xor": operator.xor}
 
 DECISIVE = {"And": False, "Or": True}
-"""Element that determines the result, whatever the other element is."""
+"""Maps And and Or to the element that determines the result, whatever the other element is."""
 
 
 @cache
@@ -60,7 +60,7 @@ def operation_of(op_type: str, element_type: str) -> Operation:
 
 
 def _operands(node: EvaluatedNode, first: int = 0) -> list[Elements]:
-    """Return all inputs, broadcast to common dimensions; those from `first` on must have equal types."""
+    """Return all inputs, broadcast to the same dimensions; inputs from `first` on must have equal types."""
     given = [node.elements(position) for position in range(len(node.inputs))]
     if not given or len({each.element_type for each in given[first:]}) > 1:
         raise UnknownValue
@@ -87,7 +87,7 @@ def _combined(first: Elements, second: Elements, apply: Operation, element_type:
 
 @rule("Add", "Sub", "Mul", "Div", "Mod")
 def arithmetic(node: EvaluatedNode) -> Outputs:
-    """Apply an arithmetic operator; results that need rounding, and signed overflow, are unknown."""
+    """Apply an arithmetic operator; results that need rounding or overflow a signed type are unknown."""
     first, second = _operands(node)
     op_type = "FMod" if node.node.op_type == "Mod" and node.integer("fmod", 0) else node.node.op_type
     apply = operation_of(op_type, first.element_type)
@@ -116,7 +116,7 @@ def compare(node: EvaluatedNode) -> Outputs:
 
 @rule(*LOGICAL)
 def logical(node: EvaluatedNode) -> Outputs:
-    """Combine booleans; for And and Or, one decisive element determines the result."""
+    """Combine booleans by And, Or or Xor; for And and Or, one decisive element determines the result."""
     first, second = _operands(node)
     if first.element_type != "bool":
         raise UnknownValue

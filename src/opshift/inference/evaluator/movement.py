@@ -39,7 +39,7 @@ def reshape(node: EvaluatedNode) -> Outputs:
             raise UnknownValue
     if dims.count(-1) == 1:
         rest = -prod(dims)
-        if rest == 0:  # with an empty result, every size fits
+        if rest == 0:  # if the result is empty, any size in place of -1 is correct
             raise UnknownValue
         dims[dims.index(-1)] = len(data.values) // rest
     return [node.reshaped(data, tuple(dims))]
@@ -158,7 +158,7 @@ def slice_(node: EvaluatedNode) -> Outputs:
 
 def _sliced(size: int, start: int, end: int, step: int) -> range:
     """Return the selected positions; negative bounds count from the end, and bounds are clamped to `size`."""
-    # onnxruntime reads the largest end as "to the start" if the step is negative; the specification does not.
+    # For a negative step, onnxruntime reads the largest end as "to the start"; the specification does not.
     if step < 0 and end in (2**31 - 1, 2**63 - 1):
         raise UnknownValue
     low, high = (0, size) if step > 0 else (-1, size - 1)
@@ -203,7 +203,7 @@ def expand(node: EvaluatedNode) -> Outputs:
 @rule("Tile")
 def tile(node: EvaluatedNode) -> Outputs:
     """Repeat the input along each axis."""
-    if node.version.input_named("tiles"):  # version 1 repeats a single axis
+    if node.version.input_named("tiles"):  # version 1 repeats along a single axis
         raise UnknownValue
     data, repeats = node.elements(0), node.integers(1)
     if len(repeats) != len(data.dims) or min(repeats, default=0) < 0:

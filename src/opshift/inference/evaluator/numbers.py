@@ -25,7 +25,7 @@ from opshift.registry.shapes.sizes import (
 )
 
 Operation = Callable[[Any, Any], Element]
-"""Function that computes an element from two known elements; it returns `None` for an unknown result."""
+"""Function that computes an element from two known elements; the result is `None` if it is unknown."""
 
 SMALLEST_FLOAT = 2.0**-14
 """Smallest normal float16. Smaller nonzero results are unknown: runtimes may flush subnormal numbers to 0."""
@@ -85,7 +85,7 @@ def larger_size(first: int, second: int) -> int | None:
 
 
 def equal_sizes(first: int, second: int) -> bool | None:
-    """Return True for sizes that are equal in every run, False if in no run, and `None` if unknown."""
+    """Return True if two sizes are equal in every run, False if they differ in every run, else `None`."""
     if is_symbol(first) and is_symbol(second):
         return True if first == second else None
     number = second if is_symbol(first) else first
@@ -93,7 +93,7 @@ def equal_sizes(first: int, second: int) -> bool | None:
 
 
 def less_size(first: int, second: int) -> bool | None:
-    """Return True if `first` is smaller than `second` in every run, False if in no run, `None` if unknown."""
+    """Return True if `first` is smaller than `second` in every run, False if it never is, else `None`."""
     if first == second:
         return False
     if not is_symbol(second) and second <= 0:

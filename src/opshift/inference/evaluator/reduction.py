@@ -19,7 +19,7 @@ OPERATIONS: dict[str, tuple[str, int | None]] = {
 
 @rule(*OPERATIONS)
 def reduce_(node: EvaluatedNode) -> Outputs:
-    """Evaluate a reduction of integers along the given axes or, by default, along all axes."""
+    """Reduce integers along the given axes; without axes, along all of them."""
     data = node.elements(0)
     if data.element_type not in INTEGER_RANGES:
         raise UnknownValue
@@ -48,7 +48,8 @@ def _reduced_axes(node: EvaluatedNode, rank: int) -> set[int] | None:
     if given:
         # For empty data, onnxruntime ignores `axes`, unlike the specification: the result is unknown.
         return set(axes_of(given, rank)) if node.elements(0).values else node.reject()
-    if given is not None and "axes" in node.version.attributes:  # an empty attribute has no defined meaning
+    # the specification does not define the meaning of an empty attribute
+    if given is not None and "axes" in node.version.attributes:
         raise UnknownValue
     return None if node.integer("noop_with_empty_axes", 0) else set(range(rank))
 

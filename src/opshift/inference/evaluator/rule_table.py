@@ -42,13 +42,13 @@ EVALUATED = {op_type: module for module, op_types in MODULES.items() for op_type
 """Module that contains the rule, by operator."""
 
 SHAPE_READERS = {"Shape": (), "Size": (), "CastLike": (0,)}
-"""Operators that do not read the elements of all inputs, with the positions of the inputs that they read."""
+"""Positions of the inputs whose elements a rule reads, by operator; a missing operator reads all inputs."""
 
 _RULES: dict[str, Rule] = {}
 
 
 class UnknownValue(Exception):
-    """A rule does not determine the outputs of a node."""
+    """Exception: a rule does not determine the outputs of a node."""
 
 
 class EvaluatedNode:
@@ -106,7 +106,7 @@ class EvaluatedNode:
         return axis_of(self.integer(name, default), rank)
 
     def reject(self) -> Any:
-        """Raise `UnknownValue`; a method, because an expression cannot contain `raise`."""
+        """Raise `UnknownValue`; expressions call this method, because they cannot contain `raise`."""
         raise UnknownValue
 
     def require_size(self, dims: Dims) -> None:
@@ -150,7 +150,7 @@ def rule(*op_types: str) -> Callable[[Rule], Rule]:
 
 
 def evaluate(node: EvaluatedNode) -> Outputs:
-    """Apply the rule of a node's operator; return `()` for unknown outputs or an invalid input count."""
+    """Apply the rule of a node's operator; return `()` for unknown outputs or an invalid number of inputs."""
     if not node.version.min_input <= len(node.inputs) <= node.version.max_input:
         return ()
     op_type = node.node.op_type

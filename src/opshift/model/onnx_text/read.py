@@ -334,7 +334,8 @@ class _Pasted(Graphs):
             self.position = start
             self.read_node(graph, may_omit_outputs=True)
             node = graph.node[-1]
-            if re.fullmatch(r"op|opset\d+", node.domain):  # opset modules in onnxscript code
+            # names of opset modules in onnxscript code, such as `op`
+            if re.fullmatch(r"op|opset\d+", node.domain):
                 node.ClearField("domain")
 
     def _read_make_node(self, node: NodeProto) -> None:

@@ -92,7 +92,7 @@ class TokenReader:
         return is_next
 
     def require(self, symbol: str) -> None:
-        """Advance past this symbol; raise an error if the current token differs."""
+        """Advance past this symbol; raise an error if the current token is a different one."""
         if not self.accept(symbol):
             raise self.expected(repr(symbol))
 
@@ -108,7 +108,7 @@ class TokenReader:
         self.require(closing)
 
     def elements(self, opening: str, closing: str) -> Iterator[None]:
-        """Read a list in brackets; yield before each element, so that the caller reads the element."""
+        """Read a list in brackets; yield before each element, which the caller reads."""
         with self.brackets(opening, closing):
             while self.current.text != closing:
                 yield
