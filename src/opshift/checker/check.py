@@ -38,7 +38,7 @@ from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry, default_registry
 
 NEWEST_FIELD = "configuration"
-"""Newest field of ModelProto: classes of an older `onnx` lack it, and keep newer fields as unknown fields."""
+"""Newest field of ModelProto; a message class of an older `onnx` keeps this field as an unknown field."""
 
 
 CachedTarget = TypeVar("CachedTarget", CheckedValue, CheckedTensor)
@@ -79,7 +79,7 @@ def check(
         walk.check(ModelSource(str(error.place) or "model", error.reason, error.remedy))
         return tuple(walk.findings)
     if not hasattr(proto, NEWEST_FIELD):
-        # Rules read fields that the classes of an older `onnx` lack: parse again with opshift's classes.
+        # Rules read fields that message classes of an older `onnx` lack: parse with opshift's classes.
         proto = read_bytes(proto.SerializeToString())
     data_folder = Path(folder) if folder is not None else folder_of(model)
     try:
@@ -116,7 +116,7 @@ def require_legal(model: Any, registry: Registry | None = None, when: str = "") 
 
 
 class Walk:
-    """Check of one model. A graph's findings follow those of its nodes; the model's findings are last."""
+    """Check of one model. Findings of nodes precede those of their graph; findings of the model are last."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
@@ -134,7 +134,7 @@ class Walk:
             self.check(NewerFeatures(model))
 
     def _check_functions(self, model: CheckedModel) -> None:
-        """Check callers first, to know the inputs of called functions; order findings as in the model."""
+        """Check callers before called functions, to know their inputs; sort findings in model order."""
         start, parts = len(self.findings), dict[int, list[Finding]]()
         for position in model.function_order:
             first = len(self.findings)
@@ -191,12 +191,12 @@ class Walk:
             is_valid = node.is_regular or self.check(node, CheckedNode)
             if not is_valid:
                 container.mark_invalid()
-            # The key of a node with an invalid name may not exist.
+            # a node with an invalid name may have no key
             key = node.key if is_valid else None
             passed = container.passed_nodes.get(key) if key is not None else None
             if passed is None and self._check_call(node) and key is not None:
                 passed = container.passed_nodes[key] = PassedFacts()
-            # After the checks of the node and its subgraphs, which cannot read the outputs of the node.
+            # Last, because the node and its subgraphs cannot read the outputs of the node.
             _pass_node(container, node)
             if proto.device_configurations:
                 self.check(DevicePlacement(record, proto, container))
@@ -279,7 +279,7 @@ class Walk:
     def _check_elements(self, tensor: CheckedTensor) -> None:
         self.check(tensor)
         located = ExternalTensor if tensor.proto.data_location == EXTERNAL else InternalTensor
-        # rules only need the size of `raw_data`, which is known without loading it
+        # Rules read only the size of `raw_data`, which is known without its payload.
         proto = tensor.proto if raw_size(tensor.proto) is not None else with_payload(tensor.proto)
         self.check(located(proto, tensor.owner, tensor.role, tensor.model))
 

@@ -131,7 +131,7 @@ class CheckedModel:
 
     def new_scope(self, container: ContainerProto, opsets: Mapping[str, int]) -> Scope:
         """Return the scope of a main graph, a training graph or a function."""
-        # `Scope` shares its inference cache between models, but scopes of a model with functions do not.
+        # `Scope` shares its inference cache between models; scopes of a model with functions do not.
         if not self.functions or self.function_table is None:
             return Scope(container, opsets, self.registry, {})
         return self.function_table.scope(container, opsets, self.registry, {})

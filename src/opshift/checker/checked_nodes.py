@@ -51,7 +51,7 @@ class CheckedNode:
         """Whether all names are `str`, not `bytes`."""
         _, domain, op_type, inputs, outputs = self.record
         try:
-            # This runs for every node: one join checks the types of all names at once.
+            # This runs for every node: joining the names checks the types of all names at once.
             "".join((self.proto.name, domain, op_type, *inputs, *outputs))
         except TypeError:
             return False
@@ -91,7 +91,7 @@ class CheckedCall(CheckedNode):
         if overload_of(proto) or not (is_plain or has_small_tensors(proto)):
             return None
         found = self.container.scope.node_key_of(self.record, proto)
-        # Large attributes seldom repeat: hashing and keeping them would not pay.
+        # Large attributes seldom repeat, so hashing and keeping them would cost more than it saves.
         return found if is_small_key(found) else None
 
 
@@ -194,10 +194,10 @@ class CheckedTensor(NamedTuple):
         if proto.external_data or proto.HasField("segment") or proto.data_type in UNEVEN_TYPES:
             return None
         size = raw_size(proto)
-        # An offloaded payload of another field has a size that only its store knows.
+        # Only its store knows the size of an offloaded payload of another field.
         if size is None:
             return None
-        # Rules tell `raw_data` without bytes from absent `raw_data`.
+        # Rules distinguish empty `raw_data` from absent `raw_data`.
         stored = proto.HasField("raw_data"), size, *[len(getattr(proto, name)) for name in DATA_FIELDS]
         return proto.data_location, proto.data_type, tuple(proto.dims[:]), *stored
 
@@ -250,7 +250,7 @@ def _quoted(name: str) -> str:
 
 
 def _without_omitted(names: Sequence[str]) -> Sequence[str]:
-    # Most nodes omit no values, so a copy is rarely needed.
+    # Few nodes omit values: copy the names only then.
     return names if "" not in names else [*filter(None, names)]
 
 

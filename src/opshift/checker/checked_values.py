@@ -72,7 +72,7 @@ class ShapedNode:
     @property
     def has_complete_key(self) -> bool:
         """Whether rules for this class read only what `shape_key` contains, apart from attributes."""
-        # The rule for axes reads the rank of the first input, which may be known without the shape.
+        # The axis rule reads the rank of the first input, which may be known even if its shape is not.
         is_known = not self.operator.axes or self.context.shape(0) is not None
         return is_known and self.context.is_cacheable
 
@@ -83,7 +83,7 @@ def shape_key(node: CheckedNode, constants: Iterable[int]) -> Hashable:
     The result is `None` if an input has too many elements for a cache key.
     """
     scope = node.container.scope
-    # Calls of a function may omit inputs that nodes of the function read.
+    # Calls of a function may omit inputs that nodes of the function body read.
     inputs = node.inputs if scope.has_plain_nodes else scope.node_of(node.record).inputs
     elements = scope.small_elements([inputs[each] for each in constants if each < len(inputs)])
     if elements is None:

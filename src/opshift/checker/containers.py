@@ -153,7 +153,7 @@ class CheckedContainer:
         try:
             return NodeDefinition(registry.get_schema(op_type, opset, domain))
         except ResolveError as error:
-            # The error is cached, but a traceback would keep the frames alive.
+            # A cached error with a traceback would keep the stack frames alive.
             return NodeDefinition(error=error.with_traceback(None))
 
 

@@ -87,7 +87,7 @@ class IllegalModel(InvalidModel):
 def repeated(keys: Iterable[KeyT]) -> Iterator[tuple[KeyT, int]]:
     """Yield each key that occurs more than once, and the number of its occurrences."""
     found = [*keys]
-    if len(set(found)) == len(found):  # nearly always, and faster than Counter
+    if len(set(found)) == len(found):  # nearly always true, and faster than creating a Counter
         return iter(())
     return ((key, count) for key, count in Counter(found).items() if count > 1)
 

@@ -13,13 +13,13 @@ Requirement = Callable[[ShapeContext], Iterator[str]]
 
 
 def _broadcast(node: ShapeContext) -> Iterator[str]:
-    # Versions with a `broadcast` attribute align the second input differently.
+    # Versions with an attribute `broadcast` align the second input by a different rule.
     if "broadcast" not in node.version.attributes:
         yield from _unlike(node.inputs)
 
 
 def _unlike(shapes: Sequence[Shape | None]) -> Iterator[str]:
-    """Yield a problem if the known shapes do not broadcast by the rules of NumPy."""
+    """Yield a problem if the known shapes do not broadcast by NumPy's rules."""
     known = [shape for shape in shapes if shape is not None]
     # Fast path for equal shapes, the most common case.
     if len(set(known)) < 2:
@@ -62,7 +62,7 @@ def _gemm(node: ShapeContext) -> Iterator[str]:
 
 
 def _concat(node: ShapeContext, inputs: Sequence[Shape | None] | None = None) -> Iterator[str]:
-    # Runtimes ignore inputs without elements, of any rank.
+    # Runtimes ignore inputs without elements, whatever their rank.
     shapes = node.inputs if inputs is None else inputs
     known = [shape for shape in shapes if shape is not None and 0 not in shape]
     rank = len(known[0]) if known else 0
@@ -144,7 +144,7 @@ def _reshape(node: ShapeContext) -> Iterator[str]:
     count = product(data)
     sizes = [data[position] if position in copied else size for position, size in enumerate(target)]
     others = product(size for size in sizes if size != -1)
-    # Runtimes infer different sizes for a tensor without elements.
+    # For a tensor without elements, runtimes infer different sizes.
     if not count or not others:
         return
     if count % others if -1 in sizes else count != others:

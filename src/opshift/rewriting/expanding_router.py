@@ -120,6 +120,6 @@ def _refuse(node: Node, out: Rewriter) -> None:
     reason, remedy = f"no other operators can replace {out.source.id}", REMEDY
     if isinstance(declared, Refuse):
         reason = f"{reason}: {declared.refuse}"
-        # Later versions declare a newer opset as the remedy, which does not help here.
+        # Routes of later versions declare a newer opset as the remedy, which does not help here.
         remedy = declared.remedy if out.source.since_version == 1 and declared.remedy else REMEDY
     raise CannotConvert(reason, "operator.no-equivalent", remedy=remedy)

@@ -73,7 +73,7 @@ def _build(
     names = FreshNames()
     names.sources.append(lambda: map(_names_in, nested_containers(graphs_of(call))))
     function = FunctionProto(name=version.name, domain=version.domain, doc_string=version.description)
-    # Values in subgraphs keep their names, so a parameter with a name that is in use there gets a number.
+    # Values in subgraphs keep their names: a parameter that has the name of one of them gets a number.
     function.input.extend(map(names.fresh, _formal_names(version.inputs, len(call.input))))
     function.output.extend(map(names.fresh, _formal_names(version.outputs, len(call.output))))
     call.input[:] = [new if old else "" for new, old in zip(function.input, call.input, strict=False)]

@@ -81,7 +81,7 @@ class ComputedRewrite(NamedTuple):
 
     @property
     def operators(self) -> tuple[OperatorVersion, ...]:
-        """Operator versions of the nodes that replace the original."""
+        """Operator versions of the nodes that replace the original node."""
         return tuple(each.operator for each in self.nodes)
 
     @property
@@ -110,7 +110,7 @@ class ComputedRewrite(NamedTuple):
 
     @property
     def unread_inputs(self) -> Iterable[str]:
-        """Inputs of the original that no new node reads."""
+        """Inputs of the original node that no new node reads."""
         return set(self.original.inputs).difference(values_read(self.nodes))
 
     @property
@@ -131,7 +131,7 @@ class ComputedRewrite(NamedTuple):
         for written, proto in zip(self.nodes, protos, strict=True):
             if proto is not protos[main]:
                 fill_node(proto, written, protos[main])
-        # Last, because the other nodes copy subgraphs from the original NodeProto.
+        # Written last, because the other nodes copy subgraphs from the original NodeProto.
         update_node(protos[main], self.nodes[main], self.original)
 
 
@@ -174,7 +174,7 @@ def names_in(emissions: Iterable[Emission]) -> Iterator[str]:
 
 
 def count_nodes(emissions: Sequence[Emission]) -> int:
-    """Return the number of nodes, including nodes in emitted graphs."""
+    """Return the number of nodes, including the nodes in emitted graphs."""
     graphs = (each for written in emissions for each in emitted_graphs(written.node))
     return len(emissions) + sum(count_nodes(each.nodes) + count_nodes(each.after) for each in graphs)
 
@@ -216,7 +216,7 @@ def update_node(proto: NodeProto, written: Emission, original: Node) -> None:
     for name, value in node.attributes.items():
         if name not in kept:
             _add_attribute(proto, name, value, written, proto)
-    # Removed last: new attributes may copy subgraphs from the old attributes.
+    # Removed last, because new attributes may copy subgraphs from the old attributes.
     for index in reversed(range(before)):
         if proto.attribute[index].name not in kept:
             del proto.attribute[index]

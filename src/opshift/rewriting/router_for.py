@@ -12,9 +12,10 @@ def router_for(
     registry: Registry, targets: frozenset[tuple[str, int]], without: frozenset[Unwanted]
 ) -> Router:
     """Return the shared router to target opsets; its results contain nothing in `without`, see `Unwanted`."""
-    # Routes depend on these arguments only, so all models share them.
+    # Routes depend only on these arguments, so all models share them.
     if without:
-        from opshift.rewriting.expanding_router import ExpandingRouter  # few conversions need it
+        # imported here: few conversions avoid operators or types
+        from opshift.rewriting.expanding_router import ExpandingRouter
 
         return ExpandingRouter(registry, LazyAdapterTable(), dict(targets), without)
     return Router(registry, LazyAdapterTable(), dict(targets))

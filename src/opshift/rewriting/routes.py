@@ -93,7 +93,8 @@ class Router:
         older = tuple(each for each in definition.versions if each.since_version < operator.since_version)
         affected_types = _affected_types(steps)
         status = OperatorStatus(affected_types is None, operator.holds_graphs)
-        shared = UNAFFECTED if status == UNAFFECTED else status  # callers compare with `is`
+        # Shared object, because callers compare with `is`.
+        shared = UNAFFECTED if status == UNAFFECTED else status
         return Route(operator, steps, final, shared, affected_types, older)
 
     def _source(self, op_type: str, opset: int, domain: str) -> tuple[OperatorVersion, int]:
@@ -205,10 +206,12 @@ _COMPILING: Final = Lock()
 def precompiled_routes() -> CompiledRoutes:
     """Return the compiled routes of the project's operators."""
     try:
-        with _COMPILING:  # nothing that runs inside needs routes, so this cannot deadlock
+        # No lock is taken inside this block that another thread could hold while it waits: no deadlock.
+        with _COMPILING:
             routes: CompiledRoutes = json.loads(routes_text())
     except DefinitionError:
-        # In a checkout, an operator that is being edited must not prevent conversions of other operators.
+        # In a checkout, an error in an operator that is being edited must not prevent conversions of other
+        # operators.
         routes = CompiledRoutes(operators={}, adapters={})
     return routes
 
@@ -253,7 +256,7 @@ class LazyAdapterTable(Mapping[StepKey, Adapter]):
     def __getitem__(self, pair: StepKey) -> Adapter:
         module = precompiled_routes()["adapters"].get(str(pair))
         if module is not None:
-            # Even if the adapter is registered: another thread may not have executed the rest of its module.
+            # Also if the adapter is registered: another thread may still be executing the rest of its module.
             importlib.import_module(module)
         return registered_adapters()[pair] if pair in registered_adapters() else adapter_table()[pair]
 

@@ -159,7 +159,7 @@ def _choose(
 def _output_types(
     node: Node, operator: OperatorVersion, formal: Parameter, chosen: Mapping[str, Types]
 ) -> Types:
-    """Return the types that an output may have, or `UNKNOWN`."""
+    """Return the types that an output may have; `UNKNOWN` if they are unknown."""
     supported = _supported(operator, formal.type)
     if len(supported) == 1:
         return supported

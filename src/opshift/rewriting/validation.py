@@ -49,7 +49,7 @@ def validate_node(node: Node, operator: OperatorVersion, older: Sequence[Operato
     for name, attribute in node.attributes.items():
         declared = operator.attributes.get(name)
         if declared is None:
-            # The attributes of experimental operators vary: ATen has those of the function that it calls.
+            # Experimental operators have varying attributes: ATen has those of the function that it calls.
             if not name.startswith(PRIVATE_PREFIX) and operator.status == "STABLE":
                 raise _invalid(f"{operator.id} has no attribute {name!r}")
         elif not _has_type(attribute, declared.type, node, name):

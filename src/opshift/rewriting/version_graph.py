@@ -57,7 +57,7 @@ def build_version_graph(
     # Imported here: conversions along compiled routes do not need networkx.
     import networkx as nx
 
-    table = dict(table)  # other threads may register adapters while it is iterated
+    table = dict(table)  # copied, because other threads may register adapters during the iteration
     graph: nx.DiGraph[OperatorId] = nx.DiGraph()
     definitions = {(operator.domain, operator.name): operator for operator in operators}
     for operator in definitions.values():
@@ -141,7 +141,7 @@ def _check_unused_adapters(
     operator: Operator, edges: list[VersionStep], table: Mapping[StepKey, Adapter]
 ) -> None:
     steps = {(edge.source.since_version, edge.opset) for edge in edges}
-    # Adapters that build function bodies, or replace nodes at the same opset, have equal source and target.
+    # Adapters that build function bodies, or replace nodes at one opset, have equal source and target.
     functions = [each for each in operator.versions if each.has_context_dependent_function]
     steps |= {(each.since_version, each.since_version) for each in operator.versions}
     for pair in table:

@@ -129,7 +129,7 @@ def _build_step(ends: _StepEnds, table: Mapping[StepKey, Adapter]) -> VersionSte
         if adapter is None:
             reason = f"{pair}: the definition declares an adapter, but no adapter is registered"
             raise DefinitionError(reason, remedy=UNREGISTERED_REMEDY)
-        # an adapter handles all types itself, except those that the guard casts to a wider type
+        # An adapter handles all types itself, except the types that the guard casts to a wider type.
         function = _guard_then(lenient_type_guard(source, target) if target else None, adapter)
         return step("adapter", function, private_adapter=adapter if is_external(adapter) else None)
     if pair in table:
@@ -173,7 +173,8 @@ def _compatible_step(ends: _StepEnds, affected: frozenset[str]) -> VersionStep:
     assert target is not None, "`compatible` is impossible: the target opset lacks the operator"
     if not affected:
         return step("compatible", None)
-    find_guard = cache(partial(type_guard, source, target))  # found on first use: few models need it
+    # found on first use, because few models have an affected type
+    find_guard = cache(partial(type_guard, source, target))
 
     def keep(node: Node, out: Rewriter) -> None:
         guard = find_guard()

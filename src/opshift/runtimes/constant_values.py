@@ -74,7 +74,7 @@ class ConstantValues:
             question, needed = pending[-1]
             first = None if needed is None else next((each for each in needed if not answers.get(each)), None)
             if needed is None or first in answers:
-                # each pending question depends on the next one, so all answers are no
+                # Each pending question depends on the next one, so the answer to all of them is no.
                 answers.update((each, False) for each, _ in pending)
                 return
             if first is None:
@@ -90,7 +90,7 @@ def _needed(question: _Question) -> Iterator[_Question] | None:
     scope = defining_scope(question.scope, name)
     if scope is None:
         return None
-    # Most kernels treat defaults of graph inputs as constants, too; constant folding does not.
+    # Most kernels accept the defaults of graph inputs as constants; constant folding does not.
     is_initializer = scope.initializer(name) is not None
     if is_initializer and not allows_defaults and scope.is_overridable(name):
         return None
@@ -146,8 +146,8 @@ def has_typed_data(scope: InferenceScope, name: str) -> bool:
     if isinstance(stored, Node):
         if not TYPED_ATTRIBUTES.isdisjoint(stored.attributes):
             return True
-        # A reference without a function has no value. For a parameter of a function, the value is a `Tensor`:
-        # the field in which the caller stores it is unknown.
+        # A reference without a function has no value. A parameter of a function has a `Tensor` as its value,
+        # and the field in which the caller stores the elements is unknown.
         value = None if stored.has_attribute_references else stored.attribute("value")
         stored = value if hasattr(value, "raw_data") else None
     return stored is not None and has_typed_field(stored)
@@ -163,7 +163,7 @@ def is_misread(tensor: TensorProto, runtime: Runtime) -> bool:
     element_type = NAME_BY_NUMBER.get(tensor.data_type)
     if element_type is None or 0 not in tensor.dims:
         return False
-    # raw bytes would determine the type, but an empty tensor has no bytes
+    # A typed field lacks raw bytes, which would determine the type; an empty tensor has no bytes either.
     is_read = runtime.reads_empty_constants and element_type not in runtime.raw_types
     # OpenVINO reads vectors of int64 correctly
     return not is_read and not (len(tensor.dims) == 1 and element_type == "int64")

@@ -1,4 +1,4 @@
-"""Nodes of a model as a runtime sees them: local functions are inlined, and element types are known."""
+"""Nodes of a model as a runtime executes them: local functions are inlined, and element types are known."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ UNCHECKED: Final = "__"
 """Prefix of attributes that schemas do not check."""
 
 MAX_CONSTANT = 64
-"""Maximum number of elements of a constant input that the function body of a node may depend on."""
+"""Maximum number of elements of a constant input from which the function body of a node may be built."""
 
 OPSET_18_BODIES: Final = frozenset(
     {
@@ -267,7 +267,7 @@ class FunctionCall(NamedTuple):
 
     place: str
     domain: str
-    """Canonical domain of the function."""
+    """Canonical domain of the called function."""
     output_count: int
     """Number of outputs of the node, including omitted outputs before the last present output."""
     function_output_count: int

@@ -19,12 +19,12 @@ def model_notes(model: ModelNodes, runtime: Runtime) -> Iterator[str]:
             reason = f"{runtime.name} refuses some models with inputs whose sizes are not all declared"
             yield f"graph, input {name!r}: {reason}"
     if runtime.refuses_sizes_after:
-        # one note for the model: a large model may declare thousands of values
+        # one note for the whole model, because a large model may declare thousands of such values
         for place, _ in islice(refused_sizes(model, runtime.refuses_sizes_after), 1):
             reason = f"{runtime.name} refuses sizes in `value_info` that it does not infer"
             yield f"{place}: {reason}; `opshift fit` removes them"
     if runtime.may_count_omitted_inputs:
-        # one note for the model, too
+        # one note for the whole model, because many nodes may end in omitted inputs
         for each in islice(nodes_with_omitted_inputs(model), 1):
             reason = f"{runtime.name} refuses some nodes that end in omitted inputs"
             yield f"{each.place}: {reason}; `opshift fit` removes these inputs"

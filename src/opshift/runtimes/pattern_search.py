@@ -16,7 +16,7 @@ from opshift.registry.runtimes.restrictions import Pattern, pattern_nodes
 from opshift.runtimes.constant_values import ConstantValues
 
 COMMUTATIVE: Final = ("Add", "Mul")
-"""Operators with two inputs that optimizers accept in any order."""
+"""Operators with two inputs that optimizers accept in either order."""
 
 Bound = Mapping[str, str]
 """Names of values in the model, by name in the pattern."""
@@ -38,7 +38,8 @@ class PatternSearch:
         self._scalars = pattern.scalars
         self._vectors = pattern.vectors
         self._computed = pattern.computed
-        self._skipped = (*pattern.skips, "Identity")  # optimizers remove Identity first
+        # optimizers remove Identity nodes before they search for patterns
+        self._skipped = (*pattern.skips, "Identity")
         self._scope = scope
         self._constants = constants
 
@@ -73,7 +74,7 @@ class PatternSearch:
         while value:
             readers = [self._scope.node_of(each) for each in self._scope.readers(value)]
             yield from ((value, each) for each in readers)
-            # `_producer` accepts no value between nodes that has several readers
+            # `_producer` accepts an inner value only if it has one reader
             if (
                 len(readers) != 1
                 or not self._is_skipped(readers[0])

@@ -61,7 +61,7 @@ def _input_sizes(graph: GraphProto) -> frozenset[object] | None:
 
 
 def _sized_in_runs(model: ModelNodes, operators: Collection[str]) -> set[str]:
-    """Return the results of nodes of `operators` whose sizes depend on values, and results that they lead to.
+    """Return the results of nodes of `operators` whose sizes depend on values, and all dependent results.
 
     Results of nodes with subgraphs count only if an input of the node does.
     """

@@ -126,7 +126,7 @@ class Contents:
         self._function_names = {function.name for function in model.functions}
         self._attribute_names: dict[str, frozenset[str]] = {}
         """Cache of the attribute names to examine, by operator of the default domain."""
-        # The flags skip objects that cannot use features which these IR versions added.
+        # The flags skip objects that cannot use a feature of these IR versions.
         features, types = ir_versions().features, ir_versions().element_types.values()
         self._collects_metadata = newest >= features["metadata"]
         self._collects_external_data = oldest < features["external_data"]

@@ -59,7 +59,7 @@ def _shadowing_initializers(path: str, graph: GraphProto, visible: set[str]) -> 
     for name in sorted((names & visible).intersection(_standalone_names(graph)), key=str):
         yield Use(STANDALONE, f"{path}, initializer {name!r}", SHADOWING_OBSTACLE, "rename it")
     added = names - visible
-    visible |= added  # one set for all graphs: a copy for each subgraph would take quadratic time
+    visible |= added  # One set for all graphs, because a copy for each subgraph would take quadratic time.
     for node in graph.node:
         for attribute in node.attribute:
             for inner in graphs_in(attribute):

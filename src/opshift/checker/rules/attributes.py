@@ -64,7 +64,7 @@ def value_present(attribute: CheckedAttribute) -> Problems:
         TYPE_BY_NUMBER.get(attribute.proto.type),
         attribute.fields or attribute.proto.ref_attr_name,
     )
-    # Lists may be empty, and numbers and strings have a default; an absent message has none.
+    # Lists may be empty, and numbers and strings have a default value; only a message can be absent.
     if kind and not kind.is_plain and not kind.is_repeated and not has_value:
         yield f"is declared as {kind.name}, but has no value"
 
@@ -200,7 +200,7 @@ def _is_allowed_by_another_version(attribute: CheckedAttribute, element: Scalar)
     history = attribute.node.container.model.registry.operator(operator.name, operator.domain)
     others = (version.attributes.get(attribute.proto.name) for version in history.versions) if history else ()
     kind = operator.attributes[attribute.proto.name].type
-    # Skip versions that declare the attribute with another type: their values are not comparable.
+    # Skip versions that declare the attribute with a different type, because values are not comparable.
     return any(other.allows(element) for other in others if other and other.type == kind)
 
 

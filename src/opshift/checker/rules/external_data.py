@@ -61,7 +61,7 @@ def links(external: ExternalTensor) -> Problems:
     """The file should not be a link: current releases of `onnx` refuse symbolic and several hard links."""
     folder, file_name, examined = external.model.folder, external.data.location, external.model.examined_links
     name = posixpath.normpath(file_name)
-    if folder is None or name in examined:  # one finding for a file, at its first tensor
+    if folder is None or name in examined:  # report a file once, at its first tensor
         return
     examined.add(name)
     data_file, below = _file(external), PurePath(name)

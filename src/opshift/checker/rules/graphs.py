@@ -35,7 +35,7 @@ def input_unique(graph: CheckedGraph) -> Problems:
 @rule("graph.output-made", ERROR, NAMES, "correct the name; copy values of enclosing graphs with Identity")
 def output_produced(graph: CheckedGraph) -> Problems:
     """An output must be a value of the graph itself."""
-    # `check` does not visit the nodes of a graph beyond the depth limit, so their outputs are unknown.
+    # `check` skips the nodes of graphs beyond the depth limit, so their outputs are unknown.
     if graph.depth > MAX_SUBGRAPH_DEPTH:
         return
     is_value = graph.scope.is_visible if graph.is_top else graph.scope.defined_names.__contains__
@@ -137,7 +137,7 @@ def shadowing(node: CheckedNode) -> Problems:
 def shadowing_input(graph: CheckedGraph) -> Problems:
     """An input or initializer of a subgraph should not have the name of a value of an enclosing graph."""
     if graph.parent is not None:
-        # Damaged models can have names that are bytes, which do not compare with strings.
+        # In a damaged model, names may be bytes, which cannot be compared with strings.
         for name in sorted(graph.inputs.union(graph.initializers), key=str):
             if name and graph.parent.scope.is_visible(name):
                 yield f"{name!r} has the name of a value of an enclosing graph"
@@ -149,7 +149,7 @@ def _is_produced(name: str, node: CheckedNode) -> bool:
 
 def _unknown_inputs(node: CheckedNode) -> list[str]:
     scope = node.container.scope
-    # Fast path: nearly all inputs are values of the same graph.
+    # Fast path, because nearly all inputs are values of the same graph.
     if scope.defined_names.issuperset(node.inputs):
         return []
     return [name for name in node.inputs if not scope.is_visible(name)]

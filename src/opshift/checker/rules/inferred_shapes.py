@@ -42,7 +42,7 @@ def input_shapes(shaped: ShapedNode) -> Problems:
     try:
         yield from list(requirement(shaped.context))
     except InvalidFlag:
-        return  # the rule node.attribute-flag reports the value
+        return  # the rule node.attribute-flag reports an invalid value
 
 
 @rule("node.requires", ERROR, SIGNATURE, "correct the attribute, or the shape or value of the input")

@@ -18,7 +18,7 @@ HTML = re.compile(
     r"tbody|td|th|thead|tr|tt|u|ul)>|<(?:br|hr|img|script)\b[^<>]{0,99}>",
     re.IGNORECASE,
 )
-"""Tags of HTML elements; other text in angle brackets, such as `<eval_with_key>` or `<s>`, is legal."""
+"""Tags of HTML elements; other text in angle brackets, such as `<eval_with_key>` or `<s>`, is not HTML."""
 
 CHECK_FILE = "check that it is the right file and was copied completely"
 
@@ -90,7 +90,7 @@ def graph(model: CheckedModel) -> Problems:
         yield "has no graph"
 
 
-# ONNX requires a domain, but few exporters write one: reporting a missing domain would hide other findings.
+# ONNX requires a domain, but few exporters write one: a finding for each model would hide other findings.
 @rule("model.domain", INFO, "IR: Models", "reverse a domain name that you own, such as com.example")
 def model_domain(model: CheckedModel) -> Problems:
     """The domain of a model should be a reversed DNS name."""
@@ -110,7 +110,7 @@ def metadata_unique(
     found: CheckedGraph | CheckedFunction | CheckedNode | CheckedValue | CheckedTensor,
 ) -> Problems:
     """The metadata keys of a graph, function, node, value or tensor should be unique."""
-    # This runs for every node: most have no metadata.
+    # This runs for every node, and most nodes have no metadata.
     return _repeated_keys(found) if len(found.proto.metadata_props) > 1 else ()
 
 
@@ -260,6 +260,6 @@ def _register(feature: str) -> None:
 
 for _features in FINDERS.values():
     for _feature in _features:
-        # Element types share one rule, and initializer.is-input covers standalone initializers.
+        # All element types share one rule, and the rule initializer.is-input covers standalone initializers.
         if _feature in ir_versions().features and _feature != STANDALONE:
             _register(_feature)

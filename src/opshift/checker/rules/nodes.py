@@ -30,7 +30,7 @@ def op_type_name(target: CheckedCall | CheckedFunction) -> Problems:
     """Names of functions, and of operators without a definition, must be C identifiers."""
     if isinstance(target, CheckedFunction):
         name = target.proto.name
-    else:  # other rules report operators that do not exist
+    else:  # Other rules report operators that do not exist.
         is_undefined = target.operator is None and target.function is None and target.error is None
         name = target.proto.op_type if is_undefined else ""
     if name and not IDENTIFIER.fullmatch(str(name)):
@@ -53,7 +53,7 @@ def values(node: CheckedCall) -> Problems:
         return
     if not node.inputs:
         yield "has no inputs and no outputs"
-    elif node.operator is None:  # node.output-count reports nodes of known operators
+    elif node.operator is None:  # The rule node.output-count reports nodes of known operators.
         yield "has no outputs"
 
 

@@ -21,7 +21,7 @@ SOURCE = "the definitions of If, Loop, Scan and SequenceMap"
 
 
 CONDITION = 1
-"""Position of the condition in the inputs of a Loop and in the inputs of its body."""
+"""Position of the condition in the inputs of a Loop, and in the inputs of the Loop's body."""
 
 
 class SubgraphCall(NamedTuple):

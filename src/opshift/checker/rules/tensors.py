@@ -84,7 +84,7 @@ def unused_bits(tensor: InternalTensor) -> Problems:
         return
     if any(not 0 <= entry < 64 for entry in tensor.proto.int32_data):
         yield "has entries of more than 6 bits"
-    tail = count * 6 % 8  # bits of the last byte that belong to an element
+    tail = count * 6 % 8  # Mask of the bits of the last byte that belong to an element.
     raw = with_payload(tensor.proto).raw_data
     if tail and len(raw) == byte_size(kind, count) and raw[-1] >> tail:
         yield "has nonzero bits after the last element"

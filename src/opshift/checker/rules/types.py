@@ -69,7 +69,7 @@ def nested_optional(found: CheckedValue | CheckedAttribute) -> Problems:
     """An optional must contain a tensor, a sequence or a map, not an optional."""
     types = types_in(found.proto) if isinstance(found, CheckedAttribute) else (found.proto.type,)
     for declared in types:
-        # Nearly all values are tensors.
+        # Return early, because nearly all values are tensors.
         text = None if declared.HasField("tensor_type") else type_to_string(declared)
         if text and "optional(optional(" in text:
             yield f"has the type {text}"
@@ -188,7 +188,7 @@ def type_variables(typed: TypedNode) -> Problems:
 @rule("type.named", ERROR, SIGNATURE, "correct the attribute, or the declared type")
 def attribute_types(typed: TypedNode) -> Problems:
     """An output must have the type that an attribute of its node specifies."""
-    # The attribute `type` of Optional counts only without an input.
+    # Optional uses its attribute `type` only if it has no input.
     is_optional = TYPE in typed.operator.attributes and not any(typed.node.inputs)
     formals = [output for output in typed.operator.outputs if output.type_attributes or is_optional]
     if formals:
