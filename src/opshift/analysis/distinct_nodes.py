@@ -79,7 +79,7 @@ def _repetitions(scope: Scope) -> _Repetitions:
     found = _Repetitions([], {})
     required = {*names_outside_nodes(scope.container)}
     if scope.parent is None:
-        required.difference_update(scope.outputs)  # only outputs of subgraphs must remain
+        required.difference_update(scope.outputs)  # Outputs that subgraphs read or return must remain.
     for record in scope.node_records:
         is_fixed = not required.isdisjoint(record[4]) or any(map(scope.is_captured, record[4]))
         same = record if is_fixed else first.setdefault(kinds.kind(record), record)
@@ -123,11 +123,12 @@ class _Kinds:
         _, domain, op_type, _, _ = record
         operator, position = scope.operator(op_type, domain), scope.output_position(record, name)
         last = len(operator.outputs) - 1 if operator else position
-        return self._number(record), min(position, last)  # all values of a variadic output count as one
+        # all values of a variadic output count as one output
+        return self._number(record), min(position, last)
 
     def _number(self, record: NodeRecord) -> int:
         """Return a number that nodes share if their operator, attributes and pattern of names are equal."""
-        # The key of a node with many values is slow to hash, so hash it once, not for each reader.
+        # Hashing the key of a node with many values is slow: hash it once, not for each reader.
         if record[0] not in self._number_of_node:
             key = self._scope.node_key_of(record, self._scope.proto_of(record))
             self._number_of_node[record[0]] = self._numbers.setdefault(key, len(self._numbers))

@@ -82,7 +82,7 @@ def summarize_model(model: ModelProto, registry: Registry) -> ModelSummary:
     bodies = []
     for function, imports in functions_with_opsets(model):
         bodies.append(sum(counter.count(function, imports)))
-    # an initializer may be a graph input as well, and must be one up to IR version 3
+    # an initializer may also be a graph input, and has to be one below IR version 4
     initialized = {each.name for each in model.graph.initializer}
     metadata = {each.key: each.value for each in model.metadata_props}
     return ModelSummary(

@@ -32,10 +32,10 @@ from opshift.model.tensors import DATA_FIELDS, can_pack_tensor, element_count, p
 from opshift.registry.registry import Registry
 
 MAX_ELEMENTS = 8
-"""A longer tensor is replaced by a digest; a longer list is cut, and a digest of all elements is added."""
+"""Maximum number of elements; longer tensors become a digest, longer lists are cut and get a digest."""
 
 MAX_TEXT = 200
-"""A longer string is cut, and a digest of the whole string is added."""
+"""Maximum number of characters of a string; longer strings are cut, and get a digest of the whole string."""
 
 LAST_FIELDS = ("node", "graph", "training_info", "functions")
 """Fields that are printed after all others, in this order."""
@@ -71,7 +71,7 @@ def _sorted_attributes(attributes: Iterable[AttributeProto]) -> list[AttributePr
 def _message(name: str, message: Message, indent: str) -> Iterator[str]:
     printed = PRINTED_FIELDS.get(type(message), ())
     if name == "attribute" and all(field.name in printed for field, _ in message.ListFields()):
-        return  # the line of the node contains the whole attribute
+        return  # the line of the node already contains the whole attribute
     if isinstance(message, ValueInfoProto) and _tensor_type(message.type):
         printed = (*printed, "type")
     text = _inline_text(message)
@@ -128,7 +128,7 @@ def _assignment(attribute: AttributeProto) -> str:
     fields = [(field.name, value) for field, value in attribute.ListFields() if field.name in TYPE_BY_FIELD]
     values = [_list(value) if hasattr(value, "extend") else _literal(value) for _, value in fields]
     types = [TYPE_BY_FIELD[field].number for field, _ in fields]
-    # the field with the value implies the type; an empty list sets no field
+    # The field with the value implies the type, except for empty lists, which set no field.
     stated = "" if types == [attribute.type] else f":{type_name(attribute.type)}"
     if attribute.ref_attr_name:
         values.append(f"@{_name(attribute.ref_attr_name)}")

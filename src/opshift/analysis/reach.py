@@ -68,7 +68,7 @@ class Reach:
     """The same limits by opset: older opsets, then newer ones, each group in order of distance to `opset`."""
 
     def binding(self) -> tuple[NodeReach, ...]:
-        """Return the nodes that limit the model, in either direction."""
+        """Return the nodes with the most restrictive limits of the model, in either direction."""
         return tuple(
             each
             for each in self.nodes
@@ -115,7 +115,7 @@ def reach(
     source, _ = with_declared_shapes(source, read_shapes(shapes), registry)
     newest = registry.newest_opset(domain)
     options = Options.of({domain: opset}, allow=allow, infer_shapes=infer_shapes, registry=registry)
-    source, plan = plan_model(source, options)  # sort the nodes once, not in each plan
+    source, plan = plan_model(source, options)  # sort the nodes here once, not in each plan
     options = replace(options, shared_facts=SharedFacts(source.graph))
     own: Limits = {}
     for refusal in plan.refusals:
@@ -174,7 +174,7 @@ class _LimitSearch:
         return self._found
 
     def _bisect(self, near: int, far: int, refused: _Refusals) -> None:
-        """Find the limits of nodes that are refused at position `far` of the targets, but not at `near`."""
+        """Find the limits of nodes that are refused at target position `far`, but not at `near`."""
         places, concern_all = refused
         if not places:
             return
@@ -195,14 +195,14 @@ class _LimitSearch:
         target, skipped = Target({self._domain: self._targets[position]}), frozenset(self._found)
         options = replace(self._options, target=target, skipped=skipped, only=only)
         plan = plan_with(self._model, options)
-        # A repaired plan is for a copy of the model without some types, and its nodes may have other places.
+        # A repaired plan is for a copy of the model without some types, whose nodes may have other places.
         if plan.repairs and only is not None:
             return self._refusals(position)
         found: dict[str, Refusal] = {}
         for each in plan.refusals:
             if each.place not in self._found:
                 found.setdefault(each.place, each)
-        # The nodes that all rewrites add count towards a limit, so plans of some nodes may stay below it.
+        # The limit of added nodes counts all rewrites: a plan of only some nodes may stay below the limit.
         is_limited = any(each.code == "limit.exceeded" for each in found.values())
         return _Refusals(found, is_limited or bool(plan.repairs))
 

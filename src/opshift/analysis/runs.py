@@ -38,7 +38,7 @@ class ConversionAttempt(FrozenRecord):
     """Conversion that was tried for a runtime that does not run the unchanged model."""
 
     opsets: Mapping[str, int]
-    """Target opsets by domain, without domains with an unchanged opset."""
+    """Target opsets by domain, without domains that keep their opset."""
     ir_version: int | None
     """Target IR version; `None` if the runtime accepts the IR version of the model with the target opsets."""
     added_nodes: int
@@ -155,14 +155,14 @@ def group_releases(
         yield (f"{product} {first} to {others[-1]}" if others else f"{product}-{first}"), found
 
 
-@gc_paused  # the records of all runtimes are many objects, and none of them is garbage
+@gc_paused  # The records of all runtimes are many objects without garbage: collection would only take time.
 def _load(runtimes: Iterable[RuntimeLike]) -> list[Runtime]:
     return [runtime_of(each) for each in runtimes]
 
 
 @contextmanager
 def _small(model: ModelLike) -> Iterator[ModelProto]:
-    """Yield a model; placeholders replace large weights, because each conversion copies the model."""
+    """Yield a model in which placeholders replace large weights, because each conversion copies the model."""
     if isinstance(model, str | os.PathLike) or is_readable(model):
         source = model
     else:
@@ -249,7 +249,7 @@ class _Search:
         self._failed.update((each.operator, *each.types.items()) for each in found)
 
     def fails_again(self, node: ModelNode, version: OperatorVersion | None) -> bool:
-        """Return whether a node will lack a kernel, because its new operator version lacked one before.
+        """Return whether a node will lack a kernel: its version after the conversion lacked one before.
 
         Args:
             node: node of the unchanged model.
@@ -274,7 +274,8 @@ class _Candidates:
     def __init__(self, model: ModelProto, registry: Registry) -> None:
         model, self.nodes = ordered(model, registry)
         self._opsets = {name: each for name, each in self.nodes.opsets.items() if registry.has_domain(name)}
-        if default := imported_default_opset(model):  # functions may import the domain, and the model not
+        # The model may lack the import if only functions use the domain.
+        if default := imported_default_opset(model):
             self._opsets[DEFAULT_DOMAIN] = default
         self._model = model
         self._registry = registry
@@ -287,7 +288,8 @@ class _Candidates:
     def results(self, runtimes: Iterable[Runtime]) -> Iterator[RuntimeResult]:
         """Yield the result for each runtime, in the given order."""
         searches = [self._search(each) for each in runtimes]
-        # One opset at a time for all runtimes: keeping the conversions to all opsets may need much memory.
+        # One opset at a time for all runtimes, because keeping conversions to all opsets may need much
+        # memory.
         for opset in self._nearest({opset for each in searches for opset in each.promising}):
             self._try(opset, searches)
         yield from (each.result for each in searches)
@@ -320,7 +322,7 @@ class _Candidates:
                 continue
             if each.reports_failure or opsets not in self._refused:
                 each.add(self._attempt(each, opsets))
-        # Before `gc_paused` ends: objects that survive the next garbage collection are freed much later.
+        # Before `gc_paused` ends, because objects that survive the next collection would be freed much later.
         self._converted.clear()
 
     def _fails_again(self, search: _Search, opsets: Mapping[str, int]) -> bool:
@@ -338,7 +340,7 @@ class _Candidates:
         return with_distinct_nodes(self._model, self._registry, self.nodes.scope)
 
     def _attempt(self, search: _Search, opsets: Mapping[str, int]) -> ConversionAttempt:
-        # Try the copy without repeated nodes only after a failure: most conversions help, and need no copy.
+        # Most conversions help, so the copy with distinct nodes is created only after a failure.
         if self._has_failed and not search.reports_failure and self._distinct is not None:
             attempt = self._attempt_with(self._distinct, search, opsets)
             if not attempt.succeeds:
@@ -383,7 +385,7 @@ class _Candidates:
         source, runtime = self._opsets, check.runtime
         newest_opsets = runtime.opsets
         supported = {name: min(opset, newest_opsets.get(name, opset)) for name, opset in source.items()}
-        # an opset that the registry lacks cannot be a target: its import stays unchanged
+        # an opset that the registry lacks cannot be a target, so the import stays unchanged
         own = {
             domain: opset
             for domain, opset in supported.items()
@@ -392,7 +394,7 @@ class _Candidates:
         newest = own.get(DEFAULT_DOMAIN, 0) and runtime.opsets[DEFAULT_DOMAIN]
         newest = min(newest, self._registry.newest_opset())
         targets = [{**own, DEFAULT_DOMAIN: each} for each in range(1, newest + 1)] or [own]
-        for opsets in filter(None, targets):  # without a known domain, there is no target
+        for opsets in filter(None, targets):  # there is no target for a model without a known domain
             groups = self.nodes.groups.values()
             is_required = opsets == own != source
             if is_required or all(self._may_run(each.nodes[0], opsets, check, missing) for each in groups):
@@ -413,11 +415,11 @@ class _Candidates:
         if opsets == self._opsets:
             return is_implemented
         if node.operator is None:
-            return is_implemented or found is not None  # an older opset may have a removed operator
+            return is_implemented or found is not None  # an older opset may have the removed operator
         if found is None or (found.has_function and runtime.expands_functions):
             return True
         if found.deprecated and not node.operator.deprecated:
-            return True  # the conversion replaces the node
+            return True  # the conversion replaces nodes without a version
         if found.id == node.operator.id:
             return is_implemented or check.depends_on_conversion(found.id)
         allowed = all(known.get(name, types[0]) in types for name, types in found.type_constraints.items())

@@ -76,13 +76,13 @@ def _meaning_changes(old: ModelProto, new: ModelProto) -> Iterator[ModelChange]:
 
 def _image_metadata(model: ModelProto) -> dict[str, str]:
     """Return the metadata of images in lower case, because keys and values are case-insensitive."""
-    # protobuf may return bytes for text that is not UTF-8
+    # protobuf may return bytes for a string that is not UTF-8
     props = {str(each.key).lower(): str(each.value).lower() for each in model.metadata_props}
     return {key: value for key, value in props.items() if key.startswith(IMAGE_PREFIX)}
 
 
 def _external_files(model: ModelProto) -> set[str]:
-    """Return the external data files of all tensors, such as attributes and initializers of subgraphs."""
+    """Return the external data files of all tensors, including tensors in attributes and subgraphs."""
     with reading_text():
         tensors = (each for each in _tensors_of(model) if each.data_location == EXTERNAL)
         return {read_external_data(each).location for each in tensors} - {""}
@@ -110,13 +110,13 @@ def external_data_may_differ(old: ModelProto, new: ModelProto, folders: Folders)
         return bool(names)
     try:
         return not all(have_equal_content(old_folder / name, new_folder / name) for name in names)
-    except (OSError, ValueError):  # a missing file, or a name with a zero byte, is not an error here
+    except (OSError, ValueError):  # a missing file, or a file name with a zero byte, is not an error here
         return True
 
 
 def _same_graph(old: ModelProto, new: ModelProto) -> bool:
-    """Return whether all parts that may affect results are equal."""
-    # initializers of inputs are defaults, which are part of the signature
+    """Return whether two models are equal in all parts that may affect results."""
+    # Skip initializers of inputs: they are default values, which belong to the signature.
     inputs = {value.name for graph in (old.graph, new.graph) for value in graph.input}
     old_weights, new_weights = (
         [each for each in graph.initializer if each.name not in inputs] for graph in (old.graph, new.graph)

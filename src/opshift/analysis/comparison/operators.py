@@ -79,7 +79,7 @@ class Structure:
     def __init__(self, functions: Iterable[FunctionProto]) -> None:
         self._digests: dict[LocalFunction, str] = {}
         by_id = {function_id(each): each for each in functions}
-        # Callees first, without recursion: a chain of calls may be long.
+        # Called functions first, without recursion, because a chain of calls may be long.
         for called in _callees_first(by_id):
             self._digests[called] = self._function_digest(by_id[called])
 
@@ -101,7 +101,7 @@ class Structure:
         elif operator == (DEFAULT_DOMAIN, "Constant") and len(node.attribute) == 1:
             found = [_constant_attribute_digest(node.attribute[0])]
         else:
-            while inputs and not inputs[-1]:  # omitted inputs
+            while inputs and not inputs[-1]:  # an empty name: an omitted input
                 inputs.pop()
             attributes = [self._attribute(each, values, depth) for each in sorted(node.attribute, key=_name)]
             key = _digest(self._digests.get(called_function(node), operator), attributes, inputs)
@@ -120,7 +120,7 @@ class Structure:
 
     def _subgraph(self, graph: GraphProto, outer: Digests, depth: int) -> str:
         inputs = {each.name: f"input {depth} {index}" for index, each in enumerate(graph.input)}
-        # A copy per subgraph would make the cost quadratic, and a chain of chains has slow lookups.
+        # A copy for each subgraph would take quadratic time, and lookups in a long chain of maps are slow.
         values = ChainMap(inputs, *(outer.maps if isinstance(outer, ChainMap) else (outer,)))
         self.add(graph, values, depth)
         return _digest([values.get(each.name, "") for each in graph.output])
@@ -170,7 +170,7 @@ def _digest(*parts: object) -> str:
 
 
 def _name(attribute: AttributeProto) -> str:
-    return str(attribute.name)  # protobuf may return bytes for text that is not UTF-8
+    return str(attribute.name)  # protobuf may return bytes for a string that is not UTF-8
 
 
 Opsets = Mapping[str, int]
@@ -213,7 +213,7 @@ def operator_changes(old: ModelProto, new: ModelProto, registry: Registry) -> It
         if any(_same_at(opsets, old, new, registry) for opsets in (_imports(new), _imports(old))):
             return
         if is_same:
-            # values have new names, so nodes cannot be compared one by one
+            # Values have new names, so the nodes cannot be compared one by one.
             yield ModelChange("OPERATOR_MEANING_CHANGED", "graph")
     if is_same:
         return
@@ -237,7 +237,7 @@ def _all_imports(model: ModelProto) -> list[Opsets]:
 
 def _same_at(opsets: Opsets, old: ModelProto, new: ModelProto, registry: Registry) -> bool:
     """Return whether the models have the same structure after conversions of both to these opsets."""
-    # allowed inexact conversions write other nodes, so compare without and with them
+    # Allowed inexact conversions write other nodes: compare without such conversions, and then with them.
     for allow in ((), ALLOW_VALUES):
         converted = [_converted(model, opsets, registry, allow) for model in (old, new)]
         if converted[0] and converted[1] and _same_structure(converted[0], converted[1]):

@@ -24,17 +24,17 @@ class Comparison:
 
     @cached_property
     def required(self) -> VersionBump:
-        """Least version increment that all changes require."""
+        """Increment that all changes together require."""
         return max((each.rise for each in self.changes), default=VersionBump.NONE)
 
     @property
     def risen(self) -> VersionBump | None:
-        """Actual version increment; `None` if the version decreases."""
+        """Increment between the two versions; `None` if the version decreases."""
         return model_version.version_bump_between(self.old_version, self.new_version)
 
     @property
     def enough(self) -> bool:
-        """Whether the actual increment is at least the required one."""
+        """Whether the increment is at least the required one."""
         return self.risen is not None and self.risen >= self.required
 
     def with_same_meaning(self) -> "Comparison":
@@ -47,7 +47,7 @@ class Comparison:
 
     @property
     def lowest(self) -> str:
-        """Lowest version with the required increment."""
+        """Lowest version that has the required increment."""
         return model_version.next_version(self.old_version, self.required)
 
     def as_dict(self) -> dict[str, Json]:

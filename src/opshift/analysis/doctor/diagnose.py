@@ -198,7 +198,7 @@ def first_violation(node: Node, types: NodeTypes, version: OperatorVersion) -> s
         _attribute_violations(node, version),
         _value_violations(version.inputs, node.inputs, types[:count], version),
     ]
-    # Constant-1 allows floats only, but tools of that time wrote and read integer constants, too.
+    # Constant-1 allows only floats, but older exporters wrote integer constants, and runtimes read them.
     if version.name != "Constant":
         violations.append(_value_violations(version.outputs, node.outputs, types[count:], version))
     return next(chain.from_iterable(violations), "")
@@ -258,7 +258,7 @@ def _cache_key(node: Node, types: NodeTypes) -> Hashable:
 
 def _attribute_key(attribute: AttributeProto) -> Hashable:
     value = attribute.i if attribute.type == INT else attribute.s if attribute.type == STRING else None
-    # without a type, any field may hold the value, so the whole attribute counts
+    # Without a type, any field may hold the value: use the whole attribute as the key.
     untyped = None if attribute.type else attribute.SerializeToString()
     return (attribute.name, attribute.type, attribute.ref_attr_name, value, untyped)
 
@@ -268,7 +268,7 @@ EXAMINE_ALL = OperatorStatus(has_step=True, has_graphs=True)
 
 
 class _NodeOpsets(NamedTuple):
-    """Operator of a node, and the opsets at which it is valid, replaceable or executed by onnxruntime."""
+    """Operator of a node, with the opsets at which it is valid, replaceable or executed by onnxruntime."""
 
     operator: str
     valid: frozenset[int]
@@ -318,7 +318,7 @@ class _Doctor:
         self._model = model
         self._registry = registry
         self._validity = OpsetValidity(registry)
-        # calls of the model's own functions have no operator definition
+        # Calls of local functions have no operator definition.
         self._functions = {(canonical_domain(each.domain), each.name) for each in model.functions}
         self._nodes: list[NodeValidity] = []
         self._unknown = 0
@@ -372,7 +372,7 @@ class _Doctor:
         imports: Mapping[str, Sequence[int]],
         examined: Mapping[str, set[_NodeOpsets]],
     ) -> list[Stamp]:
-        """Return a `Stamp` for each domain that the model or function at `place` imports or uses."""
+        """Return one `Stamp` per domain that the model or function at `place` imports or uses."""
         stamps = []
         for domain in dict.fromkeys((*opsets, *examined)):
             nodes = examined.get(domain, set[_NodeOpsets]())
@@ -390,7 +390,7 @@ class _Doctor:
         operator = f"{domain}.{node.op_type}"
         if valid is None:
             self._unknown += 1
-            # below IR version 3, models have no imports
+            # models below IR version 3 have no opset imports
             if opset is not None or self._model.ir_version < 3:
                 return None
             valid = self._undefined_opsets(domain)
@@ -411,7 +411,7 @@ class _Doctor:
             return frozenset(range(1, self._registry.newest_opset(domain) + 1))
         newest = self._registry.releases.open_domains.get(domain, 0)
         if any(domain == each for each, _ in self._functions):
-            newest = max(newest, 1)  # runtimes ignore the opset of a local function's domain
+            newest = max(newest, 1)  # runtimes ignore the imported opset of a local function's domain
         return frozenset(range(1, newest + 1))
 
     def _stamp(
@@ -432,12 +432,14 @@ class _Doctor:
         common = published.intersection(*(each.valid for each in nodes))
         possible = common or [each for each in published if all(node.is_possible(each) for node in nodes)]
         preferred = self._probable_opset(domain, opsets) if opset is None else opset
-        # the last possible import, else the nearest opset; at equal distance, the newer one
+        # The last possible import, or else the nearest possible opset; if two are equally near, the newer
+        # one.
         fitting = next((each for each in reversed(imported) if each in possible), None)
         if fitting is None:
             fitting = min(possible, key=lambda each: (abs(each - preferred), -each), default=None)
         lacking = {each.operator for each in nodes if fitting is not None and fitting not in each.valid}
-        # onnxruntime executes all nodes at the declared opset: a new import alone would change their meaning
+        # onnxruntime executes all nodes at the declared opset, so changing only the import would change their
+        # meaning.
         is_converted = opset is not None and fitting != opset and not lacking
         is_converted &= opset in published and all(each.is_executed(preferred) for each in nodes)
         return Stamp(

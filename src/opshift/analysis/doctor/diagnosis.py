@@ -7,7 +7,7 @@ from itertools import pairwise
 from opshift.model.plain_data import Json
 
 OpsetRanges = tuple[tuple[int, int], ...]
-"""Set of opsets: the first and last opset of each range of consecutive opsets."""
+"""Ranges of consecutive opsets, each as its first and last opset."""
 
 
 def opset_ranges(opsets: Iterable[int]) -> OpsetRanges:
@@ -51,7 +51,7 @@ class NodeValidity:
 
 @dataclass(frozen=True)
 class Stamp:
-    """Opset import, and the opsets at which all nodes that use it are valid."""
+    """Opset import, and the opsets at which all nodes of its domain are valid."""
 
     place: str
     """The model or function that declares the import."""
@@ -62,9 +62,9 @@ class Stamp:
     fitting: int | None
     """The opset to declare: the last possible import, else the nearest possible opset, else `None`."""
     replaced: tuple[str, ...] = ()
-    """Operators that `fitting` lacks: their nodes must be replaced, as no opset is valid for all nodes."""
+    """Operators that `fitting` lacks, so that their nodes must be replaced: no opset is valid for all."""
     repeated: tuple[int, ...] = ()
-    """Other opsets that earlier imports of the domain declare; a domain may be imported only once."""
+    """Other opsets that earlier imports of the domain declare; only one import is allowed."""
     converted: bool = False
     """Whether to convert the nodes to `fitting`, because onnxruntime executes all of them at `opset`."""
 
@@ -161,7 +161,7 @@ class Diagnosis:
 
 
 MAX_LISTED = 3
-"""Maximum number of nodes that a remedy lists."""
+"""Maximum number of nodes that a remedy names."""
 
 
 def _uses(node: NodeValidity, stamp: Stamp) -> bool:
@@ -170,7 +170,7 @@ def _uses(node: NodeValidity, stamp: Stamp) -> bool:
         return False
     if stamp.place == "model":
         return not node.place.startswith("function ")
-    # the label of a function may start with the label of another one
+    # The label of one function may be the start of the label of another function.
     return node.place.startswith((f"{stamp.place}, ", f"{stamp.place} / "))
 
 

@@ -126,7 +126,7 @@ def fix_model(
         _apply_stamps(diagnosis, model, keep_initializer_inputs)
         return
     target = {each.domain: each.fitting for each in replacing if each.fitting is not None}
-    # the import of the model itself takes precedence: a conversion has one target for model and functions
+    # Keep the import of the model itself, because a conversion has one target for model and functions.
     target |= {
         each.domain: each.fitting
         for each in diagnosis.stamps
@@ -166,7 +166,7 @@ def _apply_stamps(diagnosis: Diagnosis, model: ModelProto, keep_initializer_inpu
             continue
         assert stamp.fitting is not None, "see require_fixable"
         imports = owners[stamp.place].opset_import
-        # `fix_model` converts from the declared opset, which changes the import
+        # `fix_model` converts the nodes from the declared opset, which also changes the import.
         version = stamp.opset if stamp.converted and stamp.opset is not None else stamp.fitting
         positions = [
             position for position, each in enumerate(imports) if canonical_domain(each.domain) == stamp.domain

@@ -35,7 +35,7 @@ def _output(known: KnownNode) -> Sizes:
 
 
 def _expanded(known: KnownNode) -> Sizes:
-    # Expand aligns a shorter shape at the last axis.
+    # Expand aligns shapes of different rank at the last axis.
     output = known.outputs[0]
     return output if known.length is None else output[max(len(output) - known.length, 0) :]
 
@@ -68,7 +68,7 @@ def _removed_axes(known: KnownNode) -> Sizes | None:
 
 
 def _single_axes(longer: Sizes, shorter: Sizes) -> Sizes | None:
-    """Return axes of size 1 whose removal turns `longer` into `shorter`; any choice gives equal elements."""
+    """Return axes of size 1 whose removal turns `longer` into `shorter`; every choice keeps the elements."""
     axes: list[int] = []
     for axis, size in enumerate(longer):
         position = axis - len(axes)
@@ -91,7 +91,7 @@ def _reduced_axes(known: KnownNode) -> Sizes | None:
         reduced = axes or if_empty
         sizes = [1 if axis in reduced else size for axis, size in enumerate(data)]
         if output == tuple(size for axis, size in enumerate(sizes) if keeps or axis not in reduced):
-            # Reducing axes of size 1 keeps the elements, except for operators such as ReduceL1.
+            # Reducing axes of size 1 keeps the elements, except with operators such as ReduceL1.
             changed = bool(reduced) and known.operator.name not in _KEEP_SINGLE_ELEMENTS
             found.setdefault((changed, *(axis for axis in reduced if data[axis] != 1)), axes)
     return next(iter(found.values())) if len(found) == 1 else None
@@ -114,7 +114,7 @@ def _sizes(known: KnownNode) -> Sizes | None:
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 
 RULES: Final[Mapping[str, Mapping[str, Rule]]] = {
-    # The number of channels does not affect the grid.
+    # The number of channels does not affect the sampling grid.
     "AffineGrid": {"size": lambda known: (*known.outputs[0][:1], 1, *known.outputs[0][1:-1])},
     "CenterCropPad": {"shape": _along_axes},
     "ConstantOfShape": {"input": _output},
@@ -142,7 +142,7 @@ class KnownShape(NamedTuple):
 
 
 class Determined(NamedTuple):
-    """Constant that an input of a node must be, and the output shape that determines it."""
+    """Constant that an input of a node must have, and the output shape that determines it."""
 
     position: int
     parameter: str
@@ -160,7 +160,7 @@ def assume_constants(model: ModelProto, registry: Registry) -> tuple[str, ...]:
     if model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS:
         names = FreshNames()
         names.avoid(*root_graphs(model))
-        # A new constant may determine the shapes for further inputs.
+        # A new constant may determine shapes, and thereby further inputs: repeat.
         while found := list(_replace_inputs(model, registry, names)):
             sentences += found
     return tuple(sentences)

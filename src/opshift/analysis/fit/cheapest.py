@@ -43,7 +43,7 @@ from opshift.runtimes.refused_sizes import remove_refused_sizes
 from opshift.runtimes.unnamed_nodes import name_nodes
 
 MAX_ROUNDS = 12
-"""Maximum number of conversions after the first: each may emit operators that lack a kernel, too."""
+"""Maximum number of conversions after the first one, because each may emit operators without a kernel."""
 
 
 class Attempt:
@@ -59,7 +59,8 @@ class Attempt:
             refused conversion, only the refused nodes: see `missing_with_others`.
     """
 
-    @gc_paused  # pause for one attempt at a time: the garbage of all attempts may need much memory
+    # The collector pauses during one attempt only: the garbage of all attempts might need much memory.
+    @gc_paused
     def __init__(
         self,
         model: ModelProto,
@@ -82,7 +83,7 @@ class Attempt:
         self._called = _called_domains(nodes, check)
         self._start(model, nodes)
         if self._depends_on_inlining():
-            # Nodes may be converted for one call of a function, but not for all calls.
+            # Nodes may be convertible for one call of a function, but not for all of its calls.
             self._called = frozenset()
             self._start(model, nodes)
         # The runtime may have a kernel for an equivalent operator, but refuse the attributes of its nodes.
@@ -91,7 +92,7 @@ class Attempt:
             self._start(model, nodes)
 
     def _start(self, model: ModelProto, nodes: ModelNodes) -> None:
-        """Convert a copy of the model, without the equivalent operators that the runtime refused."""
+        """Convert a copy of the model, without the equivalent operators that the runtime refused before."""
         self.model = deepcopy(model)
         self._reports: list[Report] = []
         self._replaceable: tuple[MissingKernel, ...] = ()
@@ -100,7 +101,7 @@ class Attempt:
         self._without: dict[Unwanted, None] = dict.fromkeys(
             each for each in unknown if each not in self._refused
         )
-        # A runtime for inference ignores training graphs, and the domains that only they use.
+        # A runtime for inference ignores training graphs, and domains that only training graphs use.
         unused = domains_only_in_training(model)
         foreign = frozenset(nodes.opsets).difference(self._runtime.opsets, unused, self._called)
         self._first = replace(
@@ -112,7 +113,7 @@ class Attempt:
         self.missing = tuple(map(refused_node, self._refusals)) or self._complete()
 
     def _depends_on_inlining(self) -> bool:
-        """Return whether the runtime refuses the model, a call of a kept function, or a node in one."""
+        """Return whether the runtime refuses the model, a call of a local function, or a node in one."""
         return any(
             not place.startswith("graph")
             or ", function " in place
@@ -161,7 +162,7 @@ class Attempt:
 
     @property
     def cost(self) -> int:
-        """Number of added nodes plus the cost of inexact conversions."""
+        """Number of added nodes, plus the cost of inexact conversions."""
         added = sum(max(each.added_nodes, 0) for each in self._reports)
         return added + APPROXIMATION_COST * sum(len(each.allowances) for each in self._reports)
 
@@ -181,7 +182,7 @@ class Attempt:
         )
 
     def _is_used(self, unwanted: Unwanted) -> bool:
-        """Return whether the report lists a replaced operator: an equivalent only if a node uses it."""
+        """Return whether the report lists a replaced operator; an equivalent counts if a node uses it."""
         if isinstance(unwanted, TypeBridge):
             return False
         if not isinstance(unwanted, Equivalent):
@@ -199,7 +200,8 @@ class Attempt:
         if result is not None:
             self.model = result
             self._reports.append(Report.of(plan, result))
-            # for every runtime: onnxruntime crashes on some nodes, such as LayerNormalization (x, s, "")
+            # Checked for every runtime, because onnxruntime crashes on some nodes, such as
+            # LayerNormalization(x, s, "").
             remove_omitted_inputs(result, self._registry)
             compute_empty_constants(result, self._runtime)
             if self._runtime.raw_types:
@@ -217,7 +219,8 @@ class Attempt:
             remedies = {place: each for each, places in self._remedies() for place in places}
             if not remedies:
                 break
-            # Nodes with a kernel stay; emitted nodes must not use anything that was replaced.
+            # Nodes with a kernel stay unchanged; emitted nodes must not use an operator or type that was
+            # replaced.
             kept = frozenset(_planned_place(each.place) for each in nodes.nodes).difference(remedies)
             new = dict.fromkeys(chain.from_iterable(remedies.values()))
             refusals = self._convert(
@@ -230,7 +233,7 @@ class Attempt:
         else:
             nodes = ModelNodes(self.model, self._registry)
         operators = self._runtime.refuses_sizes_after
-        # Conversions use declared sizes: remove them last.
+        # Conversions use declared sizes, so remove them last.
         is_changed = bool(operators) and remove_refused_sizes(nodes, operators)
         if is_changed:
             nodes = ModelNodes(self.model, self._registry)
@@ -252,7 +255,7 @@ class Attempt:
         """Return the equivalents and the type bridges for a node; both may be empty."""
         try:
             operator = OperatorId.parse(missing.operator)
-        except OpshiftError:  # a call of a function, or no node
+        except OpshiftError:  # a call of a function, or a property of the model
             return ()
         version = self._registry.known_at(operator.op_type, operator.since_version, operator.domain)
         if version is None:
@@ -320,7 +323,7 @@ class _Failures:
             version = operator.at(found.since_version) if operator else None
             if (
                 operator is None or version is None
-            ):  # a call of a function, or an operator without a definition
+            ):  # a call of a function, or a node without a definition of its operator
                 continue
             if costs.of_replacement(operator, version, missing.types) >= IMPOSSIBLE_COST:
                 self._missing.update((place, missing.operator) for place in missing.places)
@@ -400,7 +403,7 @@ class _Trials:
 
         If the converted copy has the same nodes as at an earlier target, return the attempt for that target.
         """
-        if self._is_first:  # most models fit at the first opset, which needs no copy
+        if self._is_first:  # most models fit at the first opset, so create no copy for it
             self._is_first = False
             attempt = self._attempt(self._model, target, strict)
             if not attempt.missing:
@@ -422,7 +425,7 @@ class _Trials:
         return Attempt(model, self._nodes, target, self._runtime, self.check, self._options, strict)
 
     def nearest(self, failed: Sequence[Attempt]) -> Attempt:
-        """Repeat the best failed attempt of the copy with the whole model, and return it if it fits.
+        """Repeat the best failed attempt of the copy with the whole model; return the attempt if it fits.
 
         Raises:
             DoesNotFit: it does not fit; the error names the opset with the fewest missing nodes.

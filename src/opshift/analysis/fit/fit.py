@@ -84,16 +84,17 @@ def write_strict_forms(model: ModelProto, registry: Registry) -> None:
             if _is(node, "ConstantOfShape") and not node.attribute:
                 write_tensor(node.attribute.add(name="value", type=TENSOR).t, Tensor("float", (1,), (0.0,)))
             _declare_types(node, scope)
-    # Nodes are added last, because scopes find nodes by their positions.
+    # Nodes are added last, because scopes identify nodes by their positions.
     for container, positions, has_axes in pads:
         _add_scalars(container, positions, names, has_axes=has_axes)
 
 
 def _join_reshapes(model: ModelProto, registry: Registry) -> None:
-    """Let each Reshape to a constant shape read the data of a Reshape before it, and remove unread ones."""
+    """Let each Reshape to a constant shape read the data of the Reshape before it; remove unread Reshapes."""
     joined: list[tuple[ContainerProto, Set[str]]] = []
     for scope, _ in graph_scopes(model, registry):
-        data: dict[str, str] = {}  # what the first of several Reshapes reads, by the result of each
+        # Maps the result of each Reshape to the data of the first Reshape before it.
+        data: dict[str, str] = {}
         has_joined = False
         for node in scope.container.node:
             source = node.input[0] if node.input and node.output else ""
@@ -103,12 +104,12 @@ def _join_reshapes(model: ModelProto, registry: Registry) -> None:
                 continue
             data[node.output[0]] = data.get(source, source)
             shape = scope.constant(node.input[1]) if source in data else None
-            if shape is not None and 0 not in shape.values:  # a 0 may copy a size of the data
+            if shape is not None and 0 not in shape.values:  # A 0 in the shape may copy a size of the data.
                 node.input[0] = data[source]
                 has_joined = True
         if has_joined:
             joined.append((scope.container, data.keys()))
-    # Nodes are removed last, because scopes find nodes by their positions.
+    # Nodes are removed last, because scopes identify nodes by their positions.
     for container, results in joined:
         _remove_unread(container, results)
 
@@ -119,7 +120,7 @@ def _is_reshape(node: NodeProto, scope: InferenceScope) -> bool:
 
 
 def _remove_unread(container: ContainerProto, names: Set[str]) -> None:
-    """Remove the nodes that produce some values, if nothing reads these."""
+    """Remove the nodes that produce the given values, if nothing reads the values."""
     read, is_removed = {*names_outside_nodes(container)}, []
     for node in reversed(container.node):
         is_removed.append(not names.isdisjoint(node.output) and read.isdisjoint(node.output))
@@ -187,7 +188,8 @@ def _share(container: ContainerProto, own: set[str]) -> int:
             if not shared.keys().isdisjoint(reader.input):
                 reader.input[:] = [shared.get(name, name) for name in reader.input]
         is_cast = node.op_type == "Cast" and canonical_domain(node.domain) == DEFAULT_DOMAIN
-        if is_cast and len(node.input) == len(node.output) == 1:  # unchanged nodes may be invalid
+        # scopes of unchanged nodes may be missing, because the nodes may be invalid
+        if is_cast and len(node.input) == len(node.output) == 1:
             attributes = frozenset(each.SerializeToString() for each in node.attribute)
             first = casts.setdefault((node.input[0], attributes), node.output[0])
             if first != node.output[0] and node.output[0] not in required:
@@ -260,7 +262,7 @@ def fit(
         registry or default_registry(), allow, recognize, shapes, fold=fold, infer_shapes=infer_shapes
     )
     if not is_message(model) and is_onnx_ir(model):
-        from opshift.model.onnx_ir import OnnxIrMessage  # few models need it
+        from opshift.model.onnx_ir import OnnxIrMessage  # imported here: few models are onnx_ir models
 
         with OnnxIrMessage(model) as message:
             result, report = fit_message(message.proto, found, options)
@@ -313,7 +315,7 @@ def _fit_declared(model: ModelProto, runtime: Runtime, options: Options) -> tupl
     options = replace(options, recognize=frozenset())
     if converted is not None:
         recognized, recognition = converted
-        with suppress(DoesNotFit):  # then the model is fitted without recognition
+        with suppress(DoesNotFit):  # the kernel is missing: fit the model without recognition
             result, report = _fit_and_share_casts(recognized, runtime, options)
             return result, replace(report, recognition=recognition, slow_operators=slow)
     result, report = _fit_and_share_casts(model, runtime, options)
@@ -338,7 +340,7 @@ def _fit_with_types(model: ModelProto, runtime: Runtime, options: Options) -> tu
             raise
         try:
             result, report = _fit(widened.model, runtime, options)
-        except DoesNotFit:  # the first error is about the types of the model itself
+        except DoesNotFit:  # raise the first error, which is about the model with its own types
             raise error from None
         changes = tuple(interface_changes(model, result))
         if changes and "interface-types" not in options.allow:
@@ -364,7 +366,7 @@ def _fit(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelPr
         assumptions = assume_constants(changed, options.registry)
         if changed == model:
             raise
-        with suppress(DoesNotFit):  # the first error is about the nodes of the model itself
+        with suppress(DoesNotFit):  # raise the first error, which is about the nodes of the model itself
             nodes = ModelNodes(changed, options.registry)
             result, report = cheapest(changed, nodes, runtime, options)
             return result, replace(report, assumptions=assumptions)

@@ -69,7 +69,7 @@ def without_lacking_types(model: ModelProto, runtime: Runtime, registry: Registr
     source, opsets = model, opset_imports(model.opset_import, model.ir_version)
     if model.functions and not any(inlining_obstacles(model, opsets, {}, registry)):
         source = deepcopy(model)
-        inline_functions(source)  # the types of their values depend on the calls
+        inline_functions(source)  # the types of values in functions depend on the calls
     widened, _ = widen_types(source, registry, Widening(wider, NUMERIC_SOURCES, ""))
     count = 0 if widened is None else count_model_nodes(widened)
     if widened is None or count > max_node_count(model):

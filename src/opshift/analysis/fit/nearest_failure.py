@@ -34,7 +34,7 @@ def nearest_failure(
 
 
 def _count_own(missing: Iterable[MissingKernel], places: Collection[str]) -> int:
-    """Count missing nodes of the model; the nodes that a conversion adds count as one.
+    """Count missing nodes of the model; all nodes that a conversion adds count as one node.
 
     A refused node counts as one, too, and would become several nodes.
     """
@@ -44,7 +44,7 @@ def _count_own(missing: Iterable[MissingKernel], places: Collection[str]) -> int
 
 
 def refused_node(refusal: Refusal) -> MissingKernel:
-    """Return a node that the conversion refuses; if its operator is too new for the model, no other helps."""
+    """Return a node that the conversion refuses, preferably one with an operator that is too new."""
     is_convertible = refusal.code != NotYetIntroduced.code
     return MissingKernel(
         (refusal.place,), refusal.operator, {}, refusal.reason, refusal.remedy, is_convertible=is_convertible

@@ -22,5 +22,5 @@ def write_raw_constants(model: ModelProto, element_types: Collection[str]) -> No
             numbers = [each for field in INTEGER_FIELDS for each in getattr(tensor, field)]
             for field in INTEGER_FIELDS:
                 tensor.ClearField(field)
-            # a field may hold negative numbers, or more bits than an element has
+            # A field may hold negative numbers, or more bits than an element has: mask them.
             tensor.raw_data = b"".join((each % 256**size).to_bytes(size, "little") for each in numbers)

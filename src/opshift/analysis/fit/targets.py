@@ -34,13 +34,13 @@ STEP_COSTS: Final[Mapping[StepKind, int]] = {"compatible": 0, "guarded": 0, "dec
 """Cost of a conversion step: about the number of nodes that it adds. Refused steps are not in the graph."""
 
 BODY_COST: Final = 1
-"""Cost of a node that the runtime replaces by its function body."""
+"""Cost of a node that the runtime itself replaces by its function body."""
 
 EQUIVALENT_COST: Final = 2
 """Cost of a node that one node of a different domain replaces."""
 
 BRIDGE_COST: Final = 3
-"""Cost of a type bridge: casts of the inputs and of an output."""
+"""Cost of a type bridge, which casts the inputs and the outputs of a node."""
 
 EXPANSION_COST: Final = 10
 """Cost of a node that several nodes of other operators replace."""
@@ -49,7 +49,7 @@ APPROXIMATION_COST: Final = 1_000
 """Cost of an inexact conversion, if the caller allows it: more than the cost of nodes that avoid it."""
 
 IMPOSSIBLE_COST: Final = 1_000_000
-"""Cost of a node that the runtime does not implement in any form."""
+"""Cost of a node that the runtime implements in no form."""
 
 Types = tuple[tuple[str, str | None], ...]
 
@@ -85,14 +85,14 @@ def rank_targets(
         )
         for opsets in product(*costs.values())
     ]
-    # For a domain that the model does not import, the newest supported opset counts as the nearest.
+    # The nearest opset of a domain that the model does not import is the newest supported one.
     current = {**runtime.opsets, **nodes.opsets}
     ranked = sorted(found, key=lambda each: (each.cost, _distance(each.opsets, current)))
     return ranked[:1] if unknown else ranked
 
 
 def _is_lost(node: ModelNode, runtime: Runtime, registry: Registry) -> bool:
-    """Return whether no conversion helps a node: it is invalid at all opsets, or its operator is unknown."""
+    """Return whether no conversion helps a node: it is valid at no opset, or its operator is unknown."""
     if node.operator is not None:
         added = runtime.schemas.get(f"{node.domain}.{node.node.op_type}", NO_DIFFERENCE).adds
         return runtime.validates_nodes and not node.unknown_attributes.issubset(added)
@@ -114,7 +114,7 @@ def _opset_costs(
     domain: str, nodes: ModelNodes, runtime: Runtime, registry: Registry, allow: Collection[Allow]
 ) -> dict[int, int]:
     """Return the cost of each supported opset; for an unused domain (not ai.onnx), only of the nearest."""
-    # Nonstandard nodes in the default domain have operators of a runtime's domain, such as com.microsoft.
+    # Nonstandard nodes of the default domain have operators of a runtime's domain, such as com.microsoft.
     groups = Counter(
         _Group(each.operator, each.types)
         for each in nodes.nodes
@@ -154,7 +154,7 @@ class NodeCosts:
         self._bridges = bridges
 
     def of(self, operator: Operator, types: Types, opset: int) -> Iterator[tuple[OperatorId, int]]:
-        """Yield graph vertices at an opset: the version in effect, else its expansions; each with a cost."""
+        """Yield the graph vertices for an opset (version in effect, or expansions), each with a cost."""
         version = operator.at(opset)
         if version is not None:
             yield version.id, self._cost(operator, version, {name: each for name, each in types if each})

@@ -80,7 +80,7 @@ def node_change(
     properties = [] if is_equal else list(property_changes(old_proto, new_proto, VALUES_AND_OPERATOR))
     inputs = list(_value_changes("input", old_record[3], new_record[3], renames))
     if is_equal and renames:
-        # other captured values are compared as inputs of the nodes in the subgraphs
+        # Other captured values are compared as inputs of the nodes in the subgraphs.
         captured = [*dict.fromkeys(chain.from_iterable(map(captured_names, graphs_of(new_proto))))]
         inputs += _value_changes("captured value", captured, captured, renames)
     if not properties and not inputs:
@@ -158,7 +158,8 @@ def _connections(changes: Sequence[NodeDifference]) -> "networkx.Graph[int]":
     for index, change in enumerate(changes):
         for name in (name for node in _sides(change) for name in (*node.inputs, *node.outputs)):
             producer = producers.get(name, index)
-            # A producer without inputs, such as Constant, joins one reader only: its readers are unrelated.
+            # A producer without inputs, such as Constant, joins only one reader, because its readers are
+            # unrelated.
             if changes[producer].node.inputs or name not in shared:
                 connections.add_edge(producer, index)
             if producer != index:
@@ -213,7 +214,7 @@ def diff_model(old: ModelLike, new: ModelLike) -> ModelDiff:
             "external data files", "", "different, or not compared: both models must be files"
         )
         containers.append(ContainerDiff("model", (change,)))
-    with suppress(CannotWrite):  # larger than 2 GiB
+    with suppress(CannotWrite):  # `parse_model` refuses models larger than 2 GiB
         if not containers and serialize_model(before) != serialize_model(after):
             change = PropertyChange("encoding", "", "same content, different serialization or unknown fields")
             containers.append(ContainerDiff("model", (change,)))
@@ -282,7 +283,7 @@ def _compare_containers(pair: ContainerPair) -> tuple[ContainerDiff, int, list[C
         if change is not None:
             changes.append(change)
     properties = with_renames(property_changes(pair.old, pair.new, ("node",)), pair.renames)
-    # added, removed and reordered outputs are differences of the field `output`
+    # added, removed and reordered outputs are reported as differences of the field `output`
     known = {*old.outputs}
     outputs = [name if name in known else "" for name in new.outputs]
     properties += _value_changes("value of output", outputs, outputs, pair.renames)
@@ -302,6 +303,6 @@ def _subgraphs(pair: ContainerPair, old: NodeProto, new: NodeProto) -> Iterator[
             graphs = zip(graphs_in(attributes[each.name]), graphs_in(each), strict=False)
             for position, (before, after) in enumerate(graphs):
                 place = f"{pair.place}, {label} {each.name}{f'[{position}]' if each.graphs else ''}"
-                # values of the subgraph are not renamed values of the enclosing graph with the same names
+                # A value of the subgraph may have the name of a renamed value of the enclosing graph.
                 own = {name: name for name in pair.renames.keys() & {*defined_values(after)}}
                 yield ContainerPair(place, before, after, ChainMap(own, pair.renames))

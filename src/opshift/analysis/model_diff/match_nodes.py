@@ -82,7 +82,7 @@ class NodeMatcher:
             if found[0] not in self._taken:
                 for key in _computations(self._old, found, found[3]):
                     candidates[key].append(found)
-        # in the order of the nodes, because later nodes read the outputs that earlier nodes rename
+        # in the order of the nodes, because renamed outputs of earlier nodes help to match later nodes
         for record in self._new.node_records:
             inputs = tuple(self.renames.get(name, name) for name in record[3])
             for key in _computations(self._new, record, inputs):
@@ -94,7 +94,8 @@ class NodeMatcher:
                 self._rename(found[4], record[4])
 
     def _match_names(self) -> None:
-        records = reversed(self._old.node_records)  # the first node with a name wins
+        # if several nodes have the same name, the first one is matched
+        records = reversed(self._old.node_records)
         names = {self._old.proto_of(each).name: each for each in records if each[0] not in self._taken}
         for record in self._new.node_records:
             name = self._new.proto_of(record).name if record[0] not in self.positions else ""

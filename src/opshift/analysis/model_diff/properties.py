@@ -23,7 +23,7 @@ MAX_TEXT = 200
 """Maximum number of characters of a text; longer texts are cut."""
 
 MAX_SHOWN_ELEMENTS = 8
-"""Tensors with more elements are described by their type and shape only."""
+"""Maximum number of elements of a tensor that are shown; larger tensors are described by type and shape."""
 
 NOUNS = {
     "opset_import": "opset",
@@ -96,7 +96,7 @@ def _key(message: Message) -> str:
     key = getattr(message, field, "")
     if field == "domain":
         return canonical_domain(str(key))
-    key = getattr(key, "name", key)  # `values` of a sparse tensor
+    key = getattr(key, "name", key)  # a TensorProto, such as `values` of a sparse tensor
     return repr(str(key)) if key else ""
 
 

@@ -13,7 +13,7 @@ Status = Literal["added", "removed", "changed", "renamed", "kept"]
 MARKS: Mapping[Status, str] = {"added": "+", "removed": "-", "changed": "~", "renamed": "=", "kept": " "}
 
 VALUE_CHANGES = ("input", "output", "captured value")
-"""Starts of the names of changes whose texts are value names."""
+"""Prefixes of the names of changes whose texts are value names."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from opshift.converter.refusals import RefusalGroup
 from opshift.converter.report import ChangeGroup, Report
 
 if TYPE_CHECKING:
-    # the page of the site that converts lacks this module, which it does not need
+    # imported here: the site's page for conversions does not contain this module
     from opshift.analysis.verification.result import (
         DifferenceLocation,
         InputUsed,
@@ -74,7 +74,7 @@ def _versions(report: Report) -> Iterator[str]:
     pairs["IR version"] = report.ir_version
     if report.model_version:
         pairs["model version"] = "", report.model_version
-    # a conversion that is refused has no result to count
+    # a refused conversion has no result to count
     pairs["nodes"] = report.nodes[0], "" if report.refusals else report.nodes[1]
     if report.sizes:
         pairs["bytes of the file"] = report.sizes

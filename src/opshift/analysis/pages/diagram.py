@@ -38,7 +38,7 @@ BoxKind = Literal["input", "value", "node", "added", "removed", "changed"]
 
 
 class Box(NamedTuple):
-    """Value or node, and the positions of the boxes that it reads; a line from a later box leads upwards."""
+    """Value or node, and the positions of the boxes that it reads; a line from a later box points upwards."""
 
     label: str
     sources: tuple[int, ...] = ()
@@ -88,9 +88,9 @@ def svg(boxes: Sequence[Box], caption: str) -> str:
     caption = html.escape(caption)
     centers, routes = _layout(boxes)
     halves = [(_width(box) / 2, _height(box) / 2) for box in boxes]
-    # points of lines have no width, and may be to the right of all boxes
+    # points of lines have no width, and may be farther to the right than all boxes
     halves += [(0.0, max(map(_height, boxes)) / 2)] * (len(centers) - len(boxes))
-    # Lines come first, so that boxes cover them.
+    # Lines are drawn first, so that boxes cover them.
     parts, notes, sentences = [], [], []
     for route, is_upward, note in routes:
         first, last = (route[-1], route[0]) if is_upward else (route[0], route[-1])
@@ -167,7 +167,7 @@ def _layout(boxes: Sequence[Box]) -> tuple[list[Point], list[EdgePath]]:
         for source, note in zip_longest(box.sources, box.notes, fillvalue=""):
             upper, lower = sorted((int(source), position), key=rows.__getitem__)
             route = [upper]
-            # A line has a point of its own in each row that it crosses, so that it avoids the boxes there.
+            # A line has a point in each row that it crosses, so that it avoids the boxes of the row.
             for row in range(rows[upper] + 1, rows[lower]):
                 route.append(len(rows))
                 rows.append(row)
@@ -183,7 +183,7 @@ def _layout(boxes: Sequence[Box]) -> tuple[list[Point], list[EdgePath]]:
     middle = min(max(totals.values()), MAX_CENTERED) / 2
     centers = [(0.0, 0.0)] * len(rows)
     for row in sorted(members):
-        # Sort boxes by the mean position of their sources, so that few lines cross.
+        # Sort boxes by the mean position of their sources, to reduce crossings of lines.
         placed = sorted(members[row], key=lambda each: _mean([centers[one][0] for one in above[each]]))
         x = GAP + max(0.0, middle - totals[row] / 2)
         for position in placed:

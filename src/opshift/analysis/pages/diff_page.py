@@ -85,7 +85,7 @@ def _region_section(place: str, group: Sequence[Region], drawings: list[str]) ->
     rows = [row for each in region.changed for row in _node_rows(each)]
     yield from limited_table(("mark", "operator", "node", "property", "before", "after"), rows)
     if len(group) > 1:
-        # The first changed node of a region represents it.
+        # The first changed node represents its region.
         labels = [code_span(next(each.changed).node.place) for each in group[1 : MAX_PLACES + 1]]
         more = len(group) - 1 - len(labels)
         yield f"The same at {', '.join(labels)}{f', and {more:,} more' if more else ''}."
@@ -112,7 +112,7 @@ def _boxes(nodes: Sequence[tuple[DiffNode, Status]]) -> list[Box]:
         constants = dict(node.constants)
         missing = [name for name in node.inputs if name and (name in constants or name not in producers)]
         for name in missing[:MAX_VALUES] if status != "kept" else ():
-            # Each reader has a box of its own for a constant, so that lines are short.
+            # Each reader gets its own box for a constant, to keep lines short.
             producers[name] = len(boxes)
             boxes.append(Box(f"{_tail(name, 12)} {constants.get(name, '')}".strip(), kind="value"))
         read.update(node.inputs)

@@ -116,7 +116,7 @@ def _fence(text: str, least: int) -> str:
 
 def printable(text: str) -> str:
     """Escape nonprintable characters; tabs become spaces, and line separators newlines."""
-    if text.isprintable():  # most texts: saves a pass in Python
+    if text.isprintable():  # Most texts are printable: this saves a slower pass in Python.
         return text
     lines = (line.replace("\t", " ") for line in text.splitlines())
     return "\n".join(line if line.isprintable() else "".join(map(_escaped, line)) for line in lines)
@@ -192,7 +192,7 @@ class Document:
             if opening.type == "td_open" and token.content in MARKS:
                 opening.attrSet("class", f"mark {MARKS[token.content]}")
             if token.type == "fence" and token.info == "mermaid":
-                # No other block names a language, so untrusted texts cannot be mistaken for a diagram.
+                # No other code block has a language, so untrusted text cannot be mistaken for a diagram.
                 token.type, token.content = "html_block", next(drawings)
         return with_scrolling_parts(str(renderer.renderer.render(tokens, renderer.options, {})))
 

@@ -19,7 +19,7 @@ from opshift.model.locations import json_without_secrets
 from opshift.model.plain_data import json_values
 
 if TYPE_CHECKING:
-    # the page of the site that converts lacks this module, which it does not need
+    # imported here: the site's page for conversions does not contain this module
     from opshift.analysis.verification.result import Verification
 
 SUFFIXES = (".html", ".md", ".json")

@@ -147,7 +147,7 @@ def _arrangements(parameters: Sequence[Parameter]) -> list[Arrangement]:
             if parameter.option == "optional":
                 found.append(tuple(complete))
             else:
-                found.clear()  # shorter arrangements lack this required parameter
+                found.clear()  # shorter arrangements would omit this required parameter
             complete.append((parameter.name, parameter))
     for position, (_, parameter) in enumerate(complete[:-1]):
         if parameter.option == "optional":
@@ -367,7 +367,7 @@ def assert_step_preserves_outputs(
     for node in generate_nodes(version, preset, count, seed):
         text = f"{op_type}{node}"
         models = list(candidate_models(version, node, preset, opsets, seed))
-        # start with the shapes that ran for the last node of this form: with, or without, constants
+        # Start with the shapes with which the last node of this form (with or without constants) ran.
         form = bool(node.constants)
         order = sorted(range(len(models)), key=lambda each: each != accepted.get(form))
         for index in order[: MAX_ATTEMPTS if form in accepted else len(order)]:

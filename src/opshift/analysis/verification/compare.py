@@ -46,7 +46,7 @@ def compare_output(
 
     If it is not `None`, `tolerance` replaces the relative and the absolute tolerances in `TOLERANCES`.
     """
-    # the first sample may have an empty sequence or an absent value
+    # the first sample may contain an empty sequence or an absent value
     leaves = (array for value in original for _, array in _leaves(value))
     first = next((array for array in leaves if array is not None), None)
     element_type = "" if first is None else array_element_type(first)
@@ -78,7 +78,7 @@ def compare_output(
 
 def agreeing_elements(one: Array, other: Array, tolerance: float | None) -> Array:
     """Return a boolean array that is `True` where two numeric arrays of equal type and shape agree."""
-    with np.errstate(all="ignore"):  # infinities and NaN are expected here
+    with np.errstate(all="ignore"):  # infinities and NaN are expected in the arrays
         first, second = _widen(one), _widen(other)
         same = (first == second) | (np.isnan(first) & np.isnan(second))
         allowed = _allowed(np.abs(first), _tolerance_of(array_element_type(one), tolerance))
@@ -112,7 +112,7 @@ def _leaves(value: object, place: str = "") -> Iterator[tuple[str, Array | None]
         for key in sorted(value, key=str):
             yield from _leaves(value[key], f"{place}[{key!r}]")
     else:
-        # onnxruntime returns float32 values of maps as Python floats
+        # onnxruntime returns the float32 values of a map as Python floats
         kind = np.float32 if type(value) is float else None
         yield place, None if value is None else np.asarray(value, kind)
 
@@ -130,7 +130,7 @@ def _compare_tensors(
         if one != other:
             reason = f"the {aspect} of {place or 'the output'} changed from {one} to {other}"
             return TensorDifference(reason=reason)
-    with np.errstate(all="ignore"):  # infinities and NaN are expected here
+    with np.errstate(all="ignore"):  # infinities and NaN are expected in the arrays
         return _compare_elements(sample, place, original, converted, tolerance)
 
 
@@ -152,11 +152,11 @@ def _compare_elements(
     distances = np.nan_to_num(np.where(same, 0.0, differences), nan=np.inf, posinf=np.inf)
     allowed = _allowed(magnitude, tolerance)
     differs = ~same & ~(distances <= allowed) if tolerance != EXACT else ~same
-    # near 0, the absolute limit decides, so a large relative difference is not reported
+    # Near 0, the absolute limit decides: a large relative difference is expected there.
     is_relative = differs | (2 * tolerance.relative * magnitude >= allowed)
     ratios = np.zeros_like(distances)
     np.divide(distances, magnitude, where=is_relative & (magnitude > 0), out=ratios)
-    # -1 excludes elements within the tolerance, also for strings, which have distance 0
+    # -1 excludes elements within the tolerance, also strings, whose difference is 0.
     candidates = np.where(differs, distances, -1.0) if differs.any() else distances
     where = np.unravel_index(int(np.argmax(candidates)), original.shape)
     index = f"[{', '.join(map(str, where))}]" if where else ""
@@ -178,7 +178,7 @@ def _allowed(magnitude: Array, tolerance: Tolerance) -> Array:
     The differences are finite: an infinite difference is never allowed.
     """
     finite = np.isfinite(magnitude)
-    # the sum of large doubles overflows; scaling by a power of 2 is exact
+    # The sum of large doubles may overflow: scale it by a power of 2, which is exact.
     mean = float((magnitude[finite] * 2.0**-64).mean()) * 2.0**64 if finite.any() else 1.0
     mean = min(max(1.0, mean), LARGEST)
     allowed = np.minimum(tolerance.absolute * mean + tolerance.relative * magnitude, LARGEST)

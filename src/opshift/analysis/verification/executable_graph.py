@@ -135,11 +135,11 @@ class ExecutableGraph:
             return values
         key = computed, feeds.keys()
         if key != self._loaded_key:
-            # free the last model before loading the next one
+            # free the last model before the next one is loaded
             self._loaded_key, self._loaded = key, None
         if self._loaded is None:
             model, inputs = self._model_of(computed, feeds)
-            # the feeds already have the types of this model
+            # the feeds have the types of this model
             source = self.runtime.source._replace(model=model, casts=InterfaceCasts())
             runner = self.runtime.open(source, self.runtime.registry)
             self._loaded = runner, inputs
@@ -149,7 +149,7 @@ class ExecutableGraph:
     def _model_of(self, names: Sequence[str], feeds: Feeds) -> tuple[ModelProto, list[str]]:
         """Return a model that computes the values `names` from `feeds`, and the names of its inputs."""
         source = self.runtime.source.model
-        # since IR version 4, initializers need not be inputs
+        # since IR version 4, initializers need not be graph inputs
         model = type(source)(ir_version=max(source.ir_version, 4), functions=source.functions)
         for domain, opset in self.opsets.items():
             model.opset_import.add(domain=model_domain(domain), version=opset)

@@ -48,7 +48,7 @@ the processor does.
 TYPES = ("bfloat16", "double", "float", "float16")
 
 ELEMENTS_PER_VALUE = 8
-"""One in this many elements is replaced, at random; the others remain: sums must not be NaN everywhere."""
+"""Average number of elements per replaced element; the others remain, so that not all sums become NaN."""
 
 MAX_BYTES, MAX_NODES, MAX_ELEMENTS = 4 << 20, 500, 1 << 16
 """Limits of models and inputs, because onnx.reference is up to 1,000 times as slow as onnxruntime."""
@@ -238,7 +238,8 @@ def execute(request: RunRequest, registry: Registry) -> tuple[Verification, Feed
         if not pair.is_mixed:
             _require_elements(verification)
             return verification, feeds
-        # with two runtimes, a difference may come from the runtimes instead of the conversion
+        # If the two models ran in different runtimes, the runtimes may cause the difference, not the
+        # conversion.
         mixed_result = mixed_result or (verification, feeds)
     if mixed_result is None:
         reason = "both models never ran on the same inputs"
@@ -315,7 +316,7 @@ def _most_conclusive_run(pair: RuntimePair, request: RunRequest, reasons: list[s
     declared = request.original.model.graph.output
     inconclusive: RunResult | None = None
     for result in _run_samples(pair, request, reasons):
-        # with two runtimes, the second may reject only these inputs: that does not show that the model fails
+        # The second runtime may reject only these inputs, which does not show that the converted model fails.
         if result.failure and pair.is_mixed and not pair.converted.is_broken:
             reasons.append(result.failure)
         elif has_declared_shapes(result.original, declared) and (

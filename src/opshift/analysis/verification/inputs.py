@@ -71,7 +71,7 @@ def _read(path: Path) -> Array | Mapping[str, Array]:
     try:
         if path.suffix == ".pb":
             return _read_tensor(path)
-        # open the file here: numpy does not close a file that it opens if the archive is broken
+        # numpy does not close a file that it opened itself if the archive is broken: open it here
         with path.open("rb") as stream:
             found: Array | NpzFile = np.load(stream, allow_pickle=False)
             return {**found} if isinstance(found, NpzFile) else found
@@ -237,13 +237,13 @@ def generate_inputs(
         if each.element_type is None:
             reason = f"no value can be generated for input {each.name!r} of type {each.type or 'unknown'}"
             raise CannotVerify(reason, remedy=_provide(each))
-    # integers and numerals may be indices or sizes, which models accept in small ranges only
+    # integers and strings of digits may be indices or sizes, which models accept only in small ranges
     ranges = INTEGER_RANGES if any(map(_has_range, missing)) else INTEGER_RANGES[:1]
     layouts = _generatable(missing, candidate_shapes(missing, _known_sizes(inputs, given)), samples)
     for integer_range, layout in product(ranges, layouts):
         attempt = []
         for sample in range(samples if missing else 1):
-            # seeded for each sample, so that results do not depend on earlier attempts
+            # A seed for each sample makes its values independent of earlier attempts.
             random = np.random.default_rng([seed, sample])
             feeds: dict[str, object] = {}
             for each in missing:
@@ -292,7 +292,7 @@ def _has_range(each: ModelInput) -> bool:
 
 
 def _known_sizes(inputs: Sequence[ModelInput], given: Feeds) -> dict[str, int]:
-    """Return the sizes of named dimensions, by name, as the caller's arrays have them."""
+    """Return the sizes of named dimensions in the caller's arrays, by name."""
     return {
         dim: size
         for each in inputs
@@ -321,7 +321,7 @@ def _convert(value: object, declared: ModelInput) -> object:
         reason = f"input {declared.name!r} is not an array of {declared.element_type}: {error}"
         raise UsageError(reason, remedy="provide an array of this type") from error
     if array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
-        array = array.view(dtype)  # numpy files store types of ml_dtypes as raw bytes
+        array = array.view(dtype)  # numpy files store the types of ml_dtypes as raw bytes
     element_type = array_element_type(array)
     if element_type != declared.element_type:
         reason = f"input {declared.name!r} has the type {element_type} instead of {declared.element_type}"

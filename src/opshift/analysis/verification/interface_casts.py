@@ -70,7 +70,7 @@ def _changed_types(
 def _element_type(value: ValueInfoProto) -> str:
     """Return the element type of a tensor, or of the tensors in a sequence or optional; else `""`."""
     names = list(element_names(type_to_string(value.type) or ""))
-    return names[0] if len(names) == 1 else ""  # a map has two types
+    return names[0] if len(names) == 1 else ""  # a map has a key type and a value type
 
 
 def _is_cast(old: str, new: str) -> bool:
@@ -94,7 +94,7 @@ def cast_value(value: Any, element_type: str | None) -> Any:
     dtype = dtype_of(element_type)
     with np.errstate(all="ignore"):  # numbers out of the range of the type are expected here
         if SATURATING.fullmatch(element_type):
-            from ml_dtypes import finfo  # optional, but `dtype_of` needs it for these types
+            from ml_dtypes import finfo  # optional package, but `dtype_of` needs it for these types
 
             largest = float(finfo(dtype).max)
             array = np.clip(array.astype(np.float64), -largest, largest)

@@ -100,7 +100,8 @@ def compare_values(
     A conversion may compute a value in another integer or float type; such a value is cast first.
     """
     if isinstance(original, np.ndarray) and isinstance(converted, np.ndarray):
-        if np.array_equal(original, converted):  # the usual case, in a tenth of the time of `compare_output`
+        # equal arrays are the usual case, found in a tenth of the time of `compare_output`
+        if np.array_equal(original, converted):
             return None
         cast: Array = cast_like(converted, original)
         if array_element_type(original) != array_element_type(cast):
@@ -147,7 +148,7 @@ def body_of(outer: ExecutableGraph, position: int, path: str, feeds: Feeds) -> E
     function = functions.get(called_function(proto))
     if function is not None:
         call = Node.from_proto(proto).copy_proto()
-        call.name = ""  # InlinedCall would give this name to a node of the body
+        call.name = ""  # InlinedCall would give a node of the body this name
         call.input[:] = [name and formal for name, formal in zip(proto.input, function.input, strict=False)]
         results = zip(proto.output, function.output, strict=False)
         call.output[:] = [name and formal for name, formal in results]
@@ -243,7 +244,7 @@ def describe(found: DifferentNode, tolerance: float | None) -> DifferenceLocatio
 
 
 def _source(found: DifferentNode, changes: Changes, tolerance: float | None) -> DifferentNode:
-    """Return the earlier changed node with the largest difference, if `found` only enlarges a difference.
+    """Return the earlier changed node with the largest difference, if `found` only amplifies a difference.
 
     An unchanged node computes equal results from equal inputs, so its difference starts at a changed node.
     Without such a node, return `found`.
@@ -289,7 +290,7 @@ def _own_difference(
         given = {each: cast_like(original[each], pair.feeds[1].get(each)) for each in read if each in known}
         feeds = {**pair.feeds[1], **given}
         converted = pair.converted.values([name], feeds)
-    except CannotRun:  # for example if the conversion computes an input in a different type
+    except CannotRun:  # for example, if the converted model computes an input in a different type
         return value
     return compare_values(name, original[name], converted[name], tolerance)
 
@@ -302,10 +303,10 @@ def _changes(original: ModelProto, converted: ModelProto, registry: Registry) ->
         return {}
     try:
         plan = plan_with(original, Options.of(target, allow=ALLOW_VALUES, registry=registry))
-    except OpshiftError:  # the converted model is not a conversion of the original
+    except OpshiftError:  # planning fails if the converted model is not a conversion of the original
         return {}
     return {
-        # the path of a specialized function contains its callers: remove them
+        # The path of a specialized function contains its callers: remove them.
         (re.sub(r", called by .*?(?= / |$)", "", change.path), name): changed_node(change, container)
         for container in plan.containers()
         for change in container.changes
@@ -344,7 +345,7 @@ def locate(
     pair = GraphPair(original.main_graph(), converted.main_graph(), both_feeds, "graph", progress)
     found = _search(pair, [each.name for each in different], tolerance)
     if found is None:
-        # no value with a name in both models was found to differ: report the producer of the output
+        # No value with a name in both models differs: report the producer of the output.
         position = pair.original.producers.get(different[0].name)
         if position is None:
             return None
@@ -384,7 +385,8 @@ def _first_difference(
                     return DifferentNode(pair, graph.producers[name], value, tuple(smaller))
                 smaller += [value] if value and value.absolute else []
                 byte_count += getattr(one, "nbytes", 0)
-        except CannotRun:  # a type that runtimes cannot return: halve the list to find the value, and skip it
+        # Runtimes cannot return values of this type: halve the list to find the value, and skip it.
+        except CannotRun:
             failures += 1
             done += len(listed) == 1
             size = max(1, len(listed) // 2)

@@ -94,7 +94,7 @@ class _ReferenceOperator(OpRun):  # type: ignore[misc]  # onnx has no types
 
 
 def _plain(value: object) -> object:
-    """Convert NumPy scalars to Python numbers, which do not change the type of an array in arithmetic."""
+    """Convert NumPy scalars to Python numbers, which keep the type of an array in arithmetic."""
     if isinstance(value, list):
         return [_plain(each) for each in value]
     return value.item() if isinstance(value, np.generic) else value

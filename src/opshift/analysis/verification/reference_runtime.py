@@ -93,9 +93,10 @@ def _implemented_version(operator: OperatorVersion, opset: int) -> int:
 
     try:
         name = load_op("", operator.name, opset, evaluator_cls=ReferenceEvaluator).__name__
-    except Exception:  # no implementation, so that loading the model fails, or one that depends on the node
+    # without an implementation, loading the model fails; with a body that depends on the node, too
+    except Exception:
         return operator.since_version
-    if name == "<lambda>":  # onnx.reference evaluates the function body of this version
+    if name == "<lambda>":  # onnx.reference evaluates the function body of this version instead
         return operator.since_version
     match = _VERSION_SUFFIX.search(name)
     return int(match[1]) if match else newest

@@ -41,7 +41,7 @@ def reference(op_type: str, *versions: int, domain: str) -> Callable[[AnyReferen
     def register(function: AnyReference) -> AnyReference:
         for operator in operators:
             other = _registered.get(operator, function)
-            # a module that is imported again replaces its own functions
+            # A module that is imported again replaces the functions that it registered before.
             if (other.__module__, other.__qualname__) != (function.__module__, function.__qualname__):
                 modules = f"{other.__module__} and {function.__module__}"
                 raise DuplicateReference(f"{operator} has two references, in {modules}")

@@ -27,7 +27,7 @@ UNREGISTERED_OPERATOR = "is not a registered function/op"
 """Part of onnxruntime's error for an unknown operator outside ONNX's own domains."""
 
 INSERTED_CAST = "InsertedPrecisionFreeCast_"
-"""Prefix of the names of nodes that onnxruntime inserts if it has only a float kernel for a float16 node.
+"""Prefix of the names of casts that onnxruntime inserts around a float16 node if it has only a float kernel.
 
 Below opset 6, it rejects its own node, because the attribute `to` of Cast is a string there.
 """
@@ -153,11 +153,11 @@ def open_onnxruntime(source: RuntimeModel, registry: Registry) -> Runner:
     _require_supported(source.model, ort.__version__, registry)
     _require_numpy_types(source.model)
     options = ort.SessionOptions()
-    # errors are raised as exceptions: the log would only repeat them
+    # errors are raised as exceptions, so the log would only repeat them
     options.log_severity_level = 4
-    # optimizations replace operators, but the models are compared as they are written
+    # No optimizations: they replace operators, and the models are to be compared as they are written.
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    # threads that spin while they wait occupy cores that other processes need
+    # Threads that spin while they wait occupy cores that other processes need.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if source.folder is not None:
         key = "session.model_external_initializers_file_folder_path"
@@ -165,13 +165,13 @@ def open_onnxruntime(source: RuntimeModel, registry: Registry) -> Runner:
     for library in source.libraries:
         try:
             options.register_custom_ops_library(str(library))
-        except Exception as error:  # onnxruntime's errors have no common base class
+        except Exception as error:  # the exceptions of onnxruntime have no common base class
             remedy = "pass a library for this release that exports RegisterCustomOps"
             raise UsageError(f"{name}: {_shorten(error)}", place=str(library), remedy=remedy) from error
     data = _serialize(source)
     try:
         session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime's errors have no common base class
+    except Exception as error:  # the exceptions of onnxruntime have no common base class
         is_valid = any(each in str(error) for each in (UNREGISTERED_OPERATOR, INSERTED_CAST))
         unsupported = type(error).__name__ == "NotImplemented" or is_valid
         raise CannotRun(f"{name}: {_shorten(error)}", unsupported=unsupported) from error
@@ -183,7 +183,8 @@ def open_reference(source: RuntimeModel, registry: Registry) -> Runner:
     onnx = _import("onnx")
     from onnx.external_data_helper import load_external_data_for_model
 
-    from opshift.analysis.verification.reference_operators import evaluator  # imports onnx
+    # imported here, because the module imports onnx
+    from opshift.analysis.verification.reference_operators import evaluator
 
     name = f"onnx.reference {onnx.__version__}"
     reason = next(unsupported_operators(source.model, registry), None)
@@ -207,7 +208,7 @@ def _session_runner(name: str, session: Any, casts: InterfaceCasts) -> Runner:
 def _serialize(source: RuntimeModel) -> bytes:
     try:
         return bytes(source.model.SerializeToString())
-    except Exception as error:  # the type of the error depends on protobuf's release
+    except Exception as error:  # the class of the error depends on the release of protobuf
         reason = "the model exceeds protobuf's limit of 2 GiB: store its weights as external data"
         raise CannotRun(reason, unsupported=True) from error
 
@@ -222,7 +223,7 @@ def _import(package: str) -> ModuleType:
 
 def _require_supported(model: ModelProto, version: str, registry: Registry) -> None:
     releases = registry.releases.onnxruntime
-    # the newest known release if the registry does not contain this one
+    # for an unknown release, use the newest known one
     supported = releases.get(".".join(version.split(".")[:2]), list(releases.values())[-1])
     imports = opset_imports(model.opset_import, model.ir_version)
     unsupported = [

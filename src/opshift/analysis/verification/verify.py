@@ -177,9 +177,10 @@ def require_deterministic(model: ModelProto) -> None:
 
 def _may_be_random(node: Node, part: ExecutedGraph) -> bool:
     opset = part.opsets.get(DEFAULT_DOMAIN, 1)
-    if opset < 7:  # before opset 7, `is_test` of Dropout selects the mode
+    if opset < 7:  # before opset 7, the attribute `is_test` of Dropout selects the mode
         return not node.attribute("is_test", 0)
-    if opset < 12 or not node.input(2):  # since opset 12, the input `training_mode` selects the mode
+    # since opset 12, the input `training_mode` of Dropout selects the mode
+    if opset < 12 or not node.input(2):
         return False
     training = part.constant(node.input(2))
     return training is None or any(training.values)
