@@ -39,13 +39,13 @@ def settings_of(target: TargetLike | None, arguments: SharedArguments, settings:
         UsageError: also for a dimension name that a text of a shape cannot contain.
     """
     require_known(arguments, SharedArguments.__annotations__)
-    # iterators would be exhausted by the validation
+    # the validation would exhaust iterators
     kept: dict[str, Any] = {name: _kept(value) for name, value in arguments.items()}
     plain, ir_version = split_target(target, kept.pop("ir_version", None))
     plain = _kept(plain)
     options = Options.of(plain, ir_version=ir_version, registry=settings.load_definitions(), **kept)
     _require_texts_of_shapes(options.shapes)
-    # equal arguments become equal texts, because a later run compares their digest
+    # Equal arguments must become equal texts, because a later run compares their digest.
     flags = {"exact", *StoredFlags.__annotations__}
     texts: dict[str, object] = {name: True for name, value in kept.items() if name in flags and value}
     texts |= {
@@ -65,7 +65,8 @@ def settings_of(target: TargetLike | None, arguments: SharedArguments, settings:
 
 def _target_texts(target: PlainTarget, read: Target) -> tuple[str, ...]:
     """Return the texts of a target; `read` is its parsed form."""
-    if read == Target(read.opsets, requested_ir_version=read.requested_ir_version):  # no releases
+    # a target without releases
+    if read == Target(read.opsets, requested_ir_version=read.requested_ir_version):
         opsets = sorted(read.opsets.items())
         return tuple(str(opset) if name == DEFAULT_DOMAIN else f"{name}={opset}" for name, opset in opsets)
     texts = dict.fromkeys(str(each).strip() for each in members_of(target))

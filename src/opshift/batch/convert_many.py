@@ -150,14 +150,15 @@ class Batch(NamedTuple):
                 continue
             first_root = first_root or root
             is_remote = is_url(source) or is_url(self.out)
-            # data files of objects are not in `Destinations`; those of one source folder have distinct names
+            # `Destinations` does not know the data files of objects; those of one source folder have distinct
+            # names
             model = _Model(source, output, (), not is_remote or root == first_root, problem)
             if problem is not None:
                 yield model
                 continue
             try:
                 output = output_location(self.out, relative)
-            except OpshiftError as error:  # only this model fails
+            except OpshiftError as error:  # only the conversion of this model fails
                 yield model._replace(error=error)
                 continue
             try:
@@ -219,7 +220,8 @@ class Batch(NamedTuple):
         users = {
             path: user
             for path, user in self._data_users(model, ledger)
-            # skip outputs of this run: they are replaced, and `Destinations` has compared their data files
+            # Skip outputs of this run: they will be replaced, and `Destinations` has compared their data
+            # files.
             if not destinations.is_output(user) and (is_url(user) or os.path.lexists(user))
         }
         return Task(source, output, entry, data, may_copy_data, may_replace, skips, is_started, error, users)
@@ -268,9 +270,9 @@ def _folder(location: str) -> str:
 
 
 def _data_of(source: str) -> tuple[str, ...]:
-    # reading a pipe would consume it; only workers read objects
+    # reading a pipe here would consume its content, and only workers read objects
     if not is_url(source) and os.path.isfile(source):
-        with suppress(OpshiftError, OSError):  # the conversion reports the error
+        with suppress(OpshiftError, OSError):  # the conversion of the model reports the error
             return tuple(external_locations(Path(source)))
     return ()
 

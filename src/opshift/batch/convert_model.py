@@ -46,7 +46,7 @@ def convert_model(settings: Settings, digest: str, task: Task) -> ModelOutcome:
         outcome = failure(task, _error_with_user(task, error))
     except OSError as error:
         outcome = _system_failure(task, error)
-    except Exception as error:  # a bug must not stop the other models
+    except Exception as error:  # a bug must not stop the conversion of the other models
         reason = f"{type(error).__name__}: {error}"
         bug = OpshiftError(reason, place=task.source, remedy="report this as a bug")
         outcome = failure(task, bug, "InternalError")
@@ -131,7 +131,7 @@ def _adopted_outcome(settings: Settings, digest: str, task: Task) -> ModelOutcom
 def _is_proven(entry: Entry, task: Task) -> bool:
     """Return whether an entry records the files of a task, and these files are unchanged."""
     needed = {task.source, task.output} if entry.status in WRITTEN else {task.source}
-    # names in the ledger have no credentials: read the model files by the names of the task
+    # Names in the ledger lack credentials: read the model files by the names in the task.
     names = {without_secrets(name): name for name in map(full_name, needed)}
     if not names.keys() <= entry.files.keys():
         return False
@@ -218,7 +218,7 @@ def _is_unchanged(
         return False
     if written.data_file is None:
         return True
-    # a conversion of element types writes the external data to a new file, at other positions
+    # a conversion of element types writes all external data to a new file, at other positions
     pairs = (task.source, data), (task.output, copied)
     old, new = ([files[full_name(each)].digest for each in with_data(*pair)] for pair in pairs)
     return old == new

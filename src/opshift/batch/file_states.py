@@ -16,7 +16,7 @@ from opshift.model.locations import is_url
 
 
 class FileState(NamedTuple):
-    """Digest of a file, and its metadata `report`: if `report` is unchanged, the file is not read again."""
+    """Digest of a file, and its metadata `report`: while `report` is unchanged, it is not read again."""
 
     digest: str
     report: str
@@ -47,13 +47,14 @@ def are_unchanged(states: FileStates) -> bool:
             (report := _report(location)) == state.report or _digest(location, report) == state.digest
             for location, state in states.items()
         )
-    except (OSError, ValueError, OpshiftError):  # ValueError: a null character in a ledger of another tool
+    # ValueError: a null character in a ledger that another tool wrote
+    except (OSError, ValueError, OpshiftError):
         return False
 
 
 def _report(path: str) -> str:
     if is_url(path):
-        from opshift.stores.locations import object_state  # few locations are URLs
+        from opshift.stores.locations import object_state  # imported here: few locations are URLs
 
         state = object_state(path)
         if state is None:
@@ -64,7 +65,7 @@ def _report(path: str) -> str:
     return f"{found.st_size}-{found.st_mtime_ns}-{found.st_ctime_ns}-{found.st_ino}"
 
 
-@lru_cache(1_000)  # many models may share a data file
+@lru_cache(1_000)  # cached, because many models may share a data file
 def _digest(path: str, report: str) -> str:
     if is_url(path):
         return report

@@ -65,7 +65,7 @@ class LedgerSegments:
                 with open_source(location) as segment:
                     lines = segment.read(0, segment.size).splitlines(keepends=True)
             except InvalidModel:
-                if not exists(location):  # another run replaced the segment
+                if not exists(location):  # another run replaced the segment after it was listed
                     continue
                 raise
             self._segments.append(location)
@@ -80,7 +80,7 @@ class LedgerSegments:
 
     def _write(self) -> None:
         if self._waiting:
-            # the time orders the segments of several runs, and the process id makes their names unique
+            # The time orders the segments of several runs, and the process id makes their names unique.
             location = f"{self._folder}{time.time_ns():020}-{os.getpid()}{SUFFIX}"
             write_object(location, b"".join(self._waiting))
             self._segments.append(location)
@@ -122,7 +122,7 @@ class LedgerFile:
     def _require_only_run(self) -> None:
         try:
             import fcntl
-        except ImportError:  # Windows: two runs may do the same work twice
+        except ImportError:  # Windows has no such locks: two runs may do the same work twice
             return
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -130,7 +130,7 @@ class LedgerFile:
             reason = "another run uses this ledger"
             remedy = "wait until that run ends, or name another ledger with --ledger"
             raise UsageError(reason, place=str(self._path), remedy=remedy) from None
-        except OSError:  # a file system without locks
+        except OSError:  # the file system has no locks
             return
 
     def read(self) -> Iterator[bytes]:
@@ -183,10 +183,10 @@ class Ledger:
 
     def __init__(self, location: str) -> None:
         self._lines = 0
-        # SQLite moves it to disk beyond a few megabytes: there may be millions of models
+        # SQLite moves the database to disk beyond a few megabytes: there may be millions of models.
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._index.execute("CREATE TABLE entries (output BLOB PRIMARY KEY, line BLOB)")
-        # all rows of a data file have the same digest: `_add` removes rows with other digests
+        # All rows of a data file have the same digest, because `_add` removes rows with other digests.
         columns = "path BLOB, output BLOB, source BLOB, digest TEXT, PRIMARY KEY (path, output)"
         self._index.execute(f"CREATE TABLE data ({columns})")
         self._index.execute("CREATE INDEX data_of_outputs ON data (output)")
@@ -205,7 +205,7 @@ class Ledger:
             self._index.execute("INSERT OR REPLACE INTO entries VALUES (?, ?)", (key, line))
             self._index.execute("DELETE FROM data WHERE output = ?", (key,))
             for path, (source, digest) in entry.data.items():
-                # rows with another digest are about content that has been replaced
+                # Rows with another digest describe content that has been replaced.
                 self._index.execute("DELETE FROM data WHERE path = ? AND digest != ?", (_key(path), digest))
                 row = (_key(path), key, _key(source), digest)
                 self._index.execute("INSERT INTO data VALUES (?, ?, ?, ?)", row)
@@ -235,7 +235,7 @@ class Ledger:
         )
         values = (len(below), below, _key(full_name(output)), read, len(below) + 1)
         for path, found, copied in self._index.execute(query, values):
-            # SQL cannot quote names: the URL of a web server with `a%20b` may be the source of `a b`
+            # SQL cannot percent-encode names: on a web server, `a%20b` may be the source of the file `a b`.
             relative = _name(path[len(below) :])
             if not is_web_url(source) or copied != _key(url_below(source, quote(relative))):
                 yield _name(path), _name(found)
@@ -260,7 +260,7 @@ class Ledger:
         if outcome.status in WRITTEN:
             found = outcome.output_data.items()
             return {path: (source, outcome.files[path].digest) for path, source in found}
-        # an output of an earlier run may still exist: keep its data files
+        # An output of an earlier run may still exist: keep the names of its data files.
         query = "SELECT path, source, digest FROM data WHERE output = ?"
         rows = self._index.execute(query, (_key(full_name(outcome.output)),))
         return {_name(path): (_name(source), digest) for path, source, digest in rows}
@@ -276,7 +276,7 @@ class Ledger:
         try:
             (count,) = self._index.execute("SELECT COUNT(*) FROM entries").fetchone()
             if is_complete and self._lines != count:
-                with suppress(CannotWrite):  # the ledger is also valid with replaced lines
+                with suppress(CannotWrite):  # the ledger remains valid if replaced lines stay in it
                     self._file.replace(
                         line for (line,) in self._index.execute("SELECT line FROM entries ORDER BY rowid")
                     )
@@ -301,7 +301,8 @@ def _name(key: bytes) -> str:
 
 def _record(task: Task, outcome: ModelOutcome, options: str) -> dict[str, object]:
     error = outcome.error
-    is_lost = error is not None and error.error == WORKER_LOST  # the worker may have written the output
+    # the worker may have written the output before it ended
+    is_lost = error is not None and error.error == WORKER_LOST
     was_owned = task.entry is not None and task.entry.owns_output
     return {
         "source": full_name(outcome.source),

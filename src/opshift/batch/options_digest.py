@@ -19,7 +19,7 @@ def options_digest(settings: Settings) -> str:
         sorted(target.opsets.items()),
         sorted(target.limits.items()),
         [target.ir_version, target.requested_ir_version],
-        # `force` affects which files may be replaced, but not their content
+        # `force` determines which files may be replaced, but not their content
         settings._replace(target=(), ir_version=None, force=False),
         list(content_digests((*code, *inputs))),
         plugins(),

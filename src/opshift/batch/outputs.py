@@ -44,7 +44,7 @@ def require_no_link(path: str) -> None:
 
 
 def foreign_objects(out: str, ledger: Ledger) -> Container[str]:
-    """Return the objects below a URL that no run with the ledger wrote; an empty result for a local folder.
+    """Return the objects below a URL that no run with this ledger wrote; return nothing for a local folder.
 
     One request lists a thousand objects; without the listing, each object would need a request.
     """
@@ -76,7 +76,8 @@ class Destinations:
 
     def __init__(self) -> None:
         self._files = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        # for an output, `source` is the input file that becomes `path`, and `model` is the input model
+        # In the row of an output, `source` is the input file that becomes `path`, and `model` is the input
+        # model.
         columns = "role TEXT, path BLOB, source BLOB, model BLOB, PRIMARY KEY (role, path)"
         self._files.execute(f"CREATE TABLE files ({columns})")
 
@@ -128,7 +129,7 @@ class Destinations:
 
     def _first(self, role: str, path: str, source: str, model: str) -> tuple[str, str] | None:
         """Record a file and return `None`; if it is already recorded, return its source and model instead."""
-        # bytes, because a path may have characters that are not Unicode
+        # Paths are bytes, because they may have characters that are not Unicode.
         row = (role, *(each.encode(errors="surrogatepass") for each in (path, source, model)))
         if self._files.execute("INSERT OR IGNORE INTO files VALUES (?, ?, ?, ?)", row).rowcount:
             return None
@@ -181,5 +182,5 @@ def _ignores_case(folder: str) -> bool:
     try:
         with NamedTemporaryFile(prefix=prefix, suffix=suffix, dir=folder) as file:
             return os.path.exists(os.path.join(folder, os.path.basename(file.name).swapcase()))
-    except OSError:  # no file can be written to this folder
+    except OSError:  # no file can be written to this folder, so the case of names does not matter
         return False

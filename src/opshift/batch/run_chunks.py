@@ -67,7 +67,8 @@ def run_chunks(
     if executor is not None:
         yield from _run(executor, function, _Chunks(tasks), jobs or CHUNKS_IN_FLIGHT, on_error)
     elif jobs is not None and jobs > 1:
-        from opshift.batch.worker_processes import WorkerProcesses  # slow to import
+        # imported here: slow to import, and not needed for a single process
+        from opshift.batch.worker_processes import WorkerProcesses
 
         with WorkerProcesses(jobs) as processes:
             yield from _run(processes, function, _Chunks(tasks), jobs, on_error)
@@ -89,7 +90,7 @@ def _run(
     try:
         while True:
             failure = failure or _submit_until(most, running, executor, function, chunks)
-            if done:  # after the workers got new tasks
+            if done:  # yielded after the workers have received new tasks
                 yield done
             if not running:
                 break
@@ -106,7 +107,7 @@ def _run(
     finally:
         for future in running:
             future.cancel()
-    if failure is not None:  # after the results of running chunks
+    if failure is not None:  # run after the results of the running chunks
         raise failure
 
 
@@ -131,7 +132,7 @@ def _submit(
 ) -> Future[tuple[list[Result], float]]:
     try:
         return executor.submit(_run_chunk, function, chunk)
-    except RuntimeError as error:  # the executor is broken or shut down
+    except RuntimeError as error:  # the executor is broken or was shut down
         reason = f"the executor accepts no more work: {error}"
         raise OpshiftError(reason, remedy="continue with a new executor, or with jobs=2") from error
 

@@ -84,7 +84,8 @@ def nonempty_arguments(arguments: Mapping[str, Any]) -> tuple[tuple[str, Any], .
     return tuple(sorted((name, tuple(value) if isinstance(value, list) else value) for name, value in given))
 
 
-@share_results  # shared by all models of a process; if a file of the settings changes, so does the digest
+# Cached for all models of a process; if a file of the settings changes, the digest changes, too.
+@share_results
 def options_of(settings: Settings, digest: str) -> Options:
     """Return the cached result of `settings.read()`; `digest` is the result of `options_digest`."""
     return settings.read()

@@ -51,7 +51,8 @@ class WorkerProcesses(Executor):
 
     def __init__(self, count: int) -> None:
         self._has_started = False
-        self._threads = ThreadPoolExecutor(count)  # each thread waits for one process
+        # one thread per process, which waits for the results of the process
+        self._threads = ThreadPoolExecutor(count)
         self._idle: list[_Worker] = []
         self._busy: set[_Worker] = set()
 
@@ -97,7 +98,7 @@ class WorkerProcesses(Executor):
 
 def _not_started(error: WorkerLost) -> WorkersNotStarted:
     reason = f"the processes for jobs=2 or more end when they start: {error}"
-    # each process imports the script, and would convert the models again
+    # each process imports the script, which would start the conversion of the models again
     remedy = (
         'call convert_many below `if __name__ == "__main__":` in a script that is a file, or pass jobs=1; '
         "errors of the processes are on stderr"
@@ -109,14 +110,15 @@ class _Worker:
     """Process that runs calls one after the other."""
 
     def __init__(self) -> None:
-        # not fork: a forked process would inherit locks that threads of this process hold
+        # not "fork": a forked process would inherit locks that threads of this process hold
         context = get_context("spawn")
         self._connection, other = context.Pipe()
         self.process = context.Process(target=_work, args=(other,), daemon=True)
         # If a signal ended this process during the start, the new process would print a traceback.
         with signals_deferred(), _interrupts_blocked():
             self.process.start()
-        other.close()  # only the process keeps this end, so that its end closes the connection
+        # Only the process keeps this end of the connection: when it ends, the connection closes.
+        other.close()
         self._is_started = False
 
     def wait_until_started(self) -> None:
@@ -142,7 +144,8 @@ class _Worker:
 
     def stop(self) -> None:
         """End a worker that has no task."""
-        self._connection.close()  # ends the worker; a signal could interrupt its exit handlers
+        # a closed connection ends the worker; a signal could interrupt its exit handlers
+        self._connection.close()
         self.end()
 
     def end(self) -> None:
@@ -161,7 +164,8 @@ def _interrupts_blocked() -> Iterator[None]:
     if sys.platform == "win32":
         yield
         return
-    resource_tracker.ensure_running()  # otherwise, its start in the block would unblock the signal
+    # Otherwise, starting the resource tracker in the block would unblock the signal.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -170,7 +174,7 @@ def _interrupts_blocked() -> Iterator[None]:
 
 
 def _work(connection: Connection[object, Callable[[], object]]) -> None:
-    # Ctrl+C reaches all processes of a terminal; the parent process then ends the workers
+    # Ctrl+C reaches all processes of a terminal; the parent process receives it, too, and ends the workers
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     exit_on_signals()
     with suppress(EOFError, OSError):  # the parent process ended

@@ -53,7 +53,7 @@ def check(
     if rules:
         _print_rules(gate.form)
         return
-    settings = plan_settings(target, gate)  # before any model is read
+    settings = plan_settings(target, gate)  # Checked before any model is read.
     inspect = partial(check_file, level=level, settings=settings)
     checked = inspect_models(sources or [], gate, inspect, COLUMNS, "Checking {}")
     if checked is None:
@@ -144,9 +144,10 @@ def check_file(source: str, level: Level, settings: Settings) -> CheckedFile:
         file = model_input(source)
         try:
             with open_without_weights(file) as model:
-                # the folder of standard input and of objects in stores is unknown: `folder_of` returns None
+                # `folder_of` returns None for standard input and for objects in stores: their folder is
+                # unknown
                 findings = findings_of(model, registry=registry, folder=folder_of(file))
-        except InvalidModel:  # a file that is not a model is a finding, too
+        except InvalidModel:  # a file that is not a model is reported as a finding, too
             findings = findings_of(model_input(source), registry=registry)
     numbers = Counter(each.level for each in findings)
     counts = {str(each): numbers[each] for each in Level}

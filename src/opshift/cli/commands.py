@@ -155,7 +155,8 @@ ParserError: type[Exception] = typer.BadParameter.__mro__[1]
 def examples_text(command: str, examples: Iterable[str]) -> str | None:
     """Return the examples section of a command's help; each example is the arguments after the command."""
     lines = [f"  opshift {command} {example}".rstrip() for example in examples]
-    return "\n".join(("\b", "Examples:", *lines)) if lines else None  # \b keeps the lines as they are
+    # \b keeps the line breaks of the paragraph
+    return "\n".join(("\b", "Examples:", *lines)) if lines else None
 
 
 def require_subcommand(context: typer.Context) -> None:
@@ -207,7 +208,7 @@ class CommandGroup(SubcommandGroup):
             code = EXIT_INTERRUPTED
         except (OpshiftError, CommandLineError, ParserError, OSError) as error:
             code = _report(error, Format.JSON if is_json else Format.TEXT)
-        if code == EXIT_INTERRUPTED:  # typer returns this code after Ctrl+C
+        if code == EXIT_INTERRUPTED:  # typer returns this exit code after Ctrl+C
             typer.echo("error: interrupted", err=True)
         sys.exit(code if isinstance(code, int) else 0)
 

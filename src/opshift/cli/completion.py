@@ -26,7 +26,8 @@ def _from_registry(values: Callable[["Registry", typer.Context], Iterable[str]])
         try:
             folders = [Path(each) for each in context.params.get("folders") or ()]
             return list(values(load_registry(folders), context))
-        except (OpshiftError, OSError):  # the command reports errors of its arguments; completion is silent
+        # The command itself reports errors of its arguments; completion shows none.
+        except (OpshiftError, OSError):
             return []
 
     return complete
@@ -39,7 +40,7 @@ def _targets(registry: "Registry", _: typer.Context) -> Iterator[str]:
     for product, releases in registry.releases.products.items():
         yield from (f"{product}-{version}" for version in releases)
     for variant in registry.releases.variants:
-        # only the newest: all versions of each variant would hide the other targets
+        # Only the newest version of each variant: all versions would hide the other targets.
         yield f"{variant}-{list(registry.releases.versions_of(variant))[-1]}"
     yield from complete_runtime()
 

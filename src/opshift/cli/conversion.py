@@ -70,14 +70,16 @@ def external_data_note(source: str, out: str, written: OutputFile, external: Ext
 
     The conversion must be complete, because the files in the folder of `out` are examined.
     """
-    names = () if written.data_file is not None else written.data  # a new data file needs no advice
+    # a new data file is in the folder of the model, and needs no advice
+    names = () if written.data_file is not None else written.data
     old, new = (Path(folder_location(each)) for each in (source, out))
     is_same_folder = source != STDIN and out != STDOUT and old.resolve() == new.resolve()
     if not names or is_same_folder:
         return ""
     if external == "keep":
         return f"{out} has weights in separate files: copy {', '.join(names)} to its folder."
-    from opshift.converter.streaming.external_data import is_same_file  # few models have external data
+    # imported here: few models have external data
+    from opshift.converter.streaming.external_data import is_same_file
 
     linked = [each for each in names if is_same_file(old / each, new / each)]
     if not linked:
@@ -137,7 +139,7 @@ def convert_file(
             )
             written = stack.enter_context(conversion)
         if settings.verify and written.path:
-            # written.path is a temporary file, which replaces `out` only at the end of the `with` block
+            # `written.path` is a temporary file, which replaces `out` only when the `with` block ends
             from opshift.model.files import read_model
 
             result = read_model(written.path)

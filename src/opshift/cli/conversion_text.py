@@ -115,7 +115,7 @@ def write_location(page: Page, location: DifferenceLocation) -> None:
     facts = [("node", location.place)]
     facts += [("executed by", each) for each in reversed(location.enclosing)]
     facts.append(("operator", f"{short_label(location.operator)} becomes {becomes}"))
-    # print only the first sentence of each step of this operator; JSON contains the rest
+    # Print only the first sentence of each step of this operator; JSON contains the rest.
     steps = [each for each in location.steps if each.startswith(location.operator.partition(":")[0] + ":")]
     facts += [("step", each.partition(". ")[0]) for each in steps or location.steps[:1]]
     if worst is None:
@@ -137,7 +137,7 @@ def write_verification(page: Page, verification: Verification) -> None:
     page.heading("Comparison of outputs")
     page.table(OUTPUT_COLUMNS, map(_output_row, outputs[:MAX_OUTPUTS]))
     _write_rest(page, len(outputs) - MAX_OUTPUTS)
-    # the differences of equal outputs matter only if all outputs are equal
+    # The differences of equal outputs are of interest only if all outputs are equal.
     measured = [each for each in outputs if each.worst and each.equal == outputs[0].equal]
     if measured:
         page.heading("Largest differences")
@@ -171,7 +171,7 @@ def _output_row(output: OutputCompared) -> tuple[object, ...]:
 def _element_row(output: OutputCompared) -> tuple[object, ...]:
     worst = output.worst
     assert worst is not None
-    # near 0, the ratio is meaningless if the absolute tolerance already covers the difference
+    # Near 0, the ratio is meaningless if the absolute tolerance covers the difference.
     before = abs(worst.original) if isinstance(worst.original, int | float) else 0
     is_covered = output.equal and worst.difference <= worst.allowed - output.tolerance.relative * before
     return (
@@ -186,7 +186,7 @@ def _element_row(output: OutputCompared) -> tuple[object, ...]:
 
 
 def _element_text(element: Json) -> str:
-    # nine digits distinguish all float32 values
+    # nine significant digits distinguish all float32 values
     return f"{element:.9g}" if isinstance(element, float) else str(element)
 
 

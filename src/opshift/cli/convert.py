@@ -136,7 +136,7 @@ def convert(
         }
         options.refuse_options(conversion_only, "has no effect with --dry-run")
         if folder is None and not files_from and len(sources) == 2 and is_file_name(sources[0]):
-            # check OUT as a conversion does
+            # check OUT in the same way as a conversion
             source = require_file(sources[0])
             output_file(source, sources.pop(), in_place=in_place, force=force, form=form)
         show_plans(sources, settings, gate._replace(command="plan"), report)

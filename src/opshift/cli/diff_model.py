@@ -139,7 +139,7 @@ def textconv(source: InputArgument, form: FormatOption = Format.TEXT) -> None:
         with add_file_to_errors(source), open_without_weights(model_input(source)) as model:
             print_lines(model_lines(model))
     except InvalidModel as error:
-        # print the reason without the path, because git passes temporary files
+        # print the reason without the path, because git passes the paths of temporary files
         digest = hashlib.sha256()
         with open_source(model_input(source)) as file:
             for start in range(0, file.size, file.copy_size):

@@ -85,7 +85,7 @@ def doctor(
     }
     if not fix:
         options.refuse_options(given, "requires --fix", "add --fix")
-        settings = plan_settings(target, gate)  # before any model is read
+        settings = plan_settings(target, gate)  # checked before any model is read
         inspect = partial(diagnose_file, settings=settings)
         found = inspect_models(names, gate, inspect, COLUMNS, "Reading {}")
         if found is None:
@@ -132,7 +132,7 @@ def _fix(
             diagnosis = diagnosed[0].diagnosis
             require_fixable(diagnosis)
             fix_model(diagnosis, model, registry, keep_initializer_inputs=keep_initializer_inputs)
-        # `converting` requires a report, which is not printed
+        # `converting` requires a report as the result, which is not printed
         versions = diagnosis.ir_version.stated, diagnosis.ir_version.fitting
         return Report(opsets=(), ir_version=versions, kept=0, changed=(), constants=0, refusals=())
 
@@ -205,7 +205,7 @@ class DiagnosedModel(NamedTuple):
         for stamp in self.diagnosis.stamps:
             if not stamp.fits:
                 message = f"{stamp.domain}: {_verdict(self.diagnosis, stamp)}"
-                # --fix reports the same remedy if no import is valid
+                # the finding about the import suggests the same command (`--fix`) if an import is valid
                 remedy = self.diagnosis.unfixable_reason(stamp)[1] if stamp.fitting is None else FIX
                 yield FileFinding("declared.opset", "error", message, file, stamp.place, remedy)
         if not version.fits:
@@ -272,7 +272,7 @@ def _write(page: Page, source: str, diagnosis: Diagnosis) -> None:
     needed = f"fits; the model needs at least {version.needed}"
     verdict = needed if version.fits else f"does not fit: use {version.fitting}"
     page.facts({**facts, "IR version": f"{version.stated}, {verdict}"})
-    # --fix makes these repairs only if it replaces nodes
+    # --fix makes these repairs only if it also replaces nodes
     write_warnings(page, [f"a conversion repairs the model first: {each}" for each in diagnosis.repairs])
     if diagnosis.overridable:
         page.line(f"note: {overridable_text(diagnosis)}; {FREE}")

@@ -53,7 +53,7 @@ def add_file_to_errors(path: str) -> Iterator[None]:
     """Add `path` to errors from the `with` block that only know a place inside the file."""
     try:
         yield
-    except UsageError:  # concerns the command line, not the file
+    except UsageError:  # the error concerns the command line, not the file
         raise
     except OpshiftError as error:
         # each refusal, and each node without a kernel, has its own place in the file
@@ -65,7 +65,7 @@ def add_file_to_errors(path: str) -> Iterator[None]:
     except OSError as error:
         error.filename = error.filename or path
         raise
-    except UnicodeDecodeError as error:  # some releases of protobuf raise it when a field is read
+    except UnicodeDecodeError as error:  # some releases of protobuf raise this error when a field is read
         raise not_utf8_error(path) from error
 
 

@@ -280,7 +280,7 @@ class LazyCommandGroup(CommandGroup):
 
     def get_command(self, ctx: object, cmd_name: str) -> AnyCommand | None:
         """Return a command, or `None` if the name is unknown."""
-        # for an unknown name all commands are loaded, so that the parser can suggest a similar one
+        # For an unknown name, all commands are loaded, so that the parser can suggest a similar name.
         for entry in [each for each in COMMANDS if each.name == cmd_name] or COMMANDS:
             if entry.name not in self.commands:
                 self.add_command(entry.load(), entry.name)
@@ -324,7 +324,7 @@ def start(
 
     Exit codes: 0 success, 1 findings or a refused conversion, 2 wrong usage.
     """
-    # set the environment, because processes that convert models inherit it
+    # environment variables, because the processes that convert models inherit them
     if max_stream is not None:
         os.environ[LIMIT_VARIABLE] = str(max_stream)
     if redirect_host:
@@ -336,7 +336,7 @@ def main() -> None:
     """Run the command line and exit with its exit code."""
     started = signal.getsignal(signal.SIGINT)
     try:
-        if started is exit_at_once:  # exit_at_once would leave temporary files and processes behind
+        if started is exit_at_once:  # `exit_at_once` would leave temporary files and processes behind
             signal.signal(signal.SIGINT, signal.default_int_handler)
         exit_on_signals()
         replace_closed_streams()

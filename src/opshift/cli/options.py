@@ -447,7 +447,7 @@ def expand_records(command: Callable[..., None]) -> Callable[..., None]:
             arguments[name] = record(**values)
         command(**arguments)
 
-    vars(run)["__signature__"] = Signature(expanded)  # typer reads this signature
+    vars(run)["__signature__"] = Signature(expanded)  # typer reads the options from this signature
     return run
 
 

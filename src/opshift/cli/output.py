@@ -24,7 +24,7 @@ FORCE_TERMINAL_VARIABLES = ("FORCE_COLOR", "TTY_COMPATIBLE")
 def page_for(*, on_stderr: bool = False) -> Page:
     """Return a `TerminalPage` if the stream is a terminal, else a `Page`."""
     stream = sys.stderr if on_stderr else sys.stdout
-    # rich decides, but is slow to import: ask it only if the stream may be a terminal
+    # rich determines this, but is slow to import: ask rich only if the stream may be a terminal
     if stream.isatty() or any(each in os.environ for each in FORCE_TERMINAL_VARIABLES):
         from opshift.cli.terminal import TerminalPage, console_for
 

@@ -125,7 +125,7 @@ class Page:
 
 def _width(text: str) -> int:
     """Return the number of terminal cells that a text occupies."""
-    if text.isascii():  # the usual case, without the slow import of rich
+    if text.isascii():  # the usual case, which avoids the slow import of rich
         return len(text)
     from rich.cells import cell_len
 

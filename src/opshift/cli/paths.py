@@ -70,7 +70,7 @@ def model_output(out: str) -> Iterator[str]:
     destination: str | BinaryIO = out
     if out == STDOUT:
         stream = typer.get_binary_stream("stdout")
-        # use the raw stream: after an error, the interpreter would try again to write the rest of a buffer
+        # Write to the raw stream: after an error, the interpreter would write the rest of a buffer again.
         destination = getattr(stream, "raw", stream)
     with path_to_write(destination) as path:
         yield os.fspath(path)
@@ -163,7 +163,7 @@ def resolve_links(out: Path) -> Path:
     """Return a path with all symbolic links resolved; raise a UsageError if that fails, as for a cycle."""
     try:
         return out.resolve()
-    except (RuntimeError, OSError) as error:  # RuntimeError before Python 3.13
+    except (RuntimeError, OSError) as error:  # RuntimeError: raised before Python 3.13
         reason = "is a symbolic link that cannot be resolved"
         raise UsageError(reason, place=str(out), remedy="remove the link") from error
 

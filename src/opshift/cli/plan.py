@@ -121,7 +121,8 @@ class PlannedModel(NamedTuple):
 
 def plan_file(source: str, settings: Settings) -> PlannedModel:
     """Plan the conversion of a model file; with the flag `check`, raise IllegalModel as a conversion does."""
-    from opshift.converter.cost import plan_with_cost  # only a command that plans needs them
+    # imported here: only a command that plans needs the modules
+    from opshift.converter.cost import plan_with_cost
     from opshift.converter.streaming.external_data import (
         external_files,
         require_files,
@@ -136,7 +137,7 @@ def plan_file(source: str, settings: Settings) -> PlannedModel:
         located = external_files(message, file.place)
         external, new_data = None, ""
         if file.path is not None:
-            # refuse missing data files, as a conversion does: it copies them
+            # Refuse missing data files, as a conversion does, because it copies them.
             require_files(located, file.path.parent)
         if located and settings.types:
             if file.path is None:

@@ -31,14 +31,14 @@ def show_progress(
         yield progress
         return
     ended = Event()
-    # a thread, because the task may spend all its time in one call
+    # in a thread, because the task may spend all its time in one call
     display = Thread(target=_display, args=(progress, message, unit, page, ended), daemon=True)
     display.start()
     try:
         yield progress
     finally:
         ended.set()
-        display.join()  # the thread clears its line, before anything else is printed
+        display.join()  # the thread clears its line before anything else is printed
 
 
 def _display(progress: Progress, message: str, unit: str, page: Page | None, ended: Event) -> None:

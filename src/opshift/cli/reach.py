@@ -43,7 +43,7 @@ def reach(
     Prints the lowest and highest opset of the model, why it goes no further, and the opsets at which other
     nodes are refused. `--format json` lists all nodes. Several models get a row each, and a summary.
     """
-    registry_with(gate.folders)  # before any model is read
+    registry_with(gate.folders)  # checked before any model is read
     inspect = partial(
         reach_of_file,
         domain=domain or "",

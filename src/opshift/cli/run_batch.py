@@ -43,7 +43,7 @@ class BatchOptions(NamedTuple):
 def run_batch(names: Sequence[str], settings: Settings, batch: BatchOptions, gate: GateOptions) -> None:
     """Convert all models and print each result as it arrives; exit with 1 if a model was not converted."""
     if [*names] == [LIST] and not gate.files_from:
-        reason = "standard input has no file name to use in the output folder"
+        reason = "standard input has no file name, which an output in the folder needs"
         raise UsageError(reason, place=LIST, remedy="name the file to write, without --out")
     if settings.force and batch.skip_existing:
         raise UsageError("both --force and --skip-existing are given", remedy="remove one of them")
@@ -87,7 +87,7 @@ def _executor(address: str | None) -> Iterator[tuple[Executor | None, int]]:
         raise OpshiftError(reason, place=f"--dask {shown}", remedy=remedy) from error
     with client:
         threads: dict[str, int] = client.nthreads()  # pyright: ignore  # a coroutine only for asynchronous clients
-        # each thread gets a second chunk before it has finished the first
+        # each thread gets a second chunk before its first chunk is finished
         yield client.get_executor(pure=False), 2 * max(1, sum(threads.values()))
 
 
@@ -107,7 +107,7 @@ def _results(
 
 
 def _result(outcome: ModelOutcome, settings: Settings, *, with_data: bool) -> GateResult:
-    # building the plain data of all changes takes as long as the conversion: skip it if possible
+    # Building the plain data of all changes takes as long as the conversion: omit the data if possible.
     cells, data = {}, outcome.as_dict() if with_data else {}
     if outcome.report is not None:
         cells = {"opsets": opsets_text(outcome.report), "changed": f"{len(outcome.report.changed):,}"}

@@ -77,7 +77,7 @@ def runs(
     named = tuple(_one_name_each(runtime or ()))
     described = [Path(each) for each in named if each.endswith(YAML_SUFFIX)]
     inspect = partial(runs_of_file, runtimes=named, explain=explain, folders=gate.folders)
-    # the digest of the ledger includes these files: they affect the results
+    # The digest of the ledger includes these files, because they affect the results.
     gate = gate._replace(folders=[*(gate.folders or ()), *described])
     found = inspect_models(sources or [], gate, inspect, VERDICTS, "Reading {}")
     if found is not None:
@@ -87,7 +87,7 @@ def runs(
 
 
 def _one_name_each(names: Sequence[str]) -> Iterator[str]:
-    """Yield the first name of each runtime: onnxruntime-1.31 and onnxruntime-1.31.1 may be the same one."""
+    """Yield the first name of each runtime: `onnxruntime-1.31` and `onnxruntime-1.31.1` may be the same."""
     found: list[Runtime] = []
     for name in names:
         runtime = get_runtime(name)
@@ -133,7 +133,7 @@ class RunsOfModel(NamedTuple):
         return {"input": self.source, **self.answers.to_dict()}
 
     def write(self, page: Page) -> None:
-        """Print a row per runtime or group of releases with equal results, and details if requested."""
+        """Print a row for each runtime or group of releases with equal results; on request, print details."""
         page.line(self.source, style="bold")
         page.facts({**self.answers.opsets, "IR version": self.answers.ir_version})
         page.blank()
@@ -146,7 +146,7 @@ class RunsOfModel(NamedTuple):
         """Yield, for each result, the command that makes the runtime run the model; empty if it runs."""
         names = self.named or tuple(each.runtime for each in self.answers.results)
         for name, each in zip(names, self.answers.results, strict=True):
-            # a runtime that a YAML file describes is found by its path, not by its name
+            # the path of a YAML file identifies its runtime, not the name in the file
             yield _remedy(self.source, each, name if name.endswith(YAML_SUFFIX) else each.runtime)
 
     def _write_details(self, page: Page, result: RuntimeResult, remedy: str) -> None:

@@ -97,9 +97,9 @@ def _grid(
 
 
 def _without_longest_words(rows: Sequence[list[str]]) -> list[list[str]]:
-    """Return the rows without those that have the longest words, so that the columns may fit the rest."""
+    """Return the rows without those that have the longest words, so that the columns may fit."""
     longest = [max(map(_longest_word, row)) for row in rows]
-    # each round shortens the longest word by at least an eighth: the search ends after a few rounds
+    # Each round shortens the longest word by at least an eighth, so the search ends after a few rounds.
     return [row for row, length in zip(rows, longest, strict=True) if length <= max(longest) * 7 // 8]
 
 
@@ -118,7 +118,7 @@ def _column_widths(
     if sum(least) > available:
         return None
     widths, spare = least.copy(), available - sum(least)
-    # columns that need little more space get all they need, and the others share the rest
+    # Columns that need only little more space get all of it; the others share the rest.
     wanted = sorted(range(len(columns)), key=lambda each: longest[each] - least[each])
     for position, each in enumerate(wanted):
         added = min(longest[each] - least[each], spare // (len(columns) - position))
@@ -132,7 +132,7 @@ def _longest_word(text: str) -> int:
 
 
 def _broken(heading: str) -> str:
-    """Break a heading after its dots: domains are long headings of short columns."""
+    """Break a heading after its dots, because domains are long headings of narrow columns."""
     return heading.replace(".", ".\n")
 
 

@@ -85,14 +85,14 @@ def is_file_name(name: str) -> bool:
     if is_url(name):
         from opshift.model.remote import StoreObject  # imported here: few names are URLs
 
-        if is_web_url(name):  # `?` begins a query, and web servers list no folders
+        if is_web_url(name):  # `?` begins a query, and web servers do not list folders
             return True
         address = address_of(name)
         if MAGIC.search(address.partition("://")[2].partition("/")[0]):
             raise UsageError("has a wildcard in the bucket name", place=name, remedy="name the bucket")
         found = StoreObject.at(name)
         info = found.info()
-        # not a file if it may be a folder: listing a missing folder reports that it is missing
+        # A URL that may be a folder is not a file; listing a missing folder reports that it is missing.
         return info["type"] == "file" if info else not (MAGIC.search(address) or _names_folder(name, found))
     return not os.path.isdir(name) and (os.path.lexists(name) or not MAGIC.search(name))
 
@@ -125,12 +125,12 @@ def _found(
 def _listed(lines: Iterable[str], pattern: str) -> Iterator[FoundModel]:
     for line in lines:
         name = line.rstrip("\r\n")
-        # a slash before a query or at its end does not name a folder
+        # a slash before a query, or at its end, does not mark a folder
         is_folder_url = is_url(name) and name.endswith("/") and address_of(name) == name
         if is_folder_url or os.path.isdir(name):
             try:
                 yield from _below(name, pattern)
-            except OpshiftError as error:  # an error for this line must not end the search
+            except OpshiftError as error:  # an error in one line must not end the search
                 yield FoundModel(name, base_name(name.rstrip("/")), error)
         elif is_url(name):
             yield FoundModel(name, _host_and_path(name).partition("/")[2])
@@ -140,7 +140,7 @@ def _listed(lines: Iterable[str], pattern: str) -> Iterator[FoundModel]:
 
 
 def _accept_none(found: Iterator[FoundModel], place: str, problem: str) -> Iterator[FoundModel]:
-    # git stores no empty folders, so a glob below a missing folder is accepted, and matches nothing
+    # git stores no empty folders: accept a glob below a missing folder, which matches nothing
     if (
         is_url(place)
         or os.path.isdir(place)
@@ -192,12 +192,12 @@ def _leads_to(parts: Sequence[str], wanted: Sequence[str]) -> bool:
 
 
 def base_name(location: str) -> str:
-    """Return the last part of a location; the one of a URL has no query and no credentials."""
+    """Return the last part of a location; for a URL, without query and credentials."""
     return _host_and_path(location).rpartition("/")[2] if is_url(location) else os.path.basename(location)
 
 
 def _host_and_path(url: str) -> str:
-    # output files get these names, so remove user and password from the URL, before a `?` in the password
+    # Output files get these names: remove user and password, which may contain a `?`, from the URL.
     return address_of(f"{url.partition('://')[0]}://{without_user_info(url)}").partition("://")[2]
 
 
@@ -227,7 +227,7 @@ def _files(folder: str, depth: int = sys.maxsize) -> Iterator[tuple[str, Opshift
         raise _unlisted(folder, error) from error
     for entry in entries:
         try:
-            # a link to a missing file counts as a file: reading it raises an error that names the link
+            # A link to a missing file counts as a file: reading it raises an error that names the link.
             is_file = entry.is_file() or (entry.is_symlink() and not os.path.exists(entry.path))
             is_folder = not is_file and entry.is_dir(follow_symlinks=False)
         except OSError as error:  # a cycle of links, or a link into a folder without permission

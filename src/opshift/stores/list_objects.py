@@ -35,7 +35,7 @@ def _names(store: Store, path: str, depth: int) -> Iterator[str]:
     counts = Counter(name for name, _ in listed)
     is_in_itself = any(str(each["name"]).strip("/") == path.strip("/") for _, each in listed)
     # Some stores list a folder in itself if a key has an empty part, or list an object and a folder with the
-    # same name. Then list all keys at once instead of one folder after the other.
+    # same name. For such stores, list all keys at once instead of one folder after the other.
     if depth > 1 and (is_in_itself or max(counts.values(), default=0) > 1):
         yield from (name for name in _keys(store, path) if name.count("/") < depth)
         return
@@ -55,5 +55,5 @@ def _keys(store: Store, path: str) -> Iterator[str]:
     """Yield all keys below a folder, sorted and relative to it."""
     prefix = f"{path.strip('/')}/"
     for key in sorted(store.find(path)):
-        if not key.endswith("/"):  # skip objects that represent folders
+        if not key.endswith("/"):  # skip empty objects that represent folders
             yield key.lstrip("/").removeprefix(prefix)

@@ -24,7 +24,7 @@ def join(folder: str, relative: str) -> str:
     if not is_url(folder):
         return str(destination_below(Path(folder), path))
     if is_web_url(folder):
-        from urllib.parse import quote  # few locations are URLs
+        from urllib.parse import quote  # imported here: few locations are URLs
 
         path = quote(path)  # `?` and `#` would end the path, and `%` would begin an encoded character
     return url_below(folder, path)
@@ -91,7 +91,8 @@ def object_identity(location: str) -> str | None:
         InvalidModel: the store cannot be read.
         UsageError: the URL is not usable.
     """
-    from opshift.model.remote import StoreObject, has_identity, identity_of  # few locations are URLs
+    # imported here: few locations are URLs
+    from opshift.model.remote import StoreObject, has_identity, identity_of
 
     info = StoreObject.at(location).info()
     return identity_of(info) if info and has_identity(info) else None
@@ -106,7 +107,8 @@ def object_state(location: str) -> str | None:
         InvalidModel: the store cannot be read.
         UsageError: the URL is not usable.
     """
-    from opshift.model.remote import StoreObject, has_identity, identity_of  # few locations are URLs
+    # imported here: few locations are URLs
+    from opshift.model.remote import StoreObject, has_identity, identity_of
 
     info = StoreObject.at(location).info()
     if info is None:
@@ -115,9 +117,11 @@ def object_state(location: str) -> str | None:
 
 
 def _digest(location: str) -> str:
-    from hashlib import sha256  # few stores describe an object by its size only
+    from hashlib import sha256  # imported here: few stores describe an object only by its size
 
-    from opshift.stores.source_file import open_source  # few stores describe an object by its size only
+    from opshift.stores.source_file import (
+        open_source,
+    )  # imported here: few stores describe an object only by its size
 
     digest = sha256()
     with open_source(location) as source:

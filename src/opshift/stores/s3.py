@@ -55,7 +55,7 @@ def keys_below(store: S3Store, path: str) -> Iterator[str]:
     while True:
         page = store.call_s3("list_objects_v2", **request)
         for each in cast("list[dict[str, str]]", page.get("Contents", ())):
-            if not each["Key"].endswith("/"):  # skip objects that represent folders
+            if not each["Key"].endswith("/"):  # skip empty objects that represent folders
                 yield each["Key"].removeprefix(prefix)
         if not page.get("IsTruncated"):
             return
@@ -119,7 +119,7 @@ class MultipartUpload:
     def complete(self) -> None:
         """Finish the upload; only then does the object appear in the store."""
         parts = {"Parts": self._parts}
-        with signals_deferred():  # a signal would not stop the request, only the wait for its end
+        with signals_deferred():  # a signal would not stop the request, but only the wait for its end
             self._store.call_s3("complete_multipart_upload", **self._upload, MultipartUpload=parts)
         self._store.invalidate_cache(self._path)
 

@@ -32,12 +32,12 @@ def open_source(source: FileLike, *, needs_identity: bool = False) -> Source:
     """
     if not is_url(source):
         return SourceFile(source)
-    from opshift.model.remote import open_url  # imported here: few models have a URL
+    from opshift.model.remote import open_url  # imported here: few models are read from a URL
 
     file = open_url(str(source), needs_identity=needs_identity)
     if not isinstance(file, io.FileIO):
         return file
-    with file:  # SourceFile opens its own descriptor
+    with file:  # `SourceFile` opens a descriptor of its own
         return SourceFile(file)
 
 
@@ -60,14 +60,14 @@ class SourceFile:
         except (OSError, ValueError) as error:
             raise unreadable(self.place, error) from error
         self.size, self._changed = self._state()
-        # keep the last read: nested messages start in bytes that were read for the enclosing message
+        # Keep the last read: a nested message starts in bytes that were read for the enclosing message.
         self._last = 0, b""
 
     def __enter__(self) -> SourceFile:
         return self
 
     def __exit__(self, *error: object) -> None:
-        # The caller's file object may share the offset of the descriptor: reset it to 0, as it was.
+        # The file object of the caller may share the offset of the descriptor: reset the offset to 0.
         os.lseek(self.file, 0, os.SEEK_SET)
         os.close(self.file)
 
@@ -77,7 +77,7 @@ class SourceFile:
         if base <= start and end <= base + len(cached):
             return cached[start - base : end - base]
         try:
-            os.lseek(self.file, start, os.SEEK_SET)  # not every system has pread
+            os.lseek(self.file, start, os.SEEK_SET)  # pread is missing on some systems, such as Windows
             found = os.read(self.file, end - start)
             while len(found) < end - start:  # one call returns at most 2 GiB
                 more = os.read(self.file, end - start - len(found))

@@ -173,7 +173,7 @@ def _raising_cannot_write(location: str) -> Iterator[None]:
         yield
     except OpshiftError:
         raise
-    except Exception as error:  # the client libraries raise classes of errors that only they define
+    except Exception as error:  # The client libraries raise classes of errors that only they define.
         remedy = "check the URL, the credentials and the network"
         raise CannotWrite(f"cannot be written: {error_text(error)}", place=location, remedy=remedy) from error
 
@@ -208,7 +208,7 @@ def _start(
     is_copy = is_same_store and size >= MIN_PART and pieces == [Range(0, source.size)]
     store = s3_store(target.store)
     if store and (size > MAX_SINGLE_PUT or is_copy):
-        abort_uploads(store, target.path)  # left by workers that were killed
+        abort_uploads(store, target.path)  # remove unfinished uploads of workers that were killed
         return MultipartUpload(store, target.path, size, metadata, copies=is_same_store)
     if size > MAX_SINGLE_PUT:
         return _ThroughFile(target)
@@ -224,7 +224,7 @@ def _copy(upload: _Upload, part: Part, source: Source) -> bool:
         return False
     try:
         upload.copy(source, piece)
-    except Exception:  # some stores cannot copy; if the source changed, reading it raises the error
+    except Exception:  # Some stores cannot copy. If the source changed, reading the source raises the error.
         return False
     return True
 
@@ -242,7 +242,7 @@ class _SinglePut:
         self._content = content
 
     def complete(self) -> None:
-        with signals_deferred():  # a signal would not stop the request, only the wait for its end
+        with signals_deferred():  # a signal would not stop the request, but only the wait for its end
             self._target.store.pipe_file(self._target.path, self._content, **self._options)
 
     def abort(self) -> None:
@@ -264,7 +264,7 @@ class _ThroughFile:
 
     def complete(self) -> None:
         self._file.close()
-        # Azure's client refuses to replace an object by default
+        # by default, Azure's client refuses to replace an object
         options = {"overwrite": True} if "abfs" in self._target.protocols else {}
         self._target.store.put_file(str(self._path), self._target.path, **options)
         self._folder.cleanup()

@@ -179,11 +179,12 @@ class RuleFacts(NamedTuple):
 
 def repository_address() -> str:
     """Return the repository URL in the package's metadata; empty without one."""
-    from importlib.metadata import PackageNotFoundError, metadata  # slow to import
+    # imported here: slow to import, and only SARIF needs the address
+    from importlib.metadata import PackageNotFoundError, metadata
 
     try:
         addresses = metadata("opshift").get_all("Project-URL") or []
-    except PackageNotFoundError:  # the sources are used without an installation
+    except PackageNotFoundError:  # the sources are used without an installed package
         return ""
     names = dict(str(each).split(", ", 1) for each in addresses)
     return names.get("Repository", "").rstrip("/")

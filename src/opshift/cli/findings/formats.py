@@ -185,7 +185,7 @@ def _properties(finding: FileFinding, title: str) -> dict[str, str]:
         return {"title": title}
     path = absolute_path(finding.file)
     name = relative_name(path, Path.cwd()) or str(path)
-    # `annotation` encodes line breaks; GitHub has no escape for other control characters
+    # `annotation` encodes line breaks; GitHub has no escapes for other control characters
     name = "".join(each if each in "\r\n" else displayable(each) for each in name)
     return {"file": name, "line": str(finding.line or 1), "title": title}
 
@@ -245,7 +245,7 @@ def _issue(finding: FileFinding) -> dict[str, object]:
     if not is_url(path):
         path = relative_name(absolute_path(path), Path.cwd()) or path
     text = problem_text(finding)
-    # GitLab shows only one of several issues with the same fingerprint
+    # GitLab shows only one of several issues that have the same fingerprint
     identity = "\0".join((finding.rule, path, text, str(finding.line))).encode(errors="surrogatepass")
     return {
         "description": displayable(f"{text} ({finding.help})" if finding.help else text),
@@ -282,13 +282,15 @@ def open_sarif(path: Path, command: str) -> Iterator[SarifWriter]:
         UsageError: the name does not end in .sarif or .json.
         CannotWrite: the file cannot be created or written.
     """
-    if path.suffix not in SUFFIXES:  # the path may be that of a model, which would be replaced
+    # the path may be that of the model itself, which the report would replace
+    if path.suffix not in SUFFIXES:
         raise UsageError(
             "does not end in .sarif or .json", place=f"--sarif {path}", remedy="name it findings.sarif"
         )
     interruption: BaseException | None = None
     with AtomicFiles() as files, ExitStack() as stack:
-        with raising_cannot_write(path):  # not around `yield`: errors in the caller concern other files
+        # Not around `yield`, because errors in the caller concern other files.
+        with raising_cannot_write(path):
             file, _ = stack.enter_context(files.new(Path(os.path.realpath(path))))
             stream = stack.enter_context(open(file, "w", encoding="utf-8", closefd=False))
         writer = SarifWriter(command, stream, path)
@@ -379,7 +381,7 @@ class SarifWriter(FindingsWriter):
         first = members[0]
         location = artifact_location(first.file)
         physical = {"artifactLocation": location, "region": {"startLine": first.line or 1}}
-        if first.rule not in self._rules:  # an error's class, or a cause that a private adapter names
+        if first.rule not in self._rules:  # the class of an error, or a cause that a private adapter names
             self._positions[first.rule] = len(self._rules)
             self._rules[first.rule] = RuleFacts(first.rule, first.level, *UNKNOWN_RULE)
         return {

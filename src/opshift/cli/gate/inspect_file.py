@@ -51,7 +51,7 @@ class GateResult(NamedTuple):
 def inspect_file(inspect: Inspect, adapters: Sequence[Path], file: str) -> GateResult:
     """Inspect a file; return a `failure` instead of raising an error."""
     try:
-        run_adapters(adapters)  # a spawned worker process has not run them yet
+        run_adapters(adapters)  # a worker process that was spawned has not run the adapters yet
         return inspected_result(file, inspect(file))
     except Exception as error:  # an error, even a bug, must not stop the other files
         return failure_of(file, error)

@@ -44,7 +44,7 @@ def inspect_task(inspect: Inspect, adapters: Sequence[Path], task: InspectionTas
     """Inspect a model unless its files are unchanged."""
     if task.states and are_unchanged(task.states):
         return Inspection(None, task.states)
-    # read the states first: if a file changes during the inspection, the next run inspects it again
+    # Read the states first: if a file changes during the inspection, the next run inspects it again.
     states = states_if_readable(task.file)
     return Inspection(inspect_file(inspect, adapters, task.file), states)
 
@@ -81,17 +81,17 @@ class GateLedger:
     def __init__(self, location: str, digest: str) -> None:
         self._file = ledger_storage(location)
         self._head = f'{{"gate": "{digest}", "file": '
-        # SQLite moves this index to disk beyond a few megabytes, because lines may be long
+        # SQLite moves this index to disk beyond a few megabytes, because lines may be long.
         self._index = sqlite3.connect("", isolation_level=None)
         self._index.execute("CREATE TABLE entries (file TEXT PRIMARY KEY, line BLOB)")
         for line in self._file.read():
             self._add(line)
 
     def _add(self, line: bytes) -> None:
-        with suppress(ValueError):  # not UTF-8, or cut off
+        with suppress(ValueError):  # the line is not UTF-8, or is cut off
             text = line.decode()
             if text.startswith(self._head) and text.endswith("}\n"):
-                # parse only the name, because the rest of the line may be long
+                # Parse only the name, because the rest of the line may be long.
                 _, end = json.JSONDecoder().raw_decode(text, len(self._head))
                 name = text[len(self._head) : end]
                 self._index.execute("INSERT OR REPLACE INTO entries VALUES (?, ?)", (name, line))
@@ -109,7 +109,7 @@ class GateLedger:
         """
         if inspection.result is None:
             recorded = self._entry(task.file)
-            assert recorded is not None  # the task has states from the record
+            assert recorded is not None  # the task has file states only if the ledger has a result
             return recorded[1]
         if inspection.states and inspection.result.word != FAILED:
             content = {"states": inspection.states, **_as_dict(inspection.result)}

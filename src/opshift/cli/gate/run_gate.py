@@ -39,7 +39,7 @@ def run_gate(names: Sequence[str], options: GateOptions, inspect: Inspect, colum
 
     After an interruption the summary is printed, too.
     """
-    if LIST in names:  # other processes cannot read standard input
+    if LIST in names:  # worker processes cannot read standard input
         options = options._replace(jobs=1)
     with (
         errors_as_lines(options.form),
@@ -76,7 +76,7 @@ def models_named(
         reason, remedy = "is a model on standard input", "read a list of models with --files-from -"
         raise UsageError(reason, place=LIST, remedy=remedy)
     with ExitStack() as stack:
-        # standard input is one list, also if it is named twice
+        # standard input is one list, even if it is named twice
         lists = {each: stack.enter_context(_names_listed(each)) for each in files_from or ()}
         named = find_models(names, allow_empty=allow_empty)
         listed = (_models_listed(name, lines, allow_empty=allow_empty) for name, lines in lists.items())
@@ -124,7 +124,8 @@ def show_results(
         try:
             with progress_bar as progress, closing(results):
                 for result in results:
-                    with signals_deferred():  # a line is printed and counted, or neither
+                    # an interrupt must not come between printing and counting of a result
+                    with signals_deferred():
                         summary.add(result)
                         for writer in writers:
                             writer.add(result)

@@ -28,7 +28,7 @@ def inspect_and_write(file: str, options: GateOptions, inspect: Callable[[str], 
         if options.sarif is not None:
             sarif = stack.enter_context(open_sarif(options.sarif, options.command))
             stack.enter_context(sarif)
-        # read the states first: if a file changes during the inspection, a later run inspects it again
+        # Read the states first: if a file changes during the inspection, a later run inspects it again.
         states = states_if_readable(file) if ledger else {}
         try:
             found = inspect(file)

@@ -57,7 +57,7 @@ class RuleCount:
     def add(self, finding: FileFinding) -> None:
         """Count a finding."""
         self.findings += 1
-        if len(self.helps) < 2:  # a third text would not change `help`
+        if len(self.helps) < 2:  # two different texts already show that the advice differs
             self.helps.add(finding.help)
 
     def as_dict(self) -> dict[str, object]:
@@ -91,7 +91,7 @@ class Summary:
             self._add_runtimes(result.model.data)
         seen = set[tuple[str, str]]()
         for finding in result.model.findings:
-            # count each kind of unreadable file, such as a Git LFS pointer, by its remedy
+            # Count each kind of unreadable file, such as a Git LFS pointer, by its remedy.
             is_about_file = result.word == FAILED or finding.rule == UNREADABLE
             key = finding.rule, finding.help if is_about_file else ""
             cause = self._causes.setdefault(key, RuleCount(finding.rule, finding.level))
@@ -102,7 +102,8 @@ class Summary:
                 cause.examples += [finding][: MAX_EXAMPLES - len(cause.examples)]
 
     def _add_runtimes(self, data: Mapping[str, object]) -> None:
-        from opshift.cli.gate.runtime_table import RuntimeTable  # other commands do not need it
+        # imported here: other commands do not need the table
+        from opshift.cli.gate.runtime_table import RuntimeTable
 
         self.runtimes = self.runtimes or RuntimeTable()
         self.runtimes.add(data)
@@ -268,7 +269,8 @@ class TextWriter:
             page.line(f"... and {count_text(self._dropped, 'more model')}; --verbose prints all")
         causes = summary.causes
         if summary.runtimes:
-            # only errors: the table already counts the missing kernels, and notes about them may be thousands
+            # Errors only: the table already counts missing kernels, and there may be thousands of notes about
+            # them.
             causes = [each for each in causes if each.level == "error"]
             page.blank()
             summary.runtimes.write(page)

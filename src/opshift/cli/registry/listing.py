@@ -32,7 +32,7 @@ def resolve(
     named = parse_operator(operator, domain, opset)
     found = find_version(named, registry)
     entry = _ListedVersion.of(found, registry, named.opset or registry.newest_opset(found.domain))
-    # not `page.line`, which folds the name in a narrow terminal
+    # not with `page.line`, which folds a long name in a narrow terminal
     print_result(form, entry._asdict(), lambda page: typer.echo(found.id))
 
 

@@ -52,7 +52,7 @@ def _unpack(revision: str, folder: Path, destination: Path) -> None:
             continue
         path.unlink(missing_ok=True)
         if path.parent == destination:
-            present = folder / (target or path.name)  # a folder is a domain if it has definitions
+            present = folder / (target or path.name)  # a folder with definitions is a domain
             is_read = path.name in FILES or (os.path.isdir(present) and any(present.glob("*.yaml")))
         else:
             is_read = path.parent in domains and path.suffix == ".yaml"
@@ -71,7 +71,7 @@ def _entries(revision: str, folder: Path) -> Iterator[tuple[str, bytes, bytes]]:
     as `export-ignore`, so this function reads the stored content.
     """
     reason = f"{revision!r} is neither a folder nor a git revision of the tree"
-    if revision.startswith("-"):  # git would read it as an option
+    if revision.startswith("-"):  # git would read a name with a leading dash as an option
         raise UsageError(reason, place=str(folder), remedy="pass a commit, a tag or a branch")
     listed = _git(folder, reason, "ls-tree", "-r", "-z", revision)
     entries = [entry.partition(b"\t") for entry in listed.split(b"\0") if entry]
