@@ -9,8 +9,8 @@ Names are loaded when they are first used.
 
 from opshift.registry.function_builder import set_function_builder
 
-# Type checkers treat TYPE_CHECKING as true. Importing `typing` would take longer than everything else here,
-# and Ctrl+C is handled only after this module is imported.
+# `TYPE_CHECKING` without `typing`: type checkers treat the name as true, and the import would take longer
+# than the rest of this module. Ctrl+C is handled only after this module is imported.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -134,12 +134,12 @@ _HOMES["__version__"] = "version"
 
 
 def _module(name: str) -> "Any":
-    from importlib import import_module  # slow, so only when it is needed
+    from importlib import import_module  # imported here: slow to import, and rarely needed
 
     return import_module(f"opshift.{name}")
 
 
-# Hidden from type checkers: with `__getattr__`, they would accept every attribute.
+# Hidden from type checkers, which would accept every attribute because of `__getattr__`.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:

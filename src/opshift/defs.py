@@ -215,7 +215,8 @@ def _function_opsets(version: OperatorVersion) -> list[int]:
 
 
 def _parameter(parameter: Parameter, version: OperatorVersion) -> OpSchema.FormalParameter:
-    # ONNX writes `map(int64, float)` as `map(int64,tensor(float))` in parameters, not in type constraints.
+    # In parameters, but not in type constraints, ONNX writes `map(int64, float)` as
+    # `map(int64,tensor(float))`.
     types = {_MAP_VALUE.sub(r",tensor(\1))", each) for each in version.types_of(parameter)}
     return OpSchema.FormalParameter(
         name=parameter.name,
@@ -336,7 +337,8 @@ def _all_versions() -> list[tuple[OpSchema, ...]]:
     return [versions for versions in every if versions]
 
 
-@lru_cache(maxsize=1024)  # large enough for all operators; unknown names cannot fill the memory
+# large enough for all operators, and limited, so that unknown names cannot fill the memory
+@lru_cache(maxsize=1024)
 def _versions(op_type: str, domain: str) -> tuple[OpSchema, ...]:
     """Return the versions that `onnx.defs` lists for an operator, oldest first; `()` if it is unknown."""
     operator = default_registry().operator(op_type, domain)

@@ -10,7 +10,7 @@ VERSION_FILE: Final = Path(__file__).with_name("version.txt")
 """File with the version, in wheels only; it is read a hundred times faster than the package metadata."""
 
 UNKNOWN: Final = "0+unknown"
-"""Version of a source tree that is not installed."""
+"""Version of a source tree without an installation."""
 
 __version__: str
 
@@ -21,7 +21,7 @@ def package_version() -> str:
     try:
         return VERSION_FILE.read_text("ascii")
     except OSError:
-        from importlib.metadata import PackageNotFoundError, version  # loads many modules
+        from importlib.metadata import PackageNotFoundError, version  # imported here: loads many modules
 
         try:
             return version("opshift")

@@ -108,7 +108,8 @@ class DocumentPage:
                 token.children = [
                     each for child in token.children for each in self._with_links(child, versions)
                 ]
-            if token.attrs.pop("style", None):  # aligns numbers in tables; the pages forbid inline styles
+            # numeric columns are right-aligned with a class, because the pages forbid inline styles
+            if token.attrs.pop("style", None):
                 token.attrSet("class", "number")
 
     @property

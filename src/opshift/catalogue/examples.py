@@ -96,7 +96,7 @@ class OperatorExample(NamedTuple):
 
 @cache
 def _examples() -> Mapping[str, OperatorExample]:
-    from opshift.registry.yaml_files import load_yaml  # completion of names needs no YAML
+    from opshift.registry.yaml_files import load_yaml  # imported here: the completion of names needs no YAML
 
     return {name: OperatorExample(**each) for name, each in load_yaml(EXAMPLES).items()}
 

@@ -32,7 +32,7 @@ EXAMPLE_NODE = "The body depends on the node. For `{}` with {}:"
 
 
 class FunctionText(NamedTuple):
-    """Text of a function body, with a note if the body depends on the node."""
+    """Text of a function body; if the body depends on the node, with a note about the node."""
 
     note: str
     text: str
@@ -52,7 +52,7 @@ def function_text(version: OperatorVersion, registry: Registry) -> FunctionText:
     for note, node, types in _example_nodes(version, registry):
         try:
             function = version.function_body(node, types, registry=registry)
-        except OpshiftError:  # the body depends on a required attribute, or on a shape
+        except OpshiftError:  # the body depends on a required attribute or a shape, which this node lacks
             continue
         return FunctionText(note, "\n".join(_function(function)), function)
     return FunctionText(BUILT_BODY, "")
@@ -108,7 +108,7 @@ def _function(function: FunctionProto) -> Iterator[str]:
 def _nodes(nodes: Iterable[NodeProto]) -> Iterator[str]:
     for node in nodes:
         domain = f"{node.domain}." if node.domain else ""
-        # a subgraph of a node has several lines
+        # a node with a subgraph has several lines
         texts = [_attribute(each) for each in node.attribute]
         stated = f" <{', '.join(texts)}>" if texts else ""
         inputs = ", ".join(each or '""' for each in node.input)

@@ -61,7 +61,7 @@ class HistoryEntry:
     leaving: StepSummary | None = None
     """Conversion to the opset that removes the operator."""
     arriving: StepSummary | None = None
-    """Conversion of the first version to the previous opset, or, for opset 1, to other domains.
+    """Conversion of the first version to the previous opset or, from opset 1, to other domains.
 
     It is `None` unless the definition declares `before`.
     """
@@ -119,7 +119,7 @@ def _conversion(
         return StepSummary("refused", answer.refuse)
     if isinstance(answer, tuple):
         return StepSummary("declared", ", ".join(map(_verb_text, answer)))
-    # without a declared step, nodes stay unchanged if the versions differ only in types
+    # Without a declared step, nodes stay unchanged if only the types of the versions differ.
     if answer is None and (target is None or not is_derivable(source, target)):
         return StepSummary("refused", "no step is defined")
     detail = _type_guard_text(source, target) if target else ""

@@ -202,7 +202,7 @@ def operator_support(runtime: Runtime, registry: Registry) -> Iterator[OperatorS
         for operator in registry.operators(domain):
             kernels = runtime.operators.get(f"{domain}.{operator.name}", ())
             version = operator.at(opset) if opset else None
-            if version is None and kernels:  # the kernels are for older opsets
+            if version is None and kernels:  # the operator has kernels, but only for older opsets
                 version = operator.versions[-1]
             if version and (kernels or not version.deprecated):
                 yield OperatorSupport(version, RuntimeCell.of(version, runtime), kernels)

@@ -34,16 +34,19 @@ PREFIXES: Final = {
     "dt": "* ",
     "dd": ": ",
 }
-"""Beginning of the block for each element."""
+"""Start of the Markdown block of each element."""
 
 CONTINUATIONS: Final = {"* ": "\n* ", ": ": ": "}
-"""Beginning of the text of an element that continues the block of a list, by the prefix of the element."""
+"""Start of the text of an element that continues the block of a list, by the prefix of the element."""
 
 MARKS: Final = {"del": "~~", "summary": "**"}
-"""Marks before and after the text of elements."""
+"""Markdown marks before and after the text of inline elements."""
 
 PART: Final = "\n"
-"""Start of a part of a table cell. Text has no line breaks: `escape_line` and `code_span` remove them."""
+"""Pattern of the start of a part of a table cell.
+
+Cells have no line breaks, which `escape_line` and `code_span` remove.
+"""
 
 
 class _MarkdownWriter(HTMLParser):
@@ -135,10 +138,10 @@ def markdown_copy(page: str) -> str:
 TEMPLATES: Final = Path(__file__).parent / "templates"
 
 Links = tuple[tuple[str, str], ...]
-"""(Name, path) of pages."""
+"""Names of pages with their paths."""
 
 Pages = Iterator[tuple[str, str]]
-"""(Path, content) of files."""
+"""Paths of files with their contents."""
 
 
 def _sections(converter: bool) -> Iterator[tuple[str, str, str]]:
@@ -171,7 +174,7 @@ class Renderer:
         from markdown_it import MarkdownIt
         from markupsafe import Markup
 
-        # Texts of private domains are untrusted: only code spans in them are rendered.
+        # Texts of private domains are untrusted: only their code spans are rendered.
         markdown = MarkdownIt("zero").enable("backticks")
         self._templates = Environment(
             loader=FileSystemLoader(TEMPLATES),

@@ -102,7 +102,7 @@ def search_index(
     """
     entries = [*pages, *_operators(operators), *_opsets(opsets), *_documents(documents), *_messages()]
     entries += (SearchEntry(each.name, "runtime", runtime_path(each), "") for each in runtimes)
-    # ASCII: the script is valid in any encoding, without U+2028, which ends a line in JavaScript
+    # ASCII, so that the script is valid in any encoding, and without U+2028, which ends a line in JavaScript.
     return f"self.searchIndex = {json.dumps(entries, separators=(',', ':'))};\n"
 
 
@@ -259,14 +259,15 @@ def _llms(views: Iterable[OperatorView]) -> str:
 
 def _common_opset() -> int:
     """Return the newest opset of ai.onnx that the newest releases of `MIN_SHARE` of runtimes support."""
-    newest = {name.rpartition("-")[0]: name for name in runtime_files()}  # the newest release is the last
+    newest = {name.rpartition("-")[0]: name for name in runtime_files()}  # the newest release is the last one
     opsets = sorted(get_runtime(name).opsets.get(DEFAULT_DOMAIN, 0) for name in newest.values())
     return opsets[int((1 - MIN_SHARE) * len(opsets))]
 
 
 def converter_page(renderer: Renderer, digest: str) -> Pages:
     """Yield the page that converts models, and its copy; `digest` is a digest of the files that it loads."""
-    registry = default_registry()  # the page lacks further domains of the site
+    # the page contains only the built-in domains, not further domains of the site
+    registry = default_registry()
     opsets = range(registry.newest_opset(), 0, -1)
     targets = {"Opset of ai.onnx": [(f"opset {each}", str(each)) for each in opsets]}
     for product, releases in registry.releases.products.items():

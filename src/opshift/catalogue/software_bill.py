@@ -32,7 +32,8 @@ def installed_component(distribution: str) -> Component:
     named = [*(found.get_all("License-Expression") or ()), *(found.get_all("License") or ())]
     classifiers = (each for each in found.get_all("Classifier") or () if each.startswith(CLASSIFIER))
     named += (each.removeprefix(CLASSIFIER) for each in classifiers)
-    licence = next((each for each in named if len(each) < 80), "unknown")  # longer: the text of the licence
+    # a longer text is the licence itself, not its name
+    licence = next((each for each in named if len(each) < 80), "unknown")
     version = found["Version"]
     return component(distribution, version, licence, f"pkg:pypi/{distribution}@{quote(version)}")
 

@@ -241,7 +241,7 @@ class VersionView:
     @property
     def shape_rule(self) -> str:
         """A sentence about the shape rule: a short form, the first line of its docstring, or its name."""
-        rule = SHAPE_RULES.get(self.version.shape)  # the rule of a private domain may not be installed
+        rule = SHAPE_RULES.get(self.version.shape)  # the shape rule of a private domain may not be installed
         text = SHORT_RULES.get(self.version.shape) or (rule and rule.__doc__) or ""
         return text.partition("\n")[0] or f"The rule `{self.version.shape}`."
 
@@ -389,8 +389,8 @@ def _value(value: object) -> str:
     match value:
         case "single":
             return "required"
-        # These values list attributes that determine a parameter's type. No short text describes such a list,
-        # so only the description of the change mentions it.
+        # These values are lists of attributes that determine the type of a parameter. They have no short
+        # text, so only the description of the change mentions them.
         case ((_, *_), _) | ((), _):
             return ""
         case (("single" | "optional" | "variadic") as option, int(least), bool(homogeneous)):

@@ -73,7 +73,7 @@ OTHER: Final = "Other operators"
 @cache
 def _folders() -> Mapping[str, str]:
     """Return the folder with the definition of each operator in ONNX's repository, or with its adapters."""
-    # modules are named opshift.adapters.ops.<folder>, or opshift.adapters.ops.<folder>.<module>
+    # Modules are named opshift.adapters.ops.<folder> or opshift.adapters.ops.<folder>.<module>.
     of_adapters = {
         f"{key.domain}.{key.op_type}": function.__module__.split(".")[3]
         for key, function in built_in_adapters().items()

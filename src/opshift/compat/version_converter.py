@@ -53,7 +53,7 @@ def convert_version(model: Model, target_version: int) -> Model:
 
 def _with_shapes(model: Model, source: Model) -> Model:
     """Return the converted model with the shapes that ONNX infers, or without them if ONNX fails."""
-    onnx = sys.modules.get("onnx")  # without it, no model is an onnx.ModelProto
+    onnx = sys.modules.get("onnx")  # without the package onnx, no model is an onnx.ModelProto
     if onnx is None or not isinstance(model, onnx.ModelProto):
         return model
     outputs = model_of(model)[0].graph.output
@@ -65,6 +65,6 @@ def _with_shapes(model: Model, source: Model) -> Model:
             for output, same in zip(outputs, known, strict=True):
                 output.type.CopyFrom(same.type)
         inferred: Model = onnx.shape_inference.infer_shapes(model)
-    except Exception:  # the shapes are optional, and ONNX does not document its errors
+    except Exception:  # The shapes are optional, and ONNX does not document which errors it raises.
         return model
     return inferred

@@ -80,7 +80,8 @@ def recorded_files(draft: Evaluated, folder: Path) -> Iterator[tuple[Path, bytes
         model = node_model(case, each.outputs, case.version.since_version)
         present = (array for array in each.outputs if array is not None)
         for value, array in zip(model.graph.output, present, strict=True):
-            fill_type(value.type, array_element_type(array), array.shape)  # onnx.checker requires shapes
+            # `onnx.checker` requires shapes of inputs and outputs
+            fill_type(value.type, array_element_type(array), array.shape)
         yield folder / name / "model.onnx", model.SerializeToString(deterministic=True)
         data = folder / name / "test_data_set_0"
         yield from _tensor_files(data, "input", case.inputs)
@@ -233,10 +234,10 @@ def _definition_text(draft: DefinedDraft, tree: Path) -> str:
         if len(draft.published.versions) > draft.position:
             kept, _, _ = kept.partition(version_block(target, draft.position).rstrip("\n"))
         text = kept.rstrip("\n") + "\n" + block
-    # Only the last version is copied: earlier versions in the proposal could differ from those in the tree.
+    # Copy only the last version: earlier versions in the proposal could differ from those in the tree.
     try:
         written = _operator_of_text(text, operator, draft)
-    except DefinitionError as error:  # the version inherits texts that the tree's definition lacks
+    except DefinitionError as error:  # the version inherits descriptions that the tree's definition lacks
         raise _not_appendable(draft, f": {error.reason}") from error
     if written != operator:
         raise _not_appendable(draft, " differs from the proposal's definition")
@@ -281,7 +282,7 @@ def changelog_with_entry(text: str, draft: DefinedDraft) -> str:
     heading = f"## {draft.operator.domain} {draft.opset}\n"
     if heading in text:
         head, _, rest = text.partition(heading)
-        # No empty line separates the entry from the entries that follow it.
+        # No empty line separates the new entry from the entries after it.
         return f"{head}{heading}\n{entry}" + (rest[1:] if rest.startswith("\n- ") else rest)
     head, found, rest = text.partition("\n## ")
     return f"{head.rstrip()}\n\n{heading}\n{entry}{found}{rest}"

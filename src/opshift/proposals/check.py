@@ -54,7 +54,7 @@ def check_proposal(
     folder = ProposalFolder(Path(path))
     findings: list[ProposalFinding] = []
     draft = None
-    # An exception must not leave the adapters of the proposal registered, so the generator is closed.
+    # An exception must not leave the adapters of the proposal registered: close the generator.
     with closing(_stages(folder, registry or default_registry(), run, trusted)) as stages:
         for subject in stages:
             for rule in rule_table().values():
@@ -62,7 +62,7 @@ def check_proposal(
                     findings += rule.findings(subject)
             draft = subject if isinstance(subject, Draft) else draft
     violated = {each.rule for each in findings if each.level is Level.ERROR}
-    # One mistake can break many rules: keep only the finding that names the cause.
+    # One mistake can violate many rules: keep only the finding that names the cause.
     findings = [each for each in findings if not rule_table()[each.rule].is_explained_by(violated)]
     findings.sort(key=lambda each: (LEVELS.index(each.level), each.place.file, each.place.line))
     return CheckResult(folder, tuple(findings), draft)
@@ -78,7 +78,7 @@ def _stages(
         yield InvalidFile(folder, PROPOSAL, error)
         return
     yield draft
-    # Imported after rule_table() has run, which reports a missing numpy as a usage error.
+    # Imported after `rule_table()`, which reports a missing numpy as a usage error.
     from opshift.proposals.evidence.evidence import registered_shape_rules
 
     with registered_shape_rules(draft, run) as shapes_error:

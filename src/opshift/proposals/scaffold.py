@@ -71,7 +71,7 @@ def scaffold(path: Path, request: ProposalRequest, registry: Registry) -> tuple[
 
 def _file_contents(request: ProposalRequest, registry: Registry) -> dict[str, str]:
     opset = next_opset(registry, request.domain)
-    # The operator to promote has the same name in a preview or private domain.
+    # The operator to promote has the same name, in a preview or private domain.
     homes = (each for each in registry.domains() if request.kind == "promotion" and each != request.domain)
     promoted = next(filter(None, (registry.operator(request.name, each) for each in homes)), None)
     quoted = {"author": quote_yaml(request.author), "email": quote_yaml(request.email)}
@@ -117,7 +117,7 @@ def _accepted_file(registry: Registry, folder: str, version: OperatorVersion) ->
     """Return the text of the file that an accepted proposal wrote for a version; empty if there is none."""
     name = module_name(*version.id)
     paths = [tree / folder / name for tree in registry.folders]
-    if folder == "adapters":  # opshift's own adapters are outside of its tree `opsets`
+    if folder == "adapters":  # opshift's own adapters are outside of its tree (`opsets`)
         paths += (OPSETS.parent / "adapters" / "ops").rglob(name)
     return next((path.read_text("utf-8") for path in paths if path.is_file()), "")
 
@@ -170,7 +170,7 @@ def _new_definition(
 ) -> str:
     status = "EXPERIMENTAL" if is_preview(request.domain) else "STABLE"
     has_body = request.kind == "new-function"
-    # version 1 has no previous opset
+    # version 1 has no previous opset to convert to
     before = "" if opset == 1 else "  before: body" if has_body else _fill("before.yaml").rstrip()
     if promoted:
         path, last = _file_of(promoted, registry), len(promoted.versions) - 1
@@ -179,7 +179,7 @@ def _new_definition(
         dropped = ["step", "before", "deprecation", "removal"]
         start = _first_lines(opset, status) + (before and f"{before}\n")
         texts = ""
-        if last > 0:  # the version may inherit texts of earlier ones
+        if last > 0:  # the version may inherit texts of earlier versions
             dropped.append("descriptions")
             listed = {"descriptions": descriptions_block(texts_of(promoted.versions[last]))}
             texts = textwrap.indent(_dump_block(listed), "  ")
@@ -206,7 +206,7 @@ def _changed_definition(request: ProposalRequest, operator: Operator, registry: 
         added = _fill("removal.yaml", opset=opset)
         expected = [*older, {**last, **_content_of(added)}]
     elif is_released(registry, operator.versions[-1]):
-        # The copied version declares its own step and inherits the texts.
+        # The copied version declares its own step, and inherits the texts of the original.
         dropped = ("step", "before", "descriptions")
         start = _first_lines(opset, last.get("status", "")) + _fill("step.yaml")
         deprecation = _fill("deprecation.yaml") if request.kind == "deprecation" else ""
@@ -239,7 +239,7 @@ def _version_text(path: Path, position: int, start: str, dropped: Iterable[str] 
     block = "  " + version_block(path, position).removeprefix("- ")
     for key in without:
         block = without_key(block, key)
-    if (_content_of(block) or {}) != expected:  # the file has aliases, or an unusual layout
+    if (_content_of(block) or {}) != expected:  # the file has YAML aliases, or an unusual layout
         block = textwrap.indent(_dump_block(expected), "  ")
     return start + block
 
@@ -262,7 +262,7 @@ def _content_of(text: str) -> Any:
 
 def _dump_block(content: Mapping[str, object]) -> str:
     """Return a mapping as YAML with each key in a line of its own."""
-    # PyYAML writes a mapping of scalars in one line, but not one with a nested list.
+    # PyYAML writes a mapping of scalars on one line, unless it contains a list.
     return dump_yaml({**content, "end": [[]]}).removesuffix("end:\n- []\n")
 
 

@@ -50,7 +50,7 @@ class Status:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """Return `facts`, with the sign-offs as lists, and the open findings, for JSON output."""
+        """Return `facts`, with sign-offs as lists and with the open findings, for JSON output."""
         return {
             **self.facts(),
             "sign-offs": [each.model_dump() for each in self.valid],

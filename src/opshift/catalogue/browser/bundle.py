@@ -64,7 +64,7 @@ UNUSED: Final = (
     "opsets/runtimes/",
     "opsets/examples.yaml",
 )
-"""Beginnings of the paths of opshift files that the page does not import."""
+"""Prefixes of the paths of opshift files that the page does not import."""
 
 PATTERNS: Final = "opshift/converter/recognition/compiled.json"
 """Compiled patterns of subgraphs, which only conversions with the option `recognize` read."""
@@ -149,7 +149,8 @@ def _opshift() -> Mapping[str, bytes]:
         path: content for path, content in _files_below(root) if path in needed or not path.startswith(UNUSED)
     }
     with tempfile.TemporaryDirectory() as folder:
-        if not (root / "registry" / "compiled.json").exists():  # a source checkout has no compiled files
+        # a source checkout has no compiled files: compile them
+        if not (root / "registry" / "compiled.json").exists():
             command = [sys.executable, "-m", "opshift.converter.compile_files", folder]
             subprocess.run(command, check=True)
         compiled = dict(_files_below(Path(folder)))

@@ -196,7 +196,7 @@ REMEDIES: Final = (
         r"(?:pass |with |drop it with )?(?:<code>)?--allow ([\w-]+)(?:</code>)?(?: \(allow= in Python\))?",
         rf"choose <code>\1</code> under {OPTIONS}",
     ),
-    # The name of a value may contain spaces and brackets; its limited length keeps the search linear.
+    # The name of a value may contain spaces and brackets; the limited length keeps the search linear.
     (
         r"with (?:<code>)?--shape [^<\n]{1,300}?(?:</code>)? \((?:<code>)?shapes=(?:</code>)? in Python\)"
         r"(?: of <code>opshift convert</code> or <code>opshift fit</code>)?",

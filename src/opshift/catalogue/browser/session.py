@@ -232,7 +232,7 @@ def runs(path: str, settings: Mapping[str, object]) -> Answer:
     """List whether each runtime runs a model, and why; by default, the newest release of each runtime."""
     if not RUNTIMES.exists():
         return {"missing": "runtimes"}
-    newest = {name.rpartition("-")[0]: name for name in runtime_files()}  # the newest release is the last
+    newest = {name.rpartition("-")[0]: name for name in runtime_files()}  # the newest release is the last one
     chosen = settings.get("runtime") or [*newest.values()]
     found = runtimes_of(path, None if chosen == ALL_RUNTIMES else chosen)  # type: ignore[arg-type]
     return _answer(result_pages.runs_page(path, found), {"input": path, **found.to_dict()})

@@ -49,7 +49,7 @@ class ProposalFolder:
         is_readable = path.exists() and path.suffix == ".yaml"
         try:
             return Place(str(path), place_of(path, keys).line if is_readable else 1)
-        except Exception:  # invalid YAML is reported by the rule that reads the file
+        except Exception:  # the rule that reads the file reports invalid YAML
             return Place(str(path), 1)
 
     @cached_property
@@ -108,9 +108,9 @@ def fingerprint(folder: ProposalFolder) -> str:
     for name in PROPOSAL_FILES:
         path = folder.file(name)
         if name != PROPOSAL and path.is_file():
-            # Git may check files out with either line ending.
+            # git may check files out with either line ending
             content = path.read_bytes().replace(b"\r\n", b"\n")
-            # Name and length delimit the content, so that bytes cannot move between files unnoticed.
+            # Name and length precede the content, so that bytes cannot move between files unnoticed.
             digest.update(f"\n{name} {len(content)}\n".encode() + content)
     return digest.hexdigest()[:32]
 

@@ -116,13 +116,13 @@ _PYTHON_TYPES: dict[str, tuple[type, ...]] = {"FLOAT": (int, float), "INT": (int
 
 
 def attribute_value_problem(name: str, value: object, declared: Attribute) -> str | None:
-    """Return why a value does not match the type of an attribute; `None` if it matches.
+    """Return the reason why a value does not match the type of an attribute; `None` if it matches.
 
     Only numbers, strings and lists of these match: the YAML files cannot contain graphs or tensors.
     """
     listed = value if isinstance(value, list | tuple) else (value,)
     allowed = _PYTHON_TYPES.get(declared.type.removesuffix("S"), ())
-    # bool is a subclass of int in Python, but not an ONNX attribute type.
+    # In Python, bool is a subclass of int, but it is not an ONNX attribute type.
     has_type = all(isinstance(each, allowed) and not isinstance(each, bool) for each in listed)
     if not has_type or isinstance(value, list | tuple) != declared.type.endswith("S"):
         return f"expected a value of type {declared.type} for {name!r}, got {value!r}"

@@ -114,11 +114,11 @@ class ReviewerList:
         return reviewer.identity if reviewer else ""
 
     def problem(self, sign_off: SignOff) -> str:
-        """Return why a sign-off does not count; empty if it counts."""
+        """Return the reason why a sign-off does not count; empty if it counts."""
         return self.name_problem(sign_off.name) or self.signature_problem(sign_off)
 
     def name_problem(self, name: str) -> str:
-        """Return why a person may not sign off; empty if the person may."""
+        """Return the reason why a person may not sign off; empty if the person may."""
         if self._known is None or same_letters(name) in self._known:
             return ""
         return f"{name} is not a reviewer in {REVIEWERS}"
@@ -135,7 +135,7 @@ class ReviewerList:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "signature"
             file.write_text(ARMOR.format(sign_off.signature), "utf-8")
-            # ssh-keygen takes the value of -s and -I literally, even if it begins with a dash.
+            # ssh-keygen takes the values of -s and -I literally, even with a leading dash.
             arguments = ("verify", "-f", str(self._signers), "-I", reviewer.identity, "-s", str(file))
             result = _ssh_keygen(arguments, sign_off)
         if result.returncode == 0:
@@ -164,7 +164,7 @@ def signature_of(sign_off: SignOff, key: Path) -> str:
 
 
 def _ssh_keygen(arguments: tuple[str, ...], sign_off: SignOff) -> subprocess.CompletedProcess[bytes]:
-    # The date is signed too: approvals of preview operators expire.
+    # The date is signed, too, because approvals of preview operators expire.
     message = f"{sign_off.fingerprint} {sign_off.date} {sign_off.name}\n"
     command = ("ssh-keygen", "-Y", *arguments, "-n", NAMESPACE)
     try:
@@ -175,7 +175,7 @@ def _ssh_keygen(arguments: tuple[str, ...], sign_off: SignOff) -> subprocess.Com
 
 
 def key_of(signature: str) -> bytes:
-    """Return the public key in a signature; empty if the signature is malformed.
+    """Return the public key in a signature; `""` if the signature is malformed.
 
     A signature begins with SSHSIG, a version (four bytes), the length of the key (four bytes), and the key.
     Source: PROTOCOL.sshsig of OpenSSH.

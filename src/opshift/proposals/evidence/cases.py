@@ -166,10 +166,10 @@ def _array_of(given: ExampleTensor) -> Array:
         advice = did_you_mean(given.type, BY_NAME, "use a name such as float")
         raise BadValue(f"unknown element type {given.type!r}; {advice}")
     try:
-        # Objects: an array of integers up to 2**64 would otherwise have the type float64.
+        # Array of objects, because an array of integers up to 2**64 would otherwise have the type float64.
         exact = object if _EXACT_TYPE.fullmatch(given.type) else None
         values = np.asarray(_parse_values(given.values, given.type), exact)
-        with np.errstate(all="ignore"), WARNINGS_IGNORED:  # the comparison detects values out of range
+        with np.errstate(all="ignore"), WARNINGS_IGNORED:  # the comparison below detects values out of range
             found = values.astype(dtype_of(given.type))
         _require_equal(values, found, given.type)
         return found if given.shape is None else found.reshape(given.shape)
@@ -211,9 +211,9 @@ def _are_rounded(values: Array, found: Array, element_type: str) -> Array:
     is_equal = (old == new) | (np.isnan(old) & np.isnan(new))
     is_finite = np.isfinite(old) & np.isfinite(new)
     if element_type in ML_DTYPES_TYPES:
-        from ml_dtypes import finfo  # optional, but `dtype_of` needs it for these types
+        from ml_dtypes import finfo  # optional package, but `dtype_of` needs it for these types
 
-        # Types without NaN and infinity turn these, and all large values, into the largest value.
+        # In types without NaN and infinity, a cast turns these, and all large values, into the largest value.
         limits = finfo(found.dtype)
         step = float(limits.eps) * 2.0 ** (int(limits.maxexp) - 1)
         is_finite &= abs(old) <= float(limits.max) + step / 2
@@ -227,11 +227,11 @@ def _convert_values(array: Array, element_type: str) -> Array | None:
     """
     if element_type not in BY_NAME or array.dtype.kind in "OSUb" or element_type in ("string", "bool"):
         return None
-    # Casts of nan and of values out of range warn; the comparison below detects them.
+    # Casts of NaN and of values out of range warn; the comparison below detects them.
     with np.errstate(all="ignore"), WARNINGS_IGNORED:
         found = np.asarray(array.astype(dtype_of(element_type)))
         if element_type in FLOAT_TYPES:
             is_equal = _are_rounded(array, found, element_type)
-        else:  # values of all numeric types can be compared as complex128
+        else:  # complex128 represents the values of all numeric types, for the comparison
             is_equal = found.astype(np.complex128) == array.astype(np.complex128)
     return found if bool(is_equal.all()) else None

@@ -72,7 +72,7 @@ def _has_input(position: int, is_present: bool, run: Outcome) -> bool:
 
 
 def _binds_type(variable: str, type_text: str, run: Outcome) -> bool:
-    # An empty tensor exercises no arithmetic of its type.
+    # An empty tensor does not test the arithmetic of its type.
     has_elements = any(array.size for array in _arrays(run.case))
     return has_elements and f"tensor({_type_of(run, variable)})" == type_text
 

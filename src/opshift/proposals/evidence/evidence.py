@@ -65,7 +65,7 @@ def convert_and_run(
             comparison = run_and_compare(case, outputs, converted, references)
             yield direction, comparison
             if comparison.verdict == "differs":
-                break  # a further step would start from a wrong model
+                break  # a further conversion would start from a wrong model
             current = converted
 
 
@@ -75,11 +75,11 @@ def run_published_version(case: Case, draft: DefinedDraft, references: Reference
     Raises:
         CannotRun: no installed runtime supports the version.
     """
-    # Only the number of outputs matters here; their types are cleared below.
+    # Only the number of outputs matters here: their types are cleared below.
     placeholders = (case.inputs[0],) * case.version.min_output
     model = node_model(case, placeholders, _opset_of_case(case, draft))
     for value in model.graph.output:
-        value.ClearField("type")  # unknown before the run; runtimes infer it
+        value.ClearField("type")  # the shape is unknown before the run; runtimes infer it
     return tuple(run_model(model, feeds_of(case), references))
 
 
@@ -176,7 +176,7 @@ def registered_adapters(draft: DefinedDraft) -> Iterator[InvalidProposal | None]
     """
     path = draft.folder.file(ADAPTERS)
     files = [each for tree in draft.registry.folders for each in sorted(tree.glob("adapters/*.py"))]
-    # A proposal that edits a version contains all adapters of it: do not load the tree's adapters for it.
+    # A proposal that edits a version contains all of its adapters: do not load those of the tree.
     replaced = module_name(*draft.version.id).removesuffix(".py") if draft.edits_version else None
     adapters = [
         each
@@ -203,7 +203,7 @@ def gather_evidence(draft: DefinedDraft, examples: tuple[Example, ...]) -> Evide
     The adapters of the proposal must be registered, see `registered_adapters`.
     """
     evidence = Evidence()
-    if draft.is_recursive:  # a conversion would expand its nodes without end
+    if draft.is_recursive:  # a conversion would expand nodes of a recursive body without end
         return evidence
     try:
         reference = load_reference(draft.folder.file(REFERENCE))
@@ -279,7 +279,7 @@ def _compare_numpy(case: Case, outputs: Arrays, name: str) -> Iterator[OutputCom
     try:
         with np.errstate(all="ignore"):
             found = function(*case.inputs)
-    except Exception as error:  # numpy functions raise many types of errors
+    except Exception as error:  # numpy functions raise many classes of errors
         yield OutputComparison(case, "not run", f"{name} raises {type(error).__name__}: {error}")
         return
     listed = found if isinstance(found, tuple) else (found,)

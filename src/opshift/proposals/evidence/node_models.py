@@ -70,7 +70,7 @@ def body_model(case: Case, outputs: Sequence[Array | None], registry: Registry) 
     names |= {formal.name: name for formal, name in zip(version.inputs, input_names(case), strict=False)}
     names |= {version.outputs[i].name: f"output_{i}" for i, each in enumerate(outputs) if each is not None}
     inner = (name for each in version.body.nodes for name in (*each.inputs, *each.outputs) if name)
-    # The prefix keeps a value of the body apart from inputs and outputs of the model.
+    # The prefix distinguishes values of the body from inputs and outputs of the model.
     names = {**{name: f"body_{name}" for name in inner}, **names}
     for each in version.body.nodes:
         _add_node(model.graph, each, names, case, registry)
@@ -100,7 +100,7 @@ def _resolve_value(value: object, case: Case) -> object:
 
 
 def _empty_model(case: Case, outputs: Sequence[Array | None], imports: Mapping[str, int]) -> ModelProto:
-    # IR version 10, not the newest, so that older runtimes can load the model.
+    # IR version 10 instead of the newest, so that older runtimes can load the model.
     model = ModelProto(ir_version=min(IR_VERSION, 10))
     model.graph.name = "example"
     for domain, opset in imports.items():

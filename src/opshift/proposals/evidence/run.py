@@ -88,12 +88,12 @@ def run_reference(reference: Reference, inputs: Arrays, given: Mapping[str, obje
     attributes = {
         name: _argument(given.get(name, each.default), each.type) for name, each in declared.items()
     }
-    # The reference may modify its inputs, which later runs still need.
+    # The reference may modify its inputs, which later runs need unchanged.
     copies = [None if each is None else each.copy() for each in inputs]
     try:
         with np.errstate(all="ignore"), WARNINGS_IGNORED:
             results = reference.function(*copies, **attributes)
-    except (Exception, SystemExit) as error:  # the code is arbitrary, and may even call sys.exit
+    except (Exception, SystemExit) as error:  # the code is arbitrary, and may even call `sys.exit`
         raise ReferenceFails(f"the reference raises {type(error).__name__}: {error}") from error
     outputs = results if isinstance(results, tuple) else (results,)
     low, high = reference.version.min_output, reference.version.max_output
@@ -131,7 +131,7 @@ def run_model(model: ModelProto, feeds: Mapping[str, Array], references: Referen
         try:
             return opened(RuntimeModel(model, None), references.registry).run(dict(feeds))
         except CannotRun as error:
-            # Report an error in one runtime rather than missing support in another.
+            # Report an error in one runtime rather than missing support in another runtime.
             failure = error if failure.unsupported else failure
     raise failure
 
@@ -164,7 +164,7 @@ def _run_single_node(
         model_of_node.graph.input.add(name=name)
     for name in filter(None, node.output):
         model_of_node.graph.output.add(name=name)
-    # The values have no declared types here, which onnx.reference accepts.
+    # The values have no declared types here, which onnx.reference allows.
     (opened,) = openers("reference")
     feeds = {each.name: values[each.name] for each in model_of_node.graph.input}
     results = iter(opened(RuntimeModel(model_of_node, None), registry).run(feeds))
@@ -210,9 +210,9 @@ def load_module(path: Path) -> ModuleType:
     module = ModuleType(f"proposal_{path.stem}")
     module.__file__ = str(path)
     try:
-        # Unlike an import, exec writes no __pycache__ into the proposal.
+        # Unlike an import, `exec` writes no __pycache__ into the proposal.
         exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
-    except (Exception, SystemExit) as error:  # the code is arbitrary, and may even call sys.exit
+    except (Exception, SystemExit) as error:  # the code is arbitrary, and may even call `sys.exit`
         reason = f"the file cannot be executed: {type(error).__name__}: {error}"
         raise InvalidProposal(reason, place=Place(str(path), error_line(error, path))) from error
     return module

@@ -163,7 +163,7 @@ def check_types_ir(draft: DefinedDraft) -> Problems:
 @rule("types.repeated", WARNING, ADDING, "list each type once")
 def check_types_repeated(draft: DefinedDraft) -> Problems:
     """A constraint lists each type once, directly or through a type set."""
-    # The loader removes duplicates, so they are visible in the file only.
+    # The loader removes duplicates, so only the file shows them.
     version = load_yaml(draft.folder.file(OPERATOR))["versions"][draft.position]
     for name, listed in (version.get("type_constraints") or {}).items():
         entries = [listed] if isinstance(listed, str) else listed
@@ -192,7 +192,7 @@ def check_operator_shape(draft: DefinedDraft) -> Problems:
         remedy = did_you_mean(name, SHAPE_RULES, advice)
         yield draft.at_definition(f"unknown shape rule {name!r}", "shape")._replace(remedy=remedy)
     elif is_external(SHAPE_RULES[name]) and (similar := similar_names(name, _own_shape_rules())):
-        # commands that do not execute shapes.py would report the name as a misspelling
+        # commands that do not execute shapes.py would report a similar name as a misspelling
         reason = f"the name of the shape rule {name!r} resembles that of {similar[0]!r}"
         remedy = "begin the name with that of your domain or operator, as in acme_rows"
         yield draft.at_definition(reason, "shape")._replace(remedy=remedy)

@@ -194,7 +194,7 @@ def check_coverage_corners(draft: Evaluated) -> Problems:
 
 def _uncovered_items(draft: Evaluated, kind: CoverageKind) -> Problems:
     if not any(each.outputs for each in draft.evidence.outcomes):
-        return  # no example could be run: other rules report this
+        return  # No example could be run, which other rules report.
     covered = coverage_of(implemented_version(draft), draft.evidence)
     missing = [each.item for each in covered if each.kind == kind and not each.examples]
     if missing:

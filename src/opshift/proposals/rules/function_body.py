@@ -42,7 +42,8 @@ def check_body_operators(draft: DefinedDraft) -> Problems:
     unknown: set[str] = set()
     for position, node, operator in _resolve_nodes(draft):
         if isinstance(operator, ResolveError):
-            if operator.reason not in unknown:  # a wrong opset import concerns many nodes
+            # report a wrong opset import once, because it concerns many nodes
+            if operator.reason not in unknown:
                 unresolved = draft.at_version(operator.reason, "body", "nodes", position)
                 yield unresolved._replace(remedy=operator.remedy)
             unknown.add(operator.reason)
@@ -56,7 +57,7 @@ def check_body_attributes(draft: DefinedDraft) -> Problems:
     """Nodes of the body have all required and no unknown attributes, with values of the declared types."""
     for position, node, operator in _resolve_nodes(draft):
         if isinstance(operator, ResolveError):
-            continue  # reported by body.operators
+            continue  # the rule body.operators reports the node
         keys = ("body", "nodes", position)
         for name in operator.required_attributes:
             if name not in node.attributes:
@@ -150,7 +151,7 @@ def _resolve_nodes(draft: DefinedDraft) -> Iterator[tuple[int, BodyNode, Operato
     body = draft.version.body
     for position, node in enumerate(body.nodes if body else ()):
         assert body is not None
-        # A domain without an import is reported by body.names.
+        # The rule body.names reports a domain without an import.
         if node.domain in body.opset_imports:
             try:
                 opset = body.opset_imports[node.domain]

@@ -62,7 +62,8 @@ def check_opset_published(draft: DefinedDraft) -> Problems:
         elif names := _changed_fields(old, draft.operator.versions[position]):
             changed.setdefault(f"changed {', '.join(names)}", []).append(old.since_version)
     for problem, versions in changed.items():
-        # A changed key at the top of the file affects several versions: report the list `versions`.
+        # A changed key at the top of the file affects several versions: report the place of the list
+        # `versions`.
         keys = () if problem == "missing" or len(versions) > 1 else (positions[versions[0]],)
         numbers = ", ".join(map(str, versions))
         yield draft.at_definition(f"published version {numbers}: {problem}", "versions", *keys)

@@ -209,12 +209,12 @@ def _is_link(text: str) -> bool:
 
 
 def _similar_operators(draft: DefinedDraft) -> list[str]:
-    """Return names of operators of the domain with a similar name, then those with an equal signature."""
+    """Return the operators of the domain with a similar name, followed by those with an equal signature."""
     version, registry = draft.version, draft.registry
     by_lower = {each.lower(): each for each in registry.names(version.domain) if each != version.name}
     close = difflib.get_close_matches(version.name.lower(), by_lower, MAX_SIMILAR)
     similar = [by_lower[each] for each in close]
-    if version.attributes:  # without attributes a signature is too common to indicate similarity
+    if version.attributes:  # a signature without attributes is too common to indicate similarity
         signature = _signature(version)
         operators = registry.operators(version.domain)
         similar += [each.name for each in operators if _signature(each.versions[-1]) == signature]

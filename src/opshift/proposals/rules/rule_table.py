@@ -41,7 +41,7 @@ class ProposalRule:
     check: RuleCheck
 
     def findings(self, subject: Draft | InvalidFile) -> list[ProposalFinding]:
-        """Return the findings of this rule for an object of one of its target types."""
+        """Return the findings of this rule for an object; empty unless the object has a target type."""
         return [
             ProposalFinding(self.id, self.level, each.place, each.reason, each.remedy or self.remedy)
             for each in self.check(subject)
