@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from opshift.model.element_types import round_to_float32
 from opshift.registry.record import Checked, Record
 
-# Strict: otherwise pydantic accepts the boolean `true` as the number 1.
+# Strict, because pydantic would otherwise accept the boolean `true` as the number 1.
 Number = Annotated[int, Checked(strict=True)] | Annotated[float, Checked(strict=True)]
 
 Scalar = Number | str

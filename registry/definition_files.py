@@ -21,7 +21,8 @@ def definition_files(folders: tuple[Path, ...]) -> dict[str, dict[str, str]]:
         DefinitionError: a folder contains no definitions, or an operator is defined twice.
         UsageError: a folder does not exist.
     """
-    # Paths are strings: hundreds of Path objects would take a tenth of the time of a first conversion.
+    # Paths are strings, because hundreds of Path objects would take a tenth of the time of a first
+    # conversion.
     found: dict[str, dict[str, str]] = {}
     for folder in folders:
         files = [
@@ -55,7 +56,10 @@ def has_kernel_data(release: str) -> bool:
 
 
 def _visible_names(folder: Path | str) -> list[str]:
-    """Return the sorted names in a folder, or none if it is not a folder. This is faster than `glob`."""
+    """Return the sorted visible names in a folder; none for other paths.
+
+    Faster than `glob`.
+    """
     with suppress(OSError):
         return sorted(name for name in os.listdir(folder) if not name.startswith("."))
     return []

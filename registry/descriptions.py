@@ -1,4 +1,4 @@
-"""List, set and load the texts of operator versions, which are in `descriptions` of their YAML file."""
+"""Texts of operator versions: list, set and load them from the key `descriptions` of their YAML file."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -29,14 +29,14 @@ def texts_of(version: OperatorVersion) -> Texts:
 def set_texts(version: OperatorVersion, texts: Iterable[str]) -> None:
     """Set the texts of a frozen version in place; `texts` are in the order of `texts_of`."""
     left = iter(texts)
-    for record in _records(version):
+    for record in _described_records(version):
         object.__setattr__(record, "description", next(left))
     types = ReadOnlyDict(zip(version.type_constraints, left, strict=True))
     object.__setattr__(version, "type_descriptions", types)
 
 
 def set_texts_on_demand(operator: Operator, load: Callable[[], Iterable[Iterable[str]]]) -> None:
-    """Load the texts of all versions when one text is first read; call this before `DETAILS` are decoded."""
+    """Load the texts of all versions when the first text is read; call this before `DETAILS` are decoded."""
 
     def load_all() -> None:
         for version, texts in zip(operator.versions, load(), strict=True):
@@ -59,5 +59,5 @@ def descriptions_block(texts: Texts) -> dict[str, Json]:
     return {**own, **{group: named for group, named in groups.items() if named}}
 
 
-def _records(version: OperatorVersion) -> tuple[Described, ...]:
+def _described_records(version: OperatorVersion) -> tuple[Described, ...]:
     return (version, *version.inputs, *version.outputs, *version.attributes.values())

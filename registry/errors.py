@@ -35,7 +35,7 @@ class DefinitionFinding(NamedTuple):
     @classmethod
     def of_rule(cls, rule: str, place: Place, reason: str, remedy: str = "") -> DefinitionFinding:
         """Return a finding with `remedy`, or by default the remedy of the rule."""
-        from opshift.registry.lint.rule_table import rule_table  # imported only if there is a finding
+        from opshift.registry.lint.rule_table import rule_table  # imported here: only findings need the rules
 
         return cls(rule, place, reason, remedy or rule_table()[rule].remedy)
 
@@ -140,7 +140,7 @@ def require_node_and_imports(node: object, opset_imports: object) -> None:
 def require_argument_types(op_type: object, opset: object, domain: object) -> None:
     """Raise UsageError unless name and domain are strings or bytes, and the opset an integer or `None`."""
     is_opset = opset is None or (isinstance(opset, int) and not isinstance(opset, bool))
-    # some releases of protobuf return a string field that is not valid UTF-8 as bytes
+    # some releases of protobuf return a string that is not valid UTF-8 as bytes
     if not is_opset or not isinstance(op_type, str | bytes) or not isinstance(domain, str | bytes):
         reason = f"expected a name, an opset and a domain, got {op_type!r}, {opset!r} and {domain!r}"
         raise UsageError(reason, remedy='pass them as in get_schema("Relu", 13, "ai.onnx")')

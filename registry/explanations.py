@@ -43,7 +43,7 @@ MIN_NAME = 4
 MAX_OPERATORS = 5
 
 WORD: Final = re.compile(r"(?<![\w.])[A-Z]\w*")
-"""Possible operator name. A match at the start of a message does not count: any word is capitalized there."""
+"""Pattern of a possible operator name, not at the start of a message, where any word has a capital letter."""
 
 OPSET: Final = re.compile(
     r"\b(?:opset|opset[ _]version|domain_version of)\W{0,4}(?:version\W{0,3})?(\d{1,3})\b", re.I
@@ -65,10 +65,10 @@ class Cause(Record):
 @cache
 def refusal_causes(path: Path = REFUSAL_CAUSES) -> Mapping[str, Cause]:
     """Return the causes of refusals by code; raise `DefinitionError` if the file is invalid."""
-    return MappingProxyType(load_precompiled(path, (), lambda: _read(path)))
+    return MappingProxyType(load_precompiled(path, (), lambda: _read_causes(path)))
 
 
-def _read(path: Path) -> dict[str, Cause]:
+def _read_causes(path: Path) -> dict[str, Cause]:
     from opshift.registry.yaml_files import load_yaml
 
     return {code: from_file_content(Cause, content, path) for code, content in load_yaml(path).items()}
@@ -128,7 +128,7 @@ def _pattern(message: str) -> re.Pattern[str]:
     The pattern omits placeholders at both ends of the message, because they match any text.
     """
     parts = PLACEHOLDER.split(message.lower())
-    # `filter` drops the empty part that `split` returns before or after a placeholder at an end
+    # `filter` drops the empty part that `split` returns if a placeholder is at the start or end
     return re.compile(f".{{0,{MAX_PLACEHOLDER}}}?".join(map(re.escape, filter(None, parts))))
 
 
@@ -144,10 +144,10 @@ def commands_about(text: str, registry: Registry) -> tuple[Solution, ...]:
         if known and len(found) < MAX_OPERATORS:
             name = word if known[0] == DEFAULT_DOMAIN else f"{known[0]}.{word}"
             found.append(Solution(run=f"opshift show {name}", note=f"the versions and types of {word}"))
-    for opset in _numbers(OPSET, start, range(1, registry.newest_opset() + 1)):
+    for opset in _known_numbers_in(OPSET, start, range(1, registry.newest_opset() + 1)):
         note = f"converts the model to opset {opset}"
         found.append(Solution(run=f"opshift convert model.onnx fixed.onnx --target {opset}", note=note))
-    for version in _numbers(IR_VERSION, start, ir_versions().versions):
+    for version in _known_numbers_in(IR_VERSION, start, ir_versions().versions):
         note = f"converts the model to IR version {version}; its opset stays"
         found.append(Solution(run=f"opshift convert model.onnx fixed.onnx --ir-version {version}", note=note))
     for domain in registry.domains():
@@ -157,6 +157,6 @@ def commands_about(text: str, registry: Registry) -> tuple[Solution, ...]:
     return tuple(found)
 
 
-def _numbers(pattern: re.Pattern[str], text: str, known: Container[int]) -> list[int]:
+def _known_numbers_in(pattern: re.Pattern[str], text: str, known: Container[int]) -> list[int]:
     found = dict.fromkeys(int(each) for each in pattern.findall(text))
     return [each for each in found if each in known]

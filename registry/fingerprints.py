@@ -45,7 +45,7 @@ def fingerprint(version: OperatorVersion) -> str:
 
     The fingerprint covers the version without `SEPARATE_KEYS`, but with the other `SHARED_KEYS` of its file.
     """
-    return digest({"id": str(version.id), **_exclude(version_to_dict(version), SEPARATE_KEYS)})
+    return digest({"id": str(version.id), **_without_keys(version_to_dict(version), SEPARATE_KEYS)})
 
 
 def operator_fingerprints(operator: Operator) -> dict[str, str]:
@@ -56,11 +56,11 @@ def operator_fingerprints(operator: Operator) -> dict[str, str]:
     """
     data = operator_to_dict(operator)
     found = {
-        "shared": digest(_exclude({key: data[key] for key in SHARED_KEYS if key in data}, SEPARATE_KEYS))
+        "shared": digest(_without_keys({key: data[key] for key in SHARED_KEYS if key in data}, SEPARATE_KEYS))
     }
     for version in data["versions"]:
         since = str(version["since_version"])
-        found[since] = digest(_exclude(version, SEPARATE_KEYS))
+        found[since] = digest(_without_keys(version, SEPARATE_KEYS))
         for entry, keys in (("body", BODY_KEYS), ("step", ("step", "before"))):
             content = {key: version[key] for key in keys if key in version}
             if content:
@@ -90,7 +90,7 @@ class LockDifference(NamedTuple):
     op_type: str
     entry: str
     why: Literal["changed", "missing", "new"]
-    """`missing`: the entry is only in the lock; `new`: it is only in the definitions."""
+    """`missing`: only the lock has the entry; `new`: only the definitions have it."""
     now: str = ""
 
     @property
@@ -140,5 +140,5 @@ def lock_text(lock: Lock) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _exclude(fields: PlainData, keys: tuple[str, ...]) -> PlainData:
+def _without_keys(fields: PlainData, keys: tuple[str, ...]) -> PlainData:
     return {key: value for key, value in fields.items() if key not in keys}

@@ -28,7 +28,8 @@ def installed_entry_points(group: str) -> tuple[EntryPoint, ...]:
     """Return the entry points of a group."""
     if not _may_exist(group):
         return ()
-    from importlib.metadata import entry_points  # slow to import, and rarely needed
+    # imported here: slow to import, and few environments have entry points
+    from importlib.metadata import entry_points
 
     return tuple(entry_points(group=group))
 
@@ -42,7 +43,7 @@ def _may_exist(group: str) -> bool:
         return True
     try:
         for folder in map(Path, sys.path):
-            if folder.is_file():  # an archive may contain packages
+            if folder.is_file():  # an archive on `sys.path` may contain packages
                 return True
             for path in folder.glob("*-[iI][nN][fF][oO]/entry_points.txt"):
                 if group.encode() in path.read_bytes():

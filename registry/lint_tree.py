@@ -33,7 +33,7 @@ def lint_tree(
     try:
         found += _findings_in(load_registry([folder]), folder, adapters)
     except DefinitionError as error:
-        found += _findings(error)
+        found += _findings_of_error(error)
     places = {each: (each.place.file, each.place.line, each.place.column) for each in found}
     return tuple(sorted(places, key=places.__getitem__))
 
@@ -41,7 +41,7 @@ def lint_tree(
 def _findings_in(
     registry: Registry, folder: Path, adapters: Collection[tuple[str, str, int, int]]
 ) -> Iterable[DefinitionFinding]:
-    # expand every type set of the folder: an invalid set is reported even if no definition uses it
+    # Expand every type set of the folder, to report an invalid set even if no definition uses it.
     registry.types_of(folder).expand(TypeSets.load(folder / TYPES).names())
     found: list[DefinitionFinding] = []
     for path, operator in dict(_load(registry, folder, found)).items():
@@ -58,7 +58,7 @@ def _runtime_findings(registry: Registry, folder: Path) -> Iterator[DefinitionFi
         try:
             runtime = load_runtime(path)
         except DefinitionError as error:
-            yield from _findings(error)
+            yield from _findings_of_error(error)
             continue
         if (runtime.runtime, runtime.version) != (path.parent.name, path.stem):
             reason = f"the file defines {runtime.name}, which does not match its path"
@@ -76,7 +76,7 @@ def _load(
         try:
             yield path, require_known_opsets(load_operator(path, types), path, releases)
         except DefinitionError as error:
-            found += _findings(error)
+            found += _findings_of_error(error)
 
 
 def _ignored_files(folder: Path) -> Iterator[DefinitionFinding]:
@@ -86,7 +86,7 @@ def _ignored_files(folder: Path) -> Iterator[DefinitionFinding]:
         yield DefinitionFinding.of_rule("file.ignored", Place(str(path)), "the file is not read")
 
 
-def _findings(error: DefinitionError) -> Iterable[DefinitionFinding]:
+def _findings_of_error(error: DefinitionError) -> Iterable[DefinitionFinding]:
     if isinstance(error, InvalidDefinition):
         return error.findings
     return [DefinitionFinding.of_rule("file.content", error.place, error.reason, error.remedy)]

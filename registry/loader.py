@@ -110,7 +110,8 @@ def _operator(
         problems += version_problems(_valid_versions(complete))
         raise _Mistakes(problems) from None
     problems += [each for each in operator_problems(operator) if each[0] not in skipped]
-    if not any(rule == "parameter.repeated" for rule, _ in problems):  # texts need unique names
+    # the texts of inputs and attributes need unique names
+    if not any(rule == "parameter.repeated" for rule, _ in problems):
         problems += _describe(operator, data["versions"])
     if problems:
         raise _Mistakes(problems)
@@ -212,13 +213,13 @@ def _expanded_types(
 ) -> Sequence[str]:
     try:
         return types.expand(names)
-    except InvalidDefinition:  # expand the names one by one, to report all unknown names
+    except InvalidDefinition:  # Expand the names one by one, to report all unknown names.
         expanded: list[str] = []
     for name in names:
         try:
             expanded += types.expand(name)
         except InvalidDefinition as error:
-            # An error inside types.yaml already has its place.
+            # An error inside types.yaml already has a place.
             if error.place.file:
                 raise
             expanded.append(name)

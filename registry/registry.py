@@ -160,7 +160,7 @@ class Registry(Sources):
         key = (canonical_domain(domain), op_type)
         found = self._operators.get(key)
         if found is None and op_type in self._files[key[0]]:
-            # `setdefault`, because another thread may have loaded it in the meantime
+            # `setdefault`, because another thread may have loaded the operator in the meantime
             found = self._operators.setdefault(key, self._load_lazily(Path(self._files[key[0]][op_type])))
         return found
 
@@ -257,7 +257,7 @@ class Registry(Sources):
             ResolveError: the node refers to no known operator; the subclass depends on the reason.
             UsageError: the arguments are not a node and opsets by domain.
         """
-        if not functions:  # local functions take precedence over the cache
+        if not functions:  # checked before the cache, because local functions take precedence over operators
             try:
                 domain = node.domain
                 return self._resolved[domain][opset_imports[domain]][node.op_type]
@@ -291,7 +291,7 @@ class Registry(Sources):
             return self.get_schema(op_type, None, domain or max_inclusive_version)
         try:
             return self._resolved[domain][max_inclusive_version][op_type]
-        except (KeyError, TypeError):  # TypeError: an argument of a type that has no hash
+        except (KeyError, TypeError):  # TypeError: an argument is not hashable
             require_argument_types(op_type, max_inclusive_version, domain)
             found = self._find(op_type, max_inclusive_version, canonical_domain(domain))
         self._resolved.setdefault(domain, {}).setdefault(max_inclusive_version, {})[op_type] = found
@@ -381,7 +381,8 @@ class Registry(Sources):
             UnknownOperator: no operator has the name. For a pattern without matches, the result is empty.
             UsageError: no operator has the given type, parameter or attribute, or an argument is invalid.
         """
-        from opshift.registry.selection import Filters, select  # conversions do not need it
+        # imported here: conversions do not select operators
+        from opshift.registry.selection import Filters, select
 
         filters = Filters(accepts, produces, parameter, attribute, function)
         # pyright finds this class under two names, because `src/opshift/registry` is a symbolic link

@@ -161,7 +161,8 @@ class Releases(Record):
         groups[OTHER_PRODUCTS] = [each for each in products if each not in grouped]
         return {title: group for title, group in groups.items() if group}
 
-    # Cached: a conversion reads it several times, and computing it takes a tenth of a small conversion.
+    # Cached: a conversion reads the property several times, and computing it takes a tenth of a small
+    # conversion.
     @cached_property
     def _first_releases(self) -> dict[str, tuple[list[int], list[Release]]]:
         """Return the opsets of each domain in ascending order, and the first release with each of them."""
@@ -276,7 +277,7 @@ class Releases(Record):
         )
 
     def other_name(self, name: str) -> str:
-        """Return the entry of `other_names` for a name, ignoring case, or an empty string."""
+        """Return the entry of `other_names` for a name, ignoring case; `""` if there is none."""
         return self.other_names.get(re.sub(r"\s+", "-", name[:MAX_NAME].lower()), "")
 
     def _program(self, name: str) -> str:

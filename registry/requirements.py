@@ -58,11 +58,11 @@ class Requirement(NamedTuple):
             values = {text: term(node) for text, term in self.terms.items()}
         except InvalidFlag:
             return None  # another rule reports the invalid attribute value
-        found = ", ".join(f"{text} is {_text(each)}" for text, each in values.items() if each is not None)
+        found = ", ".join(f"{text} is {_value_text(each)}" for text, each in values.items() if each is not None)
         return f"requires {self.text}; {found}" if found else f"requires {self.text}"
 
 
-def _text(value: Value) -> str:
+def _value_text(value: Value) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(list(value)) if isinstance(value, tuple) else repr(value)
@@ -114,23 +114,23 @@ def _compiled(tree: ast.expr, names: set[str], terms: dict[str, Evaluate]) -> Ev
             return lambda node: value
         case ast.Tuple(elts=elements):
             parts = [_compiled(each, names, terms) for each in elements]
-            return lambda node: tuple(_scalar(part(node)) for part in parts)
+            return lambda node: tuple(_scalar_of(part(node)) for part in parts)
         case ast.Name(id=name):
             names.add(name)
             terms[name] = _value_of(name)
             return terms[name]
         case ast.Call(func=ast.Name(id=function), args=[ast.Name(id=name), *rest], keywords=[]):
-            return _call(tree, function, name, [_compiled(each, names, terms) for each in rest], names, terms)
+            return _compiled_call(tree, function, name, [_compiled(each, names, terms) for each in rest], names, terms)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             inner = _compiled(operand, names, terms)
-            return lambda node: _arithmetic(operator.sub, 0, inner(node))
+            return lambda node: _apply_arithmetic(operator.sub, 0, inner(node))
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             inner = _compiled(operand, names, terms)
             return lambda node: _negated(inner(node))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
             first, second = _compiled(left, names, terms), _compiled(right, names, terms)
             function_of = _ARITHMETIC[type(op)]
-            return lambda node: _arithmetic(function_of, first(node), second(node))
+            return lambda node: _apply_arithmetic(function_of, first(node), second(node))
         case ast.BoolOp(op=op, values=values):
             parts = [_compiled(each, names, terms) for each in values]
             decisive = isinstance(op, ast.Or)
@@ -140,13 +140,13 @@ def _compiled(tree: ast.expr, names: set[str], terms: dict[str, Evaluate]) -> Ev
         ):
             parts = [_compiled(each, names, terms) for each in (left, *others)]
             comparisons = [_COMPARISONS[type(op)] for op in ops]
-            return lambda node: _compared([part(node) for part in parts], comparisons)
+            return lambda node: _evaluate_comparisons([part(node) for part in parts], comparisons)
     raise InvalidRequirement(
         f"{ast.unparse(tree)!r} is not a comparison, a number, a name or a known function"
     )
 
 
-def _call(
+def _compiled_call(
     tree: ast.expr,
     function: str,
     name: str,
@@ -155,7 +155,7 @@ def _call(
     terms: dict[str, Evaluate],
 ) -> Evaluate:
     if function == "present" and not rest:
-        term = _is_present(name)  # not in `names`: it is false for a version without the parameter
+        term = _is_present(name)  # Not in `names`: for a version without the parameter, the result is false.
     elif function in _FUNCTIONS and not rest:
         names.add(name)
         term = _FUNCTIONS[function](name)
@@ -172,23 +172,23 @@ def _call(
 def _value_of(name: str) -> Evaluate:
     def evaluate(node: ShapeContext) -> Value:
         if name in node.version.attributes:
-            return _plain(node.attribute(name))
+            return _plain_value(node.attribute(name))
         position, _ = node.version.input_named(name) or (len(node.inputs), None)
         elements = node.constant(position) if position < len(node.inputs) else None
-        return None if elements is None else _plain(elements)
+        return None if elements is None else _plain_value(elements)
 
     return evaluate
 
 
-def _plain(value: object) -> Value:
+def _plain_value(value: object) -> Value:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, tuple | list):
-        return tuple(_scalar(_plain(each)) for each in value)
+        return tuple(_scalar_of(_plain_value(each)) for each in value)
     return value if isinstance(value, int | float | str) else None
 
 
-def _scalar(value: Value) -> Scalar:
+def _scalar_of(value: Value) -> Scalar:
     return None if isinstance(value, tuple) else value
 
 
@@ -259,7 +259,7 @@ def _length_of(name: str) -> Evaluate:
             value = node.attribute(name)
             if isinstance(value, tuple | list | range):
                 return len(value)
-            dims = getattr(value, "dims", None)  # the attribute is a tensor
+            dims = getattr(value, "dims", None)  # the attribute is a tensor, not a list
             return None if dims is None else product(tuple(dims))
         position, parameter = node.version.input_named(name) or (len(node.inputs), None)
         if parameter is not None and parameter.option == "variadic":
@@ -392,7 +392,7 @@ _COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Value, Value], bool]]] = 
 _MEMBERSHIP: Final = (_COMPARISONS[ast.In], _COMPARISONS[ast.NotIn])
 
 
-def _arithmetic(function: Callable[[float, float], float], first: Value, second: Value) -> Value:
+def _apply_arithmetic(function: Callable[[float, float], float], first: Value, second: Value) -> Value:
     numbers = [each[0] if isinstance(each, tuple) and len(each) == 1 else each for each in (first, second)]
     if not all(isinstance(each, int | float) for each in numbers):
         return None
@@ -402,14 +402,14 @@ def _arithmetic(function: Callable[[float, float], float], first: Value, second:
         return None
 
 
-def _compared(values: list[Value], comparisons: list[Callable[[Value, Value], bool]]) -> bool | None:
+def _evaluate_comparisons(values: list[Value], comparisons: list[Callable[[Value, Value], bool]]) -> bool | None:
     results = (
-        _compare(function, *pair) for function, pair in zip(comparisons, pairwise(values), strict=True)
+        _compare_values(function, *pair) for function, pair in zip(comparisons, pairwise(values), strict=True)
     )
     return _joined(results, decisive=False)
 
 
-def _compare(function: Callable[[Value, Value], bool], first: Value, second: Value) -> bool | None:
+def _compare_values(function: Callable[[Value, Value], bool], first: Value, second: Value) -> bool | None:
     if first is None or second is None:
         return None
     lists = [] if function in _MEMBERSHIP else [second]

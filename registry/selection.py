@@ -67,7 +67,7 @@ def select(
     """Return the operator versions that match all filters, see `Registry.select`."""
     _require_kind(str, "a string", name, domain, *filters[:-1])
     _require_choice("choice of versions", versions, VERSIONS)
-    statuses = _statuses(status) or (STATUSES if changed else STATUSES[:-1])
+    statuses = _parse_statuses(status) or (STATUSES if changed else STATUSES[:-1])
     filters = filters._replace(accepts=_full_type(filters.accepts), produces=_full_type(filters.produces))
     pair = None if changed is None else _opset_pair(changed)
     opsets = opsets_at(registry, domain, pair[-1] if pair and opset is None else opset)
@@ -108,7 +108,7 @@ def opsets_at(registry: Registry, domain: str | None, opset: int | None) -> dict
     release = registry.releases.first_release_with(DEFAULT_DOMAIN, opset) if opset else None
     if opset is None or release is None:
         return newest
-    # domains outside ONNX have no opset that belongs to an ONNX release: use their newest
+    # Domains outside ONNX have no opset that belongs to an ONNX release: use their newest one.
     released = {each for onnx_release in registry.releases.onnx.values() for each in onnx_release.opsets}
     added = {each: at for each, at in newest.items() if each not in released}
     return {**release.opsets, DEFAULT_DOMAIN: opset, **added}
@@ -141,7 +141,7 @@ def _full_type(text: str | None) -> str | None:
     return text if text is None or "(" in text else f"tensor({text})"
 
 
-def _statuses(status: str | Collection[str] | None) -> Collection[str]:
+def _parse_statuses(status: str | Collection[str] | None) -> Collection[str]:
     statuses = (status,) if isinstance(status, str) else tuple(status or ())
     for each in statuses:
         _require_choice("status", each, STATUSES)

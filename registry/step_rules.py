@@ -45,7 +45,7 @@ STEP_RULES: Final = {
 
 
 class Refutation(NamedTuple):
-    """A rule that a step violates, and the changed attribute, parameter or operator that violates it."""
+    """A rule that a step violates, and the changed attribute, parameter or operator."""
 
     rule: str
     subject: str
@@ -68,7 +68,7 @@ def _is_narrower(old: float | None, new: float | None, sign: int) -> bool:
 
 
 def is_stricter(change: Change) -> bool:
-    """Return whether a changed option needs more values or equal types, or allows fewer values."""
+    """Return whether a changed option requires more values or equal types, or allows fewer values."""
     (old_option, old_arity, was_homogeneous), (new_option, new_arity, is_homogeneous) = change.old, change.new
     old_min, old_max = _bounds(old_option, old_arity)
     new_min, new_max = _bounds(new_option, new_arity)
@@ -76,7 +76,7 @@ def is_stricter(change: Change) -> bool:
 
 
 def adds_type_source(change: Change) -> bool:
-    """Return whether further attributes determine the type of an output, which is the same without them."""
+    """Return whether further attributes determine the type of an output, which is unchanged without them."""
     (old, old_absent), (new, new_absent) = change.old, change.new
     return set(old) < set(new) and old_absent in (None, new_absent)
 
@@ -129,7 +129,7 @@ def refutations(
 
     Only the two definitions are compared; changes that a verb handles are skipped.
     """
-    # The node becomes an operator that `new` does not define, so the differences do not apply.
+    # The node becomes a different operator, which `new` does not define: its differences do not apply.
     if any(isinstance(verb, RenameOp) for verb in verbs):
         return ()
     handled = {subject for verb in verbs for subject in _handled_names(verb)}
@@ -170,7 +170,7 @@ def _changes_of_positions(
         names = [{each.name for each in side} for side in kept]
         for one, other in zip(*kept, strict=False):
             pairs.append((one, other))
-            # A parameter with a new name is renamed: nodes do not contain names of parameters.
+            # Nodes do not contain the names of parameters, so a parameter with a new name counts as renamed.
             if one.name != other.name and (one.name in names[1] or other.name in names[0]):
                 yield "parameter-moved", Change("parameter_moved", other.name, one.name, other.name)
     for variable, merged in merged_variables(old, new, pairs).items():
@@ -256,7 +256,7 @@ def step_key(source: int, target: int) -> str:
 
 
 def verb_problem(verb: AnyVerb, old: OperatorVersion, new: OperatorVersion) -> str | None:
-    """Return the problem with a verb that names something the definitions lack, or `None`."""
+    """Return the problem with a verb that names something that a definition lacks, or `None`."""
     if isinstance(verb, RenameOp):
         return None
     if isinstance(verb, AddAttribute):
@@ -347,7 +347,7 @@ def _node_problems(
     if node.domain not in body.opset_imports:
         yield f"{node.op_type} belongs to domain {node.domain!r}, which is missing from opset_imports"
     for name in node.inputs:
-        if name and name not in defined and name not in unknown:  # report an unknown name once
+        if name and name not in defined and name not in unknown:  # report an unknown name only once
             yield f"{node.op_type} reads {name!r}, which no input or earlier node defines"
     for name in node.outputs:
         if name and name in defined:

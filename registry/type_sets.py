@@ -19,7 +19,7 @@ TYPE = re.compile(
     rf"(?:sparse_)?tensor\((?:{_ELEMENT})\)|opaque\(.*\)"
     rf"|map\((?:{'|'.join(INTEGER_BITS)}|string), (?:{_ELEMENT}|tensor\((?:{_ELEMENT})\))\)"
 )
-"""Pattern of types, as ONNX spells them, except sequences and optional values."""
+"""Pattern of ONNX's types, except sequences and optional types."""
 
 _NESTED = re.compile(r"(?:seq|optional)\((.*)\)")
 
@@ -116,7 +116,8 @@ def similar_types(text: str) -> Iterator[str]:
 
 
 def _read(path: Path) -> dict[str, list[str]]:
-    from opshift.registry.yaml_files import load_yaml, place_of  # not needed for compiled sets
+    # imported here: compiled sets need no YAML parser
+    from opshift.registry.yaml_files import load_yaml, place_of
 
     sets = load_yaml(path) or {}
     if not isinstance(sets, dict):

@@ -32,7 +32,7 @@ def append_item(text: str, key: str, item: str) -> str:
 
 def _value_of(text: str, key: str) -> yaml.Node | None:
     try:
-        # The parser in Python, not libyaml: its marks count a byte order mark, too.
+        # The parser in Python, because the marks of libyaml ignore a byte order mark.
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         raise DefinitionError(f"the text is not YAML: {error}", remedy="correct it") from error
@@ -47,7 +47,7 @@ def _end_of_lines(text: str, block: yaml.Node) -> int:
     while isinstance(last, yaml.CollectionNode) and last.value and not last.flow_style:
         last = last.value[-1][1] if isinstance(last, yaml.MappingNode) else last.value[-1]
     mark = last.end_mark
-    # A block scalar ends after its last line break, other values before it.
+    # A block scalar ends after its last line break, and other values end before it.
     return mark.index if mark.column == 0 else text.find("\n", mark.index) + 1 or len(text)
 
 

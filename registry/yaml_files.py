@@ -24,7 +24,7 @@ Keys = tuple[int | str, ...]
 MAX_FINDINGS = 100
 """Maximum number of findings in one file: the search for similar names takes time."""
 
-# The libyaml parser is much faster than the one in Python, but PyYAML may be built without it.
+# The libyaml parser is much faster than the parser in Python, but PyYAML may be built without it.
 if TYPE_CHECKING:
     from yaml import SafeDumper as _BaseDumper
     from yaml import SafeLoader as _Parser
@@ -92,7 +92,7 @@ class _TooDeep(Exception):
 
 
 class _AmbiguousWords(Exception):
-    """All ambiguous words of a file: authors who write one usually write several."""
+    """All ambiguous words of a file; authors who write one of them usually write several."""
 
     def __init__(self, errors: list[_YamlError]) -> None:
         self.errors = errors
@@ -131,7 +131,8 @@ def _reporting(path: Path, content: bytes) -> Iterator[None]:
     except _TooDeep as error:
         raise _too_deep(path, error.line) from error
     except yaml.MarkedYAMLError as error:
-        if "nesting depth" in str(error.problem) and error.problem_mark:  # the limit of libyaml
+        # libyaml has a nesting limit of its own
+        if "nesting depth" in str(error.problem) and error.problem_mark:
             raise _too_deep(path, error.problem_mark.line + 1) from error
         raise _invalid(path, "yaml.syntax", str(error.problem), error.problem_mark) from error
     except yaml.reader.ReaderError as error:
@@ -218,7 +219,7 @@ class _Builder:
             raise _TooDeep(event.start_mark)
 
     def _repeat(self, event: yaml.AliasEvent) -> None:
-        # an alias inside the value of the same anchor is undefined, too
+        # an alias inside the value of its anchor is undefined, too
         if event.anchor not in self._anchored:
             raise _YamlError("yaml.syntax", f"found undefined alias {event.anchor!r}", event.start_mark)
         value, size = self._anchored[event.anchor]
@@ -247,7 +248,7 @@ class _Builder:
 def _scalar(event: yaml.ScalarEvent) -> object:
     """Return the value of a scalar; raise `_YamlError` if its text is ambiguous, or does not fit its tag."""
     text, tag = event.value, event.tag
-    # most scalars are quoted, or words without a special meaning in YAML
+    # most scalars are quoted, or are words without a special meaning in YAML
     if tag is None and not (event.implicit[0] and text[:1] in _RESOLVERS):
         return text
     kind = _kind(text) if tag in (None, "!") else tag.removeprefix(TAG)
@@ -304,7 +305,7 @@ class Positions:
         self._path = path
         content = _read(path)
         with _reporting(path, content):
-            _Builder().build(content)  # checks the limits, which the recursive composer lacks
+            _Builder().build(content)  # Checks the limits first, because the recursive composer has none.
             self._root = yaml.compose(content, Loader=_Parser)
 
     def locate(self, keys: Keys) -> Place:

@@ -20,7 +20,7 @@ class ChangeClass(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """A sentence that describes the class."""
+        """Sentence that describes the class."""
         return MEANINGS[self]
 
 

@@ -146,16 +146,16 @@ def select_rule(change: Change, versions: Versions) -> str:
     return selected if isinstance(selected, str) else selected(change, versions)
 
 
-def _attribute_removed(change: Change, versions: Versions) -> str:
+def _removed_attribute_rule(change: Change, versions: Versions) -> str:
     if change.subject in versions.converted_attributes:
         return "attribute-became-input"
     if change.subject in versions.attributes_of(IgnoreAttribute):
         return "attribute-without-effect-removed"
-    return _replaced_attribute(change, versions) or "attribute-removed"
+    return _replaced_attribute_rule(change, versions) or "attribute-removed"
 
 
-def _attribute_added(change: Change, versions: Versions) -> str:
-    replaced = _replaced_attribute(change, versions)
+def _added_attribute_rule(change: Change, versions: Versions) -> str:
+    replaced = _replaced_attribute_rule(change, versions)
     if replaced:
         return replaced
     if change.subject in versions.converted_attributes:
@@ -166,7 +166,7 @@ def _attribute_added(change: Change, versions: Versions) -> str:
     return "required-attribute-supplied" if is_supplied else "required-attribute-added"
 
 
-def _replaced_attribute(change: Change, versions: Versions) -> str | None:
+def _replaced_attribute_rule(change: Change, versions: Versions) -> str | None:
     if change.subject in versions.renamed:
         return "attribute-renamed"
     old, new = versions.old.attributes.keys(), versions.new.attributes.keys()
@@ -174,44 +174,44 @@ def _replaced_attribute(change: Change, versions: Versions) -> str | None:
     return "attributes-replaced" if versions.is_rewritten and removed and new - old else None
 
 
-def _attribute_type(_: Change, versions: Versions) -> str:
+def _attribute_type_rule(_: Change, versions: Versions) -> str:
     return "attribute-retyped" if versions.is_rewritten else "attribute-type-changed"
 
 
-def _attribute_default(change: Change, versions: Versions) -> str:
+def _default_rule(change: Change, versions: Versions) -> str:
     renamed = (each.values.get(change.old) for each in versions.renamed_values(change.subject))
     if change.new in renamed:
         return "values-renamed"
-    # an adapter means that setting the old default is not enough: for that, a verb would suffice
+    # An adapter indicates that setting the old default is not enough, because a verb would do that.
     is_adapted = change.old is not None and versions.is_adapted
-    return _meaning(change, versions) if is_adapted else "default-changed"
+    return _meaning_rule(change, versions) if is_adapted else "default-changed"
 
 
-def _node_fact(change: Change, versions: Versions) -> str:
-    return _meaning(change, versions) if versions.is_adapted else "facts-changed"
+def _node_fact_rule(change: Change, versions: Versions) -> str:
+    return _meaning_rule(change, versions) if versions.is_adapted else "facts-changed"
 
 
-def _types_merged(change: Change, versions: Versions) -> str:
-    return _meaning(change, versions) if versions.is_adapted else "type-variables-merged"
+def _merged_types_rule(change: Change, versions: Versions) -> str:
+    return _meaning_rule(change, versions) if versions.is_adapted else "type-variables-merged"
 
 
-def _one_of(change: Change, versions: Versions) -> str:
+def _one_of_rule(change: Change, versions: Versions) -> str:
     if unmet_groups(versions.old, versions.new):
-        return _meaning(change, versions) if versions.is_adapted else "attribute-group-added"
+        return _meaning_rule(change, versions) if versions.is_adapted else "attribute-group-added"
     return "attribute-group-removed" if unmet_groups(versions.new, versions.old) else "facts-changed"
 
 
-def _attribute_required(change: Change, _: Versions) -> str:
+def _required_attribute_rule(change: Change, _: Versions) -> str:
     return "attribute-became-required" if change.new else "attribute-became-optional"
 
 
-def _attribute_values(change: Change, versions: Versions) -> str:
+def _attribute_values_rule(change: Change, versions: Versions) -> str:
     if change.subject in versions.attributes_of(RenameValue):
         return "values-renamed"
     return "values-removed" if loses_legal_values(change, (versions.old, versions.new)) else "values-added"
 
 
-def _input_added(change: Change, versions: Versions) -> str:
+def _added_input_rule(change: Change, versions: Versions) -> str:
     if change.subject in versions.converted_attributes:
         return "attribute-became-input"
     if not _is_required(change, versions.new):
@@ -219,7 +219,7 @@ def _input_added(change: Change, versions: Versions) -> str:
     return "required-input-supplied" if versions.is_rewritten else "required-input-added"
 
 
-def _input_removed(change: Change, versions: Versions) -> str:
+def _removed_input_rule(change: Change, versions: Versions) -> str:
     is_required = _is_required(change, versions.old)
     if is_required and versions.is_rewritten:
         return "parameters-rearranged"
@@ -228,32 +228,32 @@ def _input_removed(change: Change, versions: Versions) -> str:
     return "required-input-removed" if is_required else "input-removed"
 
 
-def _output_added(change: Change, versions: Versions) -> str:
+def _added_output_rule(change: Change, versions: Versions) -> str:
     return "required-output-added" if _is_required(change, versions.new) else "output-added"
 
 
-def _output_removed(change: Change, versions: Versions) -> str:
+def _removed_output_rule(change: Change, versions: Versions) -> str:
     if not _is_required(change, versions.old):
         return "output-removed"
     return "parameters-rearranged" if versions.is_rewritten else "required-output-removed"
 
 
-def _parameter_name(change: Change, versions: Versions) -> str:
-    old, new = _names(change, versions.old), _names(change, versions.new)
+def _parameter_name_rule(change: Change, versions: Versions) -> str:
+    old, new = _names_on_changed_side(change, versions.old), _names_on_changed_side(change, versions.new)
     if change.old not in new and change.new not in old:
         return "parameter-renamed"
     return "parameters-rearranged" if versions.is_rewritten else "parameters-reordered"
 
 
-def _parameter_option(change: Change, versions: Versions) -> str:
+def _parameter_option_rule(change: Change, versions: Versions) -> str:
     if not is_stricter(change):
         return "parameter-demands-less"
-    position = _names(change, versions.new).index(change.subject)
-    is_moved = _names(change, versions.old)[position] != change.subject
+    position = _names_on_changed_side(change, versions.new).index(change.subject)
+    is_moved = _names_on_changed_side(change, versions.old)[position] != change.subject
     return "parameters-rearranged" if is_moved and versions.is_rewritten else "parameter-demands-more"
 
 
-def _parameter_types(change: Change, _: Versions) -> str:
+def _parameter_types_rule(change: Change, _: Versions) -> str:
     return "types-removed" if change.old - change.new else "types-added"
 
 
@@ -261,7 +261,7 @@ def _changed_side(change: Change, version: OperatorVersion) -> tuple[Parameter, 
     return version.inputs if change.kind.startswith("input_") else version.outputs
 
 
-def _names(change: Change, version: OperatorVersion) -> list[str]:
+def _names_on_changed_side(change: Change, version: OperatorVersion) -> list[str]:
     return [each.name for each in _changed_side(change, version)]
 
 
@@ -270,82 +270,82 @@ def _is_required(change: Change, version: OperatorVersion) -> bool:
     return change.subject in required
 
 
-def _determinism(change: Change, _: Versions) -> str:
+def _determinism_rule(change: Change, _: Versions) -> str:
     return "determinism-stated" if "unknown" in (change.old, change.new) else "determinism-changed"
 
 
-def _status(change: Change, _: Versions) -> str:
+def _status_rule(change: Change, _: Versions) -> str:
     return "experiment-ended" if change.new == "STABLE" else "stability-lost"
 
 
-def _deprecation(change: Change, _: Versions) -> str:
+def _deprecation_rule(change: Change, _: Versions) -> str:
     return "operator-deprecated" if change.new else "operator-restored"
 
 
-def _removal(change: Change, _: Versions) -> str:
+def _removal_rule(change: Change, _: Versions) -> str:
     return "removal-withdrawn" if change.new is None else "operator-removed"
 
 
-def _output_type_source(change: Change, _: Versions) -> str:
+def _type_source_rule(change: Change, _: Versions) -> str:
     return "type-rule-added" if adds_type_source(change) else "type-rule-changed"
 
 
-def _function(change: Change, _: Versions) -> str:
+def _function_rule(change: Change, _: Versions) -> str:
     return "body-added" if change.new else "body-removed"
 
 
-def _body(_: Change, versions: Versions) -> str:
+def _body_rule(_: Change, versions: Versions) -> str:
     step = versions.step
     is_same = step is not None and step.up == "compatible" and step.down in ("compatible", None)
     return "body-rewritten" if is_same else "body-changed"
 
 
-def _meaning(_: Change, versions: Versions) -> str:
+def _meaning_rule(_: Change, versions: Versions) -> str:
     if not isinstance(versions.answer("up"), Refuse):
         return "meaning-re-encoded"
     return "meaning-changed" if isinstance(versions.answer("down"), Refuse) else "behaviour-removed"
 
 
 RULE_SELECTION: Final[dict[str, str | Callable[[Change, Versions], str]]] = {
-    "attribute_removed": _attribute_removed,
-    "attribute_added": _attribute_added,
-    "attribute_type": _attribute_type,
-    "attribute_default": _attribute_default,
-    "attribute_required": _attribute_required,
-    "attribute_values": _attribute_values,
+    "attribute_removed": _removed_attribute_rule,
+    "attribute_added": _added_attribute_rule,
+    "attribute_type": _attribute_type_rule,
+    "attribute_default": _default_rule,
+    "attribute_required": _required_attribute_rule,
+    "attribute_values": _attribute_values_rule,
     "attribute_absent": "description-changed",
-    "input_added": _input_added,
-    "input_removed": _input_removed,
-    "output_added": _output_added,
-    "output_removed": _output_removed,
-    **dict.fromkeys(("input_name", "output_name"), _parameter_name),
-    **dict.fromkeys(("input_option", "output_option"), _parameter_option),
-    **dict.fromkeys(("input_types", "output_types"), _parameter_types),
+    "input_added": _added_input_rule,
+    "input_removed": _removed_input_rule,
+    "output_added": _added_output_rule,
+    "output_removed": _removed_output_rule,
+    **dict.fromkeys(("input_name", "output_name"), _parameter_name_rule),
+    **dict.fromkeys(("input_option", "output_option"), _parameter_option_rule),
+    **dict.fromkeys(("input_types", "output_types"), _parameter_types_rule),
     **dict.fromkeys(("input_differentiation", "output_differentiation"), "facts-changed"),
     "input_type_source": "type-rule-changed",
-    "output_type_source": _output_type_source,
+    "output_type_source": _type_source_rule,
     "type_variable": "facts-changed",
-    "types_merged": _types_merged,
+    "types_merged": _merged_types_rule,
     "types_split": "type-variables-split",
-    "determinism": _determinism,
-    "status": _status,
-    "deprecation": _deprecation,
+    "determinism": _determinism_rule,
+    "status": _status_rule,
+    "deprecation": _deprecation_rule,
     "deprecation_text": "description-changed",
-    "removal": _removal,
+    "removal": _removal_rule,
     "version_deleted": "version-deleted",
     "version_inserted": "version-inserted",
     "operator_added": "operator-added",
-    "has_function": _function,
-    "body": _body,
+    "has_function": _function_rule,
+    "body": _body_rule,
     "description": "description-changed",
-    "shape": _node_fact,
+    "shape": _node_fact_rule,
     "bridge": "facts-changed",
-    "axes": _node_fact,
-    "one_of": _one_of,
+    "axes": _node_fact_rule,
+    "one_of": _one_of_rule,
     "requires": "facts-changed",
     "step": "conversion-changed",
     "before": "conversion-changed",
-    "meaning": _meaning,
+    "meaning": _meaning_rule,
     "behaviour": "behaviour-added",
     "text": "text-clarified",
 }

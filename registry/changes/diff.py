@@ -72,16 +72,16 @@ def _format_allowed_values(attribute: Attribute) -> str:
 Side = Literal["input", "output"]
 
 
-def _parameters(side: Side, version: OperatorVersion) -> tuple[Parameter, ...]:
+def _parameters_of_side(side: Side, version: OperatorVersion) -> tuple[Parameter, ...]:
     return version.inputs if side == "input" else version.outputs
 
 
 def _parameter_changes(side: Side, old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
-    before_all, after_all = _parameters(side, old), _parameters(side, new)
+    before_all, after_all = _parameters_of_side(side, old), _parameters_of_side(side, new)
     for before, after in zip(before_all, after_all, strict=False):
         yield from field_changes(after.name, before, after, ("name",), f"{side}_")
-        if _arity(before) != _arity(after):
-            yield Change(f"{side}_option", after.name, _arity(before), _arity(after))
+        if _arity_of(before) != _arity_of(after):
+            yield Change(f"{side}_option", after.name, _arity_of(before), _arity_of(after))
         types = frozenset(old.types_of(before)), frozenset(new.types_of(after))
         if types[0] != types[1]:
             yield Change(f"{side}_types", after.name, *types)
@@ -91,7 +91,7 @@ def _parameter_changes(side: Side, old: OperatorVersion, new: OperatorVersion) -
         yield Change(f"{side}_removed", before.name, before.option, None)
 
 
-def _arity(parameter: Parameter) -> tuple[str, int, bool]:
+def _arity_of(parameter: Parameter) -> tuple[str, int, bool]:
     return (parameter.option, parameter.min_arity, parameter.homogeneous)
 
 
@@ -126,7 +126,7 @@ def fact_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]
 
 
 def _body_by_position(version: OperatorVersion) -> tuple[object, ...]:
-    """Return the body of a version with the positions of inputs and outputs in place of their names."""
+    """Return the body of a version in which inputs and outputs are named by their positions."""
     body, names = version.body, _names_by_position(version)
     assert body is not None
     nodes = [
@@ -143,14 +143,14 @@ def _body_by_position(version: OperatorVersion) -> tuple[object, ...]:
 
 
 def _names_by_position(version: OperatorVersion) -> dict[str, str]:
-    """Return the side and the index of each input and output by name; a space is not allowed in names."""
+    """Return a label such as `input 0` for each input and output name; no real name has a space."""
     sides = {"input": version.inputs, "output": version.outputs}
     return {each.name: f"{side} {i}" for side, listed in sides.items() for i, each in enumerate(listed)}
 
 
 def _facts_of_parameters(side: Side, old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
     old_names, new_names = _names_by_position(old), _names_by_position(new)
-    for before, after in zip(_parameters(side, old), _parameters(side, new), strict=False):
+    for before, after in zip(_parameters_of_side(side, old), _parameters_of_side(side, new), strict=False):
         if before.type != after.type:
             yield Change("type_variable", after.name, before.type, after.type)
         yield from field_changes(after.name, before, after, ("differentiation",), f"{side}_")
@@ -164,7 +164,7 @@ def _facts_of_parameters(side: Side, old: OperatorVersion, new: OperatorVersion)
 def merged_variables(
     old: OperatorVersion, new: OperatorVersion, pairs: Iterable[tuple[Parameter, Parameter]]
 ) -> dict[str, list[str]]:
-    """Return the type variables of `new` that tie values of different types in nodes of `old`.
+    """Return the type variables of `new` that require equal types where `old` does not.
 
     The values are the types or type variables of `old` that the variable replaces, sorted; `pairs` are the
     parameters of both versions that bind the same values.
@@ -182,13 +182,14 @@ def merged_variables(
 
 
 def unmet_groups(old: OperatorVersion, new: OperatorVersion) -> list[tuple[str, ...]]:
-    """Return the groups in `one_of` of `new` that a node of `old` can violate.
+    """Return the groups in `one_of` of `new` that nodes of `old` can violate.
 
     The node may set none or several of their attributes.
     """
     exclusive = (*old.one_of, *((name,) for name in old.required_attributes))
     groups = (old.attributes.keys() & group for group in exclusive)
-    met = [group for group in groups if group]  # a group without attributes of the version does not apply
+    # a group with no attribute of the version does not apply to the version
+    met = [group for group in groups if group]
     unmet = (group for group in new.one_of if not new.attributes.keys().isdisjoint(group))
     return [group for group in unmet if old.attributes.keys() & group not in met]
 

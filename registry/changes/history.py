@@ -46,7 +46,7 @@ class HistoryStep(NamedTuple):
 
 
 def history_steps(operators: Iterable[Operator]) -> Iterator[HistoryStep]:
-    """Yield every step between adjacent versions, and every removal."""
+    """Yield the step between each two adjacent versions, and every removal."""
     for operator in operators:
         for old, new in pairwise(operator.versions):
             yield HistoryStep(old, new, new.since_version, classify(old, new))
@@ -86,7 +86,7 @@ def _findings(
 
 
 class Difference(NamedTuple):
-    """Changes of one operator between two versions or opsets; `old` or `new` is `None` if it is absent."""
+    """Changes of one operator between two versions or opsets; a missing version is `None`."""
 
     domain: str
     op_type: str

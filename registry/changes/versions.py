@@ -27,11 +27,11 @@ class Versions:
     step: Step | None
 
     @property
-    def _verbs(self) -> tuple[AnyVerb, ...]:
+    def _upgrade_verbs(self) -> tuple[AnyVerb, ...]:
         return self.step.up if self.step and isinstance(self.step.up, tuple) else ()
 
     def answer(self, way: Literal["up", "down"]) -> StepAction:
-        """Return the step's conversion in a direction; without a declaration, it is `compatible`."""
+        """Return the declared conversion in a direction, or else `compatible`."""
         answer = getattr(self.step, way, None)
         return "compatible" if answer is None else answer
 
@@ -47,24 +47,24 @@ class Versions:
         return self.answer("up") == "adapter"
 
     def renamed_values(self, attribute: str) -> tuple[RenameValue, ...]:
-        """Return the verbs that rename values of an attribute on upgrade."""
-        verbs = (verb for verb in self._verbs if isinstance(verb, RenameValue))
+        """Return the verbs of the upgrade that rename values of an attribute."""
+        verbs = (verb for verb in self._upgrade_verbs if isinstance(verb, RenameValue))
         return tuple(verb for verb in verbs if verb.attribute == attribute)
 
     def attributes_of(self, kind: type[IgnoreAttribute | AddAttribute | RenameValue]) -> frozenset[str]:
-        """Return the names of the attributes in the upgrade verbs of class `kind`."""
-        return frozenset(verb.attribute for verb in self._verbs if isinstance(verb, kind))
+        """Return the names of the attributes in the verbs of class `kind` of the upgrade."""
+        return frozenset(verb.attribute for verb in self._upgrade_verbs if isinstance(verb, kind))
 
     @property
     def renamed(self) -> frozenset[str]:
         """The old and the new name of each attribute that the upgrade renames."""
-        verbs = [verb for verb in self._verbs if isinstance(verb, RenameAttribute)]
+        verbs = [verb for verb in self._upgrade_verbs if isinstance(verb, RenameAttribute)]
         return frozenset(name for verb in verbs for name in (verb.attribute, verb.to))
 
     @cached_property
     def converted_attributes(self) -> frozenset[str]:
         """Old and new names of attributes that become inputs, and of inputs that become attributes."""
-        verbs = [verb for verb in self._verbs if isinstance(verb, AttributeInputVerb)]
+        verbs = [verb for verb in self._upgrade_verbs if isinstance(verb, AttributeInputVerb)]
         declared = {name for verb in verbs for name in (verb.attribute_name, verb.input_name)}
         return frozenset(declared | _matching_names(self.old, self.new) | _matching_names(self.new, self.old))
 

@@ -95,7 +95,7 @@ def parse_document(data: object) -> OperatorSet:
         raise DocumentError("operators is not a list of definitions")
     operators = tuple(operator_from_data(each, TypeSets({})) for each in listed)
     found = OperatorSet(canonical_domain(data["domain"]), data["opset_version"], operators, header)
-    _check(found)
+    _require_consistent(found)
     return found
 
 
@@ -112,7 +112,7 @@ def read_header(fields: Mapping[str, object]) -> DocumentHeader:
         raise UnsupportedVersion(f"has unsupported IR version {ir_version!r}", remedy=f"use 1 to {known}")
     if not isinstance(domain, str):
         raise WrongDomain("has no domain", remedy="add the entry domain")
-    # the empty name is the default domain (ONNX IR, "Operator Sets")
+    # In ONNX, the empty name is the default domain (IR specification, "Operator Sets").
     if domain and not is_path_name(domain):
         raise WrongDomain(f"has the invalid domain {domain!r}", remedy=PATH_NAME_REMEDY)
     if type(opset) is not int or opset < 1:
@@ -143,7 +143,7 @@ _HEADER_TEXTS = {
 """Pattern and remedy for the optional texts of a header (Semantic Versioning 2.0.0, items 9 and 10)."""
 
 
-def _check(found: OperatorSet) -> None:
+def _require_consistent(found: OperatorSet) -> None:
     for name, count in Counter(operator.name for operator in found.operators).items():
         if count > 1:
             raise RepeatedOperator(f"{found.domain}.{name} is defined {count} times")
@@ -213,12 +213,12 @@ def operator_set(
     domain = canonical_domain(domain)
     opset = registry.newest_opset(domain) if opset_version is None else opset_version
     registry.require_opset(opset, domain)
-    cut = (_truncate(operator, opset) for operator in registry.operators(domain))
+    cut = (_without_later_versions(operator, opset) for operator in registry.operators(domain))
     header = read_header(
         {
             "domain": domain,
             "opset_version": opset,
-            # `ir_version_for` returns 0 for a private domain, which no release of ONNX contains
+            # `ir_version_for` returns 0 for a private domain, because no release of ONNX contains it
             "ir_version": registry.releases.ir_version_for({domain: opset}) or ir_versions().newest,
             "ir_version_prerelease": prerelease,
             "ir_build_metadata": build_metadata,
@@ -228,7 +228,7 @@ def operator_set(
     return OperatorSet(domain, opset, tuple(operator for operator in cut if operator), header)
 
 
-def _truncate(operator: Operator, opset: int) -> Operator | None:
+def _without_later_versions(operator: Operator, opset: int) -> Operator | None:
     versions = [version for version in operator.versions if version.since_version <= opset]
     kept = tuple(_without_later_removal(version, opset) for version in versions)
     return replace(operator, versions=kept) if kept else None

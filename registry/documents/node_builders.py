@@ -137,7 +137,7 @@ def node_builders(registry: Registry, domain: str = "", opset: int | None = None
     names = _identifiers(version.name for version in versions)
     kinds = {each.type for version in versions for each in version.attributes.values()}
     functions = "".join([_attribute_function(each) for each in get_args(AttributeTypeName) if each in kinds])
-    functions += "".join(map(_function, names, versions))
+    functions += "".join(map(_function_code, names, versions))
     used = set(re.findall(r"\w+", re.sub('""".*?"""', "", HEADER + functions, flags=re.DOTALL)))
     header = HEADER.format(
         domain=domain,
@@ -164,9 +164,9 @@ def _identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
 def _attribute_function(kind: AttributeTypeName) -> str:
     field = ATTRIBUTE_TYPES[kind].field
     values = {"s": "value.encode()", "strings": "[each.encode() for each in value]"}
-    # 0.0 == -0.0, but operators compute different results with them
+    # 0.0 == -0.0 in Python, but operators compute different results with them
     is_default = "repr(float(value)) == repr(default)" if field == "f" else "value == default"
-    kind_text = _python_type(Attribute(type=kind))
+    kind_text = _attribute_annotation(Attribute(type=kind))
     return ATTRIBUTE.format(
         function=kind.lower(),
         type=kind_text,
@@ -177,27 +177,27 @@ def _attribute_function(kind: AttributeTypeName) -> str:
     )
 
 
-def _function(function: str, version: OperatorVersion) -> str:
+def _function_code(function: str, version: OperatorVersion) -> str:
     inputs = [each.name for each in version.inputs]
     names = _identifiers([*inputs, *version.attributes], taken=("outputs", "name"))
     of_inputs, of_attributes = names[: len(inputs)], names[len(inputs) :]
     required = [position for position, each in enumerate(version.inputs) if each.option == "single"]
     parameters = [
-        _input(name, each, is_required=position <= max(required, default=-1))
+        _input_parameter_code(name, each, is_required=position <= max(required, default=-1))
         for position, (name, each) in enumerate(zip(of_inputs, version.inputs, strict=True))
     ]
     if not any(each.startswith("*") for each in parameters):
         parameters.append("*")
-    parameters += [f"outputs: {_output_type(version)}", 'name: str = ""']
+    parameters += [f"outputs: {_output_annotation(version)}", 'name: str = ""']
     attributes = list(zip(of_attributes, version.attributes.items(), strict=True))
-    parameters += [_attribute(name, each) for name, (_, each) in attributes]
+    parameters += [_attribute_parameter_code(name, each) for name, (_, each) in attributes]
     values = [
         f"*{name}" if each.option == "variadic" else name
         for name, each in zip(of_inputs, version.inputs, strict=True)
     ]
     arguments = [_literal(version.name), f"[{', '.join(values)}]", str(version.min_input), "outputs", "name"]
     if attributes:
-        calls = (_attribute_call(name, *each) for name, each in attributes)
+        calls = (_attribute_call_code(name, *each) for name, each in attributes)
         arguments.append("[\n" + textwrap.indent("\n".join(calls), " " * 12) + "\n        ]")
     return FUNCTION.format(
         function=function,
@@ -208,7 +208,7 @@ def _function(function: str, version: OperatorVersion) -> str:
     )
 
 
-def _input(name: str, parameter: Parameter, *, is_required: bool) -> str:
+def _input_parameter_code(name: str, parameter: Parameter, *, is_required: bool) -> str:
     if parameter.option == "variadic":
         return f"*{name}: {_at_least(parameter.min_arity)}"
     return f"{name}: str" if is_required else f'{name}: str = ""'
@@ -219,7 +219,7 @@ def _at_least(count: int) -> str:
     return f"Unpack[tuple[{'str, ' * count}Unpack[tuple[str, ...]]]]" if count else "str"
 
 
-def _output_type(version: OperatorVersion) -> str:
+def _output_annotation(version: OperatorVersion) -> str:
     """Return the annotation of `outputs`: `str` for one name, a tuple for several, a sequence if variadic."""
     least = max(version.min_output, 1)
     if version.outputs and version.outputs[-1].option == "variadic":
@@ -229,8 +229,8 @@ def _output_type(version: OperatorVersion) -> str:
     return " | ".join(types) or "tuple[()]"
 
 
-def _attribute(name: str, attribute: Attribute) -> str:
-    kind = _python_type(attribute)
+def _attribute_parameter_code(name: str, attribute: Attribute) -> str:
+    kind = _attribute_annotation(attribute)
     if attribute.required:
         return f"{name}: {kind}"
     if attribute.default is None:
@@ -238,17 +238,17 @@ def _attribute(name: str, attribute: Attribute) -> str:
     return f"{name}: {kind} = {_literal(attribute.default)}"
 
 
-def _attribute_call(argument: str, name: str, attribute: Attribute) -> str:
+def _attribute_call_code(argument: str, name: str, attribute: Attribute) -> str:
     default = "" if attribute.default is None else f", {_literal(attribute.default)}"
     return f"_{attribute.type.lower()}({_literal(name)}, {argument}{default}),"
 
 
-def _python_type(attribute: Attribute) -> str:
+def _attribute_annotation(attribute: Attribute) -> str:
     """Return the annotation of an attribute; strings with a set of allowed values are a `Literal`."""
     text = PYTHON_TYPES[attribute.type.removesuffix("S")]
     if attribute.values and text == "str":
         default = attribute.default or ()
-        # the default of `direction` in GRU:1, `foward`, is not one of its allowed values
+        # In GRU:1, the default of `direction` has a typing error (`foward`), so it is not an allowed value.
         choices = dict.fromkeys(attribute.values + (default if isinstance(default, tuple) else (default,)))
         text = f"Literal[{', '.join(map(_literal, choices))}]"
     return f"Sequence[{text}]" if ATTRIBUTE_TYPES[attribute.type].is_repeated else text

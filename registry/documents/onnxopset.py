@@ -87,7 +87,7 @@ def from_onnxopset(content: bytes) -> OperatorSet | OperatorNames:
     if message.magic != MAGIC:
         raise WrongMagic(f"has the magic {message.magic!r}, expected {MAGIC!r}")
     fields = {each.name: getattr(message, each.name) for each in message.DESCRIPTOR.fields}
-    # Protobuf returns bytes for text that is not UTF-8.
+    # protobuf may return bytes for a string that is not UTF-8
     if any(
         isinstance(each, bytes) for each in (*fields.values(), *(each.op_type for each in message.operator))
     ):

@@ -25,7 +25,7 @@ DRAFT_RULES = frozenset(
         "type.unused",
     }
 )
-"""Rules that a draft (see `load_operator`) may violate: rules for proposals report the same mistakes."""
+"""Rules that a draft (see `load_operator`) may violate: rules for proposals report these mistakes, too."""
 
 
 def operator_problems(operator: Operator) -> Problems:

@@ -72,11 +72,11 @@ def format_problems(error: ValidationError, data: object, prefix: Keys = ()) -> 
         left = [each for each in left if each[0][: len(top)] != top]
         if verbs:
             reported.append(verbs)
-            yield from _verb_problems(_value(data, verbs), (*prefix, *verbs))
+            yield from _verb_problems(_value_at(data, verbs), (*prefix, *verbs))
             continue
         depth = max(len(keys) for keys, _ in same)
         for keys in dict.fromkeys(keys for keys, _ in same if len(keys) == depth):
-            # pydantic also reports a list with an invalid item as too short
+            # for a list with an invalid item, pydantic also reports that the list is too short
             if not any(each[: len(keys)] == keys for each in reported):
                 reported.append(keys)
                 yield _problem((*prefix, *keys), [each for place, each in same if place == keys])
@@ -86,7 +86,7 @@ def _place_of(error: ErrorDetails, data: Any) -> Keys:
     """Return the path to an error in the data, without the names of union alternatives in pydantic's path."""
     keys: list[int | str] = []
     for key in error["loc"]:
-        if _has(data, key):
+        if _has_key(data, key):
             data = data[key]
             keys.append(key)
     return (*keys, error["loc"][-1]) if error["type"] == "missing" else tuple(keys)
@@ -101,7 +101,7 @@ def _problem(keys: Keys, errors: Sequence[ErrorDetails]) -> tuple[str, Problem]:
         return "format.unknown-key", Problem("unknown key", keys, remedy)
     if kind == "missing":
         return "format.missing-key", Problem("the key is missing", keys)
-    choices = [word for each in errors for word in _choices(each)]
+    choices = [word for each in errors for word in _allowed_values_in(each)]
     nouns = [_NOUNS[each["type"]] for each in errors if each["type"] in _NOUNS]
     if choices or nouns:
         *others, last = dict.fromkeys([*map(repr, choices), *nouns])
@@ -117,7 +117,7 @@ def _problem(keys: Keys, errors: Sequence[ErrorDetails]) -> tuple[str, Problem]:
     return "format.value", Problem(text, keys)
 
 
-def _choices(error: ErrorDetails) -> list[str]:
+def _allowed_values_in(error: ErrorDetails) -> list[str]:
     return (
         re.findall(r"'([^']*)'", error.get("ctx", {})["expected"]) if error["type"] == "literal_error" else []
     )
@@ -126,19 +126,19 @@ def _choices(error: ErrorDetails) -> list[str]:
 def _list_of_verbs(keys: Keys, data: object) -> Keys:
     """Return the path to the list of verbs that contains the value at `keys`; `()` outside such lists."""
     ends = [end for end in range(1, len(keys) + 1) if keys[end - 1] in ("up", "down", "before")]
-    found = (keys[:end] for end in ends if isinstance(_value(data, keys[:end]), list))
+    found = (keys[:end] for end in ends if isinstance(_value_at(data, keys[:end]), list))
     return next(found, ())
 
 
-def _value(data: Any, keys: Keys) -> Any:
+def _value_at(data: Any, keys: Keys) -> Any:
     for key in keys:
-        if not _has(data, key):
+        if not _has_key(data, key):
             return None
         data = data[key]
     return data
 
 
-def _has(data: object, key: int | str) -> bool:
+def _has_key(data: object, key: int | str) -> bool:
     return isinstance(key, int) if isinstance(data, list) else isinstance(data, dict) and key in data
 
 
@@ -158,7 +158,7 @@ def _verb_problems(answers: Any, keys: Keys) -> Iterator[tuple[str, Problem]]:
 def _verb_fields(item: dict[str, Any], keys: Keys, error: ValidationError) -> Iterator[tuple[str, Problem]]:
     ((name, arguments),) = item.items()
     prefix = (*keys, name)
-    if not isinstance(arguments, dict):  # the shorthand: the value of one field, in place of a mapping
+    if not isinstance(arguments, dict):  # shorthand: the value of one field in place of a mapping
         missing = [str(each["loc"][-1]) for each in error.errors() if each["type"] == "missing"]
         known = ", ".join(known_keys(prefix))
         text = f"expected a mapping with {known}" if missing else "expected a string"
@@ -169,7 +169,8 @@ def _verb_fields(item: dict[str, Any], keys: Keys, error: ValidationError) -> It
 
 def known_keys(keys: Keys) -> list[str]:
     """Return the keys that the format allows in the mapping at `keys`."""
-    from opshift.registry.editor_schema import operator_file_schema  # few files have unknown keys
+    # imported here: few files have unknown keys
+    from opshift.registry.editor_schema import operator_file_schema
 
     schema = operator_file_schema()
     found = _alternatives(schema, schema["$defs"])

@@ -16,7 +16,7 @@ from opshift.registry.record import Record
 from opshift.registry.type_sets import is_type, similar_types
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.\.\.)?")
-"""C identifiers, as ONNX's IR requires; ONNX 1.0 also ends names of variadic parameters with three dots."""
+"""Pattern of C identifiers, as ONNX's IR requires; ONNX 1.0 also ends variadic names with three dots."""
 
 DOMAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_][A-Za-z0-9_-]*)*")
 
@@ -179,7 +179,7 @@ def attribute_default_type(version: OperatorVersion) -> Iterator[Problem]:
     for name, each in version.attributes.items():
         if each.default is not None and not _has_type(each):
             reason = f"the default {each.default!r} does not have the type {each.type}"
-            yield Problem(reason, ("attributes", name, "default"), _expected(each.type))
+            yield Problem(reason, ("attributes", name, "default"), _expected_type_text(each.type))
 
 
 def _has_type(attribute: Attribute) -> bool:
@@ -187,16 +187,16 @@ def _has_type(attribute: Attribute) -> bool:
     default = attribute.default
     if expected is None or isinstance(default, tuple) != attribute.type.endswith("S"):
         return False
-    return all(isinstance(each, expected) for each in _scalars(default))
+    return all(isinstance(each, expected) for each in _scalars_of_default(default))
 
 
-def _scalars(default: Scalar | tuple[Scalar, ...] | None) -> tuple[Scalar, ...]:
+def _scalars_of_default(default: Scalar | tuple[Scalar, ...] | None) -> tuple[Scalar, ...]:
     if default is None:
         return ()
     return default if isinstance(default, tuple) else (default,)
 
 
-def _expected(kind: str) -> str:
+def _expected_type_text(kind: str) -> str:
     element = _NOUNS.get(kind.removesuffix("S"))
     if element is None:
         return "remove it: only numbers, strings and lists of them have defaults"
@@ -210,8 +210,8 @@ def attribute_default_value(version: OperatorVersion) -> Iterator[Problem]:
         if each.default is None or (each.values is None and each.minimum is None and each.maximum is None):
             continue
         if not _has_type(each):
-            continue  # the rule `attribute.default-type` reports it
-        for value in _scalars(each.default):
+            continue  # the rule `attribute.default-type` reports this default
+        for value in _scalars_of_default(each.default):
             if not each.allows(value):
                 remedy = nearest(value, map(str, each.values or ()))
                 yield Problem(
@@ -239,7 +239,7 @@ def attribute_values(version: OperatorVersion) -> Iterator[Problem]:
         for position, value in enumerate(each.values or ()):
             if expected is None or not isinstance(value, expected):
                 reason = f"the value {value!r} does not have the type {each.type.removesuffix('S')}"
-                yield Problem(reason, (*keys, "values", position), _expected(each.type.removesuffix("S")))
+                yield Problem(reason, (*keys, "values", position), _expected_type_text(each.type.removesuffix("S")))
             elif value in (each.values or ())[:position]:
                 yield Problem(f"the value {value!r} is repeated", (*keys, "values", position), "list it once")
         if each.values == ():

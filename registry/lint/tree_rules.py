@@ -34,7 +34,7 @@ class Declaration(NamedTuple):
     action: object
 
 
-def _declarations(operator: Operator) -> Iterator[Declaration]:
+def _declared_conversions(operator: Operator) -> Iterator[Declaration]:
     first = operator.versions[0]
     yield Declaration(("versions", 0, "before"), first.since_version, first.since_version - 1, first.before)
     for position, (old, new) in enumerate(pairwise(operator.versions), 1):
@@ -62,7 +62,7 @@ def step_adapter(subject: TreeOperator) -> Iterator[Problem]:
     domain, name = subject.operator.domain, subject.operator.name
     declared = {
         each.keys: (each.source, each.target)
-        for each in _declarations(subject.operator)
+        for each in _declared_conversions(subject.operator)
         if each.action == "adapter"
     }
     if subject.operator.versions[0].before != "adapter":
@@ -79,8 +79,8 @@ def step_adapter(subject: TreeOperator) -> Iterator[Problem]:
 def step_undeclared(subject: TreeOperator) -> Iterator[Problem]:
     """Every registered adapter of an operator is declared."""
     operator = subject.operator
-    declared = {(each.source, each.target) for each in _declarations(operator) if each.action == "adapter"}
-    # adapters from a version to itself, which build its function body, need no declaration
+    declared = {(each.source, each.target) for each in _declared_conversions(operator) if each.action == "adapter"}
+    # Adapters from a version to itself build its function body, and need no declaration.
     declared |= {(each.since_version, each.since_version) for each in operator.versions}
     for domain, name, source, target in subject.adapters:
         if (domain, name) == (operator.domain, operator.name) and (source, target) not in declared:
@@ -103,7 +103,7 @@ def reference_unknown(subject: TreeOperator) -> Iterator[Problem]:
                 found.append(((*keys, key, "replaced_by"), other or domain, op_type))
         for index, node in enumerate(version.body.nodes if version.body else ()):
             found.append(((*keys, "body", "nodes", index, "op_type"), node.domain, node.op_type))
-    for each in _declarations(subject.operator):
+    for each in _declared_conversions(subject.operator):
         for index, verb in enumerate(each.action if isinstance(each.action, tuple) else ()):
             if isinstance(verb, RenameOp):
                 found.append(((*each.keys, index), domain, verb.op_type))
@@ -178,7 +178,7 @@ def unknown_shapes(operator: Operator) -> Iterator[tuple[Keys, str]]:
     found: dict[str, Keys] = {}
     for position, version in enumerate(operator.versions):
         name = version.shape
-        # `registered` first, because `load` lists modules, which takes longer than all other rules
+        # `registered` comes first, because `load` lists modules, which takes longer than all other rules.
         if name and name not in TABLE.registered and name not in TABLE.load():
             found.setdefault(name, ("shape",) if name == operator.shape else ("versions", position, "shape"))
     return ((keys, name) for name, keys in found.items())

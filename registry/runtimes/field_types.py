@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @share_results
 def _type_sets() -> TypeSets:
-    from opshift.registry.type_sets import TypeSets  # not needed for compiled runtimes
+    from opshift.registry.type_sets import TypeSets  # imported here: compiled runtimes need no type sets
 
     return TypeSets.of_folders((OPSETS,))
 
@@ -56,11 +56,11 @@ IntegerStoredName = Annotated[str, Checked(_integer_type)]
 """Name of an element type whose elements are stored as integers of whole bytes, such as `bfloat16`."""
 
 
-def _axis(name: object) -> object:
+def _parse_axis(name: object) -> object:
     return str(int(name)) if isinstance(name, str) else name
 
 
-Axis = Annotated[str, Checked(_axis)]
+Axis = Annotated[str, Checked(_parse_axis)]
 """Number of an axis, as a string: keys in YAML files are strings."""
 
 Version = Annotated[int, Checked(strict=True, ge=1)]

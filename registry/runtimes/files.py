@@ -150,7 +150,8 @@ def read_runtime(path: Path, registry: Registry) -> Runtime:
     Raises:
         DefinitionError: the file cannot be read, or is invalid.
     """
-    from opshift.registry.lint.runtimes import runtime_findings  # compiled runtimes are valid
+    # imported here: compiled runtimes are valid
+    from opshift.registry.lint.runtimes import runtime_findings
 
     runtime = load_runtime(path)
     findings = runtime_findings(runtime, path, registry)
@@ -165,7 +166,7 @@ def load_runtime(path: Path) -> Runtime:
     Raises:
         DefinitionError: the file cannot be read, has the wrong format, or names an unknown runtime.
     """
-    from opshift.registry.yaml_files import load_yaml  # not needed for compiled runtimes
+    from opshift.registry.yaml_files import load_yaml  # imported here: compiled runtimes need no YAML parser
 
     data = load_yaml(path)
     if isinstance(data, dict):
@@ -209,7 +210,7 @@ def without_fallback(runtime: Runtime) -> Runtime:
     if not runtime.falls_back:
         return runtime
     other = get_runtime(runtime.falls_back)
-    # the fallback still loads the model, so its limits on imports and its schemas apply
+    # The fallback still loads the model, so its schemas and its limits on imports apply.
     newest = {name: other.newest_import(name) for name in {**other.opsets, **other.imports}}
     imports = {name: each for name, each in newest.items() if each is not None and name not in runtime.opsets}
     constants = {NEVER_RUN: other.operators.get(NEVER_RUN, ())}

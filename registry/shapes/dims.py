@@ -105,7 +105,7 @@ def broadcast(shapes: Sequence[Shape | None]) -> Shape | None:
     known = [shape for shape in shapes if shape is not None]
     if not known or len(known) != len(shapes):
         return None
-    # Shortcut for the most common case, equal shapes; the general code has the same result.
+    # Shortcut for equal shapes, the most common case; the general code has the same result.
     if all(shape == known[0] for shape in known):
         return known[0]
     columns = zip_longest(*(shape[::-1] for shape in known), fillvalue=1)
@@ -116,11 +116,11 @@ def _broadcast_dim(column: Sequence[int | None]) -> int | None:
     sizes = {dim for dim in column if dim is not None and dim != 1}
     if len(sizes) == 1:
         size = sizes.pop()
-        # A symbol may be 1 at run time; then the result is the other, unknown dimension.
+        # A symbol may be 1 at run time; then the result is the other dimension, which is unknown.
         return None if type(size) is Symbol and None in column else size
     if len(sizes) == 2 and None not in column:
-        # For example, position embeddings that a Slice cuts to the sequence length, which is `size`. A
-        # minimum of `size` and a positive number can only be broadcast to `size` if it is `size` or 1.
+        # Example: position embeddings that a Slice cuts to the sequence length, which is `size`. The minimum
+        # of `size` and a positive number broadcasts to `size` only if it equals `size` or 1.
         for size, other in permutations(sizes):
             if is_limited(other, size):
                 return size

@@ -18,7 +18,7 @@ def broadcast_all(node: ShapeContext) -> Shapes:
 
 
 PER_TENSOR: Final = ("_scale", "_zero_point")
-"""Ends of the names of inputs that describe how a whole tensor is quantized."""
+"""Suffixes of the names of inputs that describe how a whole tensor is quantized."""
 
 
 @rule("broadcast_operands")

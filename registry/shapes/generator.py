@@ -41,7 +41,8 @@ def range_(node: ShapeContext) -> Shapes:
     if start is None or limit is None or not step:
         return [(None,)]
     if Symbol in (type(start), type(limit), type(step)):
-        # With a symbol, the length is known only for start 0 and step 1: other bounds have an unknown order.
+        # With a symbol, the length is known only for start 0 and step 1, because other bounds have no known
+        # order.
         return [(limit if (start, step) == (0, 1) else None,)]
     return [(len(range(start, limit, step)),)]
 

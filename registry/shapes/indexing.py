@@ -84,9 +84,9 @@ def _sliced_dim(
     if (dim is None or type(dim) is Symbol) and type(end) is not Symbol and end >= UNBOUNDED:
         if is_positive and (start, step) == (-1, 1):
             return 1
-        end = max(end, dim or 0)  # a symbol is a large number, which may exceed `end`
+        end = max(end, dim or 0)  # a symbol is a large number, which must not be compared with `end`
     if dim is None or (step < 0 and end >= UNBOUNDED):
-        return None  # for onnxruntime, the largest end is the start of the axis if the step is negative
+        return None  # for a negative step, onnxruntime treats the largest end as the start of the axis
     if Symbol in (type(start), type(end)):
         # The order of symbols is unknown, but a slice from 0 to the dimension itself is complete.
         if (start, end, step) == (0, dim, 1):

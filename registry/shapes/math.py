@@ -59,7 +59,7 @@ def einsum(node: ShapeContext) -> Shapes:
     middle = broadcast(ellipsis_shapes) if dots else ()
     if middle is None:
         return [None]
-    # A label may have size 1 in one term and another size elsewhere, as in a broadcast.
+    # A label may have size 1 in one term and a different size in another, as in a broadcast.
     sizes = {label: of_rank(broadcast(dims), 1)[0] for label, dims in labels.items()}
     return [(*map(sizes.get, before), *middle, *map(sizes.get, after))]
 
@@ -100,7 +100,7 @@ def dft(node: ShapeContext, data: Shape) -> Shapes:
     onesided = node.integer("onesided", 0)
     real = bool(onesided and node.integer("inverse", 0))
     last = len(data) - 1
-    # The axis is an input since DFT 20.
+    # Since DFT-20, the axis is an input.
     declared = node.constant_integer(2) if node.has_input(2) else node.integer("axis", -2)
     axis = normalize_axis(declared, len(data))
     if axis is None or axis == last:

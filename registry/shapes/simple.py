@@ -17,7 +17,7 @@ OTHERS: dict[str, ShapeRule] = {
     "dynamic_quantize": lambda node: [node.shape(0), (), ()],
     "window": lambda node: [(node.constant_integer(0),)],
     "multinomial": lambda node: [(dim_at(node.shape(0), 0), node.integer("sample_size", 1))],
-    # One row per dimension, and one column per non-zero element.
+    # one row per dimension, and one column per nonzero element
     "non_zero": lambda node: [(len(node.shape(0) or ()) or None, None)],
     # The indices of batch, class and box of each selected box.
     "non_max_suppression": lambda node: [(None, 3)],

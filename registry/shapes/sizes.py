@@ -15,7 +15,7 @@ from opshift.model.types import SMALLEST_SYMBOL, Symbol
 LARGEST_SYMBOL = 1 << 640
 """Exclusive upper limit of symbols; it bounds the numbers that long chains of products compute."""
 
-# The symbol of a name or computation consists of a 1, _FACTOR_BITS zeros, a 1 for a name or a 0 for a
+# The bits of a symbol for a name or computation are: a 1, _FACTOR_BITS zeros, a 1 for a name or a 0 for a
 # computation, _HASH_BITS, _CHECK_BITS, and _ADDEND_BITS zeros. The zeros allow reading `factor` and `addend`
 # from factor * symbol + addend. A name is larger than a computation, so that n - n // 2 is positive.
 _FACTOR_BITS, _HASH_BITS, _CHECK_BITS, _ADDEND_BITS = 32, 62, 32, 64
@@ -90,7 +90,7 @@ def floor_quotient(size: int, by: int) -> int:
     if by == 1:
         return factor * symbol + addend
     match _COMPUTATIONS.get(int(symbol)):
-        # Larger divisors would grow with each quotient of a chain.
+        # Divisors above this limit would grow with each quotient of a chain.
         case ("Div", int(inner), int(inner_by)) if factor == 1 and inner_by * by < SMALLEST_SYMBOL:
             # floor((floor(a / b) + c) / d) = floor((a + b * c) / (b * d))
             return floor_quotient(inner + inner_by * addend, inner_by * by)
@@ -133,8 +133,8 @@ def _has_structure(number: int) -> bool:
 
 
 def _check_bits(number: int) -> int:
-    # The hash of a text mixes all bits, unlike the hash of a number or tuple: sums and quotients of symbols
-    # have other low bits, except by a coincidence.
+    # The hash of a text mixes all bits, unlike that of a number or tuple: the low bits of sums and quotients
+    # of symbols then differ, except by coincidence.
     return hash(str(number)) % (1 << _CHECK_BITS)
 
 

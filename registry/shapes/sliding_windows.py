@@ -106,12 +106,12 @@ class _Window(NamedTuple):
     """A node's window along one spatial dimension; unknown or invalid values are `None`."""
 
     kernel: int | None
-    """The extent of the kernel, including dilation."""
+    """Extent of the kernel, including dilation."""
     stride: int | None
     pads: int | None
-    """The sum of the padding at both ends."""
+    """Sum of the padding at both ends."""
     after: int | None
-    """The padding at the end."""
+    """Padding at the end."""
 
 
 def _read_windows(node: ShapeContext, kernel: Shape | None) -> list[_Window] | None:
@@ -160,7 +160,7 @@ def _window_count(node: ShapeContext, size: int | None, window: _Window) -> int 
     if floor_count == ceil_count or not node.integer("ceil_mode", 0):
         return floor_count
     if after + window.stride <= window.kernel:
-        return ceil_count  # for every size, the last window begins before the padding at the end
+        return ceil_count  # For every size, the last window begins before the padding at the end.
     if is_symbolic(span):
         return computed_size(f"{node.version.id} with ceil_mode", size, pads, *window)
     begins_in_data = (ceil_count - 1) * window.stride < size + pads - after

@@ -92,7 +92,7 @@ def unsqueeze(node: ShapeContext, data: Shape) -> Shapes:
 
 
 def _may_differ_at_0(size: int | None, dim: int | None) -> bool:
-    """Return whether `size` is a symbol that may be 0 while `dim` is not 0."""
+    """Return whether `size` is a symbol that may be 0 at run time while `dim` is not 0."""
     if type(size) is not Symbol or size == dim:
         return False
     return type(dim) is not Symbol or dim % size != 0
@@ -185,7 +185,7 @@ def _lengths(node: ShapeContext, size: int | None) -> Shape:
     if "num_outputs" not in node.version.attributes:
         return (exact_quotient(size, count),) * count
     part = ceil_quotient(size, count)
-    # Two parts need no subtraction, which may give a negative number for symbols.
+    # Two parts need no subtraction, which could produce a negative number from symbols.
     last = floor_quotient(size, 2) if count == 2 else size - part * (count - 1)
     return (*((part,) * (count - 1)), last)
 
