@@ -48,7 +48,8 @@ def apply_conversion(plan: Plan, model: ModelProto, options: Options) -> None:
         remove(model, options.without, plan.copies, plan.targets)
     require_import(model, imports, plan.targets, options.registry.releases)
     if plan.ir.rewritten_features:
-        from opshift.converter.ir_version.lower import rewrite_features  # most conversions do not need it
+        # imported here: most conversions remove no operators
+        from opshift.converter.ir_version.lower import rewrite_features
 
         rewrite_features(plan.ir, model, options.registry, plan.targets)
     if plan.record is not None:
@@ -79,7 +80,7 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
     for training, container in zip(training_graphs(model), plan.training, strict=True):
         _apply_container(container, training.graph, graphs)
     if plan.updates_subgraph_inputs:
-        # few models are that old
+        # imported here: few models have such an old IR version
         from opshift.converter.ir_version.nested_initializers import update_initializer_inputs
 
         update_initializer_inputs(model)
@@ -88,7 +89,7 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
         function.CopyFrom(model.functions[copy.index])
         function.name = copy.name
     if plan.copies:
-        # The sort is stable: each copy moves to the place after its original, as in `containers`.
+        # A stable sort moves each copy to the place after its original, as in `containers`.
         sort_by_keys(model.functions, [*range(len(plan.functions)), *(each.index for each in plan.copies)])
     for function, container in zip(model.functions, containers, strict=True):
         opset = _final_opset(function.opset_import or model.opset_import, plan.targets)
@@ -101,7 +102,7 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
         model.opset_import.add().version = 1
     _update_imports(model.opset_import, plan)
     _add_imports(model.opset_import, [plan.graph, *plan.training])
-    # Constants stay if there is a record: nodes that a conversion back restores may read them.
+    # Keep constants if there is a record: nodes that the conversion back restores may read them.
     if unread and plan.record is None:
         omitted = omit_unread_arguments(model, unread_in_functions)
         has_subgraphs = bool(omitted) or any(each.has_subgraphs for each in plan.containers())
@@ -176,7 +177,7 @@ def _add_imports(imports: Repeated[OperatorSetIdProto], plans: list[ContainerPla
 
 def _apply_container(plan: ContainerPlan, container: ContainerProto, target: _Target) -> None:
     nodes = container.node
-    # Subgraphs first: new nodes copy the subgraphs of the node that they replace.
+    # Subgraphs first, because new nodes copy the subgraphs of the node that they replace.
     for index, attribute, position, inner in plan.subgraphs:
         if not inner.is_empty:
             _apply_container(inner, _subgraph(nodes[index], attribute, position), target)
@@ -185,7 +186,7 @@ def _apply_container(plan: ContainerPlan, container: ContainerProto, target: _Ta
     _restore_originals(plan.reversal, nodes)
     order: list[int] = []
     for record, _, _, result in plan.changes:
-        if len(result.operators) == 1 and not target.has_devices:  # the fast path for most nodes
+        if len(result.operators) == 1 and not target.has_devices:  # fast path for most nodes
             result.write((nodes[record[0]],))
         else:
             order += _replace_node(nodes, record[0], result, target)
@@ -242,7 +243,7 @@ def _restore_originals(reversal: Restorations, nodes: Sequence[NodeProto]) -> No
         if not each.group.is_original:
             nodes[position].CopyFrom(each.group.original)
     for position in reversal.removed:
-        # nodes are only cleared here, so that all planned positions stay valid
+        # Nodes are only cleared here, because removing them would change the planned positions.
         nodes[position].Clear()
 
 

@@ -29,7 +29,7 @@ def compile_files(folder: Path) -> None:
         DESCRIPTIONS: precompiled.DESCRIPTIONS.record(),
         ROUTES: routes.ROUTES.record(),
     }
-    # Imported after `record()`: this import reads definitions and routes, which have to be recorded.
+    # Imported after `record()`, because this import reads definitions and routes, which have to be recorded.
     from opshift.converter.recognition import load
 
     compiled[PATTERNS] = load.PATTERNS.record()

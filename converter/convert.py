@@ -151,7 +151,7 @@ def convert_version(
 def convert_and_plan(model: ModelLike, options: Options) -> tuple[ModelObject | bytes, ModelProto, Plan]:
     """Convert a model; return it in the caller's form (such as bytes), as a ModelProto, and the plan."""
     if not is_message(model) and is_onnx_ir(model):
-        from opshift.model.onnx_ir import OnnxIrMessage  # few models need it
+        from opshift.model.onnx_ir import OnnxIrMessage  # imported here: few models are onnx_ir models
 
         with OnnxIrMessage(model) as message:
             result, plan = convert_with(message.proto, replace(options, inplace=True))
@@ -209,12 +209,12 @@ def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
     ordered, plan = plan_model(source, options, owned=owned)
     plan.require_possible()
     result = ordered
-    # Convert a copy even with `inplace` if the result may turn out to be illegal, or to have no version.
+    # Even with `inplace`, convert a copy if the result may be illegal, or may get no version.
     if ordered is source and not owned and (options.check or options.bump or not options.inplace):
         result = type(source)()
         result.CopyFrom(source)
     if result is source and not owned:
-        # the caller's model must not remain half converted after Ctrl+C
+        # After Ctrl+C, the caller's model must not be half converted.
         with signals_deferred():
             plan = _apply(plan, result, options, original)
     else:
@@ -252,7 +252,7 @@ def _inspect(model: ModelProto, options: Options) -> "Original | None":
         _require_legal(model, options.registry, "before the conversion")
     if not options.bump:
         return None
-    from opshift.converter.bump import Original  # few conversions need it
+    from opshift.converter.bump import Original  # imported here: few conversions change `model_version`
 
     return Original.of(model)
 
@@ -264,11 +264,13 @@ def _apply(plan: Plan, model: ModelProto, options: Options, original: "Original 
     """
     apply_conversion(plan, model, options)
     if options.recognize:
-        from opshift.converter.recognition.recognize import recognize  # few conversions need it
+        # imported here: few conversions recognize operators
+        from opshift.converter.recognition.recognize import recognize
 
         plan = replace(plan, recognition=recognize(model, options))
     if original is not None:
-        from opshift.converter.bump import raise_version  # few conversions need it
+        # imported here: few conversions change `model_version`
+        from opshift.converter.bump import raise_version
 
         plan = replace(plan, model_version=raise_version(original, model, plan))
     if options.check:
@@ -300,7 +302,7 @@ def _preload() -> None:
     """Load modules and data that most conversions need, so that the first one does not wait for them."""
     import_module("opshift.registry.shapes.all_rules")
     precompiled_routes()
-    with suppress(DefinitionError):  # the first conversion raises the error
+    with suppress(DefinitionError):  # the first conversion raises the error again
         default_registry().newest_opset()
 
 

@@ -55,7 +55,8 @@ def declare_shapes(model: ModelProto, shapes: Mapping[str, Dims], registry: Regi
         declared |= {name: _add_declaration(name, graph, scope) for name in missing}
     _declare(model, [(declared[name], dims) for name, dims in shapes.items()])
     if computed:
-        scope = _main_scope(model, registry)  # a new scope: the first may have cached the old shapes
+        # A new scope, because the first one may have cached the old shapes.
+        scope = _main_scope(model, registry)
         for name in computed:
             _require_possible(name, shapes[name], scope)
     after = {name: declared_dims(declared[name].type) for name in before.keys() | shapes.keys()}
@@ -138,7 +139,7 @@ def _declare(model: ModelProto, requests: Sequence[tuple[ValueInfoProto, Dims]])
             new_names.add(new)
             if isinstance(old, str) and new is not None and sizes.setdefault(old, new) != new:
                 raise _two_sizes(old, sizes[old], new, value.name)
-    # A repeated name means no change, unless it is the new name of another dimension.
+    # A repeated name changes nothing, unless it is the new name of another dimension.
     for name, place in repeated.items():
         if name in sizes and name in new_names:
             raise _two_sizes(name, sizes[name], name, place)

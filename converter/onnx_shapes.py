@@ -45,7 +45,7 @@ def has_onnx() -> bool:
     """Return whether the optional package `onnx` is installed."""
     try:
         return find_spec("onnx") is not None
-    except ValueError:  # `sys.modules` has a substitute without `__spec__`
+    except ValueError:  # `sys.modules` contains a substitute without `__spec__`
         return False
 
 
@@ -53,13 +53,12 @@ def plan_with_onnx_shapes(model: ModelProto, plan: Plan, options: Options, new_p
     """Plan again with the shapes that onnx infers, and return the plan with fewer refusals."""
     copy = with_onnx_shapes(model, options.registry)
     new = plan if copy is None else new_plan(copy, options)
-    # A plan refers to nodes by position only, so the plan of the copy also applies to the model without the
-    # inferred shapes.
+    # A plan refers to nodes only by position, so the plan of the copy also applies to the original model.
     return replace(new, repairs=(USED,)) if len(new.refusals) < len(plan.refusals) else plan
 
 
 def with_onnx_shapes(model: ModelProto, registry: Registry) -> ModelProto | None:
-    """Return a copy of a model that declares the shapes that onnx infers; `None` if none of them is new."""
+    """Return a copy of a model that declares the shapes that onnx infers; `None` without new shapes."""
     inferred = _infer(model, registry)
     if inferred is None:
         return None
@@ -69,7 +68,7 @@ def with_onnx_shapes(model: ModelProto, registry: Registry) -> ModelProto | None
 
 
 def _infer(model: ModelProto, registry: Registry) -> ModelProto | None:
-    # onnx visits the nodes of a function once for each call, and copies shapes of any rank.
+    # onnx visits the nodes of a function once for each call, and copies shapes of any rank: limit both.
     if inlined_size(model) > MAX_NODES or _largest_rank(model) > MAX_RANK:
         return None
     try:
@@ -81,7 +80,7 @@ def _infer(model: ModelProto, registry: Registry) -> ModelProto | None:
     try:
         result = infer_shapes(copy.SerializeToString(), data_prop=True)
         return read_bytes(result.SerializeToString())
-    # onnx raises errors of many classes for models that it does not accept; the plan without onnx remains
+    # For models that it does not accept, onnx raises errors of many classes; the plan without onnx remains.
     except Exception:
         return None
 
@@ -177,7 +176,7 @@ def _add_claims(scope: InferenceScope, graph: GraphProto, inferred: GraphProto, 
 
 
 def _add_value(graph: GraphProto, value: ValueInfoProto, scope: InferenceScope) -> ValueInfoProto | None:
-    """Declare a value without a shape; use onnx's element type only if opshift cannot infer the type."""
+    """Declare the shape of a value; use the element type of onnx only if opshift cannot infer one."""
     element_type = scope.element_type(value.name) or element_type_of(value.type)
     if element_type is None:
         return None

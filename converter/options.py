@@ -76,12 +76,12 @@ EXAMPLE_REMEDY = "give an opset such as 17, or a release such as onnx-1.12"
 WITHOUT_REMEDY = "pass a domain such as com.microsoft, or an operator such as ai.onnx.Gelu"
 
 ONNX = "onnx"
-"""Product whose releases are exact targets, because they are versions of the format, not of a program."""
+"""Product whose releases are exact targets, because they are versions of the format and not of a program."""
 
 INF = sys.maxsize
 
 MAX_DIGITS = 20
-"""Texts of this or a greater length are not numbers, so that `int` does not parse huge texts."""
+"""Texts with at least this many characters are not parsed as numbers, because `int` is slow for them."""
 
 
 class Target(FrozenRecord):
@@ -215,14 +215,15 @@ class Options(FrozenRecord):
             raise UsageError(reason, remedy="pass only one of reversible and without")
         changes: tuple[tuple[str, str], ...] = ()
         if types:
-            from opshift.converter.element_types.requested_types import read_types  # few conversions need it
+            # imported here: few conversions change element types
+            from opshift.converter.element_types.requested_types import read_types
 
             changes = tuple(sorted(read_types(types)))
         if flags.get("keep_interface") and not changes:
             raise UsageError("keep_interface has no effect without types", remedy="pass types, or omit it")
         recognized = read_recognize(recognize, registry) if recognize else frozenset()
         if recognized and flags.get("reversible"):
-            reason = "recognized nodes are no longer those that a reversible conversion records"
+            reason = "recognized nodes differ from the nodes that a reversible conversion records"
             raise UsageError(reason, remedy="pass only one of reversible and recognize")
         is_optional = target is None and bool(removed or changes or recognized or flags.get("fold"))
         wanted = (
@@ -230,7 +231,7 @@ class Options(FrozenRecord):
         )
         if exact:
             wanted = replace(wanted, limits={})
-        # without the order of the arguments, which has no meaning
+        # the order of the arguments has no meaning
         declared = tuple(sorted(read_shapes(shapes).items(), key=lambda each: str(each[0]))) if shapes else ()
         return cls(
             wanted,
@@ -349,7 +350,7 @@ def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVer
         raise UsageError("no target is given", remedy=EXAMPLE_REMEDY)
     return Target(
         opsets,
-        # If several releases are targets, the oldest IR version is the limit.
+        # If several releases are targets, the oldest of their IR versions is the limit.
         min((each.ir_version for each in parts if each.ir_version), default=None),
         requested,
         tuple(each.runtime for each in parts if each.runtime),
@@ -377,7 +378,7 @@ def split_target(
     target: TargetLike | None, ir_version: IrVersionLike
 ) -> tuple[PlainTarget | None, IrVersionLike]:
     """Split a `SharedTarget` into opsets and IR version; a requested IR version takes precedence."""
-    # `isinstance` with a protocol takes half as long as reading all options, so test frequent types first.
+    # `isinstance` with a protocol takes half as long as reading all options: test frequent types first.
     if isinstance(target, int | str | Mapping) or not isinstance(target, SharedTarget):
         return target, ir_version
     return target.opsets, target.ir_version if ir_version is None else ir_version
@@ -396,7 +397,8 @@ def _read_ir_version(requested: IrVersionLike) -> int | Literal["keep"] | None:
 
 
 def _parts(target: PlainTarget, registry: Registry) -> Iterator[TargetPart]:
-    if isinstance(target, Integral) and not isinstance(target, bool):  # numpy integers are also Integral
+    # Integral, because numpy integers are not instances of `int`.
+    if isinstance(target, Integral) and not isinstance(target, bool):
         yield TargetPart({DEFAULT_DOMAIN: int(target)})
     elif isinstance(target, str):
         yield _read_text(target.strip(), registry)
@@ -433,7 +435,8 @@ def _read_text(text: str, registry: Registry) -> TargetPart:
 
 def _provider_error(name: str, registry: Registry) -> UsageError | None:
     """Return the error for a name of an execution provider of onnxruntime, such as coreml, or `None`."""
-    from opshift.registry.runtimes.files import runtime_files  # few targets need them
+    # imported here: few targets are names of runtimes
+    from opshift.registry.runtimes.files import runtime_files
 
     products = {each.rpartition("-")[0] for each in runtime_files()}
     names = registry.releases.runtime_names
@@ -462,7 +465,8 @@ def _release_named(name: str, registry: Registry) -> TargetPart | None:
 
 def _nearest_release(product: str, version: str, registry: Registry) -> str | None:
     """Return the listed release of a product that `nearest_older` finds for a version, or `None`."""
-    from opshift.registry.runtimes.files import runtime_files  # few targets need them
+    # imported here: few targets are names of runtimes
+    from opshift.registry.runtimes.files import runtime_files
 
     names = (each.rpartition("-") for each in runtime_files())
     known = [
@@ -475,7 +479,8 @@ def _nearest_release(product: str, version: str, registry: Registry) -> str | No
 
 def _runtime_named(name: str) -> Runtime | None:
     """Return a runtime with data about its kernels, such as `openvino-2026.4.1`, or `None`."""
-    from opshift.registry.runtimes.files import find_runtime, get_runtime  # few targets need them
+    # imported here: few targets are names of runtimes
+    from opshift.registry.runtimes.files import find_runtime, get_runtime
 
     found = find_runtime(name)
     return get_runtime(found) if found else None

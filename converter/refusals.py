@@ -95,7 +95,7 @@ def _group(members: list[Refusal]) -> RefusalGroup:
         summary = cause.summary.format(count=f"{len(members):,}", subject=first.subject, target=target)
         remedies = Counter(each.remedy for each in members if each.remedy)
         if len(remedies) > 1 or remedies.total() < len(members):
-            # a remedy that names the values to declare helps more than the general remedy of the cause
+            # A remedy that names the values to declare helps more than the general remedy of the cause.
             is_shape = remedies and first.code == UNKNOWN_SHAPE
             remedy = max(remedies, key=remedies.__getitem__) if is_shape else cause.remedy
     nearest = [each.nearest for each in members]

@@ -250,7 +250,7 @@ def conversion_report(plan: Plan, result: ModelProto | None, options: Options) -
     report = Report.of(plan, result)
     if result is None or not options.target.runtimes:
         return report
-    from opshift.runtimes.target_runtimes import unsupported_by  # few targets name runtimes
+    from opshift.runtimes.target_runtimes import unsupported_by  # imported here: few targets name runtimes
 
     unsupported = unsupported_by(options.target.runtimes, result, options.registry)
     return replace(report, unsupported=unsupported)

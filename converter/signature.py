@@ -252,7 +252,7 @@ def _name_changes(role: Role, old: ValuesByName, new: ValuesByName) -> Iterator[
             continue
         suffix = "_WITH_DEFAULT" if value.default is not None else ""
         yield ModelChange(f"{role}_ADDED{suffix}", value.label, "", value.type)
-    # report shared values in a new order, and a new value that precedes a shared value
+    # Report shared values in a new order, and new values that precede a shared value.
     before = [renamed.get(name, name) for name in old]
     remaining = [name for name in before if name in new]
     after, kept = list(new), {*remaining}

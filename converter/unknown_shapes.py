@@ -71,7 +71,8 @@ class UnknownShapes:
         if roots:
             return self._declare(roots, error.otherwise)
         if scope.emitted_producers.keys() & set(error.values):
-            # Inference does not follow all emitted nodes, such as a Loop: inputs may be the cause.
+            # Inference does not follow all emitted nodes, such as a Loop: the inputs of the node may be the
+            # cause.
             return self.remedy_of_inputs(scope, inputs, error.otherwise or OTHER_TARGET)
         return ", or ".join(filter(None, (error.remedy, self._advice)))
 
@@ -137,7 +138,7 @@ def _own_root(value: UnknownFact) -> Iterator[_Root]:
 
 
 def _without_implied(roots: list[_Root]) -> list[_Root]:
-    """Return the roots, but no root with dimension names that all belong to another returned root."""
+    """Return the roots, except each root with dimension names that all belong to another returned root."""
     found: list[_Root] = []
     for root in sorted(roots, key=lambda each: len(each.sizes), reverse=True):
         known = {size for other in found for size in other.sizes if size is not None}

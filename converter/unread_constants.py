@@ -38,7 +38,7 @@ def remove_unread_constants(
     removable = names - bound_names(model) - values_named_in_attributes(model).names
     _remove_from_scope([*root_graphs(model)], removable, has_subgraphs=has_subgraphs)
     if is_relevant:
-        # A function cannot read values of graphs, so its names are separate.
+        # A function cannot read values of graphs, so its names are independent.
         for function in model.functions:
             _remove_from_scope([function], removable, has_subgraphs=has_subgraphs)
 
@@ -78,7 +78,7 @@ def _remove_from_scope(
             is_removed = [each.name in unread and not _is_described(each) for each in tensors]
             removed.update(each.name for each in compress(tensors, is_removed))
             remove_messages(tensors, is_removed)
-        values = getattr(container, "value_info", ())  # messages of older versions of ONNX lack the field
+        values = getattr(container, "value_info", ())  # message classes of an older `onnx` lack the field
         if removed and values:
             remove_messages(values, [each.name in removed for each in values])
 

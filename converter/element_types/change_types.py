@@ -257,7 +257,7 @@ class TypeChange:
         for attribute in node.attribute:
             definition = operator.attributes.get(attribute.name)
             is_number = f"{operator.name}.{attribute.name}" in kept_operators()["attributes"]
-            # the defaults of Clip are the limits of float, which means no limit
+            # the defaults of Clip are the limits of float, and mean that there is no limit
             is_default = definition is not None and attribute.f == definition.default
             if is_number and attribute.HasField("f") and not is_default:
                 try:
@@ -381,7 +381,7 @@ class _Graph:
 def out_of_range(value: float, old: str, new: str, label: str = "a constant") -> CannotConvert:
     """Return the error about a number out of the range of the new type; `label` says where the number is."""
     number, remedy = f"{value:.9g}", f"keep {old}, or allow clamp: the nearest number of {new} replaces it"
-    if new not in LIMITS:  # an integer
+    if new not in LIMITS:  # `number` is an integer
         number, remedy = f"{value:,}", f"keep {old}, or replace the number in the model"
     reason = f"{label} has the value {number}, which {new} cannot represent"
     return CannotConvert(reason, "value.overflow", subject=new, remedy=remedy)
@@ -451,7 +451,8 @@ class ElementChange(FrozenRecord):
         """
         try:
             struct.pack(f"<{BY_NAME[self.new].code}", number)
-        except (OverflowError, struct.error):  # the first for floats, the second for integers
+        # OverflowError: a float is too large; struct.error: an integer is too large
+        except (OverflowError, struct.error):
             if not self.clamps or self.new not in LIMITS:
                 raise out_of_range(number, self.old, self.new) from None
             return copysign(LIMITS[self.new], number)
@@ -460,7 +461,8 @@ class ElementChange(FrozenRecord):
     def _without_new_zeros(self, numbers: Sequence[float], converted: bytes) -> bytes:
         """Replace zeros that were nonzero numbers by the smallest nonzero magnitude with the same sign."""
         zero = bytes(self.sizes[1] - 1)
-        if zero + b"\0" not in converted and zero + b"\x80" not in converted:  # true for most data
+        # true for most data: skip the search
+        if zero + b"\0" not in converted and zero + b"\x80" not in converted:
             return converted
         code = BY_NAME[self.new].code
         found = struct.unpack(f"<{len(numbers)}{code}", converted)

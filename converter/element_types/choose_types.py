@@ -71,7 +71,7 @@ class TypeChoice:
         assert is_graph(container), "functions are inlined"
         if parent is None and self.keeps_interface:
             interface = (scope.element_type(each.name) for each in (*container.input, *container.output))
-            # no operator casts sequences, so all of them keep their types if one is an input or output
+            # No operator casts sequences: if one of them is an input or output, all of them keep their types.
             self._keeps_containers = any(self.new_type(each) for each in interface if _is_container(each))
         scope.defined_names.update(name for node in container.node for name in node.output)
         self._add_inputs(graph, container)
@@ -109,7 +109,7 @@ class TypeChoice:
         new = self.new_type(old)
         if old is not None and new is not None:
             can_change = not (self._keeps_containers and _is_container(old))
-            if "int64" in element_names(old):  # the bounds of elements of sequences are unknown
+            if "int64" in element_names(old):  # the bounds of the elements of sequences are unknown
                 bounds = graph.bounds_of(name)
                 can_change = not _is_container(old) and bounds is not None and bounds.fits
             kept = KEPT_AS.get((old, new), old)
@@ -121,10 +121,10 @@ class TypeChoice:
         stored = [*(each.name for each in container.initializer)]
         stored += (each.values.name for each in container.sparse_initializer)
         is_interface = graph.parent is None
-        if self._is_old_ir and is_interface:  # runtimes treat them as constants
+        if self._is_old_ir and is_interface:  # runtimes treat these initializers as constants
             graph.scope.constant_inputs = graph.scope.initializer_inputs()
         if "int64" in self.changes:
-            # these inputs get the type int32, so callers can pass only numbers in its range
+            # These inputs become int32, so callers can pass only numbers in its range.
             if is_interface and not self.keeps_interface:
                 graph.bounds.update(dict.fromkeys(inputs, INT32))
             constants = (name for name in stored if name not in inputs or self._is_old_ir)
@@ -154,7 +154,7 @@ class TypeChoice:
         wanted = self.result_type(value, is_main=graph.parent is None)
         value.needed.add(wanted)
         value.is_result |= name in graph.values
-        if name in graph.scope.constant_inputs:  # the input and the output have one name, so one type
+        if name in graph.scope.constant_inputs:  # an input that is an output has one name, so one type
             value.stored = wanted
 
     def result_type(self, value: TypedValue, is_main: bool) -> str:
@@ -200,7 +200,8 @@ class TypeChoice:
             for each in members:
                 chosen = each.kept_type(operator) if key in kept else each.value.new
                 if each.is_input and key not in kept and is_standard(operator, "Cast"):
-                    found.inputs[each.position] = None  # it accepts every type, so it needs no Cast before it
+                    # The node accepts every type, so its input needs no Cast.
+                    found.inputs[each.position] = None
                 elif each.is_input:
                     found.inputs[each.position] = chosen
                     each.value.needed.add(chosen)
@@ -266,7 +267,7 @@ class TypeChoice:
 
 def _add_sizes(node: Node, operator: OperatorVersion, graph: GraphTypes, found: NodeTypes) -> None:
     """Add the outputs of a node to `graph.sizes` if they depend on sizes and constants alone."""
-    # except for Cast, a result whose type changes is not a size: Gather may select table rows by a size
+    # Except for Cast, a result whose type changes is not a size: Gather may select rows of a table by a size.
     news = {graph.values[each].new for each in node.outputs if each in graph.values}
     keeps = not found.outputs or is_standard(operator, "Cast") or not news.issuperset(found.inputs.values())
     if is_standard(operator, *SIZE_OPERATORS) or (keeps and _depends_on_sizes(node, graph)):
@@ -310,7 +311,7 @@ def _groups(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Mapping
     groups: dict[GroupKey, list[_Member]] = {}
     for key, member in (*_inputs(node, operator, graph), *_outputs(node, operator, graph)):
         groups.setdefault(key, []).append(member)
-    # sequences and their elements have different type variables, but have to change together
+    # Sequences and their elements have different type variables, but must change together.
     variables_of: dict[str, list[GroupKey]] = {}
     for key, members in groups.items():
         if not isinstance(key, tuple):
@@ -350,7 +351,7 @@ def _is_container(old: str | None) -> bool:
 
 
 def has_declared_type(operator: OperatorVersion, node: Node, formal: Parameter) -> bool:
-    """Return whether the attributes of a node, present or absent, determine the type of an output."""
+    """Return whether attributes of a node, or their absence, determine the type of an output."""
     if operator.name == "Constant" or type_from_attributes(operator, node, formal) is not None:
         return True
     return formal.type_attribute is not None and "(" in (formal.absent_type or "")
@@ -388,7 +389,7 @@ class _Region:
     nodes: list[int] = field(default_factory=list)
     cast: set[str] = field(default_factory=set)
     is_closed: bool = True
-    """Whether all neighbors of the region are nodes that keep their types, or small constants."""
+    """Whether all neighbors of the region keep their types or are small constants."""
 
 
 def keep_regions(graph: GraphTypes) -> int:

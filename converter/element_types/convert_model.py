@@ -67,7 +67,7 @@ def convert_element_types(model: ModelProto, options: Options) -> TypedModel:
     reasons = choice.reasons
     change = TypeChange(choice.result_type, inexact and "clamp" in options.allow, names, reasons)
     allowances: tuple[tuple[Allow, str], ...] = ()
-    if not reasons:  # a deviation does not help a model that cannot be converted with it
+    if not reasons:  # A deviation is useless for a model that cannot be converted even with it.
         try:
             allowances = _allowances(changes, options)
         except CannotConvert as error:
@@ -76,7 +76,7 @@ def convert_element_types(model: ModelProto, options: Options) -> TypedModel:
     if reasons:
         found = tuple(_refusal(place, error, changes) for place, error in reasons.items())
         return TypedModel(model, refusals=found)
-    if not (change.changed or change.casts or model.functions):  # functions were inlined
+    if not (change.changed or change.casts or model.functions):  # `_prepare` inlines the functions
         return TypedModel(result)
     pairs = ", ".join(f"{old} to {new}" for old, new in changes.items())
     counts = f"in {count_text(change.changed, 'value')}, with {count_text(change.casts, 'cast')}"

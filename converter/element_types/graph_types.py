@@ -75,7 +75,7 @@ class GraphTypes:
     values: dict[str, TypedValue] = field(default_factory=dict)
     nodes: dict[int, NodeTypes] = field(default_factory=dict)
     children: dict[int, GraphTypes] = field(default_factory=dict)
-    """Types in the subgraphs, by `id` of the GraphProto."""
+    """Types in each subgraph, by `id` of its GraphProto."""
     bounds: dict[str, Bounds] = field(default_factory=dict)
     """Known bounds of int64 values."""
     sizes: set[str] = field(default_factory=set)

@@ -50,7 +50,7 @@ def remove_dead_nodes(container: ContainerProto, removal: Removal, kept: Iterabl
         nodes.outputs.append(node.output[:])
         nodes.is_pure.append(removal.is_pure(node))
     defined = Container(container).predefined_names().union(*nodes.outputs)
-    # Copies of all names that must stay would take quadratic time for many graphs.
+    # A copy of all names that must stay, for each graph, would take quadratic time.
     stays = defined.intersection(kept) | defined.intersection(removal.named)
     is_live, needed = _live_nodes(nodes, fixed_names(container) | stays)
     removed = set().union(*compress(nodes.outputs, map(not_, is_live)))

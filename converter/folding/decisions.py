@@ -156,7 +156,7 @@ def _constant_outputs(record: NodeRecord, scope: Scope, rules: Rules) -> list[Te
 def _constant(name: str, scope: Scope) -> Tensor | None:
     try:
         return scope.constant(name)
-    except (CannotConvert, *INVALID_NODE_ERRORS):  # the node is invalid: the plan reports it
+    except (CannotConvert, *INVALID_NODE_ERRORS):  # the node is invalid, which the plan reports
         return None
 
 
@@ -174,11 +174,11 @@ def _aliases(record: NodeRecord, scope: Scope, rules: Rules, equal_values: Equal
         if source is not None and rules.can_alias(outputs, [source]):
             return {outputs[0]: source}
         found = equal_values.find(record) if rules.is_ordered else None
-    except (CannotConvert, *INVALID_NODE_ERRORS):  # the node is invalid: the plan reports it
+    except (CannotConvert, *INVALID_NODE_ERRORS):  # the node is invalid, which the plan reports
         return {}
     if found is None or not rules.can_alias(outputs, found):
         return {}
-    if not scope.variables.isdisjoint(found):  # a Gradient is with respect to one of them
+    if not scope.variables.isdisjoint(found):  # A Gradient differentiates with respect to one of the values.
         return {}
     return {name: source for name, source in zip(outputs, found, strict=True) if name}
 
@@ -190,7 +190,7 @@ def _reshaped_source(record: NodeRecord, scope: Scope, rules: Rules) -> str | No
         return None
     try:
         source = reshaped_source(scope.node_of(record), scope)
-    except (CannotConvert, *INVALID_NODE_ERRORS):  # the node is invalid: the plan reports it
+    except (CannotConvert, *INVALID_NODE_ERRORS):  # the node is invalid, which the plan reports
         return None
     return source if source is not None and rules.can_alias((), (source,)) else None
 

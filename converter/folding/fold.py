@@ -88,7 +88,7 @@ def fold(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[M
         return original, ()
     sentences: tuple[str, ...] = (_describe(constants, nodes, _node_count(result)),)
     if any(each.key == METADATA_KEY for each in result.metadata_props):
-        # the record has original nodes, which may read values that folding removes
+        # The record contains original nodes, which may read values that folding removes.
         remove_messages(result.metadata_props, [each.key == METADATA_KEY for each in result.metadata_props])
         sentences = (*sentences, "the record of an earlier reversible conversion is removed by folding")
     return result, sentences
@@ -126,7 +126,7 @@ def _without_constant_branches(model: ModelProto, options: Options, *, owned: bo
         if not branches:
             return result
         if result is model and not owned:
-            result = deepcopy(model)  # the loop finds the branches of the copy
+            result = deepcopy(model)  # the next iteration finds the branches of the copy
         else:
             inline_branches(branches, result)
 
@@ -194,7 +194,7 @@ def _is_ordered(container: ContainerProto) -> bool:
 
 
 def _for_copy(decisions: Decisions, container: ContainerProto) -> Decisions:
-    """Return the decisions for a copy of their container."""
+    """Return the same decisions for a copy of their container."""
     graphs = [graph for node in container.node for graph in graphs_of(node)]
     nested = [_for_copy(each, graph) for each, graph in zip(decisions.nested, graphs, strict=True)]
     return decisions._replace(container=container, nested=nested)
@@ -255,7 +255,8 @@ class _PureNodes:
         self._pure: set[LocalFunction] = set()
         called = {function_id(each): self._called(each) for each in model.functions}
         order = TopologicalSorter(called)
-        with suppress(CycleError):  # functions that call themselves, and their callers, are not pure
+        # Functions that call themselves are not pure, and neither are their callers.
+        with suppress(CycleError):
             order.prepare()
         while found := order.get_ready():
             self._pure.update(each for each in found if each in called and called[each] <= self._pure)
@@ -317,7 +318,7 @@ def _constant_branch(node: NodeProto, scope: Scope) -> GraphProto | None:
         return None
     try:
         condition = scope.constant(node.input[0])
-    except (CannotConvert, *INVALID_NODE_ERRORS):  # the node is invalid: the plan reports it
+    except (CannotConvert, *INVALID_NODE_ERRORS):  # the node is invalid, which the plan reports
         return None
     if condition is None or condition.element_type != "bool" or len(condition.values) != 1:
         return None
@@ -444,13 +445,13 @@ def _is_constant(node: NodeProto) -> bool:
 
 
 def _add_initializer(node: NodeProto, constants: Mapping[str, Tensor], graph: GraphProto) -> bool:
-    """Add the value of a Constant as an initializer, and return whether that is possible.
+    """Add the value of a Constant as an initializer; return whether this is possible.
 
     The initializer gets the doc string and metadata of the node, unless the tensor has its own.
     """
     name = node.output[0]
     stored = next((each.t for each in node.attribute if each.name == "value"), None)
-    if stored is not None:  # copied without decoding, because it may be large
+    if stored is not None:  # copied without decoding, because the tensor may be large
         initializer = graph.initializer.add()
         initializer.CopyFrom(stored)
         initializer.name = name
@@ -463,7 +464,7 @@ def _add_initializer(node: NodeProto, constants: Mapping[str, Tensor], graph: Gr
         write_tensor(initializer, value, name)
     if node.doc_string and not initializer.doc_string:
         initializer.doc_string = node.doc_string
-    # Message classes of an older `onnx` have no `metadata_props`.
+    # The message classes of an older `onnx` have no `metadata_props`.
     if getattr(node, "metadata_props", None) and not initializer.metadata_props:
         initializer.metadata_props.extend(node.metadata_props)
     return True

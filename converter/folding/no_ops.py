@@ -18,7 +18,7 @@ from opshift.model.tensors import element_count
 from opshift.model.types import Shape
 
 Test: TypeAlias = Callable[[Node, Scope, int], bool]
-"""Test of a node, given the version of its operator: true if it returns its first input unchanged."""
+"""Function (node, scope, version) that returns whether the node returns its first input unchanged."""
 
 DROPOUT_WITHOUT_ATTRIBUTE_SINCE = 7
 """First version of Dropout that has no attribute `is_test`."""
@@ -101,7 +101,7 @@ def _has_different_bytes(name: str, scope: Scope) -> bool:
 
 
 def _keeps_shape_of(value: str, dims: Shape, scope: Scope) -> bool:
-    """Return whether broadcasting with `dims`, up to `MAX_ELEMENTS` elements, keeps the shape of a value."""
+    """Return whether broadcasting with `dims` (up to `MAX_ELEMENTS` elements) keeps a value's shape."""
     shape = scope.shape(value)
     if shape is None or len(dims) > len(shape):
         return False
@@ -114,12 +114,12 @@ def _keeps_shape_of(value: str, dims: Shape, scope: Scope) -> bool:
 
 
 def _is_filled_with(number: int, tensor: Tensor, op_type: str) -> bool:
-    """Return whether all elements are neutral for an operator: `number`, or for Add of floats, -0.0."""
+    """Return whether all elements equal the neutral element of an operator: `number`, or -0.0 for Add."""
     if not all(each == number for each in tensor.values):
         return False
     if number or tensor.element_type in INTEGER_RANGES:
         return True
-    # -0.0 + -0.0 and -0.0 - 0.0 keep the sign of the first operand, -0.0 + 0.0 and -0.0 - -0.0 do not
+    # -0.0 + -0.0 and -0.0 - 0.0 keep the sign of the first operand; -0.0 + 0.0 and -0.0 - -0.0 do not.
     sign = -1 if op_type == "Add" else 1
     return all(isinstance(each, float) and math.copysign(1, each) == sign for each in tensor.values)
 
@@ -139,7 +139,7 @@ def _keeps_shape(node: Node, scope: Scope, version: int) -> bool:
 
 
 def _casts_to_same_type(node: Node, scope: Scope, version: int) -> bool:
-    # Attribute `to` is the name of the type in version 1, and its number since version 6.
+    # In version 1, the attribute `to` is the name of the type; since version 6, it is the number.
     kind = BY_NUMBER.get(node.attribute("to")) if isinstance(node.attribute("to"), int) else None
     return kind is not None and kind.name == scope.element_type(node.input(0))
 
@@ -151,7 +151,7 @@ def _casts_like_same_type(node: Node, scope: Scope, version: int) -> bool:
 
 def _keeps_axes(node: Node, scope: Scope, version: int) -> bool:
     axes = node.attribute("perm")
-    if axes:  # onnx.reference treats an empty list like an absent attribute
+    if axes:  # onnx.reference treats an empty list like an absent attribute.
         return tuple(axes) == tuple(range(len(axes)))
     rank = scope.rank(node.input(0))
     return rank is not None and rank <= 1

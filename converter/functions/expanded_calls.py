@@ -57,9 +57,9 @@ class ExpandedCall:
             rename_dimensions(self.value_info[-1:], lambda name: names.get(name, name))
         for node in pattern.nodes:
             copy = type(node)()
-            copy.CopyFrom(node)  # takes half as long as `deepcopy`
+            copy.CopyFrom(node)  # `CopyFrom` takes half as long as `deepcopy`
             _rename(copy, names)
-            if call.name and node.name:  # node names in the pattern of a named call start with MARK
+            if call.name and node.name:  # In the pattern of a call with a name, node names start with MARK.
                 copy.name = call.name + node.name.removeprefix(MARK)
             self.nodes.append(copy)
 
@@ -131,7 +131,7 @@ class CallExpander:
         key = nameless.SerializeToString(deterministic=True)
         if key in self._patterns:
             current.add_copy(self._patterns[key], node)
-        elif key not in self._seen:  # most calls with attributes occur once, and need no pattern
+        elif key not in self._seen:  # most calls with attributes occur once, so a pattern would not help
             self._seen.add(key)
             current.add_call(node, function)
         else:

@@ -38,7 +38,8 @@ def identity_obstacles(
     repeating = {function_id(each) for each in functions if _repeats_values(each)}
     if not repeating:
         return
-    from opshift.inference.root_scopes import add_call_facts, root_scopes  # few models need it
+    # imported here: few models have functions that return an input
+    from opshift.inference.root_scopes import add_call_facts, root_scopes
 
     kept = {function_id(each) for each in model.functions} - {function_id(each) for each in functions}
     opset = identity_opset(model, targets)

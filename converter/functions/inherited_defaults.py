@@ -58,7 +58,7 @@ def ambiguous_defaults(model: ModelProto, inlined: Set[LocalFunction]) -> Iterat
     for caller, defaults in callers:
         for node in nested_nodes(caller):
             if names := ambiguous.get(called_function(node)):
-                # a reference may be absent, too, unless the attribute of the caller has a default
+                # The reference may be absent, too, unless the attribute of the caller has a default.
                 present = {
                     each.name
                     for each in node.attribute
@@ -84,7 +84,7 @@ def _inherited(
     functions = {function_id(each): each for each in model.functions}
     calls = {name: {*map(called_function, nested_nodes(each))} for name, each in functions.items()}
     found: dict[LocalFunction, dict[str, _Default]] = {}
-    # Called functions first: a function may inherit a default that the called function inherits.
+    # Called functions first, because a function may inherit a default that the called function inherits.
     for name in TopologicalSorter(calls).static_order():
         if name in functions:
             own = known.get(name, {})

@@ -114,7 +114,7 @@ class InlinedCall:
 
     def _rename(self, node: NodeProto, names: Mapping[str, str]) -> None:
         rename_parameters(node, names)
-        # Iterate backwards, because references without a value are deleted.
+        # Backwards, because references without a value are deleted during the iteration.
         for position in reversed(range(len(node.attribute))):
             attribute = node.attribute[position]
             if attribute.ref_attr_name and self._is_function:

@@ -68,7 +68,7 @@ def inline_functions(
 def called_functions(
     caller: ContainerProto, functions: Mapping[LocalFunction, FunctionProto]
 ) -> list[FunctionProto]:
-    """Return those of `functions` that `caller` calls, directly or through others of `functions`."""
+    """Return the functions in `functions` that `caller` calls, directly or through other functions in it."""
     found: dict[LocalFunction, FunctionProto] = {}
     waiting: list[ContainerProto] = [caller]
     while waiting:
@@ -172,7 +172,7 @@ class _Inliner:
         self._functions = {function_id(each): each for each in functions}
         names = FreshNames()
         names.avoid(*root_graphs(model), *model.functions)
-        # Most functions have no named dimensions: do not read all declarations of the model for them.
+        # Most functions have no named dimensions; then, the declarations of the model need not be read.
         if any(_dimension_names(self._functions.values())):
             names.sources.append(lambda: [_dimension_names([*root_graphs(model), *model.functions])])
         others = (each for each in model.functions if function_id(each) not in self._functions)

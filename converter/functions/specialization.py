@@ -52,7 +52,7 @@ def build_function_versions(
     calls: dict[int, list[CallSite]] = defaultdict(list)
     for called, call in outer:
         calls[called].append(call)
-    # Callers first: the calls of a function are complete only when all its callers have been specialized.
+    # Callers first, because the calls of a function are complete only when all callers are specialized.
     for index in _in_call_order(functions, base):
         groups = _groups(functions, index, calls[index], splits.get(index, frozenset()))
         bodies = [base[index]] if len(groups) == 1 else [survey(index, _caller_text(each)) for each in groups]
@@ -94,7 +94,7 @@ def _groups(
     groups: dict[object, list[CallSite]] = {}
     for call in calls:
         groups.setdefault(callers.fact_key(call, asked), []).append(call)
-    return list(groups.values()) or [[]]  # a function without calls is still converted
+    return list(groups.values()) or [[]]  # a function without calls is converted, too
 
 
 def refine_specializations(

@@ -26,7 +26,7 @@ def omit_unread_arguments(model: ModelProto, candidates: Iterable[Set[str]]) -> 
     while unread:
         for graph in root_graphs(model):
             omitted |= _omit_arguments(graph, unread)
-        # A function that only passed an omitted argument on does not read its own input, either.
+        # A function that only passed an input on as an omitted argument may not read this input either.
         unread = {
             function_id(function): _positions(function, names)
             for function in model.functions
@@ -54,6 +54,6 @@ def _omit_arguments(container: ContainerProto, unread: dict[LocalFunction, tuple
         for position in unread.get(called_function(node), ()):
             if position < len(node.input):
                 omitted.add(node.input[position])
-                # Do not remove the name, even at the end: ONNX's evaluator expects one name for each input.
+                # Keep an empty name, even at the end, because ONNX's evaluator expects a name for each input.
                 node.input[position] = ""
     return omitted - {""}

@@ -47,7 +47,7 @@ FORMATS = {
 
 def widened_floats(data: bytes, count: int, element_type: str, wide: str) -> bytes | None:
     """Convert `raw_data` to type `wide` (bfloat16 always to float); return `None` if its size is wrong."""
-    if element_type == "bfloat16":  # bfloat16 is the upper half of float
+    if element_type == "bfloat16":  # bfloat16 is the upper half of a float.
         if len(data) != 2 * count:
             return None
         wide_data = bytearray(2 * len(data))
@@ -63,7 +63,7 @@ def widened_floats(data: bytes, count: int, element_type: str, wide: str) -> byt
     return bytes(wide_data[: count * size]) if stored == count + -count % per_byte else None
 
 
-# Use tables, because `bytes.translate` converts gigabytes in seconds.
+# Tables, because `bytes.translate` converts gigabytes in seconds.
 @cache
 def _byte_planes(element_type: str, wide: str) -> tuple[bytes, ...]:
     """Return translation tables: table i maps a narrow byte to byte i of its wide numbers."""

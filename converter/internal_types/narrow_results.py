@@ -63,7 +63,7 @@ class Widening(FrozenRecord):
             assert operator is not None
             moves = operator.name in MOVING and node.attribute("reduction", "none") in ("none", b"none")
             is_known = operator.bridge is not None or operator.name in KNOWN or moves
-        # Operators of other domains may read bytes as packed integers, such as GatherBlockQuantized.
+        # Operators of other domains, such as GatherBlockQuantized, may read bytes as packed integers.
         if not is_known:
             reason = f"{node.op_type} may depend on the number of bits of {narrow}"
             raise CannotConvert(reason, "type.narrow-integer", subject=narrow, remedy=self.remedy)
@@ -106,10 +106,10 @@ class Widening(FrozenRecord):
 
 
 def _rename_output(copy: NodeProto, position: int, writer: NodeWriter) -> str:
-    """Give an output of a node a new name, and return the old one."""
+    """Give an output of a node a new name, and return the old name."""
     name = copy.output[position]
     copy.output[position] = writer.names.fresh(name)
-    if copy.name == name:  # tract names the next node, which is unnamed, after its output `name`
+    if copy.name == name:  # tract names the next node, which has no name, after its output `name`.
         copy.name = copy.output[position]
     return name
 
@@ -143,7 +143,7 @@ def emit_rounded(
         reason = f"the output has the type {element_type}, to which no node rounds"
         raise CannotConvert(reason, "type.unsupported", subject=element_type)
     steps = [_round_significand]
-    if element_type != "bfloat16":  # float arithmetic overflows to infinity, as bfloat16 does
+    if element_type != "bfloat16":  # Float arithmetic overflows to infinity, as bfloat16 does.
         steps.append(_saturate if saturates or element_type == "float4e2m1" else _overflow)
     if not kind.has_negative_zero:
         steps.append(_clear_sign_of_zero)
@@ -165,14 +165,15 @@ def _round_significand(value: str, kind: FloatFormat, writer: NodeWriter) -> str
     logarithm = writer.emit("Log", [writer.emit("Abs", [value])])
     exponent = writer.emit("Floor", [writer.emit("Mul", [logarithm, scalar(1 / math.log(2))])])
     integer = writer.emit("Cast", [exponent], to=BY_NAME["int32"].number)
-    # the logarithms of zero and infinity are infinite: Cast returns an arbitrary integer, which Clip bounds
+    # The logarithms of zero and infinity are infinite. Cast turns these into an arbitrary integer, which Clip
+    # limits.
     bounds = [scalar(each, "int32") for each in (kind.least, kind.greatest)]
     position = writer.emit("Sub", [writer.emit("Clip", [integer, *bounds]), scalar(kind.least, "int32")])
     exponents = range(kind.least, kind.greatest + 1)
-    # constants are exact in every runtime, unlike Pow
+    # A table of constants, because constants are exact in every runtime, unlike results of Pow.
     powers = writer.shared_constant("float", tuple(math.ldexp(1.0, each) for each in exponents))
     power = writer.emit("Gather", [powers, position])
-    # two factors, because the place value of the last bit may be subnormal, which some devices flush to zero
+    # Two factors, because the place value of the last bit may be subnormal: some devices flush it to zero.
     last_place = math.ldexp(1.0, kind.precision - 1)
     significand = writer.emit("Mul", [writer.emit("Div", [value, power]), scalar(last_place)])
     rounded = writer.emit("Mul", [writer.emit("Round", [significand]), scalar(1 / last_place)])
@@ -182,7 +183,7 @@ def _round_significand(value: str, kind: FloatFormat, writer: NodeWriter) -> str
 def _saturate(value: str, kind: FloatFormat, writer: NodeWriter) -> str:
     bounds = [writer.constant("float", (), each) for each in (-kind.largest, kind.largest)]
     is_nan = writer.emit("IsNaN", [value])
-    # runtimes differ in how Clip and Greater treat NaN
+    # Where, because runtimes differ in how Clip treats NaN
     nan = writer.constant("float", (), kind.not_a_number)
     return writer.emit("Where", [is_nan, nan, writer.emit("Clip", [value, *bounds])])
 

@@ -47,7 +47,7 @@ def replan(
         (replace_all_sequences, SEQUENCES_REPLACED),
     ):
         copy, found = replace_types(model, options.registry)
-        # if the target has sequences, the reasons in the plan are more specific
+        # If the target has sequences, the reasons in the plan are more specific.
         if replace_types is replace_narrow_integers or _lacks_sequences(options):
             reasons |= found
         new = plan if copy is None else make_plan(copy, options)
@@ -65,7 +65,7 @@ def replan(
             subject = error.subject or error.reason
             each = replace(each, reason=error.reason, remedy=error.remedy, code=error.code, subject=subject)
         refusals.append(each)
-    # The first refusal becomes the message: nodes that prevent a replacement come first.
+    # The first refusal becomes the message, so nodes that prevent a replacement come first.
     refusals.sort(key=lambda each: each.place not in reasons)
     return model, replace(plan, refusals=tuple(refusals))
 
@@ -77,7 +77,7 @@ def _lacks_sequences(options: Options) -> bool:
 def replace_narrow_integers(
     model: ModelProto, registry: Registry
 ) -> tuple[ModelProto | None, dict[str, CannotConvert]]:
-    """Return a copy of a model without 4- and 2-bit integers, or `None`; and reasons against it by place."""
+    """Return a copy of a model without 4-bit and 2-bit integers, or `None`; and reasons by place."""
     values = (value for graph in root_graphs(model) for value in (*graph.input, *graph.output))
     found = types_in_model(model, registry).among(WIDER.keys(), 1)
     if not found or any(_is_narrow(value.type) for value in values):

@@ -111,7 +111,7 @@ def _lengths(node: Node, axis: int, out: SequencePass) -> Sequence[int]:
             return sizes.values
         piece = sizes.scalar
         if not node.attribute("keepdims", 1):
-            reason = "with keepdims 0, runtimes differ in the shape of pieces of one length"
+            reason = "with keepdims 0 and pieces of one length, runtimes differ in the shapes of the pieces"
             raise CannotConvert(reason, "result.runtime-dependent", remedy="remove the attribute keepdims")
     shape = out.scope.shape(value)
     size = shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None

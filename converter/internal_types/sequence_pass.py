@@ -118,7 +118,7 @@ class SequencePass:
         *,
         is_inlined: bool = False,
     ) -> None:
-        """Create a pass over a graph or function; with `is_inlined`, `outer` counts the added nodes."""
+        """Create a pass over a graph or function; `is_inlined`: the pass `outer` counts the added nodes."""
         self.scope = scope
         self.context = context
         self.names = names
@@ -184,7 +184,7 @@ class SequencePass:
         return name in self.sequences or name in self.stacks
 
     def set_sequence(self, name: str, tensors: Iterable[str]) -> None:
-        """Record the tensors of a sequence."""
+        """Record the tensors that a sequence contains."""
         found = tuple(tensors)
         self.context.spend(len(found) + 1)
         self.context.sequence_count += 1
@@ -303,7 +303,7 @@ class SequencePass:
             self.finish(inner, graph)
 
     def finish(self, inner: SequencePass, graph: GraphProto) -> None:
-        """Move the new nodes of a subgraph to its copy."""
+        """Move the new nodes of a subgraph to the copy of the subgraph."""
         inner.write_to(graph)
         self.reasons |= inner.reasons
 

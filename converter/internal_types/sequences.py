@@ -119,7 +119,7 @@ def _carry_tensors(proto: NodeProto, out: SequencePass, *, may_stack: bool) -> d
     defaults = initializer_inputs(graph)
     initializers = [deepcopy(value) for value in graph.input if value.name in defaults]
     del copy.input[:], graph.input[:]
-    # The first two inputs may be omitted.
+    # the first two inputs may be omitted
     names = [*proto.input, *[""] * (len(declared) - len(proto.input))]
     given = [out.tensors_if_sequence(name) for name in names]
     stacked = appended_tensors(proto, given) if may_stack else []
@@ -137,7 +137,7 @@ def _carry_tensors(proto: NodeProto, out: SequencePass, *, may_stack: bool) -> d
     graph.input.extend(initializers)
     inner.run()
     for each in stacked:
-        # the tensor is returned as a scan output, and not carried
+        # The tensor is returned as a scan output, and is not carried.
         inner.set_sequence(each.returned.name, ())
     lengths = _return_tensors(inner, graph)
     expected = [None if tensors is None else len(tensors) for tensors in given[1:]]
@@ -197,7 +197,7 @@ def _unroll(proto: NodeProto, count: int, out: SequencePass) -> None:
 def _inline(
     proto: NodeProto, body: GraphProto, arguments: Sequence[str | Tensors], out: SequencePass
 ) -> list[str | Tensors]:
-    """Add the nodes of one iteration of a body, and return its outputs."""
+    """Add the nodes of one iteration of a body to the graph, and return the outputs of the iteration."""
     out.context.spend(ITERATION_WORK + body.ByteSize() // BYTES_PER_WORK)
     if body.sparse_initializer:
         reason = "the body has a sparse initializer"
@@ -235,7 +235,7 @@ def _inline(
 
 
 def _return_tensors(inner: SequencePass, graph: GraphProto) -> list[int | None]:
-    """Replace sequence outputs of a subgraph by tensors; return their number by output, `None` for others."""
+    """Replace sequence outputs of a subgraph by tensors; return the number of tensors for each, or `None`."""
     lengths: list[int | None] = []
     declared = [deepcopy(value) for value in graph.output]
     del graph.output[:]
@@ -280,7 +280,7 @@ def _set_outputs(
         copy.output.append(out.fresh(f"{name}_stack"))
         out.set_stack(name, Stack(copy.output[-1], shape))
     out.scope.replace_producer(Node.from_proto(copy))
-    if not copy.output:  # all outputs were empty sequences
+    if not copy.output:  # all outputs were empty sequences, so no output remains
         del out.result.node[-1]
 
 

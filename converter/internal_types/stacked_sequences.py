@@ -36,7 +36,7 @@ def appended_tensors(loop: NodeProto, given: Sequence[Tensors | None]) -> list[A
     """
     found: list[Appended] = []
     (body,) = graphs_of(loop)
-    # scan outputs are the last outputs, so the Loop has to list all outputs before them
+    # Scan outputs are the last outputs, so the Loop has to list all outputs before them.
     if len(loop.output) != len(body.output) - 1:
         return found
     returned_names = [value.name for value in body.output]
@@ -51,7 +51,7 @@ def appended_tensors(loop: NodeProto, given: Sequence[Tensors | None]) -> list[A
 
 
 def _appended_tensor(body: GraphProto, received: str, returned: str) -> str | None:
-    """Return the tensor that a body appends to a sequence; `None` if the body uses the sequence otherwise."""
+    """Return the tensor that a body appends to a sequence; `None` for any other use of the sequence."""
     readers = [node for node in body.node if received in node.input or _captures(node, (received, returned))]
     if len(readers) != 1 or any(returned in node.input for node in body.node):
         return None

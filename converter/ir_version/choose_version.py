@@ -40,9 +40,10 @@ def plan_ir_change(
     requested, is_strict = requested_version(before, imports, options.target, options.registry.releases)
     if requested >= before:
         if requested < FIRST_IR_WITH_STANDALONE_INITIALIZERS:
-            freed = frozenset()  # `freed` was computed with an import that is removed
+            freed = frozenset()  # `freed` was computed with an import that the plan removes
         return IrChange(before, requested, freed_initializers=freed)
-    from opshift.converter.ir_version.lower import plan_lowering  # most conversions do not need it
+    # imported here: most conversions do not lower the IR version
+    from opshift.converter.ir_version.lower import plan_lowering
 
     find_removed = partial(removed_initializers, model, graph) if graph else None
     return plan_lowering(model, requested, options, allowances, operators, find_removed, is_strict=is_strict)

@@ -87,7 +87,7 @@ def rename_overloads(contents: Contents) -> None:
 def _new_names(contents: Contents) -> dict[LocalFunction, str]:
     functions = [function_id(function) for _, function in contents.functions]
     nodes = (node for _, nodes in contents.node_lists for node in nodes)
-    # A function with the name of an operator would replace the operator.
+    # A function that has the name of an operator would replace the operator.
     used = {(canonical_domain(node.domain), node.op_type) for node in nodes}
     for domain in {function.domain for function in functions}:
         used.update((domain, name) for name in contents.registry.names(domain))

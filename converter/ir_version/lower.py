@@ -69,7 +69,8 @@ def plan_lowering(
     contents = Contents(
         model, options.registry, before, targets=options.target.opsets, oldest=least, operators=operators
     )
-    if find_removed and contents.has_newer_values:  # the search takes longer than the rest of the plan
+    # Checked first, because the search takes longer than the rest of the plan.
+    if find_removed and contents.has_newer_values:
         contents.leave_out(find_removed())
     uses = list(functions.with_inlining_obstacles(find_uses(contents), contents))
     blocked = [use for use in uses if use.obstacle and not allowances.is_allowed(use.allowance)]
@@ -93,7 +94,7 @@ def rewrite_features(
         assert rewrite is not None
         rewrite(contents)
         if lowering.moves_nodes:
-            # The contents refer to nodes that the rewrite removed.
+            # The collected contents refer to nodes that the rewrite removed: collect them again.
             contents = Contents(model, registry, change.before, targets=targets)
 
 

@@ -46,7 +46,7 @@ def _copy_to_model(model: ModelProto, groups: Iterable[tuple[str, Sequence[Strin
                 key = _numbered(key, used_keys, numbers)
             used_keys.add(key)
             entry.key = key
-        metadata.extend(moved)  # does not decode the values, which may be long stack traces
+        metadata.extend(moved)  # `extend` does not decode the values, which may be long stack traces
 
 
 def _numbered(key: str, used_keys: Set[str], numbers: dict[str, int]) -> str:

@@ -56,7 +56,7 @@ def _move_non_floats_to_main_graph(contents: Contents) -> None:
     counts = Counter(name for _, graph in contents.graphs for name in _names(graph))
     for _, graph in contents.graphs:
         standalone = {tensor.name for tensor in standalone_initializers(graph)} if graph is not main else ()
-        # A subgraph must produce its outputs itself, so their initializers stay.
+        # A subgraph must produce its outputs itself, so initializers that are outputs stay.
         unique = {name for name in standalone if counts[name] == 1}.difference(Container(graph).outputs)
         moved = {
             tensor.name: tensor
@@ -103,7 +103,7 @@ def _add_constants(
             graph.node.add(op_type="Identity", input=[name], output=[initializer.name])
     names = {initializer.name for initializer in initializers}
     remove_messages(graph.initializer, [tensor.name in names for tensor in graph.initializer])
-    # The new nodes have to precede the nodes that read their outputs.
+    # The new nodes must precede the nodes that read their outputs.
     sort_by_keys(graph.node, [*range(count), *(-1 for _ in range(len(graph.node) - count))])
 
 

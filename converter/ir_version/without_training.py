@@ -76,7 +76,7 @@ def _without_training(model: ModelProto) -> ModelProto:
         copy.CopyFrom(model)
         copy.ClearField("training_info")
     else:
-        # Copy by fields: training information can be as large as the weights.
+        # Copied field by field, because training information can be as large as the weights.
         _copy_fields(model, copy, omitted="training_info")
     functions = {function_id(each): each for each in model.functions}
     graphs = [each.graph for each in training_graphs(model)] if functions else []

@@ -57,7 +57,7 @@ class NodeChange(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Label of the node, with its graph or function."""
+        """Label of the node for messages, with its graph or function."""
         _, _, op_type, _, outputs = self.record
         return f"{self.path}, node {node_label(self.name, op_type, outputs)}"
 
@@ -366,7 +366,7 @@ def plan_imports(
     )
     removed: dict[str, int] = {}
     if fold or changed or target.ir_version is not None or target.documented is not None:
-        # otherwise, the model's own opsets are the target
+        # in all other cases, the opsets of the model are the target, and its imports stay
         final_opset = {**imports, **target.opsets}.get(DEFAULT_DOMAIN)
         others = {domain: opset for domain, opset in imports.items() if domain not in target.opsets}
         unknown = {
@@ -383,7 +383,7 @@ def plan_imports(
 
 
 def _is_known(domain: str, opset: int, default_opset: int | None, releases: Releases) -> bool:
-    """Return whether an ONNX release up to `default_opset` has this opset; true for domains outside ONNX."""
+    """Return whether an ONNX release up to `default_opset` has this opset; true outside of ONNX domains."""
     newest = releases.companion_of(domain, default_opset) if default_opset is not None else None
     return newest is None or opset <= newest
 

@@ -56,7 +56,7 @@ class NodeAnalysis:
         key = self._imports(opsets)
         if key not in self._routers:
             final_opsets = {**opsets, **self._targets}
-            # Steps of other domains may emit nodes of the default domain, which may lack an import.
+            # Steps of other domains may emit nodes of the default domain, even if the model lacks its import.
             if DEFAULT_DOMAIN not in final_opsets:
                 companion = self._registry.releases.companion_opset(final_opsets)
                 final_opsets[DEFAULT_DOMAIN] = self._default_opset or companion
@@ -68,10 +68,10 @@ class NodeAnalysis:
         return imported_default_opset(self._model)
 
     def _imports(self, opsets: Mapping[str, int]) -> Imports:
-        # Cached: each new operator, graph and function needs this key, and most share one mapping of opsets.
+        # Cached: each new operator, graph and function needs this key, and most of them share one mapping.
         if self._last_imports[0] is not opsets:
             new = frozenset(opsets.items())
-            # Equal sets become one object, because comparing distinct objects takes long with many domains.
+            # Equal sets become one object, because comparing distinct objects with many domains takes long.
             self._last_imports = opsets, self._known_imports.setdefault(new, new)
         return self._last_imports[1]
 

@@ -67,7 +67,7 @@ class RefusedNodes:
         if isinstance(error, UnknownShape):
             remedy = self._unknown_shapes.remedy(error, scope, proto.input)
         elif code == UNKNOWN_CONSTANT and reason != error.reason:
-            # declared shapes make the value that a step created constant
+            # declared shapes make a value constant that a step computes from shapes
             remedy, code = self._unknown_shapes.remedy_of_inputs(scope, proto.input), UNKNOWN_SHAPE
         elif _replace_names(remedy, created, "") != remedy:
             remedy = "declare the types of the inputs of the node, in graph inputs or with a value_info"
@@ -76,7 +76,7 @@ class RefusedNodes:
             reason, remedy = f"{reason}; nothing calls the function", "remove the function"
             code = "function.uncalled"
         if isinstance(error, NotYetIntroduced) and self._is_unresolved(proto, scope):
-            remedy = ""  # the opset of the error's remedy is for the import, not for the target
+            remedy = ""  # the remedy of the error names an opset of the import, not of the target
         remedy = remedy or refusal_cause(code).remedy
         operator = self._operator_name(proto, scope)
         domain = canonical_domain(proto.domain)
@@ -101,5 +101,5 @@ class RefusedNodes:
 
 
 def _replace_names(text: str, names: Set[str], replacement: str) -> str:
-    """Replace each quoted name in a message that is in `names`, with its quotes."""
+    """Replace the quoted names in a message that are keys of `names`, with their quotes."""
     return re.sub(r"'([^']*)'", lambda found: replacement if found[1] in names else found[0], text)

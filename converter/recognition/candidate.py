@@ -21,7 +21,7 @@ from opshift.model.types import Shape
 from opshift.registry.models import OperatorVersion
 
 MAX_UNREAD_NODES = 16
-"""Maximum number of nodes without a used result that depend on one matched value."""
+"""Maximum number of nodes with unused results that depend on one matched value."""
 
 MAX_PASSED_ELEMENTS = 64
 """Maximum number of elements of an integer input that an expansion gets as a constant."""
@@ -65,7 +65,7 @@ class Rejected(Exception):
 
 
 class Candidate:
-    """Checks for a pattern at one node: `record` is the node that computes the pattern's first output."""
+    """Checks of one pattern at one node; `record` is the node that computes the pattern's first output."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Candidate:
         outputs = {0: self._anchor}
         if self._pattern.is_form:
             if self._operator.has_function:
-                self._expansion(call, BODY)  # refuses a node without a defined result
+                self._expansion(call, BODY)  # raises Rejected for a node without a defined result
             size_nodes: frozenset[int] = frozenset()
             self._add_outputs(match, self._pattern.outputs, outputs)
         else:
@@ -244,7 +244,7 @@ class Candidate:
 
     def _call(self, inputs: tuple[str, ...], attributes: Mapping[str, Any]) -> Call:
         """Return the new node as a `Call`; raise Rejected if an earlier pattern led to it, and failed."""
-        # Patterns that differ only in constants lead to the same call, with the same expansion.
+        # Patterns that differ only in constants lead to the same call, and to the same expansion.
         kind = self._operator.domain, self._operator.name, self._pattern.is_form, self._pattern.variant
         self._key = *kind, self._anchor, inputs, tuple(attributes.items())
         if self._key in self._view.refuted:
@@ -272,7 +272,7 @@ class Candidate:
         return graph
 
     def _verified(self, call: Call, match: Match) -> tuple[ExactGraph, Match, bool]:
-        """Return the expansion of the call, its match and `is_relaxed`; raise Rejected if nodes differ."""
+        """Return the expansion of the call, its match, and `is_relaxed`; raise Rejected if nodes differ."""
         graph = self._expansion(call, self._pattern.variant)
         matcher = Matcher(self._view, graph.nodes, graph.outputs, self._operator, is_complete=True)
         found = matcher.match(self._anchor, match.inputs)
@@ -304,7 +304,7 @@ class Candidate:
         return graph, found if found is None or found.inputs == match.inputs else None
 
     def _reader(self, ref: NodeRef, graph: ExactGraph, matcher: Matcher, match: Match) -> Match:
-        """Extend a match by a node that computes the output `ref` from matched values, if there is one."""
+        """Extend a match by a node that computes the output `ref` from matched values, if one exists."""
         for each in graph.nodes[ref.node].slots.values():
             if not isinstance(each, NodeRef) or each.node not in match.nodes:
                 continue
@@ -333,7 +333,7 @@ class Candidate:
                     outputs[position] = name
 
     def _leaks(self, nodes: Mapping[int, NodeRecord], outputs: Mapping[int, str]) -> Iterator[str]:
-        """Yield values needed outside of the match that the new node computes too late, or not at all."""
+        """Yield values needed outside of the match that the new node computes too late or not at all."""
         inner = {record[0] for record in nodes.values()}
         for record in nodes.values():
             for name in record[4]:
@@ -379,7 +379,7 @@ class Candidate:
         return any(position < self._record[0] for position in (*readers, *self._view.capturing_nodes(name)))
 
     def _is_kept(self, name: str, inner: Set[int] = frozenset()) -> bool:
-        """Return whether a value is in `fixed`, or read by a subgraph of a node that is not in `inner`."""
+        """Return whether a value is in `fixed`, or is read by a subgraph of a node outside of `inner`."""
         return name in self._view.fixed or not self._view.capturing_nodes(name) <= inner
 
     def _without_passed(self, call: Call) -> Call:
@@ -413,7 +413,7 @@ class Candidate:
         if actual is not None and None not in actual and found == actual:
             return
         if len(values) == 1 and actual is not None and found is not None and 0 < len(found) == len(actual):
-            # Broadcasting with one-element constants changes no dimension if the rank stays the same.
+            # Broadcasting with constants of one element changes no dimension if the rank stays the same.
             return
         if _keeps_first_shape(call, found, actual):
             return

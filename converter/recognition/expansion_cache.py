@@ -26,7 +26,8 @@ class Expansions:
 
     def __init__(self, registry: Registry, allow: frozenset[Allow]) -> None:
         self.registry = registry
-        # No inexact conversions: an expansion has to prove that the nodes compute the same results.
+        # Without inexact conversions, because an expansion has to prove that the nodes compute the same
+        # results.
         self.allow = allow & {"large"}
         self._shapes: dict[Call, Shape | None] = {}
 

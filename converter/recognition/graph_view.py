@@ -118,7 +118,8 @@ class GraphView:
             if operator is not None and operator.holds_graphs:
                 values = (self.slots(record) or {}).items()
                 found = {slot: value.name for slot, value in values if isinstance(value, ValueName)}
-            elif operator is not None:  # attributes are not read: most nodes only need this
+            # Attributes are not read here, because most nodes need only the inputs.
+            elif operator is not None:
                 found = dict(input_slots(record[3], operator))
             self._operands[position] = found
         return self._operands[position]
@@ -128,7 +129,8 @@ class GraphView:
         if name not in self._constants:
             try:
                 self._constants[name] = self.scope.constant(name)
-            except (CannotConvert, ValueError, TypeError, LookupError):  # the producer is invalid
+            # the producer of the value is invalid
+            except (CannotConvert, ValueError, TypeError, LookupError):
                 self._constants[name] = None
         return self._constants[name]
 

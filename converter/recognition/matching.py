@@ -32,7 +32,7 @@ AXES: Final = ("axes", "axis")
 """Slots (inputs or attributes) that hold axes; an axis matches its negative form."""
 
 MAX_STEPS: Final = 2_000
-"""Maximum number of comparisons of values in one match; bounds the orders of commutative operands."""
+"""Maximum number of comparisons of values in one match; limits the orders of commutative operands to try."""
 
 MAX_ELEMENTS: Final = 65_536
 """Maximum number of elements of a constant that a pattern compares."""
@@ -173,7 +173,7 @@ class Matcher:
             (one, first), (other, second) = operands
             orders = [[(one, first), (other, second)], [(one, second), (other, first)]]
             return [each for each in orders if all(map(self._is_possible, each))]
-        # Goals are popped from the end: operator inputs, which any value matches, are matched last.
+        # Goals are taken from the end, so operator inputs, which any value matches, are matched last.
         return [sorted(operands, key=lambda goal: not isinstance(goal[0], InputRef))]
 
     def _is_possible(self, goal: Goal) -> bool:
@@ -194,7 +194,7 @@ class Matcher:
             return all(
                 self._view.constant(each.name) is not None for each in values if isinstance(each, ValueName)
             )
-        # `...` is the shape input of a Reshape to a known shape: attributes of the Reshape do not matter.
+        # `...` is the shape input of a Reshape to a known shape; the attributes of the Reshape do not matter.
         is_free = any(isinstance(ref, AnyValue) for ref in node.slots.values())
         return all(
             not isinstance(actual[slot], ValueName)
@@ -211,7 +211,8 @@ class Matcher:
         if value is None:
             default = self._view.default(record, slot)
             if default is None:
-                # An absent input, which the pattern has as a constant, or an attribute without a default.
+                # The slot is an absent input that is a constant in the pattern, or an attribute without a
+                # default.
                 return not self._is_complete and isinstance(ref, Constant)
             return self._matches_constant(ref, default, None)
         if self._is_complete and slot in AXES and isinstance(ref, Constant):
@@ -255,7 +256,7 @@ def has_operators(tree: NodeTree, name: str, view: GraphView) -> bool:
     Constants and inputs are not compared. Results are cached, because patterns share trees.
     """
     record = view.producer(name)
-    if record is None or record[2] != tree.op_type:  # most values: not worth an entry in the cache
+    if record is None or record[2] != tree.op_type:  # true for most values, which need no entry in the cache
         return False
     key = tree, name
     found = view.known_trees.get(key)

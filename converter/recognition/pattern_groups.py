@@ -83,7 +83,7 @@ NEAR_DEPTH: Final = 4
 def _tree_of(pattern: Pattern) -> NodeTree:
     """Return the tree of the node that computes the first output."""
     operands: list[Operands] = []
-    for node in pattern.nodes:  # in topological order
+    for node in pattern.nodes:  # `nodes` are in topological order
         slots = node.slots.items()
         trees = [
             (slot, _interned(pattern.nodes[ref.node], ref.output, operands[ref.node]))
@@ -106,6 +106,6 @@ def _pruned(tree: NodeTree, depth: int) -> NodeTree:
 
 
 def _interned(node: PatternNode | NodeTree, output: int, operands: Operands) -> NodeTree:
-    # Trees compare by identity, so hashing a key does not visit whole trees.
+    # Trees are compared by identity, so hashing a key does not visit whole trees.
     key = node.op_type, node.domain, output, operands
     return _TREES.setdefault(key, NodeTree(*key))

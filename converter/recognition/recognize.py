@@ -95,7 +95,7 @@ def _anchors(
         return found
     absent = ~reduce(or_, map(operator_bit, op_types), 0)
     for group in _groups(model, options):
-        # The bits exclude most groups, in less time than the comparison of sets.
+        # A comparison of bits excludes most groups in less time than a comparison of sets.
         is_possible = not group.near_operators & absent and group.op_types <= op_types
         if is_possible and (wanted is None or not group.op_types.isdisjoint(wanted)):
             found[group.near.op_type].append(group)
@@ -149,7 +149,7 @@ class _Pass:
         self.has_distinct_names = True
         self._scopes = [*root_scopes(model, model, options.registry)]
         for scope, _, _ in self._scopes:
-            # Safe: if a size is 0, the matched values are empty, and have no elements that could differ.
+            # Zero sizes are safe: the matched values are then empty, and have no elements that could differ.
             scope.evaluation.assumes_positive_sizes = True
             scope.evaluation.names_sizes = True
         self._views = [self._view(scope) for scope, _, _ in self._scopes]
@@ -217,7 +217,8 @@ class _Pass:
         if found:
             yield _Located(scope.container, found)
         for position, children in view.children.items():
-            if position not in taken:  # else a new node replaces the node with the subgraphs, such as a Loop
+            # Otherwise, a new node could replace a node with subgraphs, such as a Loop.
+            if position not in taken:
                 place = node_place(path, scope.nodes[position])
                 for child in children:
                     yield from self._visit(child, place, anchors)
@@ -273,7 +274,7 @@ def _write(root: GraphView, graphs: Iterable[_Located], names: FreshNames, fixed
     read = {name for scope in scopes for record in scope.node_records for name in record[3]}
     initializers = set().union(*(scope.predefined_names() for scope in scopes))
     defined = set().union(*(scope.defined_names for scope in scopes))
-    kept = (initializers - read) | (fixed & defined)  # unread before, so they stay
+    kept = (initializers - read) | (fixed & defined)  # these nodes were unread before, so they stay
     for container, replacements in graphs:
         nodes = container.node
         for each in replacements:

@@ -47,7 +47,7 @@ class Recognition(FrozenRecord):
     node_counts: tuple[int, int] = (0, 0)
     """Number of nodes of the model before and after recognition."""
     removed_record: bool = False
-    """Whether the record of a reversible conversion was removed: recorded nodes may read removed values."""
+    """Whether the record of a reversible conversion was removed: its nodes may read removed values."""
 
     def groups(self) -> list[tuple[str, int, int]]:
         """Return tuples of an operator, the number of its new nodes and the number of replaced nodes."""

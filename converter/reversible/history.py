@@ -60,7 +60,7 @@ node have their own entries."""
 
 
 def retained_entries(plan: ContainerPlan, surveyed: ContainerSurvey) -> Iterator[RecordEntry]:
-    """Yield updated entries for groups whose original node is not restored, or restored with changes."""
+    """Yield updated entries for groups whose original node is not restored, or is restored with changes."""
     scope = surveyed.scope
     for restoration in plan.reversal.restored.values():
         if not restoration.is_whole:
@@ -109,7 +109,7 @@ def _new_entries(proto: NodeProto, change: NodeChange | None, scope: Scope) -> I
     if change is not None:
         yield from _group_entries(proto, opsets, change.result.nodes, scope)
     else:
-        # nodes in the subgraphs may change, although the node itself does not
+        # nodes in the subgraphs may change even if the node itself does not
         text = serialize(proto).hex() if any(graphs_of(proto)) else ""
         group = (first_name(proto.output),)
         yield from _entries(proto, text, opsets, group, frozenset(names_read(proto)), scope)
@@ -149,7 +149,7 @@ def _entries(
     read: Set[str],
     scope: Scope,
 ) -> Iterator[RecordEntry]:
-    if all(group):  # a node without named outputs cannot be found again
+    if all(group):  # a node without named outputs cannot be identified later
         require_utf8_names(group)
         inputs = tuple(preconditions_of(original, read, scope))
         yield RecordEntry(opsets=opsets, original=text, group=group, inputs=inputs)
@@ -167,7 +167,7 @@ class History:
         self.is_continued = is_continued
         self._model = model
         self._record = read_record(model)
-        # JSON requires UTF-8; refuse here, because the record is written after the model is converted
+        # Refused here, because the record is written after the conversion, and JSON requires UTF-8.
         for imports in (model.opset_import, *(function.opset_import for function in model.functions)):
             require_utf8_names(each.domain for each in imports)
         for function in model.functions:
@@ -219,12 +219,12 @@ class History:
         reversal.entries += retained_entries(plan, surveyed)
         if self.is_continued:
             reversal.entries += added_entries(plan, surveyed, router)
-        # rejected attempts to restore a group, and withdrawn changes, may have added unused constants
+        # Rejected restorations and withdrawn changes may have added unused constants.
         if reversal.kept_groups or reversal.removed:
             changes = (each.result.nodes for each in plan.changes)
             used = {name for nodes in changes for name in names_read_by_emissions(nodes)}
             plan.constants = {name: each for name, each in plan.constants.items() if name in used}
-        # restorations come before conversions in the list, so sort all changes by position
+        # Restorations precede conversions in the list: sort all changes by position.
         plan.changes.sort(key=lambda each: each.position)
         reversal.constants += [*plan.constants, *plan.cast_sources.values()]
         reversal.holders = _subgraph_holders(plan, surveyed)
@@ -251,7 +251,7 @@ class History:
             least = min(change.before, FIRST_IR_WITH_STANDALONE_INITIALIZERS)
             dropped = tuple(each for each in change.lowerings if each.feature in change.dropped)
             kept = [since(each.feature) for each in change.lowerings if each not in dropped]
-            if change.inlines_functions:  # features of functions count, too, because the functions stay
+            if change.inlines_functions:  # Features of functions count, too, because the functions stay.
                 needed = required_ir_version(self._model, options.registry, change.dropped)
                 kept.append(min(needed, change.before))
             return replace(change, after=max([least, change.after, *kept]), lowerings=dropped)
@@ -269,7 +269,7 @@ class History:
     def _restored_ir_version(self, change: IrChange, record: ConversionRecord, options: Options) -> IrChange:
         newest = options.target.ir_version
         before, after = record.ir_version
-        if change.before != after:  # the IR version was edited since: do not lower it
+        if change.before != after:  # the IR version was edited since the recorded conversion: do not lower it
             before = max(before, change.before)
         if before < change.before:  # features that were added since may need a newer IR version
             # initializers become inputs again
@@ -305,16 +305,17 @@ class History:
         for part in self._record.parts if self._record else ():
             container = self._container_at(part.place, top_level)
             if container is not None:
-                self._value_index(container)  # keeps the message alive, so its id stays valid
+                self._value_index(container)  # holding the message keeps its id valid
                 parts[id(container)] = part
         return parts
 
     def _container_at(
         self, path: GraphPath, top_level: dict[GraphPath, ContainerProto]
     ) -> ContainerProto | None:
-        # the paths of the main graph, training graphs and functions have 1, 3 and 4 elements
+        # The paths of the main graph, of training graphs and of functions have 1, 3 and 4 elements.
         top = next((path[:size] for size in (1, 3, 4) if path[:size] in top_level), None)
-        # each nesting level adds an output of the node with the subgraph, the attribute, the position in it
+        # Each nesting level adds three elements: an output of the node with the subgraph, the attribute, and
+        # the position in it.
         if top is None or (len(path) - len(top)) % 3:
             return None
         container: ContainerProto | None = top_level[top]

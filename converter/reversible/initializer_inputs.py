@@ -32,7 +32,7 @@ def restore_inputs(graph: GraphProto, recorded: Sequence[RecordedInput]) -> None
     for value in graph.input:
         original = by_name.get(value.name)
         if original is not None and _declares(original, value):
-            # `value` may be a message of onnx, and `CopyFrom` accepts only its own class
+            # `value` may be a message of onnx, and `CopyFrom` accepts only the same class
             value.Clear()
             value.MergeFromString(original.SerializeToString(deterministic=True))
     places = {name: place for place, name in enumerate(order)}

@@ -46,13 +46,13 @@ def intact_groups(
     `outside` are the names of values that other graphs use.
     """
     constants = frozenset(part.constants)
-    # value names are unique across a graph and its subgraphs (IR specification, "Names Within a Graph")
+    # Value names are unique in a graph and its subgraphs (IR specification, "Names Within a Graph").
     defined = set[str]().union(*(each.scope.defined_names for each in surveyed.walk()))
     groups: list[Group] = []
     claimed: set[int] = set()
     for entry in part.entries:
         group = _find_group(entry, value_index, constants) if entry.group else None
-        # a node belongs to one group only; the first entry wins
+        # A node belongs to one group only: the first entry wins.
         if group is None or not claimed.isdisjoint(group.positions):
             continue
         if not _is_isolated(group, value_index, outside):
@@ -75,7 +75,7 @@ def _find_group(entry: RecordEntry, value_index: ValueIndex, constants: Set[str]
     restored = produced.intersection(original.output[:])
     if not restored or opset is None:
         return None
-    # all consumers of the original's outputs come after the first node that produces one of them
+    # All consumers of the original's outputs come after the first node that produces one of them.
     place = min(value_index.producers[name] for name in restored)
     return Group(entry, original, opset, positions, place, frozenset(produced - restored))
 
@@ -110,7 +110,7 @@ def _can_restore(group: Group, scope: Scope, defined: Set[str], value_index: Val
     original = group.original
     if not all(each.domain in scope.opsets for each in group.entry.opsets):
         return False
-    # the original needs its inputs before the position at which it is restored
+    # The original needs its inputs before the position at which it is restored.
     for name in free_names(original):
         producer = value_index.producers.get(name)
         if name in group.inner or (producer is None and not scope.is_visible(name)):
@@ -178,7 +178,7 @@ def _precondition_of(name: str, with_value: bool, scope: Scope) -> Precondition:
             type=scope.element_type(name) or "", rank=-1 if rank is None else rank, value=digest
         )
     except (CannotConvert, *INVALID_NODE_ERRORS):
-        # inference failed because the model is invalid, so there are no facts about this value
+        # inference failed because the model is invalid, so this value has no known facts
         return UNKNOWN_PRECONDITION
 
 

@@ -59,7 +59,7 @@ def _restoration(
     try:
         result = _rewrite_original(group, workspace, router)
     except (CannotConvert, ResolveError):
-        # withdraw the allowances of the failed attempt
+        # remove the allowances that the failed attempt recorded
         del allowances.used[used_before:]
         return None
     operators = tuple(_operator_label(value_index.nodes[each], scope) for each in group.positions)
@@ -145,7 +145,8 @@ def drop_unused_constants(plan: ContainerPlan, value_index: ValueIndex, read: Se
             if name in value_index.producers:
                 position = value_index.producers[name]
                 reversal.removed.add(position)
-                # `reversal.constants` lists a Cast before its constant, which a later iteration can remove.
+                # `reversal.constants` lists a Cast before its constant, so a later iteration can remove the
+                # constant.
                 removed.add(position)
                 read_counts.subtract(new_reads.get(position, ()))
     plan.changes = [

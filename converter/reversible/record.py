@@ -170,7 +170,7 @@ def damaged_record() -> InvalidModel:
 def _pack(data: bytes) -> str:
     text = base64.b64encode(zlib.compress(data, 9))
     if len(data) > _unpacked_limit(len(text)):
-        # data that compresses too well for the limit is stored uncompressed, to remain readable
+        # Data that compresses too well for the limit is stored uncompressed, so that it remains readable.
         text = base64.b64encode(zlib.compress(data, 0))
     return text.decode()
 

@@ -24,7 +24,7 @@ def lower_restored(originals: Sequence[NodeProto], change: IrChange, options: Op
     `change` is planned for the model before the restoration. If a feature cannot be rewritten, the change has
     a refusal, or a newer IR version if the target allows it.
     """
-    # The IR version is planned after the restoration, so it cannot decide which nodes are restored.
+    # The IR version is planned after the restoration, so it cannot determine which nodes are restored.
     model = ModelProto(ir_version=ir_versions().newest)
     for each in originals:
         model.graph.node.add().MergeFromString(serialize(each))
@@ -32,7 +32,7 @@ def lower_restored(originals: Sequence[NodeProto], change: IrChange, options: Op
     is_strict = target.requested_ir_version is not None or target.ir_version is not None
     allowances = Allowances(DROPPED)
     found = plan_lowering(model, change.after, options, allowances, operators, is_strict=is_strict)
-    # The rewrites of the model are applied after the restoration, so they include the restored nodes.
+    # The rewrites are applied to the model after the restoration, so they include the restored nodes.
     features = found.rewritten_features - change.rewritten_features if found.lowerings else ()
     added = tuple(each for each in LOWERINGS if each.feature in features)
     return replace(

@@ -45,7 +45,7 @@ class ValueIndex:
         for index in range(len(self.nodes)):
             for name in self.reads(index):
                 consumers.setdefault(name, set()).add(index)
-        # Below IR version 4, every initializer is an input; being an input is not a use.
+        # Below IR version 4, every initializer is an input, so being an input does not count as a use.
         inputs: set[str] = set()
         if is_graph(self.container):
             inputs.update(each.name for each in self.container.input if each.name in self.initializers)
@@ -57,7 +57,7 @@ class ValueIndex:
 
     def reads(self, position: int) -> frozenset[str]:
         """Return the names that a node reads, directly or in its subgraphs."""
-        # cached: intact groups, digests and consumers all need the names
+        # cached, because intact groups, digests and consumers all need the names
         if position not in self._reads:
             self._reads[position] = frozenset(names_read(self.nodes[position]))
         return self._reads[position]
@@ -85,7 +85,7 @@ class ValueIndex:
             return None
         positions = [self.producers[name] for name in group]
         read = constants & frozenset[str]().union(*map(self.reads, positions))
-        # A constant may be the Cast of another one.
+        # A constant may be the output of a Cast of another constant.
         producers = [self.producers[name] for name in read if name in self.producers]
         read |= constants & frozenset[str]().union(*map(self.reads, producers))
         if not all(map(self.has_constant, read)):
@@ -98,7 +98,7 @@ def _digest_messages(messages: Sequence[Message]) -> str:
     digest = blake2b(digest_size=8)
     for message in messages:
         data = serialize(message)
-        # the length keeps different splits of the same bytes apart
+        # The length distinguishes different splits of the same bytes.
         digest.update(len(data).to_bytes(8, "little"))
         digest.update(data)
     return digest.hexdigest()
@@ -147,7 +147,7 @@ def names_read_by_emissions(emissions: Iterable[Emission]) -> Iterator[str]:
 
 
 def _names_read_in_attribute(value: Any) -> Iterator[str]:
-    # subgraphs are emitted graphs, or attributes of the model that were passed on unchanged
+    # a subgraph is an emitted graph, or an unchanged attribute of the model
     if isinstance(value, EmittedGraph):
         yield from names_read_by_emissions((*value.nodes, *value.after))
         yield from (output.name for output in value.graph.outputs)

@@ -33,7 +33,7 @@ def update_record(record: ConversionRecord, plan: Plan, model: ModelProto, *, is
         return
     planned = dict(_plans_by_path(plan, model))
     imports = dict.fromkeys((*record.imports, *_new_imports(planned)))
-    # copies are removed first, because their nodes keep imports in use
+    # Remove copies first, because their nodes keep imports in use.
     copies = _merge_copies((*record.copies, *_new_copies(plan, list(planned))), model)
     used = tuple(each for each in imports if not _remove_if_unused(each, model))
     parts = tuple(
@@ -79,7 +79,7 @@ def _new_imports(planned: dict[GraphPath, ContainerPlan]) -> Iterator[AddedImpor
 def _new_copies(plan: Plan, places: list[GraphPath]) -> Iterator[RecordedCopy]:
     functions = [place for place in places if place[0] == "function"]
     names: dict[int, str] = {}
-    # without `strict`: a lower IR version may have removed the functions
+    # not `strict`, because a lower IR version may have removed the functions
     for (index, _), place in zip(plan.function_versions(), functions, strict=False):
         name = names.setdefault(index, place[2])
         if place[2] != name:
@@ -115,7 +115,7 @@ def _merge_copies(copies: Iterable[RecordedCopy], model: ModelProto) -> tuple[Re
     functions = _functions_by_path(model)
     remaining = [each for each in copies if each.place in functions]
     count = len(remaining) + 1
-    # removing one copy can make another copy that calls it equal to its original
+    # Removing one copy can make another copy, which calls it, equal to its original.
     while len(remaining) < count:
         count = len(remaining)
         remaining = [each for each in remaining if not _merge(each, model)]
@@ -128,7 +128,7 @@ def _merge(copy: RecordedCopy, model: ModelProto) -> bool:
     function, original = functions[copy.place], functions.get((kind, domain, copy.name, overload))
     if original is None:
         return False
-    # the names of a copy and its original always differ, so compare both under one name
+    # A copy and its original always have different names: compare both under one name.
     renamed = deepcopy(function)
     renamed.name = copy.name
     if serialize(renamed) != serialize(original):
@@ -147,7 +147,7 @@ def _functions_by_path(model: ModelProto) -> dict[GraphPath, FunctionProto]:
 def _remove_if_unused(added: AddedImport, model: ModelProto) -> bool:
     """Remove an added import if no node uses its domain; return whether the import is then absent."""
     if added.place == MAIN_GRAPH:
-        # functions without imports use the imports of the model
+        # Functions without imports use the imports of the model.
         imports, users = model.opset_import, [container for _, container in top_level_graphs(model)]
     else:
         function = _functions_by_path(model).get(added.place)

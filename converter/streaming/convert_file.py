@@ -108,7 +108,8 @@ def converting(
     """
     progress = progress or Progress()
     if is_url(source) or is_url(out):
-        from opshift.converter.streaming.convert_object import converting_object  # few models have a URL
+        # imported here: few models have a URL
+        from opshift.converter.streaming.convert_object import converting_object
 
         with converting_object(
             source,
@@ -158,7 +159,7 @@ def converting(
             data_pieces = new_data.give_back(model, data_path.name) if new_data and data_path else []
             new_file_names = (data_path.name,) if data_path and data_pieces else ()
             pieces = output_pieces(report, message, model, weights, file)
-            del message, model  # not needed while weights are copied
+            del message, model  # free the memory, which is not needed while weights are copied
             new_file = files.new(destination, source=file.path, is_safe=is_same)
             with raising_cannot_write(out), new_file as (written, temporary):
                 progress.total = sum(each.end - each.start for each in pieces if isinstance(each, Range))
@@ -168,7 +169,7 @@ def converting(
                 size = os.fstat(written).st_size
             file.require_unchanged()
             transfer_files(transferred, *folders, external, force, files, progress)
-            if new_data and data_path and data_pieces:  # empty tensors are in the model
+            if new_data and data_path and data_pieces:  # empty tensors are stored in the model
                 new_file = files.new(data_path, source=old_files[0], is_safe=is_same, is_new=not force)
                 with raising_cannot_write(data_path), new_file as (written, data_file):
                     for block in chain.from_iterable(map(new_data.blocks, data_pieces)):
@@ -208,6 +209,6 @@ def _is_same_entry(path: Path, other: Path) -> bool:
     Two hard links of a file are two entries: a new file may replace one of them, and the other one stays.
     """
     one, two = path.resolve(), other.resolve()
-    # compared without case: some file systems ignore it
+    # compared without case, because some file systems ignore it
     is_same_name = one.name.casefold() == two.name.casefold() and one.parent.samefile(two.parent)
     return is_same_name and one.samefile(two)

@@ -74,11 +74,12 @@ def converting_object(
             copies = _data_to_copy(located, source, file, out, external, force)
             report = convert_in_place(model)
             pieces = output_pieces(report, message, model, weights, file)
-            del message, model  # not needed while weights are copied
+            del message, model  # free the memory, which is not needed while weights are copied
         size = new_files.write(place, pieces, file, metadata, needs_file=needs_file)
         file.require_unchanged()
         for old, new in copies.items():
-            # the state before the copy: if the object changes, a later run sees another state
+            # The state before the copy: if the object changes during the copy, a later run sees a different
+            # state.
             identity = object_identity(old) if is_url(old) and is_url(new) else None
             state = {SOURCE_STATE: identity} if identity else {}
             data = stack.push(open_source(old, needs_identity=True))
@@ -110,7 +111,7 @@ class _NewFiles:
     ) -> int:
         """Write a file or object, and return its size in bytes."""
         self._progress.total += sum(each.end - each.start for each in pieces if isinstance(each, Range))
-        # an upload splits ranges into parts, which is not possible for ranges whose elements are converted
+        # An upload splits ranges into parts, which is impossible for ranges whose elements are converted.
         copied = unconverted(pieces)
         if is_url(location) and (needs_file or copied is None):
             folder = self._stack.enter_context(TemporaryDirectory(prefix="opshift-"))

@@ -16,7 +16,7 @@ MAX_BUFFERED = 1 << 18
 """Number of bytes of short pieces that are collected before they are written."""
 
 MIN_DIRECT_COPY = 1 << 16
-"""Shorter ranges are read into memory and written together with adjacent pieces, which saves calls."""
+"""Minimum number of bytes of a range that is copied directly; shorter ones are joined in memory."""
 
 PAGE_SIZE = 1 << 12
 """Page size of common file systems, in bytes."""
@@ -69,7 +69,7 @@ def copy_range(source: Source, part: Range, target: int, progress: Progress | No
     progress = progress or Progress()
     shift = _position(target) - part.start
     for copy in KERNEL_COPIES if source.file >= 0 and shift % PAGE_SIZE == 0 else ():
-        # a failed method may have copied a part, so continue at the end of the target
+        # A failed method may have copied a part: continue at the end of the target.
         start = _position(target) - shift
         with suppress(OSError):
             while start < part.end:
@@ -80,7 +80,7 @@ def copy_range(source: Source, part: Range, target: int, progress: Progress | No
                 progress.done += count
     start = _position(target) - shift
     while start < part.end:
-        # blocks end at page boundaries of the target
+        # Blocks end at page boundaries of the target.
         page_end = start + source.copy_size - (start + shift) % PAGE_SIZE
         end = min(page_end, part.end)
         write_all(target, source.read(start, end))

@@ -30,7 +30,7 @@ ExternalHandling = Literal["copy", "link", "keep"]
 HANDLINGS: tuple[ExternalHandling, ...] = get_args(ExternalHandling)
 
 LOCATION_KEY = re.compile(rb"location")
-"""Key in the `external_data` of every external tensor; only tensors that contain the key are parsed."""
+"""Key in the `external_data` of every external tensor; tensors without this key are not parsed."""
 
 MAX_SEARCHED = 64 << 20
 """Maximum size in bytes of a file that is searched for the key; larger files are mostly weights."""
@@ -69,7 +69,7 @@ def external_locations(location: str | Path) -> list[str]:
         InvalidModel: the file cannot be read, or a location is invalid.
     """
     with open_source(location) as source:
-        # Most models have no external data, and a search takes a fraction of the time of reading the tensors.
+        # Most models have no external data, and a search for the key is much faster than reading the tensors.
         is_searched = isinstance(source, SourceFile) and source.size <= MAX_SEARCHED
         if is_searched and not LOCATION_KEY.search(source.read(0, source.size)):
             return []
@@ -185,7 +185,7 @@ def require_size(file: Source, least: int) -> None:
         return
     reason = f"has {file.size:,} bytes, but the weights of the model end at byte {least:,}"
     other = format_of(file.read, min(file.size, HEAD_SIZE))
-    if other is not None:  # such as a Git LFS pointer
+    if other is not None:  # another format, such as a Git LFS pointer
         raise InvalidModel(f"{reason}: it is {other.name}", place=file.place, remedy=other.remedy)
     raise InvalidModel(reason, place=file.place, remedy="check that it was copied completely")
 
@@ -216,7 +216,7 @@ def _is_missing(old: Path, new: Path, target: Path, how: ExternalHandling, force
             "use another folder",
         )
         raise UsageError(reason, place=str(new), remedy=remedy)
-    if not new.exists() or (how == "copy" and is_same_file(old, new)):  # a link is not a copy
+    if not new.exists() or (how == "copy" and is_same_file(old, new)):  # a link is not accepted as a copy
         return True
     if have_equal_content(old, new):
         return False

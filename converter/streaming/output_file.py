@@ -36,7 +36,7 @@ def output_pieces(
 ) -> list[OutputPiece]:
     """Return the pieces of the output: the whole input file if the conversion changes nothing."""
     converted = serialize_model(model, file.place)
-    # compares serializations of the same library: the file itself may use another encoding
+    # Serializations by the same library are compared, because the file itself may be encoded differently.
     if not report.opsets and not report.changed and converted == serialize_model(read_bytes(message)):
         return [Range(0, file.size)]
     return weights.restore(converted)

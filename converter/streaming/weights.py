@@ -26,7 +26,7 @@ from opshift.model.wire_format import LENGTH, Field, bytes_field, field_head, fi
 from opshift.stores.source_file import Source, open_source
 
 MIN_STREAMED_FILE = 1 << 20
-"""Files with fewer bytes are read as a whole."""
+"""Minimum number of bytes of a file that is not read as a whole."""
 
 MAX_MESSAGE_DEPTH = 100
 """Nesting limit of messages, which is protobuf's own recursion limit."""
@@ -81,16 +81,17 @@ class Weights(PlaceholderStore):
         pieces: list[bytes] = []
         copied_up_to = start
         seen: set[int] = set()
-        # repetitions of a singular message field have to be detected, whatever their size
+        # Repeated occurrences of a singular message field must be detected, whatever their size.
         least = 0 if name in mergeable_messages() else MIN_EXTRACTED_TENSOR
         for field in fields(self._source.read, start, end, least):
-            # a list of scalars may be long, and an attribute with such a list has no tensor
+            # A list of scalars may be long, but an attribute with such a list has no tensor.
             if name == ATTRIBUTE and field.number in SCALAR_LIST_FIELDS:
                 return None
             part = tensor_fields()[name].get(field.number)
             if part is None:
                 continue
-            # protobuf merges repetitions of a singular message field, which placeholders cannot express
+            # protobuf merges repeated occurrences of a singular message field, which placeholders cannot
+            # express
             if not part.is_repeated and field.number in seen:
                 return None
             seen.add(field.number)

@@ -296,7 +296,7 @@ REFUSALS = {
             k = Constant<value_int = 1>() s = SplitToSequence<axis = 0, keepdims = 0>(x, k)
             y = SequenceAt(s, one)
         """,
-        "runtimes differ in the shape of pieces",
+        "runtimes differ in the shapes of the pieces",
     ),
     "input": ("y = SequenceAt(given, one)", "the tensors of sequence 'given' are known only"),
     "empty": ("s = SequenceEmpty() y = ConcatFromSequence<axis = 0>(s)", "'s' is empty"),
