@@ -122,7 +122,8 @@ def registered_adapters() -> Mapping[StepKey, Adapter]:
 @contextmanager
 def temporary_adapters() -> Iterator[None]:
     """Context manager that restores at exit the adapters that were registered at entry."""
-    # Load all adapters first: a module that is first imported within the context would lose its adapters.
+    # Load all adapters first: otherwise, a module that is first imported in the context would lose its
+    # adapters.
     adapter_table()
     before = dict(_registered)
     try:
@@ -197,7 +198,7 @@ def load_adapters(path: Path | str) -> tuple[str, ...]:
         UnusableAdapters: there is no file, or a file cannot be executed.
         DuplicateAdapter: two functions are registered for the same step.
     """
-    # Register the built-in adapters first, so that a duplicate is blamed on the external file.
+    # Register the built-in adapters first, so that the error about a duplicate names the external file.
     adapter_table()
     source = Path(path)
     files = sorted(source.glob("[!_]*.py")) if source.is_dir() else [source] if source.is_file() else []

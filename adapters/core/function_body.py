@@ -17,7 +17,7 @@ def make_body_step(version: OperatorVersion) -> StepFunction:
     def expand(node: Node, out: Rewriter) -> None:
         names = {formal.name: node.input(position) for position, formal in enumerate(version.inputs)}
         results = {formal.name: node.output(position) for position, formal in enumerate(version.outputs)}
-        # Read all attributes before emitting: reading an attribute may raise CannotConvert.
+        # Read all attributes before emitting, because reading an attribute may raise CannotConvert.
         attributes = [_attributes(each, node, version) for each in body.nodes]
         for each, values in zip(body.nodes, attributes, strict=True):
             inputs = [names[name] if name else "" for name in each.inputs]

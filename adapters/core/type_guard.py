@@ -15,7 +15,7 @@ NUMERIC_CAST_OPSET = 6
 """First opset in which `to` of Cast is a number instead of a name."""
 
 FLOAT8_WITH_INFINITIES = {"float8e5m2"}
-"""8-bit types with infinity. Unless `saturate` is 0, Cast to them turns infinity into the largest number."""
+"""8-bit types with infinity; without `saturate` 0, a Cast to them turns infinity into the largest number."""
 
 TYPE_REMEDY = "choose another target, or cast the values to a supported type if range and precision allow it"
 
@@ -51,7 +51,7 @@ def _cast_to_wider_types(node: Node, out: Rewriter, *, lost: LostTypes, refuses:
         if found is not None:
             wider[variable] = (element_type, found)
         elif refuses:
-            raise _refusal(name, element_type, out)
+            raise _unsupported_type_error(name, element_type, out)
     if wider:
         emit_in_types(node, wider, out)
     return bool(wider)
@@ -71,7 +71,7 @@ def unsupported_types(node: Node, lost: LostTypes, out: Rewriter) -> dict[str, t
                 continue
             if type_string(element_type) in lost[variable]:
                 found.setdefault(variable, (name, element_type))
-            # Values of a heterogeneous variadic parameter may differ in type, so check each of them.
+            # The values of a heterogeneous variadic parameter may differ in type: check each of them.
             if formal.homogeneous:
                 known.add(variable)
     return found
@@ -84,7 +84,7 @@ def _present(formals: Sequence[Parameter], names: Sequence[str]) -> Iterator[tup
             yield position, name, formals[min(position, len(formals) - 1)]
 
 
-def _refusal(name: str, element_type: str, out: Rewriter) -> CannotConvert:
+def _unsupported_type_error(name: str, element_type: str, out: Rewriter) -> CannotConvert:
     assert out.target is not None, "an operator without a target version has no types to check"
     reason = f"{name!r} is {type_string(element_type)}, which {out.target.id} does not support"
     wider = WIDER_FLOATS.get(element_type, ())
@@ -124,7 +124,7 @@ def require_supported_types(node: Node, out: Rewriter) -> None:
         for name, formal in zip(names, formals, strict=False):
             element_type = out.known_element_type(name)
             if element_type is not None and type_string(element_type) not in target.types_of(formal):
-                raise _refusal(name, element_type, out)
+                raise _unsupported_type_error(name, element_type, out)
 
 
 WIDER_FLOATS = {"float16": ("float", "double"), "bfloat16": ("float", "double")}

@@ -25,7 +25,7 @@ from opshift.registry.steps import (
 
 def make_verbs_step(verbs: tuple[AnyVerb, ...]) -> StepFunction:
     """Return a step that applies declarative changes (verbs), such as DropAttribute, in order."""
-    changes = [partial(_change.dispatch(type(verb)), verb) for verb in verbs]
+    changes = [partial(_apply_verb.dispatch(type(verb)), verb) for verb in verbs]
 
     def step(node: Node, out: Rewriter) -> None:
         for change in changes:
@@ -36,37 +36,37 @@ def make_verbs_step(verbs: tuple[AnyVerb, ...]) -> StepFunction:
 
 
 @singledispatch
-def _change(verb: object, node: Node, out: Rewriter) -> Node:
+def _apply_verb(verb: object, node: Node, out: Rewriter) -> Node:
     raise TypeError(f"no implementation of the verb {type(verb).__name__}")
 
 
-@_change.register
+@_apply_verb.register
 def _(verb: DropAttribute, node: Node, out: Rewriter) -> Node:
     name, default = verb.attribute, out.source.attributes[verb.attribute].default
     value = node.attribute(name, default)
     if not is_same_value(value, default):
-        reason = f"{name} is {_shown(value)}; {_id(out.target)} supports only the default, {_shown(default)}"
+        reason = f"{name} is {_value_text(value)}; {_id_or_none(out.target)} supports only the default, {_value_text(default)}"
         raise CannotConvert(reason, "value.unsupported")
-    return _without(name, node)
+    return _without_attribute(name, node)
 
 
-@_change.register
+@_apply_verb.register
 def _(verb: IgnoreAttribute, node: Node, out: Rewriter) -> Node:
-    return _without(verb.attribute, node)
+    return _without_attribute(verb.attribute, node)
 
 
-def _without(name: str, node: Node) -> Node:
+def _without_attribute(name: str, node: Node) -> Node:
     return node.with_(attributes=node.without(name)) if name in node.attributes else node
 
 
-@_change.register
+@_apply_verb.register
 def _(verb: AddAttribute, node: Node, out: Rewriter) -> Node:
     if verb.attribute in node.attributes:
         return node
     return node.with_(attributes={**node.attributes, verb.attribute: verb.value})
 
 
-@_change.register
+@_apply_verb.register
 def _(verb: RenameAttribute, node: Node, out: Rewriter) -> Node:
     if verb.attribute not in node.attributes:
         return node
@@ -74,17 +74,17 @@ def _(verb: RenameAttribute, node: Node, out: Rewriter) -> Node:
     return node.with_(attributes={**node.without(verb.attribute), verb.to: value})
 
 
-@_change.register
+@_apply_verb.register
 def _(verb: AttributeToInput, node: Node, out: Rewriter) -> Node:
-    position, parameter = _input(out.target, verb.input_name)
+    position, parameter = _position_and_parameter(out.target, verb.input_name)
     default = out.source.attributes[verb.attribute].default
     required = parameter.option == "single"
     if required and default is None and verb.attribute not in node.attributes:
-        reason = f"the node has no attribute {verb.attribute}, which {_id(out.target)} requires"
+        reason = f"the node has no attribute {verb.attribute}, which {_id_or_none(out.target)} requires"
         raise CannotConvert(reason, "attribute.missing")
     inputs = [*node.inputs, *[""] * (position - len(node.inputs))]
     left_out = not required and out.has_default(node, verb.attribute, default)
-    # The new input is the last input: if it is optional and the attribute has its default, omit the input.
+    # The new input is the last one: omit it if it is optional and the attribute has its default.
     inputs[position:] = [""]
     if not left_out:
         element_type = _type_of(parameter, node, out)
@@ -94,9 +94,9 @@ def _(verb: AttributeToInput, node: Node, out: Rewriter) -> Node:
     return node.with_(inputs=inputs, attributes=node.without(verb.attribute))
 
 
-@_change.register
+@_apply_verb.register
 def _(verb: InputToAttribute, node: Node, out: Rewriter) -> Node:
-    position, _ = _input(out.source, verb.input)
+    position, _ = _position_and_parameter(out.source, verb.input)
     name, inputs = node.input(position), node.inputs[:position]
     if not name:
         return node.with_(inputs=inputs)
@@ -106,17 +106,17 @@ def _(verb: InputToAttribute, node: Node, out: Rewriter) -> Node:
     return node.with_(inputs=inputs, attributes={**node.attributes, verb.attribute_name: value})
 
 
-@_change.register
+@_apply_verb.register
 def _(verb: RequireAttribute, node: Node, out: Rewriter) -> Node:
     declared = out.source.attributes.get(verb.attribute)
     value = node.attribute(verb.attribute, declared.default if declared else None)
     if not is_same_value(value, verb.value):
-        reason = f"{verb.attribute} is {_shown(value)}; {_id(out.target)} requires {_shown(verb.value)}"
+        reason = f"{verb.attribute} is {_value_text(value)}; {_id_or_none(out.target)} requires {_value_text(verb.value)}"
         raise CannotConvert(reason, "value.unsupported")
     return node
 
 
-@_change.register
+@_apply_verb.register
 def _(verb: RenameValue, node: Node, out: Rewriter) -> Node:
     value = node.attribute(verb.attribute)
     renamed = verb.values.get(value.decode()) if isinstance(value, bytes) else None
@@ -125,26 +125,26 @@ def _(verb: RenameValue, node: Node, out: Rewriter) -> Node:
     return node.with_(attributes={**node.attributes, verb.attribute: renamed.encode()})
 
 
-@_change.register
+@_apply_verb.register
 def _(verb: RequireNoInput, node: Node, out: Rewriter) -> Node:
-    position, _ = _input(out.source, verb.input)
+    position, _ = _position_and_parameter(out.source, verb.input)
     if node.input(position):
-        reason = f"input {verb.input} is used, which {_id(out.target)} does not have"
+        reason = f"input {verb.input} is used, which {_id_or_none(out.target)} does not have"
         raise CannotConvert(reason, "input.unsupported")
     return node.with_(inputs=node.inputs[:position])
 
 
-@_change.register
+@_apply_verb.register
 def _(verb: RequireNoOutput, node: Node, out: Rewriter) -> Node:
     found = out.source.output_named(verb.output)
     position = found[0] if found else len(out.source.outputs)
     if out.is_used(node.output(position)):
-        reason = f"output {verb.output} is used, which {_id(out.target)} does not have"
+        reason = f"output {verb.output} is used, which {_id_or_none(out.target)} does not have"
         raise CannotConvert(reason, "output.unsupported")
     return node.with_(outputs=node.outputs[:position])
 
 
-@_change.register
+@_apply_verb.register
 def _(verb: RenameOp, node: Node, out: Rewriter) -> Node:
     return node.with_(op_type=verb.op_type)
 
@@ -165,17 +165,17 @@ def _type_of(parameter: Parameter, node: Node, out: Rewriter) -> str:
     return "float" if inputs[shared] == parameter else out.element_type(node.inputs[shared])
 
 
-def _input(version: OperatorVersion | None, name: str) -> tuple[int, Parameter]:
+def _position_and_parameter(version: OperatorVersion | None, name: str) -> tuple[int, Parameter]:
     found = version.input_named(name) if version else None
     assert found is not None, "the registry checks this when it loads the step"
     return found
 
 
-def _id(target: OperatorVersion | None) -> str:
+def _id_or_none(target: OperatorVersion | None) -> str:
     return str(target.id) if target else "the target"
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, bytes):
         return repr(value.decode(errors="replace"))
     return repr(list(value)) if isinstance(value, tuple) and not isinstance(value, Tensor) else repr(value)

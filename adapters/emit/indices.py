@@ -10,7 +10,7 @@ INDICES_OPSET = 10
 """Opset of the emitted index arithmetic: the last opset without negative indices."""
 
 UNSIGNED_INTEGERS = ("uint8", "uint16", "uint32", "uint64")
-"""Index types without negative values, which need no rewrite."""
+"""Types of indices that cannot be negative, so that the indices need no rewrite."""
 
 MAX_CONSTANT_INDICES = 1 << 16
 """Maximum number of indices in a constant; a larger constant would bloat the model."""
@@ -77,14 +77,14 @@ def dimension_scalar(data: str, axis: int, out: Rewriter) -> str:
 
 def slice_dimension(data: str, axis: int, out: Rewriter) -> str:
     """Emit one dimension as an int64 tensor of shape (1,); the axis may be negative in every opset."""
-    # For axis -1, the end `axis + 1` is 0, which would select nothing.
+    # For axis -1, the end `axis + 1` would be 0, and select nothing.
     bounds = [out.int64([each]) for each in (axis, axis + 1 or SLICE_END, 0)]
     return out.emit("Slice", [out.emit("Shape", [data]), *bounds])
 
 
 def count_axes(axes: str, rank: int, out: Rewriter) -> str:
     """Emit how often each of `rank` dimensions occurs in `axes`; both are 1-D int64 tensors."""
-    # An axis can be written as a nonnegative or as a negative number.
+    # An axis can be given as a nonnegative or as a negative number: count both.
     numbers = out.tensor(Tensor("int64", (2, 1, rank), (*range(rank), *range(-rank, 0))))
     matches = out.emit("Equal", [reshape(axes, (-1, 1), out, opset=11), numbers], opset=11)
     return out.emit("ReduceSum", [out.cast(matches, "int64")], opset=11, axes=[0, 1], keepdims=0)
@@ -116,7 +116,8 @@ def index_depth(indices: str, out: Rewriter) -> int:
     if depth is None:
         reason = f"the last dimension of the index tuples {indices!r} is unknown"
         raise UnknownShape(reason, indices)
-    return out.require_rank(depth)  # the tuples index the leading dimensions of a tensor
+    # The tuples index the leading dimensions of a tensor, so their length is limited by the maximum rank.
+    return out.require_rank(depth)
 
 
 def flatten_index_tuples(data: str, indices: str, out: Rewriter) -> str:
@@ -136,7 +137,8 @@ def flatten_index_tuples(data: str, indices: str, out: Rewriter) -> str:
 
 def _nonnegative_column(column: str, indices: str, data: str, axis: int, out: Rewriter) -> str:
     """Return `column`, a part of `indices`, with the size of dimension `axis` added to negative indices."""
-    # Query the input `indices` first: a rewrite that queries facts about emitted values is not cached.
+    # Query the input `indices` first, because a rewrite that queries facts about emitted values is not
+    # cached.
     if out.is_nonnegative(indices) or out.is_nonnegative(column):
         return column
     return add_to_negative_indices(column, dimension_scalar(data, axis, out), "int64", out)
@@ -176,7 +178,7 @@ def _element_positions(indices: str, rank: int, columns: Mapping[int, str], out:
         return [columns.get(axis) or out.int64(column) for axis, column in positions]
     if len(columns) == rank:
         return [columns[axis] for axis in range(rank)]
-    # NonZero of ones lists the positions of all elements, one row for each dimension.
+    # NonZero of ones lists the positions of all elements, with one row for each dimension.
     ones = out.emit("ConstantOfShape", [out.emit("Shape", [indices])], value=INT64_ONE)
     rows = out.emit("NonZero", [ones])
     return [columns.get(axis) or out.emit("Gather", [rows, out.int64(axis)], axis=0) for axis in range(rank)]

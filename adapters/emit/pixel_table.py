@@ -103,7 +103,7 @@ def emit_pixel_table(
         data = out.emit("Pad", [data, out.int64(pads * 2)], opset=13)
         sizes = [add_dimensions(size, 2, out) for size in sizes]
     *strides, rows = _strides(sizes, out)
-    # Unlike Reshape with -1, Flatten accepts images without pixels.
+    # Flatten, unlike Reshape with -1, accepts images without pixels.
     rank = 2 + len(sizes)
     channels_last = out.emit("Transpose", [data], perm=[0, *range(2, rank), 1])
     table = out.emit("Flatten", [channels_last], axis=rank - 1)
@@ -157,7 +157,7 @@ def pixel_indices(pixels: Expression, size: Length, out: Rewriter, *, has_zero_b
     """Emit int64 indices of pixels, clamped to the image and its border of zeros, if it has a border."""
     if has_zero_border:
         pixels, size = pixels + 1.0, size + 2
-    # Clipping before the cast keeps large and infinite numbers in the range of int64.
+    # Clip before the cast, to keep large and infinite numbers in the range of int64.
     return out.cast(clip(pixels.name, 0.0, size - 1, out), "int64", opset=OPSET)
 
 
@@ -191,7 +191,9 @@ def _weighted_rows(
 
 
 def clip(value: str, low: float, high: Length, out: Rewriter) -> str:
-    """Emit a Clip of floating-point numbers to constant bounds, which are attributes in opset 6.
+    """Emit a Clip of floating-point numbers to bounds, for opset 6, in which the bounds are attributes.
+
+    A computed upper bound cannot be an attribute: then, Max and Min apply both bounds.
 
     If the upper bound is computed, Max and Min apply the bounds.
     """

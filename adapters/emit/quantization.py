@@ -70,7 +70,7 @@ def cast_if_needed(name: str, source: str | None, target: str, out: Rewriter) ->
     """Emit a cast unless the types are equal; an unknown source type is always cast."""
     if source == target:
         return name
-    # Casts of newer types are written for the target opset, because Cast-6 does not support these types.
+    # Casts of newer types are emitted for the target opset, because Cast-6 does not support these types.
     is_new = {source, target} & {"bfloat16", *FIRST_OPSET}
     return out.cast(name, target, opset=out.opset if is_new else CLIP_OPSET)
 
@@ -85,7 +85,7 @@ def emit_quantize(node: Node, scheme: QuantizationScheme, precision: str, result
     compute = "float" if precision in ("float16", "bfloat16", "int32") else precision
     operands = []
     for name in (scheme.data, scheme.scale):
-        # The first cast rounds to the declared precision, the second one selects a type that Div supports.
+        # The first cast rounds to the declared precision; the second cast selects a type that Div supports.
         rounded = cast_if_needed(name, out.known_element_type(name), precision, out)
         operands.append(cast_if_needed(rounded, precision, compute, out))
     value = out.emit("Div", [operands[0], broadcast_to_data(operands[1], scheme, out)])
@@ -121,7 +121,7 @@ def broadcast_to_data(name: str, scheme: QuantizationScheme, out: Rewriter) -> s
     axis = scheme.axis % rank
     _require_valid_ranks(scheme, rank, out)
     if scheme.block_size:
-        # The last block may be shorter than the others, hence the exact dimension.
+        # The last block may be shorter than the others, so the exact dimension is needed.
         size = out.require_elements(out.dimension(scheme.data, axis))
         blocks = [position // scheme.block_size for position in range(size)]
         return out.emit("Gather", [name, out.int64(blocks)], opset=ARITHMETIC_OPSET, axis=axis)
@@ -150,7 +150,7 @@ def is_per_tensor(scheme: QuantizationScheme, out: Rewriter) -> bool:
     shape = out.shape(scheme.scale)
     is_single = shape in ((), (1,)) or out.known_rank(scheme.data) == 0
     if shape is None and not is_single:
-        out.rank(scheme.scale)  # raises CannotConvert if the rank is unknown, too
+        out.rank(scheme.scale)  # also raises CannotConvert if the rank is unknown
     return is_single and not scheme.block_size
 
 
@@ -172,7 +172,7 @@ def emit_dequantize(node: Node, scheme: QuantizationScheme, result: str, out: Re
     scale = cast_if_needed(scheme.scale, out.element_type(scheme.scale), compute, out)
     scale = broadcast_to_data(scale, scheme, out)
     if _has_effective_zero_point(scheme, out):
-        # int32 is subtracted as int32: float represents integers only up to 2**24.
+        # int32 is subtracted as int32, because float represents integers only up to 2**24.
         exact = "int32" if source == "int32" else compute
         zero = broadcast_to_data(cast_if_needed(scheme.zero_point, source, exact, out), scheme, out)
         value = out.emit("Sub", [cast_if_needed(value, source, exact, out), zero])

@@ -63,7 +63,7 @@ def _count_with_rnn(count: str, out: Rewriter) -> str:
     before = out.tensor(Tensor("float", (1, 1, 1), (-1.0,)))
     repeats = out.emit("Concat", [count, out.int64([1, 1])], opset=4, domain="", axis=0)
     sequence = out.emit("Tile", [one, repeats], opset=6, domain="")
-    # The activation is the identity.
+    # The activation of the RNN is the identity.
     states = out.emit(
         "RNN",
         [sequence, one, one, "", "", before],
@@ -79,7 +79,7 @@ def _count_with_rnn(count: str, out: Rewriter) -> str:
 
 def _count_with_loop(count: str, out: Rewriter) -> str:
     body = LoopBuilder(out)
-    # Scan outputs of shape (1,), because onnx.reference stacks scalars to a wrong rank.
+    # Scan outputs have the shape (1,), because onnx.reference stacks scalars to a wrong rank.
     body.output(body.emit("Unsqueeze", [body.iteration], opset=1, domain="", axes=[0]), "int64", (1,))
     return out.emit("Reshape", [*body.emit_loop(count, (), out), out.int64([-1])], opset=9, domain="")
 
@@ -197,7 +197,7 @@ def reshape_with_zeros(
     if known.count(-1) > 1:
         shape = shape_tensor(sizes, out)
         return out.emit("Reshape", [value, shape], outputs, domain="", opset=ALLOWZERO_OPSET, allowzero=1)
-    # Reshape infers one size, even 0, if no other size is 0.
+    # Reshape infers one size, even if it is 0, provided that no other size is 0.
     return reshape(value, known, out, outputs)
 
 

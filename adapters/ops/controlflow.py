@@ -95,7 +95,7 @@ def _padded_branch(
         if prod(shape) < size:
             flat = body.emit("Concat", [flat, _zeros(size - prod(shape), element_type, body)], axis=0)
         body.output(flat, element_type, (size,), value)
-        # The layout is the number of elements, the rank, and the dimensions, padded to the larger rank.
+        # The layout has the number of elements, the rank, and the dimensions, padded to the larger rank.
         layout = [prod(shape), len(shape), *shape, *[0] * (rank - len(shape))]
         body.output(body.emit("Identity", [out.int64(layout)]), "int64", (2 + rank,))
     return body.graph()

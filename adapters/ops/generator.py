@@ -163,7 +163,7 @@ def _distance(node: Node, out: Rewriter) -> str:
     element_type = out.element_type(start)
     if element_type != "int64":
         return _subtract_as_double(limit, start, element_type, out)
-    # Double rounds numbers above 2**53, so subtract first.
+    # Double rounds numbers above 2**53, so subtract before the cast.
     exact = out.cast(out.emit("Sub", [limit, start]), "double")
     if not _may_overflow(start, limit, out):
         return exact

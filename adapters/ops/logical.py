@@ -58,7 +58,7 @@ def _is_unsigned(element_type: str) -> bool:
 
 def _clamped_count(counts: str, element_type: str, out: Rewriter) -> str:
     """Emit the counts as indices into a table of powers; negative and large counts become the width."""
-    # A negative count that is cast to unsigned is larger than any width.
+    # A negative count becomes larger than any width when it is cast to unsigned.
     width = INTEGER_BITS[element_type]
     unsigned = counts if _is_unsigned(element_type) else cast(counts, f"u{element_type}", out)
     clipped = out.emit("Clip", [cast(unsigned, "float", out)], opset=6, min=0.0, max=float(width))
@@ -74,7 +74,7 @@ def _left_factors(element_type: str) -> list[int]:
     width = INTEGER_BITS[element_type]
     powers = [1 << count for count in range(width)]
     if element_type == "int64":
-        powers[-1] = -powers[-1]  # 2 ** 63 wraps to -2 ** 63 in int64
+        powers[-1] = -powers[-1]  # 2 ** 63 wraps around to -2 ** 63 in int64
     return [*powers, 0]
 
 
@@ -99,10 +99,10 @@ def replace_bitwise_by_lookup(node: Node, out: Rewriter) -> None:
     columns = [_unsigned_column(name, element_type, out) for name in node.inputs]
     width = INTEGER_BITS[element_type]
     ranks = [out.known_rank(name) for name in node.inputs]
-    # With a negative axis, ReduceSum of onnxruntime does not remove the dimension of empty data.
+    # With a negative axis, ReduceSum of onnxruntime keeps the dimension of empty data.
     axis = -1 if None in ranks else max(rank or 0 for rank in ranks)
     total = ""
-    # Sum up at most 32 bits at a time: ReduceSum of onnxruntime adds integers as floats.
+    # Sum up at most 32 bits at a time, because ReduceSum of onnxruntime adds integers as floats.
     for start in range(0, width, 32):
         positions = range(start, min(start + 32, width), DIGIT_BITS)
         part = _look_up(columns, positions, BITWISE_FUNCTIONS[node.op_type], axis, out)
@@ -198,7 +198,7 @@ def _split(name: str, element_type: str, out: Rewriter) -> IntegerHalves:
     upper = out.emit("Div", [value, base])
     lower = out.emit("Sub", [value, out.emit("Mul", [upper, base])])
     if element_type == "uint64":
-        # The cast turns the upper half of the uint64 range into negative numbers, in the same order; add 2 **
+        # The cast turns the upper half of the uint64 range into negative numbers, in the same order: add 2 **
         # 64 back.
         is_wrapped = _compare_as_double("Less", value, out.int64(0), out)
         upper = out.emit("Add", [upper, out.emit("Mul", [cast(is_wrapped, "int64", out), base])])

@@ -26,5 +26,5 @@ def replace_get_element_by_identity(node: Node, out: Rewriter) -> None:
     if _is_optional(node.inputs[0], out):
         out.replace(node)
     else:
-        # Identity accepts sequences since opset 14, and optionals since 16.
+        # Identity accepts sequences since opset 14, and optionals since opset 16.
         out.emit("Identity", node.inputs, node.outputs, opset=16)

@@ -35,7 +35,7 @@ def downgrade_quantize_linear(node: Node, out: Rewriter) -> None:
     """Cast the inputs to supported types, or emit the arithmetic if the older version has no equivalent."""
     scheme, zero_point = scheme_of(node), node.input(2)
     scale_type = out.element_type(scheme.scale)
-    # Without a zero point the result is uint8 unless `output_dtype`, since opset 21, names another type.
+    # Without a zero point, the result is uint8, unless `output_dtype` (since opset 21) names another type.
     result = out.element_type(zero_point) if zero_point else _type_attribute(node, "output_dtype") or "uint8"
     precision = _type_attribute(node, "precision") or scale_type
     require_available_type(result, node.outputs[0], out)
@@ -155,7 +155,7 @@ def replace_dynamic_quantize_linear(node: Node, out: Rewriter) -> None:
     low = out.emit("Min", [low, origin])
     high = out.emit("Max", [high, origin])
     step = out.emit("Div", [out.emit("Sub", [high, low]), levels])
-    # Add 1 to a scale of 0, which would divide by zero.
+    # Add 1 to a scale of 0, by which the data would otherwise be divided.
     is_nonzero = out.cast(step, "bool")
     is_zero = out.emit("Not", [is_nonzero])
     correction = out.cast(is_zero, "float")

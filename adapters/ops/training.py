@@ -69,7 +69,7 @@ def expand_momentum(node: Node, out: Rewriter) -> None:
 def _updates(node: Node, kinds: int, out: Rewriter) -> Iterator[tuple[str, Update]]:
     """Yield element type and regularized update of each tensor, for which the node has `kinds` inputs."""
     out = out.for_opset(OPSET, "")
-    # Use double, because the rates depend on small differences from 1.
+    # double, because the rates depend on small differences from 1.
     rate, updates = (Expression(out.cast(name, "double"), "double", out) for name in node.inputs[:2])
     tensors = (len(node.inputs) - 2) // kinds
     for position in range(2, 2 + tensors):

@@ -56,15 +56,16 @@ def added_masks(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
     masks = ""
     if mask:
         filtered = node.attribute("mask_filter_value", MASK_FILTER_VALUE)
-        masks = _mask(_kept_keys(node, mask, lengths, out), out.constant(0.0, "float"), filtered, out)
+        masks = _additive_mask(_kept_keys(node, mask, lengths, out), out.constant(0.0, "float"), filtered, out)
     if node.attribute("unidirectional", 0):
-        # For keys after a query, replace the key mask: the sum of both masks would be minus infinity.
+        # For keys after a query, the causal mask replaces the key mask, because their sum would be minus
+        # infinity.
         others = masks or out.constant(0.0, "float")
-        masks = _mask(_causal_mask(lengths, out), others, -LARGEST_FINITE["float"], out)
+        masks = _additive_mask(_causal_mask(lengths, out), others, -LARGEST_FINITE["float"], out)
     return masks
 
 
-def _mask(kept: str, others: str, filtered: float, out: Rewriter) -> str:
+def _additive_mask(kept: str, others: str, filtered: float, out: Rewriter) -> str:
     return out.emit("Where", [kept, others, out.constant(filtered, "float")])
 
 
@@ -77,7 +78,7 @@ def _causal_mask(lengths: Lengths, out: Rewriter) -> str:
     kept = out.emit("Not", [out.emit("Greater", operands)])
     if not lengths.has_later_keys:
         return kept
-    # Kernels never mask keys for the last query.
+    # Kernels mask no keys for the last query.
     last = out.emit("Sub", [dimension_tensor(lengths.queries, out), out.int64(1)])
     is_last = out.emit("Equal", [reshape(numbers, (-1, 1), out), last])
     return out.emit("Or", [kept, is_last])
@@ -89,7 +90,7 @@ def _kept_keys(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
     if rank == 1:
         return _kept_range(node, mask, lengths, out)
     if rank == 4:
-        # The mask is a square of the maximum sequence length: slice the rows and columns of this node.
+        # The mask is a square of the maximum sequence length: slice the rows and columns for this node.
         starts = [dimension_tensor(lengths.past, out), out.int64([0])]
         ends = [add_dimensions(lengths.past, lengths.queries, out), lengths.keys]
         bounds = [out.emit("Concat", starts, axis=0), shape_tensor(ends, out)]
@@ -116,7 +117,7 @@ def _kept_range(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
     zero = out.int64([0])
     ends = reshape(out.emit("Slice", [bounds, zero, count, zero]), (-1, 1, 1, 1), out)
     has_starts = None
-    # Negative sizes are symbols.
+    # Negative sizes are symbols (unknown sizes).
     if batch is not None and size is not None and min(batch, size) >= 0:
         has_starts = size == 2 * batch
     if node.op_type == "MultiHeadAttention" or has_starts is False:
@@ -209,7 +210,8 @@ def _projections(node: Node, out: Rewriter) -> list[str]:
     if node.input(3):
         reason = "the layout of a bias for packed inputs is not defined"
         raise CannotConvert(reason, "input.unsupported", subject="bias")
-    # Packed inputs have the shape (batch, sequence, heads, 3 for Q, K and V or 2 for K and V, head size).
+    # Packed inputs have the shape (batch, sequence, heads, count, head size); the count is 3 for Q, K and V,
+    # or 2 for K and V.
     packed = out.emit("Transpose", [given[-1]], perm=(3, 0, 2, 1, 4))
     count = 3 if given == list(node.inputs[:1]) else 2
     parts = [out.emit("Gather", [packed, out.int64(index)], axis=0) for index in range(count)]
@@ -315,7 +317,7 @@ def _attend(node: Node, heads: Heads, lengths: Lengths, masks: Masks, out: Rewri
     bias = masks.bias and cast_between(masks.bias, element_type, "float", out)
     added = fold("Add", filter(None, (added_masks(node, masks.keys, lengths, out), bias)), out)
     if added:
-        # The range of float16 is too small for the masks.
+        # Computed in float32, because the range of float16 is too small for the masks.
         scores = out.emit("Add", [cast_between(scores, element_type, "float", out), added])
     score_type = "float" if added else element_type
     if out.is_used(node.output(3)):
@@ -340,7 +342,7 @@ def expand_rotary_embedding(node: Node, out: Rewriter) -> None:
     heads, rank = node.attribute("num_heads", 0), out.rank(data)
     sizes = out.known_dimension(data, 2), out.known_dimension(cosine, 1)
     if rank == 3 and not heads and sizes[0] is not None and sizes[1]:
-        # The sine and cosine caches have one column for two elements of a head.
+        # The sine and cosine caches have one column for each two elements of a head.
         heads = sizes[0] // (2 * sizes[1])
     if out.rank(positions) == 1:
         positions = _consecutive_positions(positions, data, rank - 2, out)

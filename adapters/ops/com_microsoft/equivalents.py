@@ -8,7 +8,7 @@ from opshift.adapters.emit.expression import FLOAT_TYPES
 from opshift.adapters.emit.quantization import is_per_tensor, scheme_of
 
 
-def _require(condition: bool, name: str, meaning: str) -> None:
+def _require_for_equivalent(condition: bool, name: str, meaning: str) -> None:
     if not condition:
         raise CannotConvert(f"{name} {meaning}", "operator.no-equivalent", subject=name)
 
@@ -16,14 +16,14 @@ def _require(condition: bool, name: str, meaning: str) -> None:
 @equivalent("Gelu", "Gelu")
 def gelu(node: Node, out: Rewriter) -> EquivalentNode:
     """Accept only `approximate` none, the exact formula; drop the attribute."""
-    _require(node.attribute("approximate", b"none") == b"none", "approximate", "is tanh")
+    _require_for_equivalent(node.attribute("approximate", b"none") == b"none", "approximate", "is tanh")
     return EquivalentNode(node.inputs, node.outputs, {})
 
 
 @equivalent("Gelu", "FastGelu")
 def fast_gelu(node: Node, out: Rewriter) -> EquivalentNode:
     """Accept only `approximate` tanh; drop the attribute."""
-    _require(node.attribute("approximate", b"none") == b"tanh", "approximate", "is none")
+    _require_for_equivalent(node.attribute("approximate", b"none") == b"tanh", "approximate", "is none")
     return EquivalentNode(node.inputs, node.outputs, {})
 
 
@@ -37,16 +37,16 @@ def quick_gelu(node: Node, out: Rewriter) -> EquivalentNode:
 def expand_dims(node: Node, out: Rewriter) -> EquivalentNode:
     """Accept only a constant with one element as `axes`, and pass the element as a scalar."""
     axes = out.require_constant(node.inputs[1], "axes").values
-    _require(len(axes) == 1, "axes", f"has {len(axes)} values, and ExpandDims has one axis")
+    _require_for_equivalent(len(axes) == 1, "axes", f"has {len(axes)} values, and ExpandDims has one axis")
     return EquivalentNode((node.inputs[0], out.constant(axes[0], "int32")), node.outputs, {})
 
 
 @equivalent("Unique", "Unique")
 def unique(node: Node, out: Rewriter) -> EquivalentNode:
     """Accept only vectors with `sorted` 0, and drop the output `indices`; floats require an allowance."""
-    _require(node.attribute("sorted", 1) == 0, "sorted", "is 1")
-    _require(out.rank(node.inputs[0]) == 1, "X", "is not a vector")
-    _require(not out.is_used(node.output(1)), "indices", "is used")
+    _require_for_equivalent(node.attribute("sorted", 1) == 0, "sorted", "is 1")
+    _require_for_equivalent(out.rank(node.inputs[0]) == 1, "X", "is not a vector")
+    _require_for_equivalent(not out.is_used(node.output(1)), "indices", "is used")
     if out.element_type(node.inputs[0]) in FLOAT_TYPES:
         out.allow("approximate", "Unique of com.microsoft lists each NaN, and Unique of ONNX only one")
     outputs = (node.output(position) or out.fresh("unused") for position in (0, 2, 3))
@@ -56,15 +56,15 @@ def unique(node: Node, out: Rewriter) -> EquivalentNode:
 @equivalent("Pad", "Pad")
 def pad(node: Node, out: Rewriter) -> EquivalentNode:
     """Accept only nodes without `axes` and with a mode other than `wrap`."""
-    _require(not node.input(3), "axes", "is given")
-    _require(node.attribute("mode", b"constant") != b"wrap", "mode", "is wrap")
+    _require_for_equivalent(not node.input(3), "axes", "is given")
+    _require_for_equivalent(node.attribute("mode", b"constant") != b"wrap", "mode", "is wrap")
     return EquivalentNode(node.inputs, node.outputs, node.attributes)
 
 
 @equivalent("GridSample", "GridSample")
 def grid_sample(node: Node, out: Rewriter) -> EquivalentNode:
     """Accept 4-D data, and rename the modes `linear` and `cubic` to `bilinear` and `bicubic`."""
-    _require(out.rank(node.inputs[0]) == 4, "X", "does not have 4 dimensions")
+    _require_for_equivalent(out.rank(node.inputs[0]) == 4, "X", "does not have 4 dimensions")
     mode = node.attribute("mode", b"bilinear")
     mode = {b"linear": b"bilinear", b"cubic": b"bicubic"}.get(mode, mode)
     return EquivalentNode(node.inputs, node.outputs, {**node.attributes, "mode": mode})
@@ -74,13 +74,14 @@ def grid_sample(node: Node, out: Rewriter) -> EquivalentNode:
 def rotary_embedding(node: Node, out: Rewriter) -> EquivalentNode:
     """Move `position_ids` in front of the caches, and set `num_heads` if kernels require it."""
     data, cosines, sines, positions = (node.input(position) for position in range(4))
-    _require(bool(positions), "position_ids", "is omitted")
+    _require_for_equivalent(bool(positions), "position_ids", "is omitted")
     rows, length = out.known_dimension(cosines, 0), out.known_dimension(data, -2)
     is_covered = rows is None or length is None or rows >= length
-    _require(is_covered, "cos_cache", f"has {rows} rows for {length} tokens, which kernels refuse")
+    _require_for_equivalent(is_covered, "cos_cache", f"has {rows} rows for {length} tokens, which kernels refuse")
     attributes = dict(node.attributes)
     if node.attribute("rotary_embedding_dim", 0) and not node.attribute("num_heads", 0):
-        # Kernels require `num_heads` with `rotary_embedding_dim`, even if the data is 4-D and has the heads.
+        # With `rotary_embedding_dim`, kernels require `num_heads` even for 4-D data, whose shape contains the
+        # heads.
         attributes["num_heads"] = out.dimension(data, 1)
     return EquivalentNode((data, positions, cosines, sines), node.outputs, attributes)
 
@@ -89,9 +90,9 @@ def rotary_embedding(node: Node, out: Rewriter) -> EquivalentNode:
 @equivalent("DequantizeLinear", "DequantizeLinear")
 def quantize(node: Node, out: Rewriter) -> EquivalentNode:
     """Keep `axis` unless quantization is per tensor; refuse blocks, `output_dtype` and `precision`."""
-    _require(not node.attribute("block_size", 0), "block_size", "is set")
+    _require_for_equivalent(not node.attribute("block_size", 0), "block_size", "is set")
     for name in ("output_dtype", "precision"):
-        _require(not node.attribute(name, 0), name, "is set")
+        _require_for_equivalent(not node.attribute(name, 0), name, "is set")
     attributes: dict[str, Any] = {}
     if not is_per_tensor(scheme_of(node), out):
         attributes = {"axis": node.attribute("axis", 1)}

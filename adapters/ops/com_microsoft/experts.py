@@ -22,7 +22,7 @@ DEFAULTS = (("alpha", 1.0), ("beta", 0.0))
 """Defaults of `activation_alpha` and `activation_beta`, the parameters of SwiGLU."""
 
 INTERLEAVED = 1
-"""Value of `swiglu_fusion` that means: elements are alternately a gate and a linear value."""
+"""Value of `swiglu_fusion` for data in which gates and linear values alternate."""
 
 
 class Layer(NamedTuple):
@@ -94,7 +94,7 @@ def _dequantized(node: Node, layer: int, position: int, out: Rewriter) -> str:
     blocks = -(-rows // size) if size else 1
     numbers = unpack(packed, bits, 3, element_type, out)
     if zeros:
-        # A byte holds the zero points of several blocks, or, without blocks, of several columns.
+        # A byte holds the zero points of several blocks or, without blocks, of several columns.
         rank, count = (3, blocks) if size else (2, columns)
         zeros = first_columns(unpack(zeros, bits, rank, element_type, out), count, rank - 1, out)
     is_partial = bool(size and rows % size)
@@ -125,7 +125,7 @@ def _emit_experts(node: Node, layers: list[Layer], weights: str, chosen: str, ou
     gates = out.emit("ScatterElements", [none, chosen, weights], axis=1)
     gates = out.emit("Unsqueeze", [out.emit("Transpose", [gates], perm=(1, 0)), out.int64([2])])
     weighted = out.emit("Mul", [results, gates])
-    # Replace results of unselected experts by 0: infinity times the weight 0 would be NaN.
+    # Replace the results of unselected experts by 0, because infinity times the weight 0 would be NaN.
     weighted = out.emit("Where", [out.emit("Equal", [gates, zero]), zero, weighted])
     total = out.emit("ReduceSum", [weighted, out.int64([0])], keepdims=0)
     reshape_like(total, data, shape, out, node.outputs)

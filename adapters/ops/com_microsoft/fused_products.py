@@ -105,7 +105,7 @@ def expand_fused_matmul(node: Node, out: Rewriter) -> None:
 def _scaled_product(
     operands: Sequence[str], alpha: float, element_type: str, result: int | Sequence[str], out: Rewriter
 ) -> str:
-    """Return the matrix product times `alpha`. Only the result is rounded: the product may exceed float16."""
+    """Return the matrix product times `alpha`, rounded once, because the product alone may exceed float16."""
     is_short = element_type in ("float16", "bfloat16")
     wide = "float" if is_short else element_type
     product = out.emit("MatMul", [cast_between(each, element_type, wide, out) for each in operands])

@@ -29,7 +29,7 @@ OPSET, NORMALIZATION_OPSET = 13, 23
 """Opset of the emitted nodes, and of RotaryEmbedding and RMSNormalization."""
 
 SCORES, WEIGHTS = 1, 2
-"""Values of `qk_output`: output 3 holds the scores or the softmax weights."""
+"""Values of `qk_output` with which output 3 holds the scores, and the softmax weights."""
 
 PLAIN_CACHE = {"k_quant_type": b"NONE", "v_quant_type": b"NONE", "sliding_window_cache": 0}
 """Attributes, and the values that declare a cache that is not quantized and holds all positions."""
@@ -138,7 +138,7 @@ def _tokens(node: Node, out: Rewriter) -> CachedSequence:
 
 
 def _length_before(total: str, count: str, out: Rewriter) -> str:
-    """Return the number of keys before the last `count` ones; 0 for padded first tokens."""
+    """Return the number of keys before the last `count` keys; 0 if the first tokens are padding."""
     return out.emit("Max", [out.emit("Sub", [total, count]), out.int64(0)])
 
 
@@ -156,7 +156,7 @@ def _rotate(value: str, count: str, tokens: CachedSequence, node: Node, out: Rew
         return value
     cosine, sine, ids = (node.input(position) for position in (7, 8, 9))
     if ids:
-        # Without a past, kernels read only the first position, and count further positions from it.
+        # Without a past, kernels read only the first position, and count the further positions from it.
         first = out.emit("Slice", [ids, out.int64([0, 0]), out.int64([1, 1])])
         consecutive = out.emit("Add", [first, positions(tokens.query_count, out)])
         ids = out.emit("Where", [out.emit("Equal", [tokens.query_count, tokens.keys]), consecutive, ids])
@@ -181,7 +181,7 @@ def _append_to_cache(node: Node, index: int, new: str, tokens: CachedSequence, o
             out.emit("Identity", [new], [present])
         return new
     size = dimension_tensor(dimension(past, 2, out), out)
-    # `joined` has the rows of the past, the appended rows, and one row of zeros.
+    # `joined` has the rows of the past, then the appended rows, and then one row of zeros.
     joined = out.emit("Concat", [past, new], axis=2)
     joined = out.emit("Pad", [joined, out.int64([0, 0, 0, 0, 0, 0, 1, 0])])
     rows = positions(out.emit("Max", [size, tokens.keys]), out)

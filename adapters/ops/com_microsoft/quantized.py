@@ -116,7 +116,7 @@ def _possible_swaps(
 
 def _ratio(operand: Quantized, scale: Float32, out: Rewriter) -> tuple[Float32, Float32, Float32]:
     """Return the data, the zero point, and the operand's scale divided by `scale`."""
-    # The data is not cast to float: `multiply_add` casts the integers to double.
+    # The data is not cast to float, because `multiply_add` casts the integers to double.
     return (
         Float32(operand.data, out),
         float32_scalar(operand.zero_point, out),
@@ -361,7 +361,7 @@ def _scaled_product(operands: list[str], scales: list[str], bias: str, node: Nod
     while not operands[-1]:
         operands.pop()
     if out.known_rank(node.inputs[0]) == out.known_rank(node.inputs[1]) == 1:
-        # The product is a scalar, so the shape (1,) would broadcast it.
+        # The product is a scalar, which the shape (1,) would broadcast to rank 1.
         scales = [as_scalar(each, out) for each in scales]
         bias = bias and as_scalar(bias, out)
     product = out.cast(out.emit("MatMulInteger", operands, opset=10), "float")
@@ -377,7 +377,7 @@ def _scaled_product(operands: list[str], scales: list[str], bias: str, node: Nod
 
 LARGEST_FLOAT = float.fromhex("0x1.fffffep127")
 SPARE_EXPONENT = 5.0
-"""The kernel scales exponentials so that the sum of a row is at most `LARGEST_FLOAT / e**5`."""
+"""Exponent of the margin: the exponentials of a row sum to at most `LARGEST_FLOAT * e**-5`."""
 
 SPARE_FACTOR = 2.0**-16
 """Factor that keeps `shares * levels` finite; it is a power of 2, so the multiplication does not round."""
@@ -399,7 +399,7 @@ def expand_quantized_softmax(node: Node, out: Rewriter) -> None:
     largest = Expression(out.emit("ReduceMax", [numbers.name], axes=[axis]), "double", out)
     shares = ((numbers - largest + offset / scale) * scale).apply("Exp").cast("float")
     total = Expression(out.emit("ReduceSum", [shares.name, out.int64([axis])]), "float", out)
-    # The kernel rounds 1 / scale down, the product and the quotient to float, and the result half to even.
+    # The kernel rounds 1 / scale down, product and quotient to float, and the result half to even.
     reciprocal = Expression(as_scalar(result.scale, out), "float", out).apply("Reciprocal")
     levels = reciprocal.apply("Floor") * SPARE_FACTOR
     quotient = (shares * levels / total * (1 / SPARE_FACTOR)).apply("Round")

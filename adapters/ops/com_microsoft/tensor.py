@@ -96,7 +96,7 @@ def expand_n_gram_repeat_block(node: Node, out: Rewriter) -> None:
         excluded = out.emit("Where", [repeats, excluded, out.int64(NO_TOKEN)])
     infinity = Tensor("float", (1,), (-math.inf,))
     updates = out.emit("ConstantOfShape", [out.emit("Shape", [excluded])], value=infinity)
-    # Append a column, index -1, for the updates of sequences that do not equal the last tokens.
+    # Append a column (index -1) for the updates of sequences that differ from the last tokens.
     wider = out.emit("Pad", [scores, out.int64([0, 0, 0, 1])])
     changed = out.emit("ScatterElements", [wider, excluded, updates], axis=1)
     out.emit("Slice", [changed, *(out.int64([each]) for each in (0, -1, 1))], node.outputs)

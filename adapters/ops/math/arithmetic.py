@@ -57,7 +57,7 @@ def _small_integer_exponent(node: Node, out: Rewriter) -> int | None:
     if exponent is None or exponent.dims not in ((), (1,)) or not 1 <= exponent.scalar <= MAX_FACTORS:
         return None
     rank = out.known_rank(node.inputs[0])
-    # If the base is a scalar, a 1-D exponent of one element gives a result of rank 1.
+    # If the base is a scalar, a 1-D exponent of one element makes the rank of the result 1.
     keeps_shape = exponent.dims == () or (rank is not None and rank > 0)
     return int(exponent.scalar) if keeps_shape and float(exponent.scalar).is_integer() else None
 
@@ -86,7 +86,7 @@ def correct_sign_of_float_mod(node: Node, out: Rewriter) -> None:
     out.replace(node, outputs=[remainder], attributes={"fmod": 1})
     signs_differ = out.emit("Xor", [out.emit("Less", [remainder, zero]), out.emit("Less", [divisor, zero])])
     corrected = out.emit("Where", [signs_differ, out.emit("Add", [remainder, divisor]), remainder])
-    # The kernel of Where in onnxruntime keeps -0.0 only in the third input.
+    # In onnxruntime, the kernel of Where keeps -0.0 only in the third input.
     is_nonzero = cast(remainder, "bool", out)
     out.emit("Where", [is_nonzero, corrected, out.emit("Div", [zero, divisor])], node.outputs)
 
@@ -118,7 +118,7 @@ def _emit_float_remainder(node: Node, element_type: str, out: Rewriter) -> None:
         raise CannotConvert(reason, "value.inexact", remedy=remedy)
     dividend, divisor = (Expression(cast(name, "double", out), "double", out) for name in node.inputs)
     magnitude = abs(divisor)
-    # Replace an infinite divisor by a number larger than all dividends; infinity to the power 0 is 1.
+    # A number larger than all dividends replaces an infinite divisor; infinity to the power 0 is 1.
     is_finite = magnitude.apply("Less", math.inf).cast("double")
     finite = magnitude.apply("Pow", is_finite) + (1 - is_finite) * BEYOND_ALL_DIVIDENDS
     remainder = dividend
@@ -145,13 +145,13 @@ def _add_divisor_of_other_sign(remainder: Expression, divisor: Expression) -> Ex
     is_below = remainder.apply("Less", 0.0).apply("And", divisor.apply("Greater", 0.0))
     is_above = remainder.apply("Greater", 0.0).apply("And", divisor.apply("Less", 0.0))
     factor = is_below.apply("Or", is_above).cast("double")
-    # For a factor of 0, the power is 1, whereas a product of 0 and an infinite divisor would be NaN.
+    # A power with exponent 0 is 1, whereas the product of 0 and an infinite divisor would be NaN.
     return remainder + (divisor.apply("Pow", factor) - (1 - factor))
 
 
 def _match_divisor_sign(divisor: str, remainder: str, element_type: str, out: Rewriter) -> str:
     """Add the divisor once where the remainder has the opposite sign."""
-    # Before version 9 Less accepts floats only. A cast to float keeps the sign of every integer.
+    # Before version 9, Less accepts only floats. A cast to float keeps the sign of every integer.
     zero = out.constant(0.0, "float")
     signs = [out.emit("Less", [cast(name, "float", out), zero], opset=7) for name in (remainder, divisor)]
     is_zero = out.emit("Not", [cast(remainder, "bool", out)])
@@ -173,7 +173,8 @@ def expand_round(node: Node, out: Rewriter) -> None:
     added = ceil - value
     even_part = (ceil * 0.5).apply("Floor") * 2.0
     is_odd = (ceil - even_part).apply("Greater", 0.5)
-    # For an infinite value, `added` and the parity are NaN: both Greater are false; nothing is subtracted.
+    # For an infinite value, `added` and the parity are NaN: both results of Greater are false, and nothing is
+    # subtracted.
     is_at_least_half = added.apply("Less", 0.5).apply("Not")
     rounds_down = added.apply("Greater", 0.5).apply("Or", is_at_least_half.apply("And", is_odd))
     outputs = node.outputs if compute_type == element_type else 1

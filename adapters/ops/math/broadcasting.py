@@ -148,7 +148,7 @@ def _common_shape(shapes: Sequence[Shape | None]) -> tuple[int, ...] | None:
     rank = max(map(len, known))
     padded = [(1,) * (rank - len(shape)) + shape for shape in known]
     common = tuple(next((dim for dim in dims if dim != 1), 1) for dims in zip(*padded, strict=True))
-    # Negative sizes are unknown. They must be equal in all values: Tile needs known numbers of repetitions.
+    # Negative sizes are unknown. They must be equal in all values, because Tile needs known repetitions.
     is_possible = all(
         set(dims) == {size} if min(dims) < 0 else True
         for dims, size in zip(zip(*padded, strict=True), common, strict=True)
@@ -165,7 +165,7 @@ def _tile_to_shape(name: str, shape: Shape, full: tuple[int, ...], out: Rewriter
         name = out.emit("Unsqueeze", [name], opset=LEGACY_OPSET, axes=range(len(full) - len(shape)))
     if ones == full:
         return name
-    # Avoid a division by zero: a dimension of size 0 needs no repetition.
+    # A dimension of size 0 needs no repetition, and would cause a division by zero.
     counts = [target // size if size else 1 for target, size in zip(full, ones, strict=True)]
     return out.emit("Tile", [name, out.int64(counts)], opset=LEGACY_OPSET)
 
@@ -182,7 +182,7 @@ def align_slope_with_channels(node: Node, out: Rewriter) -> None:
         out.replace(node)
         return
     rank = out.rank(data)
-    # Raise UnknownShape for a slope of unknown rank.
+    # raises UnknownShape for a slope of unknown rank
     out.rank(slope)
     if rank > 2:
         slope = out.emit("Unsqueeze", [slope], axes=range(1, rank - 1))
@@ -198,7 +198,7 @@ def restrict_slope(node: Node, out: Rewriter) -> None:
     """
     require_supported_types(node, out)
     data, slope = node.inputs
-    out.rank(slope)  # refuses a slope of unknown rank
+    out.rank(slope)  # raises an error for a slope of unknown rank
     shape, rank = out.shape(slope) or (), out.known_rank(data)
     non_unit = [i for i, dim in enumerate(shape) if dim != 1]
     channel = len(shape) + 1 - rank if rank is not None and rank > 1 else None
@@ -278,7 +278,7 @@ def _broadcast_by_adding_zeros(names: Sequence[str], out: Rewriter) -> list[str]
     """
     element_type = out.element_type(names[0])
     out = out.for_opset(7)
-    # No value is less than itself, NaN included: this yields False in the shape of the input.
+    # No value, not even NaN, is less than itself: this yields False in the shape of the input.
     always_false = (out.emit("Less", [name, name]) for name in names if out.shape(name) != ())
     zeros = (out.emit("Neg", [out.cast(each, element_type, opset=6)], opset=6) for each in always_false)
     total = fold("Add", zeros, out)
@@ -342,7 +342,7 @@ def _repetitions(size: int | None, target: ListedSize, axis: int) -> int | None:
     """Return the repetitions of dimension `axis` of the data: a number, `REPEATED`, or `None` if unknown."""
     if size == 1:
         return target if isinstance(target, int) else REPEATED
-    # Do not repeat for a size other than 1, a target of 1, or a target that equals the size in every run.
+    # Do not repeat a size other than 1, nor for a target that is 1 or equals the size in every run.
     never = target == 1 or size is not None or (isinstance(target, tuple) and axis in target)
     return 1 if never else None
 
@@ -380,7 +380,7 @@ def _multiply_by_ones(node: Node, length: int | None, out: Rewriter) -> None:
         reason = f"the rank of {data!r} or the length of {shape!r} is unknown"
         raise UnknownShape(reason, data, shape, otherwise="convert to opset 8 or later")
     is_bool = compute_type == "bool"
-    # ConstantOfShape exists since opset 9 only, so tile a single element of the target rank.
+    # ConstantOfShape exists only since opset 9: tile a single element of the target rank.
     if length is None:
         zeros = out.emit("Sub", [shape, shape])
         ones = out.emit("Add", [zeros, out.int64([1])])

@@ -87,7 +87,7 @@ def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
     for bound in BOUNDS:
         name = node.input(bound.position)
         value = out.constant_value(name)
-        # The attributes of version 6 are float, which does not represent every bound of type double.
+        # In version 6, the attributes are float, which does not represent every bound of type double.
         if element_type == "double" or (name and value is None):
             limits = [
                 node.input(each.position) or out.constant(each.sign * largest, element_type)
@@ -95,10 +95,10 @@ def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
             ]
             _apply_float_bounds(node, limits, element_type, out)
             return
-        # The defaults of version 6 are the limits of float: omit them.
+        # In version 6, the defaults are the limits of float: omit them.
         if value is not None or element_type != "float":
             attributes[bound.name] = value.scalar if value is not None else bound.sign * largest
-    # If the bounds contradict each other the upper one applies, but runtimes refuse such attributes.
+    # If the bounds contradict each other, the upper one applies; runtimes refuse such attributes.
     if attributes.get("min", -math.inf) > attributes.get("max", math.inf):
         attributes["min"] = attributes["max"]
     out.replace(node, inputs=node.inputs[:1], attributes=attributes)
@@ -108,7 +108,7 @@ def _apply_float_bounds(node: Node, limits: Sequence[str], element_type: str, ou
     if out.default_opset >= BROADCASTING_OPSET:
         _apply_bounds(node, limits, False, BROADCASTING_OPSET, out)
     elif out.default_opset > LEGACY_OPSET and element_type != "float":
-        # Runtimes implement Max-6 and Min-6 for float only.
+        # Runtimes implement Max-6 and Min-6 only for float.
         _apply_bounds(node, limits, True, 9, out)
     else:
         _apply_bounds(
@@ -119,7 +119,7 @@ def _apply_float_bounds(node: Node, limits: Sequence[str], element_type: str, ou
 def _expand_bounds(data: str, element_type: str, limits: Sequence[str], out: Rewriter) -> list[str]:
     """Broadcast scalar bounds to the data, whose shape may be unknown, with operators of opset 6."""
     out = out.for_opset(LEGACY_OPSET)
-    # No value is less than itself, NaN included: this yields False in the shape of the data. Adding -0.0
+    # No value, not even NaN, is less than itself: this yields False in the shape of the data. Adding -0.0
     # changes no number.
     zeros = out.emit("Neg", [out.cast(out.emit("Less", [data, data]), element_type)])
     return [out.emit("Add", [zeros, limit], broadcast=1) for limit in limits]

@@ -33,7 +33,7 @@ def accumulate(node: Node, out: Rewriter) -> None:
         return
     results = [_accumulate_along(index, node, out, out.fresh("totals")) for index in range(rank)]
     rows = [out.emit("Unsqueeze", [value], opset=UNSQUEEZE_OPSET, axes=(0,)) for value in results]
-    # The results are concatenated along a new leading dimension, from which Gather selects one.
+    # The results are concatenated along a new leading dimension, from which Gather selects one result.
     stacked = out.emit("Concat", rows, axis=0)
     computed_axis = reshape(cast(node.inputs[1], "int64", out), (), out)
     wrapped_axis = out.emit("Mod", [computed_axis, out.int64(rank)])
@@ -48,7 +48,7 @@ def _accumulate_along(axis: int, node: Node, out: Rewriter, output: str) -> str:
         return out.emit("MatMul", [value, _triangle(size, node, out)], [output])
     shape = out.known_shape(value)
     if shape is None:
-        # onnxruntime crashes if a Scan has no iterations, or its scanned elements are empty.
+        # onnxruntime crashes if a Scan has no iterations, or if its scanned elements are empty.
         return _accumulate_in_loop(axis, node, out, output)
     if not all(shape):
         return out.emit("Identity", [value], [output])
@@ -107,7 +107,7 @@ def _neutral_elements(axis: int, node: Node, out: Rewriter) -> str:
     element_type = out.element_type(value)
     number: float = ACCUMULATORS[node.op_type][1]
     if not number and element_type in FLOAT_TYPES and not node.attribute("exclusive", 0):
-        number = -0.0  # 0 would change a sum of -0.0
+        number = -0.0  # -0.0, because a 0 would change a sum of -0.0
     neutral = Tensor(element_type, (1,), (number,))
     if shape := out.known_shape(value):
         dims = (*shape[:axis], *shape[axis + 1 :])
@@ -143,13 +143,13 @@ def _accumulate_in_loop(axis: int, node: Node, out: Rewriter, output: str) -> st
     names = [out.fresh("total"), out.fresh("rows"), out.fresh("places")]
     _, rows, indices = body.emit_loop(size, [start], out, names)
     if reverse:
-        # The Loop stacks its results from the last element to the first: gathering by the reversed indices
-        # restores their order.
+        # The Loop stacks results from the last element to the first: gathering by reversed indices restores
+        # the order.
         rows = out.emit("Gather", [rows, indices], axis=0)
-    # The Loop stacks its results along dimension 0: move this dimension back to the axis.
+    # The Loop stacks results along dimension 0: move this dimension back to the axis.
     order = (*range(1, axis + 1), 0, *range(axis + 1, rank))
     if out.known_dimension(value, axis):
         return out.emit("Transpose", [rows], [output], perm=order)
-    # A Loop without iterations cannot know the sizes of its results: restore the shape of the data.
+    # A Loop without iterations has results of unknown sizes: restore the shape of the data.
     moved = out.emit("Transpose", [rows], perm=order)
     return out.emit("Reshape", [moved, out.emit("Shape", [value])], [output], opset=RESHAPE_OPSET)

@@ -77,7 +77,8 @@ def _parse_equation(node: Node, out: Rewriter) -> tuple[list[Term], tuple[str, .
     max_ellipsis_rank = max(sum(label.isdigit() for label in term.labels) for term in terms)
     if arrow:
         return terms, _labels(right, max_ellipsis_rank)
-    # Without an arrow, the result has the ellipsis and the letters that occur once, in alphabetical order.
+    # Without an arrow, the result has the ellipsis, and then the letters that occur once, in alphabetical
+    # order.
     letters_only = re.sub("[^A-Za-z]", "", left)
     unique = sorted(label for label in set(letters_only) if letters_only.count(label) == 1)
     return terms, _labels(ELLIPSIS + "".join(unique), max_ellipsis_rank)
@@ -146,7 +147,7 @@ def _multiply(first: Term, second: Term, needed: set[str], is_float: bool, out: 
         tuple(label for label in shared if label not in needed),
     )
     if is_float and groups[3] and all(_suits_matmul(first, second, label, needed, out) for label in shared):
-        # MatMul broadcasts the labels in `groups[0]`, but not those that it sums over.
+        # MatMul broadcasts the labels in `groups[0]`, but not the labels that it sums over.
         expanded = _expand(first, second, groups[3], out), _expand(second, first, groups[3], out)
         return _matrix_product(*expanded, groups, out)
     labels = tuple(label for group in groups for label in group)
@@ -167,7 +168,7 @@ def _suits_matmul(first: Term, second: Term, label: str, needed: set[str], out: 
     """Return whether MatMul can multiply two operands that share a label, as far as sizes are known."""
     sizes = [known_size(term, label, out) for term in (first, second)]
     if 0 in sizes:
-        # onnxruntime's MatMul neither sums over 0 elements nor broadcasts from size 1 to 0.
+        # onnxruntime's MatMul neither sums over 0 elements nor broadcasts from size 1 to size 0.
         return label in needed and sizes[0] == sizes[1]
     return label in needed or None in sizes or sizes[0] == sizes[1]
 
@@ -201,11 +202,11 @@ def _matrix_product(
     batch, left, right, shared = groups
     first_term = transpose_to_labels(first_term, (*batch, *left, *shared), out)
     second_term = transpose_to_labels(second_term, (*batch, *shared, *right), out)
-    # No Reshape is needed: MatMul handles single dimensions and leading batch dimensions itself.
+    # MatMul itself handles single dimensions and leading batch dimensions, so no Reshape is needed.
     if len(shared) == len(right) == 1 and (len(left) == 1 or (left and not batch)):
         value = out.emit("MatMul", [first_term.value, second_term.value])
         return Term(value, (*batch, *left, *right), merge_origins(first_term, second_term, out))
-    # MatMul keeps the rows of a stack of matrices apart if it sums over one dimension.
+    # If it sums over one dimension, MatMul keeps the rows of a stack of matrices separate.
     is_stack = len(shared) == 1 and not batch and bool(left)
     first = first_term.value if is_stack else _merge_to_matrix(first_term, batch, left, shared, out)
     second = _merge_to_matrix(second_term, batch, shared, right, out)

@@ -152,7 +152,7 @@ def _per_row(name: str, matrices: Sequence[str], out: Rewriter) -> str:
     """Unsqueeze a scale or zero point with one value per row to a column, unless a matrix is a vector."""
     if not name or out.shape(name) in ((), (1,)) or 1 in map(out.known_rank, matrices):
         return name
-    # A scale or zero point of rank 2 is a column already.
+    # A scale or zero point of rank 2 is already a column.
     return out.emit("Unsqueeze", [name], opset=CLIP_OPSET, axes=[1]) if out.rank(name) == 1 else name
 
 
@@ -170,7 +170,7 @@ def _exact_product(op_type: str, node: Node, first: str, second: str, terms: int
         reason = f"each element is a sum of {terms} products, which float may not represent exactly"
         raise CannotConvert(reason, "value.inexact")
     base = out.constant(float(DIGIT_BASE), "float")
-    # `second` is `high * base + low`: float represents the sums of products with `high` and `low` exactly.
+    # `second` is `high * base + low`; float represents the sums of products with `high` and `low` exactly.
     high = out.emit("Floor", [out.emit("Div", [second, base])], opset=CLIP_OPSET)
     low = out.emit("Sub", [second, out.emit("Mul", [high, base])])
     upper, lower = product(high), product(low)
@@ -188,7 +188,7 @@ def expand_conv_integer(node: Node, out: Rewriter) -> None:
 def _convolve(node: Node, data: str, data_zero: str, weight: str, weight_zero: str, out: Rewriter) -> str:
     first = _subtract_zero_point(data, data_zero, out)
     if weight_zero and out.shape(weight_zero) not in ((), (1,)):
-        # Reshape the zero points per output channel so that they broadcast with the weight.
+        # Reshape the zero points per output channel so that they broadcast with the weights.
         weight_zero = reshape(weight_zero, (-1, *[1] * (out.rank(weight) - 1)), out, opset=ARITHMETIC_OPSET)
     second = _subtract_zero_point(weight, weight_zero, out)
     sizes = [out.known_dimension(weight, axis) for axis in range(1, out.known_rank(weight) or 2)]
@@ -218,7 +218,7 @@ def expand_qlinear_matmul(node: Node, out: Rewriter) -> None:
     first, first_scale, first_zero, second, second_scale, second_zero, scale, zero = node.inputs
     total = _multiply_matrices(node, first, first_zero, second, second_zero, out)
     if out.known_rank(first) == out.known_rank(second) == 1:
-        # The product is a scalar, so the shape (1,) would broadcast it.
+        # The product is a scalar, which the shape (1,) would broadcast to rank 1.
         first_scale, second_scale, scale, zero = (
             as_scalar(name, out) for name in (first_scale, second_scale, scale, zero)
         )

@@ -114,7 +114,7 @@ def expand_dft(node: Node, out: Rewriter) -> None:
     if transform.input_count < transform.size:
         bounds = [out.int64([each]) for each in (0, transform.input_count, rank - 2)]
         value = out.emit("Slice", [value, *bounds])
-    # In Reshape 0 copies a dimension, so its size does not have to be known.
+    # In Reshape, 0 copies a dimension, whose size need not be known.
     copied = [0] * (rank - 2)
     value = reshape(value, (*copied, matrix.dims[0]), out)
     value = out.emit("MatMul", [value, out.tensor(matrix._replace(element_type=compute_type))])
@@ -242,7 +242,8 @@ def expand_window(node: Node, out: Rewriter) -> None:
     if size is not None and size.scalar <= MAX_CONSTANT_ELEMENTS:
         values = _window_values(int(size.scalar), weights, periodic)
         if element_type not in FLOAT_TYPES:
-            # Round to float before the truncation, like the computed window: the last bit may decide.
+            # Round to float before the truncation, as for the computed window, because the last bit may
+            # decide.
             values = tuple(int(round_to_float32(value)) for value in values)
         value = Tensor(element_type, (len(values),), values)
         out.replace(node, op_type="Constant", inputs=[], attributes={"value": value})
@@ -255,7 +256,7 @@ def expand_window(node: Node, out: Rewriter) -> None:
 
 def _window_values(size: int, weights: CosineWeights, periodic: bool) -> tuple[float, ...]:
     period = size if periodic else size - 1
-    # A symmetric window of one element divides 0 by 0, which is NaN at run time as well.
+    # A symmetric window of one element divides 0 by 0, which is NaN at run time, too.
     angles = (2 * math.pi * index / period if period else math.nan for index in range(size))
     return tuple(
         sum(weight * math.cos(order * angle) for order, weight in enumerate(weights)) for angle in angles

@@ -73,7 +73,7 @@ def _sort_by_halves(node: Node, axis: int, size: int, out: Rewriter) -> None:
 
 
 def _sorted_indices(values: str, count: str, axis: int, node: Node, out: Rewriter) -> str:
-    # TopK-10 sorts floats only; double represents both halves exactly.
+    # TopK-10 sorts only floats; double represents both halves exactly.
     keys = out.cast(values, "double")
     if not node.attribute("largest", 1):
         keys = out.emit("Neg", [keys])

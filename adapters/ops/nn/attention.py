@@ -82,8 +82,8 @@ def convert_padding_to_mask(node: Node, out: Rewriter) -> None:
             # Runtimes require a mask with a row for every query.
             queries = shape_tensor([1, 1, _sequence_length(node, 0, out), 1], out)
             mask = mask._replace(name=out.emit("Expand", [mask.name, queries]))
-        # Version 23 aligns causal queries with the past keys and not with the last unpadded key, so its
-        # `is_causal` would mask the wrong keys.
+        # Version 23 aligns causal queries with the past keys, not with the last unpadded key: its `is_causal`
+        # would mask the wrong keys.
         attributes.pop("is_causal", None)
     out.replace(node, inputs=_with_mask(node, mask)[:6], attributes=attributes)
 
@@ -331,8 +331,8 @@ def _softmax_or_zero(scores: str, element_type: str, out: Rewriter) -> str:
     Such a row has a maximum of minus infinity. In all other rows the maximum is finite, and its exponential
     alone makes the sum at least 1.
     """
-    # Minus infinity minus itself is NaN, so the maximum is raised to a finite value, and the sum of zeros
-    # to one before the division.
+    # Minus infinity minus itself is NaN: raise the maximum to a finite value, and before the division, the
+    # sum of zeros to one.
     lowest, one = (out.constant(each, element_type) for each in (-LARGEST_FINITE[element_type], 1.0))
     maximum = out.emit("ReduceMax", [scores], axes=(3,), keepdims=1, opset=8)
     exponentials = out.emit("Exp", [out.emit("Sub", [scores, out.emit("Max", [maximum, lowest], opset=13)])])
@@ -346,7 +346,7 @@ def expand_flex_attention(node: Node, out: Rewriter) -> None:
 
     Query heads are reshaped to (key heads, query heads per key head), so that MatMul broadcasts key heads.
     """
-    out = out.for_opset(18, "")  # the target opset may lack `start` and `end` of Shape
+    out = out.for_opset(18, "")  # the target opset may lack the attributes `start` and `end` of Shape
     emit = partial(out.emit, domain="")
     query, key, value = node.inputs
     element_type = out.element_type(query)

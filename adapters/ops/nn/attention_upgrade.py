@@ -20,7 +20,7 @@ def expand_single_column(node: Node, out: Rewriter) -> None:
 
 def _may_lack_columns(node: Node, out: Rewriter) -> bool:
     """Return whether the mask may have fewer columns than there are keys: one, or none if it is a scalar."""
-    # Ask about all inputs together, because the rewrite cache records consecutive values best.
+    # Query all inputs together, because the rewrite cache records consecutive values best.
     shapes = out.comparable_shapes((*node.inputs, *node.outputs[:2]))
     key, mask = shapes[1], shapes[3]
     if not mask:
@@ -30,7 +30,7 @@ def _may_lack_columns(node: Node, out: Rewriter) -> bool:
         return False
     length = key[-2] if key and len(key) > 1 else None
     if node.input(4):
-        # `present_key` has the sum of two lengths, which may be symbols.
+        # A size of `present_key` is the sum of two lengths, which may be symbols.
         present = shapes[len(node.inputs) + 1] if node.output(1) else None
         length = present[2] if present and len(present) == 4 else None
     return length is None or length not in (1, columns)

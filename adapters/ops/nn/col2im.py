@@ -41,7 +41,7 @@ def expand_col2im(node: Node, out: Rewriter) -> None:
         return
     block = block_shape.values
     block_counts = [_block_count(axis, image, block, node) for axis in range(len(image))]
-    # Refuse too large lists: they have one index for each element of each block, and one for each pixel.
+    # Refuse lists that are too large: they have an index for each element of each block, and for each pixel.
     out.require_elements(*block, *block_counts)
     out.require_elements(*image)
     lists, padding_index = _index_lists(image, block, block_counts, node)
@@ -50,12 +50,13 @@ def expand_col2im(node: Node, out: Rewriter) -> None:
     if channels is not None:
         flattened = reshape(columns, (0, channels // prod(block), padding_index), out)
     else:
-        # Do not compute only one size: onnxruntime replaces it by -1, which fails for empty data.
+        # Compute more than one size, because onnxruntime replaces a single computed size by -1, which fails
+        # for empty data.
         sizes = out.emit("Gather", [out.emit("Shape", [columns]), out.int64([0, 1])], axis=0)
         flattened = reshape(
             columns, (out.emit("Div", [sizes, out.int64([1, prod(block)])]), padding_index), out
         )
-    # Every list has an index for each pixel; if a pixel has fewer elements, it selects an appended zero.
+    # Every list has an index for each pixel; for a pixel with fewer elements, it is that of an appended zero.
     if any(padding_index in indices for indices in lists):
         flattened = out.emit("Pad", [flattened, out.int64([0, 0, 0, 0, 0, 1])])
     terms = (out.emit("Gather", [flattened, out.int64(indices)], axis=2) for indices in lists)

@@ -48,7 +48,7 @@ def move_ratio_to_attribute(node: Node, out: Rewriter) -> None:
         reason = "training_mode may be true; Dropout-10 never drops elements"
         remedy = "omit training_mode, or set it to a constant false, if the model is for inference"
         raise CannotConvert(reason, "training.unsupported", remedy=remedy)
-    # Check only the data and the first output: ratio and mask are rewritten below.
+    # Check only the data and the first output, because ratio and mask are rewritten below.
     require_supported_types(node.with_(inputs=node.inputs[:1], outputs=node.outputs[:1]), out)
     attributes = {"ratio": float(ratio.scalar)} if ratio else {}
     out.replace(node, inputs=node.inputs[:1], outputs=node.outputs[:1], attributes=attributes)
@@ -66,7 +66,7 @@ def express_by_random_numbers(node: Node, out: Rewriter) -> None:
         return
     one = out.constant(1.0, "float")
     ratio = out.cast(node.input(1), "float") if node.input(1) else out.constant(DEFAULT_RATIO, "float")
-    # Without training, use the ratio 0: it keeps all elements, and scales them by 1.
+    # Without training, the ratio is 0: it keeps all elements, and scales them by 1.
     ratio = out.emit("Where", [training, ratio, out.constant(0.0, "float")])
     attributes = node.without()
     if "seed" in attributes:
@@ -86,7 +86,7 @@ def _emit_full_mask(node: Node, out: Rewriter) -> None:
     mask = node.output(1)
     if out.is_used(mask):
         nonzero = out.cast(node.inputs[0], "bool")
-        # `nonzero or not nonzero` is true everywhere and has the shape of the data.
+        # `nonzero or not nonzero` is true everywhere, and has the shape of the data.
         out.emit("Or", [nonzero, out.emit("Not", [nonzero])], [mask])
 
 

@@ -16,7 +16,7 @@ def reshape_non_float_data(node: Node, out: Rewriter) -> None:
     if out.element_type(data) in FLOAT_TYPES:
         out.replace(node)
     elif rank is not None:
-        axes = range(rank)  # slices of it are short, even if the axis is out of range
+        axes = range(rank)  # slices of the shape are short, even if the axis is out of range
         groups = [axes[:axis], axes[axis:]]
         merge_dimensions(data, groups, data, out.for_opset(RESHAPE_OPSET), node.outputs)
     else:

@@ -212,7 +212,7 @@ def expand_group_normalization(node: Node, out: Rewriter) -> None:
 def _batch_statistics(data: str, out: Rewriter) -> tuple[str, str]:
     """Return the mean and the population variance of each channel."""
     rank = out.known_rank(data)
-    # Reshape only if the rank is unknown: it cannot infer the last dimension of empty data.
+    # Reshape only if the rank is unknown, because it cannot infer the last dimension of empty data.
     if rank is None:
         data, rank = reshape(data, (0, 0, -1), out), 3
     axes = [0, *range(2, rank)]
@@ -264,7 +264,7 @@ def _normalize_groups(node: Node, compute_type: str, out: Rewriter) -> str:
     """Normalize each group by InstanceNormalization, as a channel with one spatial dimension."""
     data, groups = node.inputs[0], node.attribute("num_groups")
     element_type = out.element_type(data)
-    if compute_type == "bfloat16":  # InstanceNormalization supports it since version 22 only
+    if compute_type == "bfloat16":  # InstanceNormalization supports bfloat16 only since version 22
         compute_type = "float"
     if compute_type != element_type:
         data = out.cast(data, compute_type)
@@ -323,7 +323,7 @@ def expand_mean_variance_normalization(node: Node, out: Rewriter) -> None:
     centered = out.emit("Sub", [data, _mean(data, axes, out)])
     squared = out.emit("Mul", [centered, centered])
     deviation = Expression(_mean(squared, axes, out), out.element_type(data), out).apply("Sqrt")
-    # The function body adds this constant to avoid a division by zero.
+    # In the function body, this constant avoids a division by zero.
     out.emit("Div", [centered, (deviation + round_to_float32(1e-9)).name], node.outputs)
 
 

@@ -57,7 +57,7 @@ class PoolWindow(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Windows along one spatial dimension of known size, with their number and padding."""
+    """Windows along one spatial dimension of known size: their number, and the padding that they cover."""
 
     window: PoolWindow
     size: int
@@ -245,7 +245,7 @@ def _replace_ceil_mode(node: Node, out: Rewriter) -> None:
     counts_padding = node.op_type == "AveragePool" and bool(node.attribute("count_include_pad", 0))
     adds_padding = any(each.after > each.window.after and not each.window.same_mode for each in placed)
     is_too_long = any(max(each.before, each.after) >= each.window.kernel for each in placed)
-    # Added padding must not enter an average, and runtimes refuse padding as long as the kernel.
+    # Added padding must not enter an average, and runtimes refuse padding that is as long as the kernel.
     if (counts_padding and adds_padding) or (is_too_long and not out.is_used(node.output(1))):
         _pool_by_axis(node, placed, out)
         return
@@ -300,16 +300,16 @@ def _pool_by_axis(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
     out = out.for_opset(OPSET)
     data, sizes = node.inputs[0], [each.size for each in placed]
     channels, element_type = out.known_dimension(data, 1), out.known_element_type(data)
-    # Padding is -inf, so it needs a float type; float represents all 8-bit integers.
+    # The padding is -inf, so the type must be floating-point; float represents all 8-bit integers.
     narrow_type = element_type if element_type in ("int8", "uint8") else None
     if narrow_type:
         data = out.cast(data, "float")
     for axis, each in enumerate(placed):
         is_trivial = each.window.kernel == each.window.stride == 1 and not (each.before or each.after)
-        # LpPool is never trivial: the norm of one element is its absolute value.
+        # An LpPool with windows of one element still computes absolute values.
         if is_trivial and node.op_type != "LpPool":
             continue
-        # If channels are unknown, -1 stands for batch * channels; Reshape infers no -1 next to an empty batch
+        # With unknown channels, -1 represents batch * channels; Reshape infers no -1 for an empty batch
         batch, images = (-1, 1) if channels is None else (0, channels)
         inner = (batch, images * prod(sizes[:axis])), prod(sizes[axis + 1 :])
         data = _pool_along(node, data, each, *inner, out)
@@ -331,7 +331,7 @@ def _pool_along(
     """
     kernel, stride, dilation = placed.window.kernel, placed.window.stride, placed.window.dilation
     data = reshape(data, (*outer, placed.size, trailing), out)
-    # Each row of the matrix holds `dilation` elements, so a window is a part of a column.
+    # Each row of the matrix has `dilation` elements, so a window is a part of a column.
     last = (placed.window_count - 1) * stride
     rows = last // dilation + kernel
     after = rows * dilation - placed.before - placed.size
@@ -351,7 +351,7 @@ def _pool_along(
     if last + 1 < (last // dilation + 1) * dilation:
         pooled = out.emit("Slice", [pooled], opset=1, axes=[2], starts=[0], ends=[last + 1])
     if stride > 1:
-        # Pool windows of one element with the stride, to keep only every `stride`-th result.
+        # Windows of one element with the stride keep only every `stride`-th result.
         selector = "MaxPool" if node.op_type == "MaxPool" else "AveragePool"
         pooled = out.emit(selector, [pooled], kernel_shape=[1, 1], strides=[stride, 1])
     return _correct_average(node, pooled, placed, out) if node.op_type == "AveragePool" else pooled

@@ -58,7 +58,7 @@ def _padded(node: Node, pool: Sequence[int], longest: int, out: Rewriter) -> str
     known = set(pool)
     other = next(each for each in count() if each not in known)
     element_type = out.element_type(node.inputs[0])
-    # Pad before the Cast: tract does not pad the result of a Cast to int64.
+    # Pad before the Cast, because tract does not pad the result of a Cast to int64.
     padded = out.emit("Pad", [node.inputs[0], out.int64(pads), out.constant(other, element_type)])
     return padded if element_type == "int64" else out.cast(padded, "int64")
 

@@ -31,7 +31,7 @@ def replace_non_max_suppression_by_loops(node: Node, out: Rewriter) -> None:
     """Replace NonMaxSuppression by a Loop over pairs of batch and class that appends the selected boxes."""
     boxes, scores = node.inputs[:2]
     classes, count = (dimension_tensor(dimension(scores, axis, out), out) for axis in (1, 2))
-    # Unlike Reshape, Flatten accepts empty scores.
+    # Flatten, unlike Reshape, accepts empty scores.
     rows = out.emit("Flatten", [scores], axis=2)
     pairs = out.emit("Mul", [dimension_tensor(dimension(scores, 0, out), out), classes])
     max_boxes = _max_boxes(node, count, out)
@@ -52,7 +52,8 @@ def _max_boxes(node: Node, count: str, out: Rewriter) -> str:
     """Emit the maximum number of boxes to select: 0 by default, and at most the number of boxes."""
     if not node.input(2):
         return out.int64([0])
-    # min(count, limit) as count - relu(count - limit) in double: Min supports no integers in opset 9.
+    # min(count, limit) is count - relu(count - limit), in double, because Min supports no integers in opset
+    # 9.
     count, limit = (cast(each, "double", out) for each in (count, reshape(node.input(2), (1,), out)))
     excess = out.emit("Relu", [out.emit("Sub", [count, limit])])
     return cast(out.emit("Sub", [count, excess]), "int64", out)
@@ -87,7 +88,7 @@ def _selection_body(
     is_best_candidate = cast(body.emit("And", [candidates, is_top]), "float", body)
     best = body.emit("ArgMax", [is_best_candidate], axis=0, keepdims=1)
     is_candidate = cast(body.emit("Gather", [candidates, best]), "int64", body)
-    # Without a candidate left, Tile repeats the row 0 times, so the iteration appends nothing.
+    # Without a remaining candidate, Tile repeats the row 0 times, so the iteration appends nothing.
     row = reshape(body.emit("Concat", [*batch_and_class, best], axis=0), (1, 3), body)
     repeats = body.emit("Concat", [is_candidate, body.int64([1])], axis=0)
     found = body.emit("Concat", [found, body.emit("Tile", [row, repeats])], axis=0)
@@ -121,5 +122,5 @@ def _candidates(score: str, node: Node, out: Rewriter) -> str:
     """Emit a mask of the candidates: boxes with a score above the threshold, or all without a threshold."""
     if node.input(4):
         return out.emit("Greater", [score, node.input(4)], opset=OPSET)
-    # x < x is false for every score, NaN included.
+    # x < x is false for every score, even NaN.
     return out.emit("Not", [out.emit("Less", [score, score], opset=OPSET)])

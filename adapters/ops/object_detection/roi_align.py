@@ -36,7 +36,7 @@ class Pooling(NamedTuple):
     """Table of pixels, and settings of the node, which are the same for all boxes."""
 
     table: str
-    """The channels of each pixel as a row."""
+    """Table with one row for each pixel, which has the channels of the pixel."""
     sizes: tuple[Dimension, Dimension]
     """Height and width of an image."""
     channels: Dimension
@@ -75,7 +75,7 @@ def sample_boxes(node: Node, offset: float, out: Rewriter) -> None:
     count = dimension(boxes, 0, out)
     channels, height, width = (dimension(data, axis, out) for axis in (1, 2, 3))
     if channels == 0:
-        # Without channels the table is empty, and Reshape infers no size of empty data.
+        # Without channels, the table is empty, and Reshape infers no size of empty data.
         shape = shape_tensor((count, 0, *bins), out)
         out.emit("ConstantOfShape", [shape], node.outputs, value=Tensor(element_type, (1,), (0.0,)))
         return
@@ -145,7 +145,7 @@ def _sample_axis(corners: str, axis: int, pooling: Pooling, out: Rewriter) -> tu
     else:
         length = Expression(cast(size, element_type, out), element_type, out)
     samples: Dimension = pooling.samples
-    # Compute in the same order as onnxruntime, so that results are rounded equally.
+    # In the order of onnxruntime's computation, so that results are rounded equally.
     if pooling.samples:
         bin_numbers = start.constant(
             [float(number) for number in range(bins) for _ in range(pooling.samples)]
@@ -153,7 +153,7 @@ def _sample_axis(corners: str, axis: int, pooling: Pooling, out: Rewriter) -> tu
         offsets = start.constant([sample + 0.5 for _ in range(bins) for sample in range(pooling.samples)])
         coordinate = start + step * bin_numbers + step * offsets / float(pooling.samples)
     else:
-        # A box without extent gets one sample of weight 0.
+        # A box without extent gets one sample, of weight 0.
         sample_count = step.apply("Ceil").apply("Max", 1.0)
         samples = reshape(cast(sample_count.name, "int64", out), (1,), out)
         numbers = cast(index_range(out.emit("Mul", [samples, out.int64([bins])]), out), element_type, out)
@@ -170,7 +170,7 @@ def _sample_axis(corners: str, axis: int, pooling: Pooling, out: Rewriter) -> tu
     lower = inner.apply("Floor")
     fraction = inner - lower
     upper = (lower + 1.0).apply("Min", length - 1.0)
-    # Reshape cannot infer a dimension if there are 0 boxes.
+    # For 0 boxes, Reshape cannot infer a dimension.
     position_count = bins * pooling.samples or -1
     shape = (0, 1, position_count) if axis else (0, position_count, 1)
     return [

@@ -53,7 +53,8 @@ def _move_block_first(data: str, block: int, out: Rewriter) -> str:
     if channels is not None:
         split = reshape(channels_last, (0, 0, 0, channels // block, block), out)
     else:
-        # Do not compute only one size: onnxruntime replaces it by -1, which fails for empty data.
+        # Compute more than one size, because onnxruntime replaces a single computed size by -1, which fails
+        # for empty data.
         shape = out.emit("Shape", [channels_last])
         split = reshape(channels_last, (out.emit("Div", [shape, out.int64([1, 1, 1, block])]), block), out)
     swapped = out.emit("Transpose", [split], perm=[0, 1, 2, 4, 3])

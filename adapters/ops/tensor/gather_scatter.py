@@ -62,7 +62,8 @@ def gather_rows(node: Node, out: Rewriter) -> None:
     row_shape = out.emit("Slice", [out.emit("Shape", [data]), *bounds])
     shape = out.emit("Concat", [out.emit("Shape", [row_ids]), row_shape], axis=0)
     sizes = out.shape(data)
-    # A 0 may copy a dimension of the row numbers, or the flattened row instead of its first dimension.
+    # A 0 in the shape may copy a dimension of the row numbers, or the flattened row, instead of the intended
+    # one.
     if sizes is not None and all(sizes[depth + 1 :]):
         out.emit("Reshape", [gathered, shape], node.outputs)
     else:
@@ -172,7 +173,7 @@ def _constant_sources(node: Node, out: Rewriter) -> str | None:
         for position in reversed(range(len(shape))):
             rest, coordinate = divmod(rest, indices.dims[position])
             target += strides[position] * (index % shape[axis] if position == axis else coordinate)
-        # Updates follow the data in the concatenated tensor; the last update of an element wins.
+        # Updates follow the data in the concatenated tensor, and the last update of an element wins.
         sources[target] = len(sources) + number
     return out.tensor(Tensor("int64", shape, tuple(sources)))
 
@@ -276,21 +277,21 @@ def _reduce_table(
     rows, row_length, count = sizes
     is_target = out.emit("Equal", [reshape(targets, (count, 1), out), out.int64(range(rows))])
     numbers = out.tensor(Tensor("int64", (count, 1), tuple(range(1, count + 1))))
-    # Choose the neutral row 0 or an update by Gather: Where of onnxruntime turns -0.0 into 0.
+    # Gather chooses the neutral row 0 or an update, because Where of onnxruntime turns -0.0 into 0.
     neutral = out.tensor(Tensor(element_type, (1, 1), (_neutral_element(reduction, element_type),)))
     if row_length > 1:
         neutral = out.emit("Expand", [neutral, out.int64([1, row_length])])
     choices = out.emit("Concat", [neutral, reshape(updates, (count, row_length), out)], axis=0)
     chosen = out.emit("Where", [is_target, numbers, out.int64(0)])
-    # Dimensions: update, target row, element of the row.
+    # The dimensions are: update, target row, element of the row.
     table = out.emit("Gather", [choices, chosen], axis=0)
     table = out.emit("Concat", [reshape(data, (1, rows, row_length), out), table], axis=0)
     if reduction == b"add":
-        # ReduceSum starts from 0, which changes -0.0, and onnxruntime adds integers as floats in it.
+        # ReduceSum starts from 0, which changes -0.0; in onnxruntime, it also adds integers as floats.
         totals = out.emit("CumSum", [table, out.int64(0)], opset=11)
         result = out.emit("Gather", [totals, out.int64(count)], axis=0)
     else:
-        # In opset 11 the reductions have `axes` as an attribute.
+        # In opset 11, `axes` of reductions is an attribute.
         result = out.emit(TABLE_OPERATORS[reduction], [table], opset=11, axes=[0], keepdims=0)
     reshape_like(result, data, out.emit("Shape", [data]), out, node.outputs)
 
@@ -338,7 +339,7 @@ def _apply_in_turns(node: Node, targets: str, element_type: str, out: Rewriter) 
     combined = body.emit(combine, [body.emit("Gather", [current, target], axis=0), update])
     written = body.emit("ScatterND", [current, reshape(target, (-1, 1), body), combined])
     body.output(written, element_type, (None, None))
-    # The -1 gives a maximum, and 0 turns, if there are no updates.
+    # Without updates, the -1 is the maximum, which leads to 0 turns.
     last = out.emit("ReduceMax", [out.emit("Concat", [out.int64([-1]), turns], axis=0)], axes=[0])
     (result,) = body.emit_loop(out.emit("Add", [last, out.int64([1])]), [rows], out)
     reshape_like(result, data, out.emit("Shape", [data]), out, node.outputs)
@@ -397,7 +398,7 @@ def scatter_at_explicit_indices(node: Node, out: Rewriter) -> None:
         offsets = out.emit("Add", [starts, offsets])
     if node.attribute("mode", b"linear") == b"circular":
         offsets = out.emit("Mod", [offsets, dimension_tensor(dimension(cache, axis, out), out)])
-    # Only the batch dimension (if there are write indices) and the sequence dimension differ from 1.
+    # Only the sequence dimension and, with write indices, the batch dimension differ from 1.
     axes = [*range(1 if node.input(2) else 0, axis), *range(axis + 1, rank)]
     offsets = out.emit("Unsqueeze", [offsets, out.int64(axes)]) if axes else offsets
     indices = out.emit("Expand", [offsets, out.emit("Shape", [update])])
@@ -421,7 +422,7 @@ def gather_reversed_steps(node: Node, out: Rewriter) -> None:
     step = out.tensor(Tensor("int64", (first, second), tuple(pair[time_axis] for pair in pairs)))
     aligned = out.emit("Reshape", [lengths, out.int64([-1, 1] if time_axis else [1, -1])])
     source = _source_step(step, aligned, out)
-    # Strides of one time step and one batch entry, counted in rows.
+    # Strides of one time step and of one batch entry, in rows.
     strides = (1, steps) if time_axis else (entries, 1)
     offsets = tuple(pair[1 - time_axis] * strides[1] for pair in pairs)
     offset = out.tensor(Tensor("int64", (first, second), offsets))
@@ -434,7 +435,7 @@ def gather_reversed_steps(node: Node, out: Rewriter) -> None:
 
 def _source_step(step: str, length: str, out: Rewriter) -> str:
     """Return `length - 1 - step` for steps below `length`, and `step` for other steps."""
-    # Less supports integers only since opset 9; float32 holds step counts up to 2**24 exactly.
+    # Less supports integers only since opset 9; float32 represents step counts up to 2**24 exactly.
     below = out.emit("Less", [cast(each, "float", out) for each in (step, length)])
     is_reversed = Expression(cast(below, "int64", out), "int64", out)
     distance = Expression(length, "int64", out) - 1 - Expression(step, "int64", out) * 2

@@ -96,7 +96,7 @@ def _expand(node: Node, rank: int, out: Rewriter) -> None:
     data = _cast(data, element_type, compute_type, out)
     table = emit_pixel_table(data, batch, sizes, out, border=padding == "zeros", position_rank=rank)
     grid = _cast(grid, out.element_type(grid), "float", out)
-    # Infinite coordinates and NaN become -1, as in onnxruntime.
+    # -1 replaces infinite coordinates and NaN, as in onnxruntime.
     grid = replace_infinite(grid, -1.0, "float", out)
     lengths = [_length(size, out) for size in sizes]
     axes = [
@@ -125,8 +125,8 @@ def _taps(
     mode, border = interpolation.mode, interpolation.padding == "zeros"
     if mode == "nearest":
         coordinate = coordinate.apply("Round", opset=11)
-    # With padding mode `border`, clamp the pixel indices and not the coordinate: a clamped coordinate would
-    # read a second pixel with weight 0, and infinity times 0 is NaN.
+    # With padding mode `border`, clamp the pixel indices, not the coordinate: a clamped coordinate would read
+    # a second pixel with weight 0, and infinity times 0 is NaN.
     is_reflected = interpolation.padding == "reflection"
     position = _reflect(coordinate, size, interpolation) if is_reflected else coordinate
     if mode == "nearest":
@@ -145,7 +145,8 @@ def _taps(
 def _reflect(coordinate: Expression, size: Length, interpolation: Interpolation) -> Expression:
     """Reflect a coordinate at the image edges, repeatedly if necessary, until it is inside of the image."""
     low, extent = (0.0, size - 1) if interpolation.align_corners else (-0.5, size)
-    # With align_corners, an axis of one pixel has extent 0: avoid a division by 0. Indices are clamped later.
+    # With align_corners, an axis of one pixel has extent 0, by which nothing may be divided. Indices are
+    # clamped later.
     if isinstance(extent, Expression):
         extent = extent.apply("Max", 1.0)
     elif not extent:
@@ -162,7 +163,7 @@ def _coordinate(
 ) -> Expression:
     """Return the pixel coordinates of all grid points along an axis, in the shape (batch, *points)."""
     size = sizes[axis]
-    # The grid lists the coordinate of the last axis, the width, first.
+    # The grid lists the coordinate of the last axis (the width) first.
     normalized = out.emit("Gather", [grid, out.int64(len(sizes) - 1 - axis)], axis=len(sizes) + 1)
     shifted = Expression(normalized, "float", out) + 1.0
     return shifted / 2.0 * (size - 1) if interpolation.align_corners else (shifted * size - 1.0) / 2.0
@@ -221,7 +222,7 @@ def _positions(node: Node, axis: int, out: Rewriter) -> str:
     element_type = out.element_type(node.inputs[0])
     corners = bool(node.attribute("align_corners", 0))
     known = out.constant_value(node.inputs[1])
-    # The input `size` starts with the numbers of samples and channels.
+    # The input `size` starts with the number of samples and the number of channels.
     index = 2 + axis
     size: int | None = None if known is None else int(known.values[index])
     if size == 1 and corners:
@@ -249,7 +250,7 @@ def _computed_positions(count: str, corners: bool, element_type: str, out: Rewri
     doubled = indices * two
     if corners:
         intervals = points - one
-        # The maximum is computed in float, because old runtimes lack Max for double.
+        # The maximum is computed in float, because older runtimes lack Max for double.
         remaining = intervals * two - doubled
         position = one - remaining / intervals.cast("float").apply("Max", 1, opset=8).cast("double")
     else:

@@ -14,7 +14,7 @@ def detect_infinity_by_comparison(node: Node, out: Rewriter) -> None:
     """Compare with the largest finite number of the element type: only infinity exceeds it."""
     value, element_type = _comparable(node.inputs[0], out)
     largest = LARGEST_FINITE[element_type]
-    # Nothing exceeds infinity, so an infinite limit disables the detection of that sign.
+    # Nothing exceeds infinity: an infinite limit disables the detection of that sign.
     upper_limit = largest if node.attribute("detect_positive", 1) else math.inf
     lower_limit = largest if node.attribute("detect_negative", 1) else math.inf
     is_above, is_below = value.apply("Greater", upper_limit), value.apply("Less", -lower_limit)

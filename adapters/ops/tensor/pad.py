@@ -103,7 +103,7 @@ def _padded_axes(node: Node, out: Rewriter) -> tuple[int, ...]:
     """Return the axes to which `pads` applies, in the same order and nonnegative."""
     if node.input(3):
         axes = out.require_constant(node.input(3), "input axes").values
-        # Only negative axes need the rank, which may be unknown.
+        # Only negative axes require the rank, which may be unknown.
         rank = out.rank(node.inputs[0]) if any(axis < 0 for axis in axes) else 0
         return tuple(axis + rank if axis < 0 else axis for axis in axes)
     count = out.known_dimension(node.inputs[1], 0)
@@ -127,7 +127,7 @@ def _pads_of_all_axes(data: str, pads: str, axes: str, out: Rewriter) -> str:
     rank, known_pads, known_axes = out.known_rank(data), out.constant_value(pads), out.constant_value(axes)
     if rank is not None and known_axes is not None:
         count = len(known_axes.values)
-        # A 0 is appended to the pads, at position 2 * count; all other dimensions get this 0.
+        # A 0 is appended to the pads, at position 2 * count; all other dimensions read this 0.
         positions = [2 * count] * (2 * rank)
         for position, axis in enumerate(known_axes.values):
             positions[axis % rank], positions[axis % rank + rank] = position, position + count
@@ -140,7 +140,7 @@ def _pads_of_all_axes(data: str, pads: str, axes: str, out: Rewriter) -> str:
         zeros = out.emit("ConstantOfShape", [shape_of_shape], value=Tensor("int64", (1,), (0,)))
     else:
         zeros = out.int64([0] * rank)
-    # The first half of the pads belongs to the start of each axis, the second half to the end.
+    # The first half of the pads is for the starts of the axes, the second half for the ends.
     halves = out.emit_all("Split", [pads], 2, axis=0)
     scattered = [out.emit("ScatterElements", [zeros, axes, half], axis=0) for half in halves]
     return out.emit("Concat", scattered, axis=0)
@@ -166,7 +166,8 @@ def _gather_padded(
     before, after = _halves(amounts, out)
     counts = (size + before + after).cast("int64")
     if mode == "constant":
-        # Add one fill value at both ends of each axis, even an empty one, and repeat it as mode `edge` does.
+        # One fill value is added at both ends of each axis, even of an empty one, and repeated as in mode
+        # `edge`.
         columns = [1 - before, size + 1]
         fill_value = reshape(fill_value, [1] * len(axes), out)
     else:
@@ -200,7 +201,8 @@ def _limits(mode: str, length: Expression) -> list[Expression]:
     last = length - 1
     if mode == "wrap":
         return [length]
-    # The period of `reflect` is 2 * last, but at least 1: avoid a division by 0 for a single element.
+    # The period of `reflect` is 2 * last, but at least 1, because a single element would cause a division by
+    # 0.
     return [last, (last + last - 1).apply("Relu") + 1] if mode == "reflect" else [last]
 
 
@@ -232,7 +234,8 @@ def crop_then_pad(node: Node, out: Rewriter) -> None:
     """Emit Slice and Pad; if the sizes are known, with constant bounds and pads, and only where necessary."""
     data = node.inputs[0]
     sizes, target = out.known_shape(data), out.constant_value(node.inputs[1])
-    # Query the rank only if there are `axes`: the rewrite for computed sizes does not need it otherwise.
+    # The rank is queried only if there are `axes`: otherwise, the rewrite for computed sizes does not need
+    # it.
     attribute = node.attribute("axes")
     axes = None if attribute is None else [axis % out.rank(data) for axis in attribute]
     count = out.known_rank(data) if axes is None else len(axes)
@@ -281,7 +284,7 @@ def _rewrite_computed_sizes(node: Node, axes: Sequence[int] | None, out: Rewrite
 
 
 def _clamp_to_zero(numbers: Expression) -> Expression:
-    # Before opset 14, Relu supports only floating-point types. double represents every size exactly.
+    # Before opset 14, Relu supports only floating-point types; double represents every size exactly.
     return numbers.cast("double").apply("Relu").cast("int64")
 
 

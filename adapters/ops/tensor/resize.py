@@ -203,7 +203,7 @@ def add_coordinate_attributes(node: Node, out: Rewriter) -> None:
     attributes = {**node.attributes, COORDINATE_MODE: b"asymmetric"}
     if node.attribute("mode", b"nearest") == b"nearest":
         shrink, enlarge = _split_scales(scales, out)
-        # Version 11 has one `nearest_mode` for all axes, so shrinking gets a separate node.
+        # In version 11, all axes share one `nearest_mode`, so shrinking gets a separate node.
         if shrink and enlarge:
             inputs = [data, out.tensor(EMPTY_ROI), shrink]
             data = out.emit("Resize", inputs, **attributes, nearest_mode=b"ceil")

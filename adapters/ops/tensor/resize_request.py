@@ -149,7 +149,7 @@ def _require_equal_rounding(
     targets: Sequence[Vector], sizes: Sequence[Vector], lengths: Sequence[Vector], policy: str
 ) -> None:
     """Refuse known sizes if runtimes, which compute in float32, round them unlike the specification."""
-    from fractions import Fraction  # few models need this import, which takes 2 ms
+    from fractions import Fraction  # imported here: few models need this import, which takes 2 ms
 
     numbers = [
         (*(target.numbers or ()), *(size.numbers or ())) for target, size in zip(targets, sizes, strict=True)

@@ -100,7 +100,7 @@ def computed_vector(name: str, out: Rewriter) -> Vector:
 def elementwise(function: Callable[..., float], *vectors: Sequence[float]) -> tuple[float, ...]:
     """Apply a function to the numbers at each position, and round each result to float32."""
     length = max(map(len, vectors)) if all(vectors) else 0
-    # `array("f")` rounds to float32, much faster than one call for each number.
+    # `array("f")` rounds to float32 much faster than one call for each number.
     return tuple(array("f", map(function, *(repeat_to_length(each, length) for each in vectors))))
 
 
@@ -110,7 +110,7 @@ def repeat_to_length(values: Sequence[float], length: int) -> Sequence[float]:
 
 
 def _quotient(first: float, second: float) -> float:
-    # Python raises on a division by zero; a runtime returns infinity or NaN.
+    # Python raises an error for a division by zero; a runtime returns infinity or NaN.
     if second:
         return first / second
     return math.copysign(math.inf, first) if first else math.nan
@@ -155,7 +155,10 @@ def filter_weight(pixel: Vector, coordinate: Vector, shrinkage: Vector, sampling
 
 
 def cubic_weight(distance: Vector, a: float, inner: bool | None = None) -> Vector:
-    """Return weights of Keys' kernel; `inner` is True for distances to 1, False from 1 to 2, None for any."""
+    """Return the weights of Keys' kernel at some distances.
+
+    `inner` is True for distances up to 1, False for distances from 1 to 2, and None for arbitrary ones.
+    """
     near = _polynomial(distance, (a + 2, -(a + 3), 0.0, 1.0))
     far = _polynomial(distance, (a, -5 * a, 8 * a, -4 * a))
     if inner is not None:
@@ -213,7 +216,7 @@ class Samples(NamedTuple):
 
     taps: list[ResizeTap]
     inside: Vector
-    """1 for output pixels with coordinates inside of the input; all others are `extrapolation_value`."""
+    """Vector with 1 for output pixels with coordinates inside of the input; the others get a constant."""
     matrix: WeightMatrix | None = None
     """Pixels and weights in place of `taps`, if the width of the filter is known only at run time."""
 
@@ -379,7 +382,7 @@ def _half_pixel_symmetric(axis: ResizeAxis, index: Vector) -> Vector:
     offset = axis.size / 2 * (1 - adjustment)
     terms = [each.numbers for each in (offset, index, axis.scale) if each.numbers is not None]
     if len(terms) == 3:
-        # Runtimes compute this sum in double precision.
+        # Runtimes compute this sum in double.
         return Vector(elementwise(lambda first, i, scale: first + (i + 0.5) / scale - 0.5, *terms))
     return offset + (index + 0.5) / axis.scale - 0.5
 

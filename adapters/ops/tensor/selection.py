@@ -44,7 +44,7 @@ def select_elements(node: Node, out: Rewriter) -> None:
     else:
         shape, count, positions = _output_positions(node, out)
         values = [reshape(_expand(name, shape, out), (-1,), out) for name in (first, second)]
-        # In `both`, the elements of the second value follow all elements of the first.
+        # In `both`, the elements of the second value follow all elements of the first value.
         offsets = out.emit("Mul", [cast(out.emit("Not", [condition]), "int64", out), count])
         both = out.emit("Concat", values, axis=0)
         out.emit("Gather", [both, out.emit("Add", [positions, offsets])], node.outputs, axis=0)
@@ -74,7 +74,7 @@ def _choose_number(node: Node, out: Rewriter) -> bool:
     dims, *shapes = out.comparable_shapes(node.inputs)
     for value, shape in zip(values, shapes, strict=True):
         if not _broadcasts_to(shape, dims):
-            # Add zeros in the shape of the value to broadcast the positions to the shape of the output.
+            # Adding zeros in the shape of the value broadcasts the positions to the shape of the output.
             zeros = out.emit("Mul", [cast(cast(value, "bool", out), "int64", out), out.int64(0)])
             positions = out.emit("Add", [positions, zeros])
     out.emit("Gather", [out.tensor(table), positions], node.outputs, axis=0)
@@ -117,7 +117,7 @@ def _output_positions(node: Node, out: Rewriter) -> tuple[Shape | str, str, str]
         mixed = out.emit("Add", [mixed, name])
     sizes, total = out.emit("Shape", [mixed]), out.emit("Size", [mixed])
     positions = index_range(reshape(total, (1,), out), out)
-    # The sizes may contain 0, which by default makes Reshape copy the dimension of its input.
+    # The sizes may contain 0, for which Reshape would copy the dimension of its input.
     allowzero = int(not all(is_nonempty(name, out) for name in node.inputs))
     return sizes, total, out.emit("Reshape", [positions, sizes], opset=ALLOWZERO_OPSET, allowzero=allowzero)
 
@@ -138,7 +138,7 @@ def gather_values_by_match(node: Node, out: Rewriter) -> None:
         axis += rank + 1
     numbers = indices if out.known_element_type(indices) == "int64" else cast(indices, "int64", out)
     if axis == -1:
-        # A last dimension can be added without knowing the rank.
+        # A last dimension can be added even if the rank is unknown.
         shape = out.emit("Concat", [out.emit("Shape", [indices]), out.int64([1])], axis=0)
         column, trailing = out.emit("Reshape", [numbers, shape]), 0
     else:
@@ -195,7 +195,7 @@ def collect_positions_in_loop(node: Node, out: Rewriter) -> None:
         count = out.emit("Shape", [data]) if rank == 1 else reshape(out.emit("Size", [data]), (1,), out)
         quotient = index_range(count, out)
     else:
-        # Cast to bool first, which turns every nonzero element into 1.
+        # A Cast to bool first turns every nonzero element into 1.
         flat = reshape(cast(cast(data, "bool", out), "int64", out), (-1,), out)
         quotient = _nonzero_positions(flat, out)
     rows = []
@@ -226,7 +226,7 @@ def _nonzero_positions(flags: str, out: Rewriter) -> str:
 
 def _at_least_one(size: Dimension, out: Rewriter) -> str:
     """Return a size as a divisor, with 0 replaced by 1."""
-    # Runtimes reject a divisor of 0 even if the dividend is empty.
+    # Runtimes refuse a divisor of 0 even if the dividend is empty.
     if isinstance(size, int):
         return out.int64([max(size, 1)])
     is_zero = cast(out.emit("Equal", [size, out.int64([0])]), "int64", out)
@@ -281,7 +281,7 @@ def _rows(data: str, axis: int | None, out: Rewriter) -> str:
     rows = out.emit("Flatten", [out.emit("Transpose", [data], perm=order)], axis=1)
     if all(out.known_dimension(data, other) for other in order[1:]):
         return rows
-    # Slices without elements are equal. A column of zeros adds one element to compare.
+    # Slices without elements are equal; a column of zeros adds one element to compare.
     shape = shape_tensor((dimension(data, order[0], out), 1), out)
     zeros = out.emit("ConstantOfShape", [shape], value=Tensor(element_type, (1,), (0,)))
     return out.emit("Concat", [rows, zeros], axis=1)

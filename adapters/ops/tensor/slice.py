@@ -72,7 +72,8 @@ def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
             for values, value in zip(attributes.values(), (axis, *constant), strict=False):
                 values.append(value)
             continue
-        size = out.known_dimension(data, axis)  # queried only here: inference of a shape may be slow
+        # queried only here, because the inference of a shape may be slow
+        size = out.known_dimension(data, axis)
         if constant is not None and size is not None and size <= MAX_CONSTANT_INDICES:
             gathered[axis] = out.int64(_known_indices(*constant, size))
         else:
@@ -101,7 +102,7 @@ def _axis_slices(node: Node, out: Rewriter) -> AxisSlices:
     """Return the slice of each axis; refuse scalar bounds, and axes that need an unknown length or rank."""
     starts, ends, axes, steps = (node.input(position) for position in range(1, 5))
     for name in (starts, ends, axes, steps):
-        known = out.constant_value(name)  # the rank of a constant needs no inference
+        known = out.constant_value(name)  # The rank of a constant needs no inference.
         if (out.known_rank(name) if known is None else len(known.dims)) == 0:
             reason = f"{name!r} is a scalar, but Slice requires lists"
             raise CannotConvert(reason, "node.invalid", remedy="reshape it to one dimension")
@@ -115,7 +116,7 @@ def _axis_slices(node: Node, out: Rewriter) -> AxisSlices:
         if count is None:
             reason = f"the node has no axes input, and the length of {starts!r} is unknown"
             raise UnknownShape(reason, starts)
-        if count > MAX_RANK:  # a file of 100 bytes can declare any length
+        if count > MAX_RANK:  # checked, because a file of 100 bytes can declare any length
             reason = f"the length of {starts!r} is {count}, but tensors have at most {MAX_RANK} dimensions"
             raise CannotConvert(reason, "node.invalid", remedy="correct the declared shape")
         numbers = list(range(count))
@@ -137,7 +138,8 @@ def _slices_of_computed_axes(node: Node, out: Rewriter) -> AxisSlices:
     is_equal = out.emit("Equal", [column, out.constant(numbers, out.element_type(axes))])
     mask = Expression(out.cast(is_equal, "double"), "double", out, rank=1)
     start, end = (_masked_sum(each, mask, out) for each in (starts, ends))
-    # 1 for an axis that is not sliced: its start is 0, its end becomes BEYOND_ANY_SIZE and its step 1.
+    # The mask is 1 for an axis that is not sliced: its start becomes 0, its end BEYOND_ANY_SIZE, and its step
+    # 1.
     is_whole = 1 - _sum(mask, out)
     steps = node.input(4)
     step = _masked_sum(steps, mask, out) + is_whole if steps else [1] * len(numbers)
@@ -175,9 +177,9 @@ def _computed_indices(
         start = start + _is_negative(start) * size
     if not _is_nonnegative(slices.ends):
         end = end + _is_negative(end) * size
-    # Clamp start and end of a forward slice to [0, size]. Clamp the start of a backward slice to
-    # [0, size - 1], and its end to [-1, size - 1]. Clamp by Relu: some runtimes implement Relu for doubles,
-    # but not Min and Max.
+    # Clamp start and end of a forward slice to [0, size], the start of a backward slice to [0, size - 1], and
+    # its end to [-1, size - 1]. Clamp by Relu, because some runtimes implement Relu for doubles, but not Min
+    # and Max.
     if _is_nonnegative(slices.steps):
         start, end = (size - (size - each.apply("Relu")).apply("Relu") for each in (start, end))
     else:
@@ -228,7 +230,8 @@ def add_num_outputs(node: Node, out: Rewriter) -> None:
         # onnxruntime rejects a `num_outputs` that exceeds the size of the dimension.
         out.replace(node, inputs=[data, out.int64([0] * parts)])
     else:
-        # Do not compute sizes just because the dimension may be 0: many runtimes support only constant sizes.
+        # A dimension that may be 0 is no reason to compute sizes, because many runtimes support only constant
+        # sizes.
         out.replace(node, inputs=[data], attributes={**node.attributes, "num_outputs": parts})
 
 
@@ -244,7 +247,7 @@ def replace_num_outputs_with_sizes(node: Node, out: Rewriter) -> None:
     if size is None:
         out.replace(node, inputs=[data, _computed_sizes(data, axis, parts, out)], attributes=attributes)
         return
-    # In Split-18 the sizes are rounded up, so the last output is the smallest.
+    # Split-18 rounds the sizes up, so the last output is the smallest.
     part = -(-size // parts)
     last = size - part * (parts - 1)
     if last < 0:
@@ -268,7 +271,7 @@ def move_sizes_to_attribute(node: Node, out: Rewriter) -> None:
     for position, part in enumerate(node.outputs):
         start, index = end, out.int64([position])
         end = out.emit("Add", [start, out.emit("Gather", [sizes, index], axis=0)])
-        # An omitted output has an empty name; the next output still starts after its size.
+        # An omitted output has an empty name, but the next output still starts after its elements.
         if part:
             out.emit("Slice", [data, start, end, axis], [part])
 

@@ -36,7 +36,7 @@ def _outside_mask(node: Node, out: Rewriter) -> str:
 
 def _distances(data: str, out: Rewriter) -> Tensor | str:
     """Return `column - row` for each element of the last two dimensions, as float32."""
-    # Use float32, because Less and Greater do not support integers before opset 9.
+    # float32, because Less and Greater do not support integers before opset 9.
     rank = out.rank(data)
     rows, columns = (dimension(data, rank - offset, out) for offset in (2, 1))
     if isinstance(rows, int) and isinstance(columns, int) and rows * columns <= MAX_CONSTANT_DATA:
@@ -48,7 +48,7 @@ def _distances(data: str, out: Rewriter) -> Tensor | str:
 
 def _known_distances(rows: int, columns: int) -> Iterator[int]:
     """Yield `column - row` for each element of a matrix."""
-    # Count elements, not rows: a matrix without columns may have any number of rows.
+    # Count elements instead of rows, because a matrix without columns may have any number of rows.
     return (index % columns - index // columns for index in range(rows * columns))
 
 

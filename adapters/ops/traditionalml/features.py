@@ -71,7 +71,8 @@ def convert_classes_to_pairs(node: Node, out: Rewriter) -> None:
         raise CannotConvert(reason, "node.invalid", remedy="list the classes in classes_strings")
     kept = node.without("classes_strings")
     if out.element_type(node.inputs[0]) == "string":
-        # A repeated class maps to its last index. Runtimes disagree about repeated keys: write each key once.
+        # A repeated class maps to its last index. Write each key once, because runtimes disagree about
+        # repeated keys.
         indices = {name: index for index, name in enumerate(classes)}
         lists = {"keys_strings": [*indices], "values_int64s": [*indices.values()]}
     else:
@@ -100,7 +101,7 @@ def move_tensors_to_lists(node: Node, out: Rewriter) -> None:
     if values_type == "double" and any(math.isnan(value) or not fits_float32(value) for value in values):
         reason = "the values are double, and float does not represent them exactly"
         raise CannotConvert(reason, "value.inexact")
-    # In version 4 the last of repeated keys applies. In version 2 runtimes disagree: write each key once.
+    # In version 4, the last of repeated keys applies; in version 2, runtimes disagree. Write each key once.
     pairs = dict(zip(keys, values, strict=True))
     lists = {
         f"keys_{LIST_SUFFIXES[keys_type]}": [*pairs],

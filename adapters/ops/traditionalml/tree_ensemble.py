@@ -150,7 +150,7 @@ def _convert_single_score(node: Node, forest: Forest, out: Rewriter) -> None:
         _emit_labels(out.cast(column, "int64", opset=9), node, out)
     if not out.is_used(node.output(1)):
         return
-    # If no weight is negative and there is no transform, both scores add up to 1; else they add up to 0.
+    # If no weight is negative and there is no transform, both scores add up to 1; otherwise, to 0.
     if is_share and transform == b"NONE":
         other = emit_ai_onnx("Sub", [out.constant(1.0, element_type), score], out)
     else:
@@ -276,7 +276,7 @@ class _TreeLister:
         self._weights = require_tensor(node.attribute("leaf_weights"))
         self._tracks = node.attribute("nodes_missing_value_tracks_true", ()) or (0,) * len(self._modes)
         self._member_sets = _member_sets(node, self._modes)
-        # A path without a cycle visits each branch and each member of a set at most once.
+        # A path without a cycle visits each branch, and each member of a set, at most once.
         self._max_depth = len(self._modes) + sum(map(len, self._member_sets.values()))
         self._entries: list[_Entry] = []
         self._votes: list[tuple[int, int, int]] = []

@@ -82,7 +82,7 @@ class _Nodes(FrozenRecord):
         values = self.node.attribute("nodes_missing_value_tracks_true", ())
         if not any(values):
             return []
-        # The list may be shorter than the others; missing flags are 0.
+        # The list may be shorter than the other lists; missing flags are 0.
         return [int(track == 1) for track in values[: self.count]] + [0] * (self.count - len(values))
 
     @cached_property
@@ -124,7 +124,7 @@ class Forest(FrozenRecord):
     features: Sequence[int]
     splits: Sequence[float]
     tracks: Sequence[int]
-    """1 if NaN goes to the true side; empty if all are 0."""
+    """Flag of each tree node: 1 if NaN goes to the true side; empty if all flags are 0."""
     children: Sequence[tuple[int, ...]]
     """The children on the true and the false side; a leaf has none."""
     votes: Sequence[list[Vote]]
@@ -142,7 +142,8 @@ class Forest(FrozenRecord):
     @property
     def has_finite_scores(self) -> bool:
         """Whether no score, and no partial sum of weights and base values, can overflow in float."""
-        is_finite = all(math.isfinite(vote.weight) for vote in self.all_votes())  # `max` may skip NaN
+        # each weight is tested, because `max` may skip NaN
+        is_finite = all(math.isfinite(vote.weight) for vote in self.all_votes())
         leaves = (
             (sum(abs(vote.weight) for vote in leaf) for leaf in self.leaves(tree)) for tree in self.trees
         )
@@ -259,8 +260,8 @@ def emit_ensemble(
     """Replace a node by TreeEnsemble; `name` is the name of the output with the scores."""
     table = TreeTable(forest, pads_with_zero=aggregate in (SUM, AVERAGE))
     trees = len(forest.trees)
-    # A tree that is written several times would count several times in an average. So emit the sum, and
-    # divide it by the original number of trees.
+    # A tree that is written several times would count several times in an average: emit the sum, and divide
+    # it by the original number of trees.
     uses_div = aggregate == AVERAGE and len(table.roots) != trees
     attributes = {
         **table.attributes(),
@@ -322,7 +323,7 @@ class TreeTable:
         pending = [(root, -1, 0)]
         if not children[root]:
             # Write a single leaf as a branch with a copy of the leaf on each side: if both sides referred to
-            # the same leaf, runtimes would read a different one.
+            # the same leaf, runtimes would read a different leaf.
             branch = self._add_branch(root)
             pending = [(root, branch, 1), (root, branch, 0)]
         while pending:
@@ -334,7 +335,8 @@ class TreeTable:
                 self._are_leaves[side][parent] = int(is_leaf)
             if not is_leaf:
                 true, false = ((child, index, side) for side, child in enumerate(children[position]))
-                # Branches first: older onnxruntime treats a root with equal indices on both sides as a leaf.
+                # Branches first, because older releases of onnxruntime treat a root with equal indices on
+                # both sides as a leaf.
                 pending += [false, true] if children[true[0]] else [true, false]
 
     def _add_branch(self, position: int) -> int:
@@ -378,8 +380,9 @@ def final_stages(transform: bytes, targets: int, forest: Forest, out: Rewriter) 
         return to_float
     if transform in _TRANSFORM_STAGES:
         return [_TRANSFORM_STAGES[transform], *to_float]
-    # Without an operator in ai.onnx, a LinearRegressor with an identity matrix applies the transform. It
-    # multiplies each score by the zeros of the matrix, too: an infinite score would make its row NaN.
+    # ai.onnx may lack an operator for the transform; then, a LinearRegressor with an identity matrix applies
+    # it. It also multiplies each score by the zeros of the matrix, so an infinite score would make its row
+    # NaN.
     if targets > 1 and not forest.has_finite_scores:
         reason = f"scores may be infinite or NaN in float, and no nodes apply {transform.decode()} to these"
         remedy = "use finite weights and base values, with sums that float can represent"
