@@ -101,7 +101,7 @@ def serving(folder: Path) -> Iterator[str]:
 
 
 def write_site(folder: Path) -> None:
-    """Build the site, and check the time and the sizes of pages.
+    """Build the site, and check the duration of the build and the sizes of its pages.
 
     Raises:
         SystemExit: the build takes too long, or a page is too large.
@@ -124,7 +124,7 @@ def write_site(folder: Path) -> None:
 
 
 def first_loads(files: Mapping[str, str]) -> Iterator[tuple[str, int]]:
-    """Yield each page with the compressed size of it and of the files that it loads at once."""
+    """Yield each page with the compressed size of the page and of the files that it loads at once."""
     sizes = {path: len(gzip.compress(text.encode(), mtime=0)) for path, text in files.items()}
     for path, text in files.items():
         if path.endswith(".html"):
@@ -231,7 +231,7 @@ def main() -> None:
     """Run the checks."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--models", type=Path, help="a folder of models to convert under Node.js")
-    options.add_argument("--count", type=int, default=500, help="how many of them")
+    options.add_argument("--count", type=int, default=500, help="number of models to convert")
     options.add_argument("--large", action="store_true", help="convert a model of 3 GB in Chromium")
     options.add_argument("--chromium", default=shutil.which("chromium") or "chromium")
     given = options.parse_args()

@@ -25,7 +25,7 @@ from comparison.legal_models import chain_model, check_errors, node_model, onnx_
 from comparison.mutations import mutate
 
 BATCH = 500
-"""Number of cases that a process runs: kernels may end it."""
+"""Number of cases that a process runs, because kernels may end the process."""
 
 CONTRIB = 20
 """Share of cases with nodes of com.microsoft, in percent."""
@@ -37,7 +37,7 @@ MAX_MISSES = 0.02
 """Maximum share of misses in the models that both others reject."""
 
 SCHEMA_ERRORS = ("INVALID_GRAPH", "ShapeInferenceError", "TypeInferenceError")
-"""Parts of the messages of onnxruntime for nodes that violate a definition, whatever kernels exist."""
+"""Substrings of onnxruntime's messages for nodes that violate a definition, whether or not kernels exist."""
 
 
 class Outcome(NamedTuple):
@@ -58,7 +58,7 @@ class Outcome(NamedTuple):
 
 
 def run_mutated(seed: int, index: int) -> Outcome | None:
-    """Return the outcome of a mutated model; `None` if there is no model, or only one of both rejects it."""
+    """Return the outcome of a mutated model; `None` if only one of the two others rejects it."""
     rng = random.Random(f"{seed} mutated {index}")
     kind = rng.randrange(100)
     contrib = CHAINS <= kind < CHAINS + CONTRIB
@@ -79,7 +79,7 @@ def run_mutated(seed: int, index: int) -> Outcome | None:
 
 
 def run_legal(seed: int, index: int) -> Outcome | None:
-    """Return the outcome of a legal model; `None` if there is none."""
+    """Return the outcome of a legal model; `None` if none can be drawn."""
     rng = random.Random(f"{seed} legal {index}")
     kind = rng.randrange(100)
     model = chain_model(rng) if kind < CHAINS else node_model(rng, contrib=kind < CHAINS + CONTRIB)
@@ -94,14 +94,14 @@ RUNS = {"mutated": run_mutated, "legal": run_legal}
 
 
 def run_cases(kind: str, seed: int, indices: Sequence[int]) -> list[tuple[int, Outcome]]:
-    """Run cases by number."""
+    """Run the cases with these numbers."""
     warnings.simplefilter("ignore")
     outcomes = ((index, RUNS[kind](seed, index)) for index in indices)
     return [(index, outcome) for index, outcome in outcomes if outcome is not None]
 
 
 def _safely(kind: str, seed: int, indices: Sequence[int]) -> Iterator[tuple[int, Outcome]]:
-    """Run cases in another process; a case that ends it is skipped."""
+    """Run cases in another process, and skip each case that ends the process."""
     try:
         with ProcessPoolExecutor(1) as pool:
             yield from pool.submit(run_cases, kind, seed, indices).result()
@@ -113,7 +113,7 @@ def _safely(kind: str, seed: int, indices: Sequence[int]) -> Iterator[tuple[int,
 
 
 def compare(kind: str, seed: int, cases: int) -> Iterator[tuple[int, Outcome]]:
-    """Run `cases` mutated or legal models."""
+    """Compare `cases` mutated or legal models, and yield their outcomes."""
     for start in range(0, cases, BATCH):
         yield from _safely(kind, seed, range(start, min(start + BATCH, cases)))
 

@@ -24,12 +24,12 @@ BATCH = 200
 
 
 def run_cases(seed: int, indices: list[int]) -> list[tuple[int, Outcome]]:
-    """Run cases by number."""
+    """Run the cases with these numbers."""
     return [(index, run_case(case_at(seed, index))) for index in indices]
 
 
 def _safely(seed: int, indices: list[int]) -> Iterator[tuple[int, Outcome]]:
-    """Run cases in another process; one that ends the process is a crash of its own."""
+    """Run cases in another process; a case that ends the process becomes a crash."""
     try:
         with ProcessPoolExecutor(1) as pool:
             yield from pool.submit(run_cases, seed, indices).result()
@@ -43,7 +43,7 @@ def _safely(seed: int, indices: list[int]) -> Iterator[tuple[int, Outcome]]:
 
 
 def _explain_crash(seed: int, index: int) -> Outcome:
-    """Return whether the kernel of the original node ends the process, or the converted model does."""
+    """Return whether the kernel of the original node or the converted model ends the process."""
     op_type = OPERATORS[index % len(OPERATORS)]
     try:
         with ProcessPoolExecutor(1) as pool:
@@ -66,7 +66,7 @@ def main() -> int:
     )
     parser.add_argument("--cases", type=int, default=20000, help="number of cases to compare")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--operators", default="", help="only these, separated by commas")
+    parser.add_argument("--operators", default="", help="only these operators, separated by commas")
     parser.add_argument("--show", type=int, default=5, help="number of cases to print for each operator")
     parser.add_argument("--only", default="wrong", help="kinds of outcomes to print, separated by commas")
     arguments = parser.parse_args()
@@ -90,7 +90,7 @@ def _text(counts: Counter[str]) -> str:
 
 
 def _compare(seed: int, cases: int, wanted: set[str]) -> Iterator[tuple[int, Outcome]]:
-    """Run cases of some operators until enough of them are compared."""
+    """Run cases of some operators until enough cases are compared."""
     compared = start = 0
     step = BATCH * len(OPERATORS) // len(wanted)
     while compared < cases:

@@ -40,7 +40,7 @@ from measurement.worker import without_objects
 from opshift.registry.runtimes.files import get_runtime
 
 BATCH = 100
-"""Number of chains that a process draws: kernels may end it."""
+"""Number of chains that a process draws, because kernels may end the process."""
 
 DrawChain = Callable[[int, int], Chain | None]
 """Function of a seed and a number that draws a chain."""
@@ -104,7 +104,7 @@ def _save(path: Path, chain: Chain, outcome: FitOutcome) -> None:
 def _safely(
     draw: DrawChain, seed: int, indices: list[int], runtimes: Sequence[str]
 ) -> Iterator[tuple[int, str, FitOutcome, Chain]]:
-    """Compare chains in another process; a chain that ends the process of the reference is skipped."""
+    """Compare chains in another process; skip each chain that ends the process of the reference."""
     try:
         with ProcessPoolExecutor(1) as pool:
             yield from pool.submit(compare_chains, draw, seed, indices, runtimes).result()

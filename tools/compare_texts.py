@@ -23,7 +23,7 @@ from opshift.registry.models import Operator
 from opshift.registry.registry import default_registry
 
 SENTENCE_WORDS: Final = 8
-"""Shorter sentences, such as 'The input tensor.', may be equal."""
+"""Minimum number of words of a compared sentence; short ones, such as 'The input tensor.', may be equal."""
 RUN_WORDS: Final = 10
 
 Words = tuple[str, ...]
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def copies_in(operator: Operator) -> Iterator[str]:
-    """Yield each place of an operator's texts that equals a published text."""
+    """Yield each place in the texts of an operator that copies a published text."""
     seen: set[tuple[tuple[str, str], str]] = set()
     for version in operator.versions:
         for key, text in texts_of(version).items():
@@ -55,7 +55,7 @@ def copies_in(operator: Operator) -> Iterator[str]:
 
 
 def copies_of(text: str) -> Iterator[str]:
-    """Yield each published sentence of a text, and otherwise the first run of words that it shares."""
+    """Yield each copied sentence of a text; without one, the first copied run of words."""
     sentences, runs = _published()
     equal = [words for words in _sentences(text) if words in sentences]
     shared = [run for run in _runs(text) if run in runs]

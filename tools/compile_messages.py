@@ -105,7 +105,7 @@ def _functions(module: str) -> Iterator[str]:
     """Yield the signatures of the public functions in the source text of a module."""
     for node in ast.parse(module).body:
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-            node.body = []  # ast.unparse then prints the signature only
+            node.body = []  # `ast.unparse` then prints only the signature
             yield ast.unparse(node) + " ..."
 
 

@@ -37,7 +37,7 @@ class Summary:
         self.findings: list[Outcome] = []
 
     def add(self, outcome: Outcome) -> None:
-        """Count an outcome; write the file of a finding."""
+        """Count an outcome; write the file of the case if it is a finding."""
         self.counts[outcome.case.call, outcome.outcome] += 1
         if not is_finding(outcome):
             return
@@ -63,7 +63,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--cases", type=int, default=sys.maxsize, help="end after this number of cases")
+    parser.add_argument("--cases", type=int, default=sys.maxsize, help="maximum number of cases")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("findings"))
     kinds = parser.add_mutually_exclusive_group()

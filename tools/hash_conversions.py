@@ -24,7 +24,7 @@ from typing import Any
 import opshift
 
 Result = str | list[list[str]]
-"""A hash, or the places and operators of refused nodes."""
+"""A hash, or the places and operators of the refused nodes."""
 
 
 def digest(data: bytes) -> str:
@@ -33,7 +33,7 @@ def digest(data: bytes) -> str:
 
 
 def report_fields(report: Any) -> list[Any]:
-    """Return what a report states, without sentences."""
+    """Return the fields of a report, without sentences."""
     return [
         [list(dataclasses.astuple(change)) for change in report.opsets],
         list(report.ir_version),
@@ -45,7 +45,7 @@ def report_fields(report: Any) -> list[Any]:
 
 
 def convert(data: bytes, target: int, *, reversible: bool) -> Result:
-    """Convert one model and return what identifies the result."""
+    """Convert one model, and return a hash of the result, or the refused nodes."""
     try:
         message, report = opshift.convert(BytesIO(data), target, reversible=reversible)
         data = message.SerializeToString()

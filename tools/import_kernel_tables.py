@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rows = onnxruntime_rows(
             listed_kernels(options.page.read_text("utf-8"), provider), facts["opsets"]["ai.onnx"]
         )
-        # a program writes the page from the list of kernels
+        # onnxruntime generates this page from its list of kernels
         evidence = ("kernel_registry", SOURCE.format(options.version))
         text = file_text(runtime, options.version, facts, rows, evidence, is_complete=False)
         path.write_text(text, "utf-8")
@@ -56,7 +56,8 @@ def listed_kernels(page: str, provider: str) -> Iterator[Listed]:
         found = re.search(r"Operator Domain:\*\* \*(.+?)\*", line)
         if found:
             domain = found[1]
-        # the columns are: operator, parameters, versions, types; a row without an operator continues
+        # The columns are operator, parameters, versions, types; a row without an operator continues the
+        # previous one.
         elif len(cells := line.split("|")) == 6 and re.search(r"\d", cells[3]):
             name = cells[1] or name
             first, last = _versions(cells[3])

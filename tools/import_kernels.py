@@ -34,7 +34,7 @@ print(json.dumps([(k.provider, (k.domain, k.op_name, k.version_range, k.type_con
 """
 
 NUMPY: Final = "numpy<2"
-"""Releases before 1.19 need it, and newer ones accept it."""
+"""NumPy versions that releases before 1.19 require, and that newer releases accept."""
 
 
 class Source(NamedTuple):
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def kernel_file_text(version: str, listed: Iterable[Any], provider: str = "cpu") -> str:
-    """Return the content of the file of a release, given its kernels for a provider."""
+    """Return the content of the file of a release, given its kernels for one provider."""
     runtime, package, _ = SOURCES[provider]
     facts = onnxruntime_facts(version, provider)
     source = f"https://pypi.org/project/{package}/{version}/"
@@ -84,7 +84,7 @@ def installed_kernels(version: str, provider: str) -> list[Any]:
 
 
 def list_kernels(environment: Mapping[str, str], provider: str = "cpu") -> list[Any]:
-    """Return the kernels of the onnxruntime that a new process with this environment imports."""
+    """Return the kernels of the onnxruntime that a new process imports in this environment."""
     command = [sys.executable, "-c", LIST_KERNELS]
     result = subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE)
     return [kernel for name, kernel in json.loads(result.stdout) if name == SOURCES[provider].provider]

@@ -43,7 +43,7 @@ def main() -> int:
 def import_all(folder: Path, write: bool, listed: Iterable[defs.OpSchema]) -> int:
     """Append every missing version to the files in `folder`; return 1 if a published version differs."""
     types = TypeSets.load(folder / "types.yaml")
-    # Versions of an earlier import may still lack their steps: they are drafts.
+    # Versions of an earlier import may still lack steps, so they are drafts.
     operators = [load_operator(path, types, draft=True) for path in sorted(folder.glob("*/*.yaml"))]
     by_name = {(operator.domain, operator.name): operator for operator in operators}
     differences = 0
@@ -77,7 +77,7 @@ def facts(schema: defs.OpSchema) -> dict[str, Any]:
         del found["determinism"]
     if schema.deprecated:
         found["deprecation"] = {}
-    # an empty `deprecation` still marks the version as deprecated
+    # an empty `deprecation` also marks the version as deprecated
     return {key: value for key, value in found.items() if value not in ([], {}) or key == "deprecation"}
 
 
@@ -162,7 +162,7 @@ def _version_text(version: dict[str, Any], types: TypeSets) -> str:
 
 
 def cover_with_sets(listed: frozenset[str], types: TypeSets) -> list[str]:
-    """Cover the types with named sets, largest first; return these and the remaining types."""
+    """Return the largest named sets that cover the types, and the types that remain."""
     left, names = set(listed), []
     for name, members in _by_size(types):
         if members <= left:
@@ -177,7 +177,7 @@ def _by_size(types: TypeSets) -> Iterator[tuple[str, frozenset[str]]]:
 
 
 def flow(value: Any) -> str:
-    """Return a value as YAML on a single line, which the large width enforces."""
+    """Return a value as YAML on one line; the large width prevents line breaks."""
     return (
         str(yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10**6))
         .strip()
@@ -206,14 +206,14 @@ def _report_difference(known: OperatorVersion, schema: defs.OpSchema) -> int:
 
 
 def _bare_parameters(parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
-    """Return parameters without the properties that `onnx` does not define."""
+    """Return parameters without the properties that only the registry defines."""
     return tuple(
         replace(each, type_attribute=None, element_attributes=(), absent_type=None) for each in parameters
     )
 
 
 def _bare(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Return attributes without the properties that `onnx` does not define."""
+    """Return attributes without the properties that only the registry defines."""
     nothing: dict[str, Any] = {"values": None, "minimum": None, "maximum": None, "absent": ""}
     return {name: replace(attribute, **nothing) for name, attribute in attributes.items()}
 

@@ -41,11 +41,11 @@ class Entry(NamedTuple):
     """Row of a table of operators."""
 
     operator: str
-    """Name, without its domain if the table has none."""
+    """Name of the operator, without its domain if the table has no domains."""
     opsets: tuple[tuple[int, int | None], ...] = ALL_OPSETS
-    """Ranges of opsets of models; `None` for all later ones."""
+    """Ranges of opsets of models; `None` as the end means all later opsets."""
     types: frozenset[str] = frozenset()
-    """Element types of all inputs and outputs; none if the table has none."""
+    """Element types of all inputs and outputs; empty if the table has none."""
     note: str = ""
     """Text about restrictions."""
 
@@ -57,7 +57,7 @@ class Format(NamedTuple):
     facts: dict[str, Any] = {}
     """Keys of the file; empty for providers of onnxruntime."""
     types: str = ""
-    """Element types of the device, for tables without types."""
+    """Element types that the device supports, for tables without types."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -115,7 +115,9 @@ def listed_kernels(entries: Iterable[Entry], first: int, newest: Mapping[str, in
             yield domain, name, (1, 1), {}
             continue
         last = newest.get(domain, 1)
-        spans = [(1, last)]  # tables have opsets of the default domain; other domains have one that counts
+        # Tables have opsets of the default domain; the other domains get the newest opset of the same
+        # release.
+        spans = [(1, last)]
         if domain == DEFAULT_DOMAIN:
             spans = [(max(low, first), min(high or last, last)) for low, high in entry.opsets]
         following = [each.since_version for each in versions[1:]] + [last + 1]
@@ -127,7 +129,7 @@ def listed_kernels(entries: Iterable[Entry], first: int, newest: Mapping[str, in
 
 
 def _versions(operator: str) -> tuple[str, str, list[OperatorVersion]]:
-    """Return the domain, the name and the versions of an operator as a table spells it."""
+    """Return the domain, the name and the versions of an operator that a table names."""
     registry = default_registry()
     given, _, name = operator.rpartition(":")
     for domain in [given] if given else DOMAINS:
@@ -139,7 +141,7 @@ def _versions(operator: str) -> tuple[str, str, list[OperatorVersion]]:
 
 
 def _types(listed: frozenset[str], version: OperatorVersion) -> dict[str, list[str]]:
-    """Return the types of each type variable that allows some of the listed ones, except for indices."""
+    """Return, for each type variable, the listed types that it allows; none for variables of indices."""
     tensors = {f"tensor({each})" for each in listed}
     constrained = {
         name: set(types) for name, types in version.type_constraints.items() if set(types) - INDICES
@@ -155,7 +157,7 @@ def _cells(page: str) -> Iterator[list[str]]:
 
 
 def _type_names(text: str) -> frozenset[str]:
-    # one table of TensorRT has INF64 for INT64; others have "Any", which leaves the types open
+    # One table of TensorRT has INF64 instead of INT64; other tables have "Any", which leaves the types open.
     names = re.findall(r"\w+", text.replace("INF64", "INT64"))
     return frozenset(each for name in names for each in TYPE_NAMES.get(name, ()))
 
@@ -174,7 +176,7 @@ def read_migraphx(page: str) -> Iterator[Entry]:
         lines = list(_cells(row))
         if len(lines[0] if lines else ()) == 4 and lines[0][1] == "✅":
             names, _, types, notes = zip(*lines, strict=True)
-            # a long name continues on the next line; `(deprecated)` may follow
+            # A long name continues on the next line, and `(deprecated)` may follow it.
             yield Entry(
                 "".join(names).partition("(")[0].strip(),
                 types=_type_names(" ".join(types)),
@@ -219,18 +221,18 @@ FORMATS: Final = {
         read_tensorrt, {"provider": "cuda", "expands_functions": False, "computes_in": {"double": "float"}}
     ),
     "migraphx": Format(read_migraphx, {"provider": "rocm", "expands_functions": False}),
-    # float16 needs certain processors
+    # float16 requires certain processors
     "onnx-mlir": Format(
         read_onnx_mlir,
         {"provider": "cpu", "expands_functions": False},
         "bool double float int8 int16 int32 int64 string uint8 uint16 uint32 uint64",
     ),
-    # types of operands in https://www.w3.org/TR/webnn/; onnxruntime passes bool as uint8
+    # Types of operands in https://www.w3.org/TR/webnn/; onnxruntime passes bool as uint8.
     "onnxruntime-webnn": Format(
         lambda page: read_web(page, open_ended=True),
         types="bool float float16 int4 int8 int32 int64 uint4 uint8 uint32 uint64",
     ),
-    # the types of the other providers are those that their sources name
+    # The types of the other providers are those that their sources name.
     "onnxruntime-webgpu": Format(
         lambda page: read_web(page, open_ended=False), types="float float16 int32 uint32"
     ),

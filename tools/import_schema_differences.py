@@ -53,7 +53,7 @@ Plain = dict[str, Any]
 
 
 class Schema(NamedTuple):
-    """Schema of a release."""
+    """Schema of an operator in a release."""
 
     domain: str
     name: str
@@ -63,7 +63,7 @@ class Schema(NamedTuple):
     input_count: tuple[int, int]
     output_count: tuple[int, int]
     attributes: Mapping[str, bool]
-    """Whether each attribute is required."""
+    """Whether each attribute is required, by name."""
     types: Mapping[str, Sequence[str]]
 
     def types_of(self, variable: str) -> frozenset[str]:
@@ -120,7 +120,7 @@ def schema_differences(listed: Iterable[Schema]) -> dict[str, Plain]:
 
 
 def difference(definition: OperatorVersion, schema: Schema) -> Plain:
-    """Return how a schema differs from a definition, as in a file."""
+    """Return the differences of a schema from a definition, in the format of runtime files."""
     found: Plain = {}
     for key, own, count in (
         ("inputs", definition.inputs, schema.input_count),
@@ -145,7 +145,7 @@ def difference(definition: OperatorVersion, schema: Schema) -> Plain:
 
 
 def _type_differences(definition: OperatorVersion, schema: Schema) -> Plain:
-    """Return the types of variables, or else of parameters, that differ from the definition."""
+    """Return the types that differ from the definition, of type variables or else of parameters."""
     pairs = [
         (own, schema.types_of(variable))
         for parameters, listed in ((definition.inputs, schema.inputs), (definition.outputs, schema.outputs))

@@ -42,7 +42,7 @@ def microsoft_schemas() -> list[defs.OpSchema]:
 
 
 def _is_microsoft(schema: Any) -> bool:
-    """Return whether a schema belongs to the domain, or is nonstandard in the default domain."""
+    """Return whether a schema belongs to com.microsoft, or is nonstandard in the default domain."""
     nonstandard = default_registry().releases.nonstandard
     return schema.domain == DOMAIN or (
         (schema.domain, schema.since_version) == ("", 1) and nonstandard.get(schema.name) == DOMAIN
@@ -56,7 +56,7 @@ def _schema(schema: Any) -> SimpleNamespace:
         since_version=schema.since_version,
         deprecated=schema.deprecated,
         support_level=schema.support_level,
-        # onnxruntime does not declare it; in training, dropout is random
+        # onnxruntime does not declare that dropout is random in training
         node_determinism=SimpleNamespace(
             name="NonDeterministic"
             if any(each.name == "training_mode" for each in schema.inputs)
@@ -70,7 +70,7 @@ def _schema(schema: Any) -> SimpleNamespace:
 
 
 def _parameter(parameter: Any, required: int) -> SimpleNamespace:
-    """Return a parameter; `required` values belong to it and to those after it."""
+    """Return a parameter; if `required`, the parameters after it are required, too."""
     return SimpleNamespace(
         name=parameter.name,
         type_str=parameter.typeStr,

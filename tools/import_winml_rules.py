@@ -31,23 +31,25 @@ RUNTIMES: Final = {
     "winml-qnn-npu": "QNNExecutionProvider_NPU",
     "winml-tensorrt-rtx": "NvTensorRTRTXExecutionProvider_GPU",
 }
-"""Folders with tables by name of a runtime.
+"""Folders with tables, by name of the runtime.
+
+OpenVINO is missing, because restrictions explain too few forms: 66 % on the GPU, 80 % on the NPU.
 
 OpenVINO is missing, because restrictions explain too few forms: 66 % on the GPU, 80 % on the NPU.
 """
 
 FALLBACK: Final = "1.24.4"
-"""Release of onnxruntime: winml-cli 0.4.0 requires at least 1.24.5, the next one."""
+"""Release of onnxruntime on the CPU: the last one before 1.24.5, which winml-cli 0.4.0 requires."""
 
 FLAGS: Final = (0, 1)
-"""Integers that choose something; refusals of other ones often depend on the shape."""
+"""Integer attributes that select a mode; refusals of other integers often depend on the shape."""
 
 FORMS: Final = {
     "absent": "must not be absent",
     "computed": "must be constant",
     "constant": "must not be constant",
 }
-"""Requirements if nodes are refused that have an input in some way."""
+"""Text of the requirement, by the form of an input with which nodes are refused."""
 
 Row = Mapping[str, Any]
 """Values by column: types, ranks, kinds of inputs and attributes of a node."""
@@ -58,17 +60,17 @@ class Table(NamedTuple):
 
     version: OperatorVersion
     rows: Sequence[tuple[Row, bool]]
-    """Forms, with whether they ran on the device."""
+    """Measured forms, each with whether it ran on the device."""
 
 
 class Folded(NamedTuple):
     """Facts about an operator version that measurements show."""
 
     types: list[dict[str, str]]
-    """Types by type variable with which a form ran."""
+    """Types with which a form ran, by type variable."""
     restrictions: list[dict[str, Any]]
     explained: int
-    """Number of forms that ran, or that the types or restrictions refuse."""
+    """Number of forms that ran, or whose refusal the types or restrictions explain."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -114,7 +116,7 @@ def _decoded(text: str | None) -> Any:
 
 
 def fold(table: Table) -> Folded:
-    """Return the facts that the measured forms of an operator version show."""
+    """Return the facts about an operator version that its measured forms show."""
     variables = {f"{each}_{table.version.name}": each for each in table.version.type_constraints}
 
     def types_of(row: Row) -> dict[str, str]:
@@ -128,7 +130,7 @@ def fold(table: Table) -> Folded:
         tested[types].add(rank)
         if ran:
             ran_with_types[types].add(rank)
-    # a type that ran with only one of many ranks is an error of a measurement
+    # A type that ran with only one of many ranks indicates an error of the measurement.
     accepted = {types for types, ranks in ran_with_types.items() if len(ranks) > 1 or len(tested[types]) < 3}
     rows = [(row, ran) for row, ran in table.rows if frozenset(types_of(row).items()) in accepted]
     features = [(dict(_features(row, table.version)), ran) for row, ran in rows]
@@ -140,7 +142,7 @@ def fold(table: Table) -> Folded:
 
 
 Feature = tuple[str, str]
-"""Kind and name: the rank or the form of a parameter, or the value of an attribute."""
+"""Kind and name of a feature: the rank or the form of a parameter, or the value of an attribute."""
 
 
 def _features(row: Row, version: OperatorVersion) -> Iterator[tuple[Feature, Any]]:
@@ -160,7 +162,7 @@ def _features(row: Row, version: OperatorVersion) -> Iterator[tuple[Feature, Any
 
 
 def _restrictions(refused: Iterable[tuple[Feature, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield restrictions for features with which no form ran."""
+    """Yield a restriction for each feature with which no form ran."""
     values: dict[Feature, list[Any]] = defaultdict(list)
     for feature, value in sorted(refused, key=str):
         values[feature].append(value)
@@ -179,7 +181,7 @@ def _restrictions(refused: Iterable[tuple[Feature, Any]]) -> Iterator[dict[str, 
 
 
 def winml_file_text(runtime: str, version: str, tables: Iterable[Table]) -> tuple[str, int, int]:
-    """Return the content of the file of a runtime, and the numbers of explained and of all forms."""
+    """Return the content of the file of a runtime, and the numbers of explained forms and of all forms."""
     kernels, explained, total = [], 0, 0
     restrictions: dict[str, dict[int, list[dict[str, Any]]]] = defaultdict(dict)
     for table in sorted(tables, key=lambda each: each.version.since_version):
@@ -198,7 +200,7 @@ def winml_file_text(runtime: str, version: str, tables: Iterable[Table]) -> tupl
 
 
 def _merged(restrictions: Mapping[int, Sequence[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
-    """Yield restrictions by version as rows: one for equal restrictions of adjacent versions."""
+    """Yield restrictions by version as rows; adjacent versions with equal restrictions share a row."""
     measured = list(restrictions)
     reasons = dict.fromkeys(each["reason"] for found in restrictions.values() for each in found)
     for reason in reasons:

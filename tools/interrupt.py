@@ -39,13 +39,13 @@ MESSAGE = "error: interrupted\n"
 """The only text on standard error after Ctrl+C."""
 
 SECONDS = 60.0
-"""Time within which a command has to end."""
+"""Maximum seconds until an interrupted command ends."""
 
 SECONDS_TO_END = 5.0
-"""Time within which its workers have to end."""
+"""Maximum seconds until the workers of an interrupted command end."""
 
 START = 0.25
-"""Part of a command's time that counts as start-up."""
+"""Fraction of a command's duration that counts as start-up."""
 
 COMMANDS = (
     "convert m0.onnx out.onnx -t 17",
@@ -64,16 +64,16 @@ COMMANDS = (
     "reach m0.onnx",
     "stubs out.py --opset 17",
 )
-"""Commands that write files, start processes or take long."""
+"""Commands to interrupt: they write files, start processes or take long."""
 
 LEDGER = "opshift-ledger.jsonl"
-"""File of a batch that grows with each model."""
+"""Name of the file of a batch that grows with each model."""
 
 Files = Mapping[str, bytes]
 
 
 class WholeRun(NamedTuple):
-    """Run of a command without an interrupt: its exit code, duration, standard error, and files."""
+    """Run of a command without interruption: its exit code, duration, standard error, and files."""
 
     code: int
     seconds: float
@@ -151,7 +151,8 @@ class Interruption:
     def _whole_run(self, command: str) -> WholeRun:
         if command not in self._whole_runs:
             with TemporaryDirectory(prefix="opshift-interrupt-") as name:
-                self._start(command, Path(name)).communicate()  # compiles what later runs find in the cache
+                # the first run compiles data that later runs find in the cache
+                self._start(command, Path(name)).communicate()
             with TemporaryDirectory(prefix="opshift-interrupt-") as name:
                 started = time.monotonic()
                 process = self._start(command, Path(name))
@@ -178,7 +179,7 @@ class Interruption:
         for name, content in files.items():
             if name.endswith(LEDGER):
                 continue
-            if name.endswith(".sarif"):  # lists the findings up to the interruption
+            if name.endswith(".sarif"):  # the SARIF file lists the findings up to the interruption
                 if not _is_json(content):
                     yield f"{name} is torn"
             elif name not in whole.files:
@@ -193,7 +194,7 @@ def outcome_of(code: int, errors: str, whole: WholeRun) -> str:
         return "interrupted"
     if (code, errors) == (whole.code, whole.errors):
         return "finished"
-    # Python has no handler yet, or a module that it loads itself fails
+    # Python has no handler yet, or a module that Python itself loads fails
     is_early = code == -signal.SIGINT and not errors
     is_early |= "Traceback" in errors and not re.search(
         r"[/\\](opshift[/\\]|opshift_start\.py)", _frames(errors)
@@ -220,7 +221,7 @@ def _is_json(content: bytes) -> bool:
 
 
 def _processes_remain(group: int) -> bool:
-    """Return whether a process of a group remains, after some time to end; and end it."""
+    """Wait for the processes of a group to end; if one remains, end it and return True."""
     end = time.monotonic() + SECONDS_TO_END
     while time.monotonic() < end:
         try:
@@ -234,7 +235,8 @@ def _processes_remain(group: int) -> bool:
 
 def interrupt(count: int, seed: int, commands: Sequence[str] = COMMANDS) -> Iterator[Trial]:
     """Yield trials of commands in turn."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background; processes would inherit it
+    # The shell ignores SIGINT for background processes, and child processes would inherit this.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     with TemporaryDirectory(prefix="opshift-models-") as folder:
         write_models(Path(folder))

@@ -41,17 +41,17 @@ RANDOM = {"Bernoulli", "Dropout", "Multinomial", "RandomNormalLike", "RandomUnif
 """Operators with random outputs."""
 
 NOT_IN_NUMPY = set(range(onnx.TensorProto.BFLOAT16, max(onnx.TensorProto.DataType.values()) + 1))
-"""Numbers of element types that onnxruntime neither reads from numpy nor returns."""
+"""Numbers of the element types that onnxruntime neither reads from numpy arrays nor returns as such."""
 
 TOLERANCE_OF_BFLOAT16 = 2e-2
-"""Relative and absolute tolerance of bfloat16 outputs that another process compares in a wider type."""
+"""Relative and absolute tolerance of bfloat16 outputs, which another process compares in a wider type."""
 
 ROUNDING = {"float16": 1e-3, "bfloat16": 1e-2}
-"""Error of sums relative to the largest output, if it is not that of float."""
+"""Error of sums relative to the largest output, for types other than float."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return 1 if a conversion changes an output."""
+    """Fit, load and run all cases; return 1 if a conversion changes an output."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--errors", type=int, default=1000, help="number of cases to list")
     parser.add_argument("--only", default="", help="text in the names of the cases")
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def outcomes(
     case: Any, runtime: Runtime, worker: Worker | None, allow: Sequence[Any], nodes: list[MeasuredNode]
 ) -> Iterator[str]:
-    """Yield the stages that a case reaches, and the reason why it does not reach the next one.
+    """Yield the stages that a case reaches, and the reason why it does not reach the next stage.
 
     Fitted models whose outputs can be compared are added to `nodes`.
     """
@@ -108,11 +108,11 @@ def outcomes(
 
 
 def _outcomes_here(case: Any, fitted: bytes) -> Iterator[str]:
-    """Yield the further outcomes in the installed onnxruntime."""
+    """Yield the further outcomes of a case in the installed onnxruntime."""
     try:
         onnxruntime.InferenceSession(fitted, providers=["CPUExecutionProvider"])
         session = onnxruntime.InferenceSession(_with_floats(fitted), providers=["CPUExecutionProvider"])
-    except Exception as error:  # its classes have no common base
+    except Exception as error:  # onnxruntime's error classes have no common base
         yield f"does not load: {error}"
         return
     yield "loads"
@@ -121,7 +121,7 @@ def _outcomes_here(case: Any, fitted: bytes) -> Iterator[str]:
 
 
 def _outcomes_in_worker(case: Any, fitted: bytes, worker: Worker) -> Iterator[str]:
-    """Yield the further outcomes in another process."""
+    """Yield the further outcomes of a case in another process."""
     names, inputs, expected = _values(case, fitted)
     is_random = RANDOM.intersection(node.op_type for node in case.model.graph.node)
     types = _types(onnx.ModelProto.FromString(fitted).graph.output).values()
@@ -149,7 +149,7 @@ def _outcomes_in_worker(case: Any, fitted: bytes, worker: Worker) -> Iterator[st
 
 
 def _with_floats(fitted: bytes) -> bytes:
-    """Return a model that casts its outputs of types that numpy lacks to float."""
+    """Return a model that casts outputs of types that numpy lacks to float."""
     model = onnx.ModelProto.FromString(fitted)
     for output in model.graph.output:
         kind = output.type.tensor_type
@@ -168,7 +168,7 @@ def _compare(case: Any, fitted: bytes, session: Any) -> Iterator[str]:
     feeds = dict(zip(names, inputs, strict=False))
     try:
         results = session.run(None, {name: _fed(each) for name, each in feeds.items()})
-    except Exception as error:  # types that onnxruntime cannot read from numpy, or return
+    except Exception as error:  # onnxruntime cannot read these types from numpy arrays, or return them
         yield f"does not run: {error}"
         return
     yield "comparable"
@@ -179,16 +179,16 @@ def _compare(case: Any, fitted: bytes, session: Any) -> Iterator[str]:
 
 
 def _cause(case: Any, fitted: bytes, feeds: Any, expected: Outputs, difference: str = "wrong") -> str:
-    """Return the cause of wrong outputs."""
+    """Return the likely cause of wrong outputs."""
     try:
         reference = ReferenceEvaluator(onnx.ModelProto.FromString(fitted)).run(None, feeds)
-    except Exception as error:  # any operator may fail
+    except Exception as error:  # any operator may fail in onnx.reference
         return f"unknown: onnx.reference: {error}"
     return f"{'kernel' if _are_equal(reference, expected, case) else 'conversion'}: {difference}"
 
 
 def _values(case: Any, fitted: bytes) -> tuple[list[str], list[Any], list[Any]]:
-    """Return the names and values of the inputs, in the fitted types, and the expected outputs."""
+    """Return the names and values of the inputs, in the types of the fitted model, and expected outputs."""
     inputs, expected = (list(map(_array, values)) for values in case.data_sets[0])
     names = [each.name for each in case.model.graph.input]
     types = _types(onnx.ModelProto.FromString(fitted).graph.input)
@@ -200,7 +200,7 @@ def _types(values: Any) -> dict[str, int]:
 
 
 def _in_type(value: Any, number: int | None) -> Any:
-    """Return an array in the element type with a number, which has all of its values."""
+    """Return an array in the element type with this number, which represents all of its values."""
     wanted = helper.tensor_dtype_to_np_dtype(number) if number else None
     return (
         value.astype(wanted) if wanted and isinstance(value, np.ndarray) and value.dtype != wanted else value

@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _share(results: Counter[bool | None]) -> str:
-    """Return the recognized nodes among those that other operators express."""
+    """Return the share of recognized nodes among the nodes that other operators can express, as text."""
     expressed = results[True] + results[False]
     share = f" ({results[True] / expressed:.1%})" if expressed else ""
     return f"{results[True]:,} of {expressed:,}{share}"

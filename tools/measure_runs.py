@@ -96,7 +96,7 @@ def contrib_models(count: int, seed: int) -> Iterator[NetworkModel]:
 
 
 def declare_empty(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> None:
-    """Declare the sizes of inputs that are 0: predictions are about runs in which other sizes are not."""
+    """Declare the sizes of inputs that are 0, because predictions are about runs without other sizes of 0."""
     for each in model.graph.input:
         kind, sizes = each.type.tensor_type, np.shape(feeds[each.name])
         if not kind.HasField("shape") and 0 in sizes:
@@ -108,7 +108,7 @@ def declare_empty(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> None:
 
 
 def release(text: str, stack: ExitStack) -> Release:
-    """Return a release, given its version and its folders."""
+    """Return a release, given its version and the folders of its installation."""
     version, _, folders = text.partition("=")
     paths = [Path(each).expanduser() for each in folders.split(":") if each]
     runtime = get_runtime(f"onnxruntime-{version}")
@@ -125,7 +125,7 @@ def models_in(folder: Path) -> Iterator[NetworkModel]:
 
 
 def compare(model: NetworkModel, releases: Sequence[Release]) -> Iterator[dict[str, str]]:
-    """Yield the class of each prediction about a model, with the reason."""
+    """Yield the class of each prediction about a model, with the reason for the prediction."""
     content, problem = model.model.SerializeToString(), ""
     nodes: ModelNodes | None
     try:
@@ -148,8 +148,8 @@ def compare(model: NetworkModel, releases: Sequence[Release]) -> Iterator[dict[s
 
 
 def prediction_class(support: ModelSupport, outcome: Outcome) -> str:
-    """Return `right`, or the wrong prediction, and whether it is uncertain."""
-    # without expected outputs, a model that runs has too many
+    """Return the class of a prediction, such as `right`, and whether the prediction is uncertain."""
+    # without expected outputs, a model that runs has too many outputs
     has_run = outcome.outcome in ("loads", "differs", "equal")
     if support.missing:
         return "right: does not run" if not has_run else "wrong: does not run"

@@ -36,7 +36,7 @@ from runtime_files import file_text, new_path, operator_rows
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "opshift" / "measurements"
 
 TEMPLATES = 3
-"""Number of nodes of an operator version to vary in types if none of them loads."""
+"""Number of nodes of an operator version whose types are varied if none of these nodes loads."""
 
 Measured = list[tuple[Probe, Outcome]]
 
@@ -89,7 +89,7 @@ def file_content(runtime: str, version: str, folded: Mapping[str, Folded], *, ex
 
 
 def measure(results: Results, workers: Sequence[Worker]) -> tuple[Measured, bool]:
-    """Return the outcomes of all probes, and whether a model with a function loads."""
+    """Return the outcomes of all probes, and whether the runtime loads a model with a local function."""
 
     def run(probes: Iterable[Probe]) -> Measured:
         listed = list(probes)
@@ -102,7 +102,7 @@ def measure(results: Results, workers: Sequence[Worker]) -> tuple[Measured, bool
     operators = (each for domain in DOMAINS for each in default_registry().operators(domain))
     for version in (each for operator in operators for each in operator.versions):
         if version.id not in covered:
-            # one that loads is enough: the others vary it
+            # One loading template is enough, because the other probes vary its types.
             for group in generated_probes(version):
                 measured += run(group)
                 if any(outcome.loads for _, outcome in measured[-len(group) :]):
@@ -116,7 +116,7 @@ def measure(results: Results, workers: Sequence[Worker]) -> tuple[Measured, bool
 
 
 def templates(measured: Measured) -> list[Probe]:
-    """Return probes to vary in types for each operator version: one that loads, or several usual ones."""
+    """Return the probes whose types are varied, by operator version: one that loads, or several."""
     found: dict[OperatorId, list[tuple[bool, bool, int, Probe]]] = defaultdict(list)
     for probe, outcome in measured:
         operator, types, _ = probe.described

@@ -76,7 +76,7 @@ def loading_error(content: bytes) -> str:
     """Return the error of onnxruntime when it loads a model; empty if there is none."""
     try:
         onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    except Exception as error:  # its classes have no common base
+    except Exception as error:  # onnxruntime's error classes have no common base
         return str(error) or type(error).__name__
     return ""
 

@@ -1,4 +1,4 @@
-"""Generators of activations, biases, gates, normalization and embeddings."""
+"""Generators of nodes: activations, biases, gates, normalization and embeddings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _half(draw: Sampler) -> Any:
 
 @generates("Gelu", "FastGelu", "QuickGelu", "ScaledSiLU", "SampleOp")
 def function(draw: Sampler, op_type: str) -> Sample:
-    """Return a function of each element, with an optional bias, factor or `alpha`."""
+    """Generate an elementwise function, with an optional bias, factor or `alpha`."""
     dtype = f32 if op_type in ("QuickGelu", "SampleOp") else _half(draw)
     if op_type == "Gelu":
         dtype = f32
@@ -41,7 +41,7 @@ def function(draw: Sampler, op_type: str) -> Sample:
 
 def _rounding_of_tanh(data: Array, bias: Array | None) -> float:
     """Return the error of `1 + tanh`, which cancels for negative numbers, relative to the largest result."""
-    with np.errstate(invalid="ignore"):  # infinite numbers of both signs
+    with np.errstate(invalid="ignore"):  # infinite numbers of both signs, whose sum is NaN
         wide = data.astype(np.float64) + (0 if bias is None else bias)
     finite = np.clip(wide[np.isfinite(wide)], -20, 20)
     largest = np.abs(finite * (1 + np.tanh(0.8 * (finite + 0.044715 * finite**3)))).max(initial=0)
@@ -50,7 +50,7 @@ def _rounding_of_tanh(data: Array, bias: Array | None) -> float:
 
 @generates("BiasGelu", "BiasSplitGelu", "BiasAdd", "BiasSoftmax", "BiasDropout")
 def with_bias(draw: Sampler, op_type: str) -> Sample:
-    """Return data and a bias."""
+    """Generate an operator that adds a bias."""
     dtype = f32 if op_type in ("BiasGelu", "BiasSoftmax") else _half(draw)
     if op_type in ("BiasSplitGelu", "BiasAdd"):
         shape: tuple[int, ...] = (draw.size(1, 3), draw.size(1, 3), draw.pick([320, 640]))
@@ -81,7 +81,7 @@ def with_bias(draw: Sampler, op_type: str) -> Sample:
 
 @generates("GatedAdd", "GatedRMSNorm", "LinearAttentionGate")
 def gate(draw: Sampler, op_type: str) -> Sample:
-    """Return data and gates."""
+    """Generate an operator that multiplies data by gates."""
     dtype = _half(draw)
     lead = draw.shape(1, 3)
     if op_type == "GatedAdd":
@@ -110,7 +110,7 @@ def gate(draw: Sampler, op_type: str) -> Sample:
 
 @generates("LayerNormalization", "SimplifiedLayerNormalization")
 def layer_normalization(draw: Sampler, op_type: str) -> Sample:
-    """Return operators that onnxruntime writes to the default domain."""
+    """Generate normalization operators that onnxruntime writes to the default domain."""
     dtype = _float(draw)
     scale_type = dtype if draw.maybe(0.8) else f32
     shape = (*draw.shape(0, 2), draw.integer(1, 6))
@@ -137,7 +137,7 @@ def layer_normalization(draw: Sampler, op_type: str) -> Sample:
 
 @generates("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")
 def skip_normalization(draw: Sampler, op_type: str) -> Sample:
-    """Return the normalization of a sum."""
+    """Generate the normalization of a sum."""
     dtype = _float(draw)
     shape = (draw.size(1, 3), draw.size(1, 3), draw.integer(1, 6))
     if draw.maybe(0.3):
@@ -161,7 +161,7 @@ def skip_normalization(draw: Sampler, op_type: str) -> Sample:
 
 @generates("EmbedLayerNormalization")
 def embedding(draw: Sampler, op_type: str) -> Sample:
-    """Return sums of rows of tables, normalized."""
+    """Generate the normalized sum of rows of tables."""
     dtype, i32 = _half(draw), np.int32
     batch, length, width = draw.size(1, 3), draw.size(1, 4), draw.integer(1, 6)
     has_segments = draw.maybe()
@@ -185,7 +185,7 @@ def embedding(draw: Sampler, op_type: str) -> Sample:
 
 @generates("GroupNorm", "SkipGroupNorm")
 def group_normalization(draw: Sampler, op_type: str) -> Sample:
-    """Return groups of channels, normalized."""
+    """Generate the normalization of groups of channels."""
     dtype, groups = _half(draw), draw.integer(1, 3)
     channels, last = groups * draw.integer(1, 3), draw.integer(0, 1)
     batch, rows, columns = draw.size(), draw.integer(1, 3), draw.integer(1, 3)

@@ -1,4 +1,4 @@
-"""Generators of attention, rotary embeddings, recurrences and experts."""
+"""Generators of nodes: attention, rotary embeddings, recurrences and experts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ i32, f32 = np.int32, np.float32
 
 
 def _heads(draw: Sampler) -> tuple[int, int, int, int]:
-    """Return batch, sequence length, heads and head size."""
+    """Draw the batch size, the sequence length, the number of heads and the head size."""
     return draw.size(1, 3), draw.size(1, 4), draw.integer(1, 3), draw.pick([1, 2, 4, 8])
 
 
 def _mask(draw: Sampler, batch: int, queries: int, total: int, *, ends: bool = True) -> Array | None:
-    """Return a mask of keys in one of its forms."""
+    """Draw a mask of keys, in one of the supported forms."""
     kinds = ["", "keys", "queries", "padding", "ones", "lengths", "offsets", *(["ends"] if ends else [])]
     match draw.pick(kinds):
         case "":
@@ -51,7 +51,7 @@ def _attributes(draw: Sampler, heads: int) -> dict[str, Any]:
 
 
 def _tolerance(mask: Array | None, attributes: dict[str, Any]) -> float:
-    """Return the tolerance with a mask.
+    """Return the tolerance for a node with a mask.
 
     Scores of queries without keys are rounded to a multiple of the spacing of numbers at the mask's value.
     A last bit of the score may decide between two of them; the results differ by about as much. At values
@@ -70,7 +70,7 @@ def _added(draw: Sampler, batch: int, heads: int, queries: int, total: int, dtyp
 
 @generates("MultiHeadAttention")
 def multi_head_attention(draw: Sampler, op_type: str) -> Sample:
-    """Return queries, keys and values in several layouts."""
+    """Generate multi-head attention, with queries, keys and values in several layouts."""
     dtype = FLOATS[draw.pick(["float", "float16"])]
     batch, queries, heads, size = _heads(draw)
     attributes = _attributes(draw, heads)
@@ -104,7 +104,7 @@ def multi_head_attention(draw: Sampler, op_type: str) -> Sample:
 
 @generates("Attention")
 def attention(draw: Sampler, op_type: str) -> Sample:
-    """Return a projection to queries, keys and values."""
+    """Generate attention with a projection to queries, keys and values."""
     dtype = FLOATS[draw.pick(["float", "float16"])]
     batch, queries, heads, size = _heads(draw)
     attributes = _attributes(draw, heads)
@@ -130,7 +130,7 @@ def attention(draw: Sampler, op_type: str) -> Sample:
 
 @generates("QAttention")
 def quantized_attention(draw: Sampler, op_type: str) -> Sample:
-    """Return a quantized projection."""
+    """Generate attention with a quantized projection."""
     batch, queries, heads, size = _heads(draw)
     hidden, width, kind = draw.integer(1, 6), heads * size, draw.pick([np.uint8, np.int8])
     past = draw.size(1, 3) if draw.maybe(0.3) else None
@@ -155,7 +155,7 @@ def quantized_attention(draw: Sampler, op_type: str) -> Sample:
 
 @generates("GroupQueryAttention")
 def group_query_attention(draw: Sampler, op_type: str) -> Sample:
-    """Return groups of query heads, with a cache in most samples."""
+    """Generate attention in which groups of query heads share keys, with a cache in most samples."""
     dtype = FLOATS[draw.pick(["float", "float16"])]
     batch, shared, size = draw.integer(1, 3), draw.integer(1, 2), draw.pick([8, 16])
     heads = shared * draw.integer(1, 3)
@@ -236,7 +236,7 @@ def group_query_attention(draw: Sampler, op_type: str) -> Sample:
 
 @generates("RotaryEmbedding")
 def rotary_embedding(draw: Sampler, op_type: str) -> Sample:
-    """Return data of rank 3 or 4, with one position or one for each token."""
+    """Generate a rotary embedding of data of rank 3 or 4, with one position, or one for each token."""
     dtype = FLOATS[draw.pick(["float", "float16"])]
     batch, length, heads, size = draw.size(1, 3), draw.size(1, 4), draw.integer(1, 3), draw.pick([2, 4, 8])
     attributes: dict[str, Any] = {**draw.flags("interleaved"), **draw.some(scale=1.0)}
@@ -258,7 +258,7 @@ def rotary_embedding(draw: Sampler, op_type: str) -> Sample:
 
 @generates("LinearAttention")
 def linear_attention(draw: Sampler, op_type: str) -> Sample:
-    """Return a recurrence over the tokens."""
+    """Generate a linear recurrence over the tokens."""
     batch, length, shared, size = draw.size(1, 2), draw.size(1, 4), draw.integer(1, 2), draw.pick([2, 4])
     heads, value_size = shared * draw.integer(1, 2), draw.pick([2, 3, 4])
     rule = draw.pick(["linear", "gated", "delta", "gated_delta", None])
@@ -280,7 +280,7 @@ def linear_attention(draw: Sampler, op_type: str) -> Sample:
 
 @generates("CausalConvWithState")
 def causal_convolution(draw: Sampler, op_type: str) -> Sample:
-    """Return a convolution of the past."""
+    """Generate a convolution over past and new columns."""
     batch, channels, length, width = draw.size(1, 2), draw.integer(1, 4), draw.size(1, 5), draw.integer(1, 4)
     attributes = draw.some(activation=draw.pick(["none", "silu", "swish"]))
     attributes |= draw.some(ndim=1, dilation=draw.pick([1, 1, 2]), state_window=0)
@@ -310,7 +310,7 @@ def _expert_attributes(draw: Sampler, experts: int) -> tuple[dict[str, Any], boo
 
 @generates("MoE")
 def experts(draw: Sampler, op_type: str) -> Sample:
-    """Return some networks and the scores of the router."""
+    """Generate experts (networks of two layers) and the scores of their router."""
     dtype, count = FLOATS[draw.pick(["float", "float16"])], draw.integer(1, 4)
     attributes, is_gated = _expert_attributes(draw, count)
     hidden, inner, tokens = draw.integer(1, 5), draw.integer(1, 5), draw.size(1, 4)
@@ -330,7 +330,7 @@ def experts(draw: Sampler, op_type: str) -> Sample:
 
 @generates("QMoE")
 def quantized_experts(draw: Sampler, op_type: str) -> Sample:
-    """Return networks with packed weights."""
+    """Generate experts with packed weights."""
     dtype, count = FLOATS[draw.pick(["float", "float16"])], draw.integer(1, 3)
     attributes, is_gated = _expert_attributes(draw, count)
     if draw.maybe(0.95):

@@ -25,21 +25,21 @@ from random_graphs.sameness import tolerance_of
 from random_graphs.values import Value
 
 OPSETS = (7, 28)
-"""The oldest and newest opset of the models."""
+"""Oldest and newest opset of the models."""
 
 NODES = (3, 8)
-"""The fewest and the most nodes, besides constants."""
+"""Minimum and maximum number of nodes, without constants."""
 
 MICROSOFT = "com.microsoft"
 
 CONTRIB_CHAINS, CONTRIB_NODES, EMPTY_CHAINS = 20, 40, 15
-"""Chains with nodes of com.microsoft, their share in such a chain, and chains with sizes of 0, in percent."""
+"""Percentages: chains with nodes of com.microsoft, such nodes in these chains, and chains with sizes of 0."""
 
 CONTRIB = sorted(KERNELS)
 
 
 class Chain(NamedTuple):
-    """Model, its inputs and outputs in a run, and the tolerance of floats relative to the largest value.
+    """Model, its inputs, its outputs in a run, and the tolerance of floats relative to the largest value.
 
     `recognize` and `allow` are those arguments of `fit`.
     """
@@ -85,7 +85,7 @@ def sample_chain(seed: int, index: int) -> Chain | None:
         outputs = run_anywhere(model, feeds)
     except CannotRun:
         return None
-    # Some kernels read memory that they have not written.
+    # run twice, because some kernels read memory that they have not written
     is_stable = all(isinstance(each, np.ndarray) for each in outputs) and not difference(
         outputs, list(map(_in_type, expected, outputs)), tolerance
     )
@@ -93,12 +93,12 @@ def sample_chain(seed: int, index: int) -> Chain | None:
 
 
 def _in_type(value: Any, other: Any) -> Any:
-    """Return an array in the type of another one, which has all of its values."""
+    """Return an array in the type of another array, which represents all of its values."""
     return value if other.dtype.kind == "O" else value.astype(other.dtype)
 
 
 def _add_contrib(graph: Graph, draw: Sampler) -> float:
-    """Add a node of com.microsoft with new inputs, or with existing values of their types and shapes.
+    """Add a node of com.microsoft with new inputs, or with existing values of equal types and shapes.
 
     Return the tolerance that its results need.
     """
@@ -123,7 +123,7 @@ def _add_contrib(graph: Graph, draw: Sampler) -> float:
 
 
 def _same_kind(graph: Graph, array: Any) -> Value | None:
-    """Return a value of the same type and shape; only floats, because integers may be indices."""
+    """Return another value of the same type and shape; only for floats, because integers may be indices."""
     if array.dtype.kind != "f":
         return None
     return graph.pick(

@@ -17,25 +17,25 @@ from opshift import ConversionRefused, convert_version
 
 SOURCES = (17, 18, 20, 21, 22, 23)
 TARGETS = (None, None, 11, 13, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24)
-"""Opsets of the models, and targets of the conversion; `None` is the opset of the model."""
+"""Opsets of the models, and target opsets; `None` keeps the opset of the model."""
 
 NO_KERNEL = {
     "BiasAdd", "BiasDropout", "BiasSoftmax", "BiasSplitGelu", "FusedMatMulActivation", "GemmFastGelu",
     "GroupNorm", "MulInteger", "NhwcConv", "NhwcFusedConv", "QLinearReduceMean", "ReduceSumInteger", "Rfft",
     "SkipGroupNorm", "TorchEmbedding",
 }  # fmt: skip
-"""Operators without a kernel for the CPU; tests compare them with numpy."""
+"""Operators without a CPU kernel, which tests compare with numpy instead."""
 
 TOLERANCES = {"float32": 2e-4, "float64": 1e-6, "float16": 2e-2}
-"""Relative to the largest finite result, because kernels add in a different order."""
+"""Tolerances relative to the largest finite result, because kernels add numbers in different orders."""
 
 LEAST = 1e-3
-"""Least number to which differences are relative: terms may cancel."""
+"""Minimum of the number that differences are divided by, because terms may cancel."""
 
 OPERATORS = tuple(sorted(GENERATORS))
 
 KERNELS = {name for name in OPERATORS if name not in NO_KERNEL}
-"""Operators that onnxruntime runs on the CPU."""
+"""Operators that have a CPU kernel in onnxruntime."""
 
 
 class Case(NamedTuple):
@@ -56,7 +56,7 @@ class Outcome(NamedTuple):
 
 
 def case_at(seed: int, index: int) -> Case:
-    """Return the case with a number, the same one in every run."""
+    """Return the case with a number, which is the same in every run."""
     op_type = OPERATORS[index % len(OPERATORS)]
     draw = Sampler((seed, index, zlib.crc32(op_type.encode())))
     sample = GENERATORS[op_type](draw, op_type)
@@ -64,7 +64,7 @@ def case_at(seed: int, index: int) -> Case:
 
 
 def _in_random_form(sample: Sample, draw: Sampler) -> Case:
-    """Return a model of the sample: inputs fed, constant or computed, with full, partial or no shapes."""
+    """Return a model of the sample, with inputs that are fed, constant or computed, and may have shapes."""
     form = draw.pick(["full", "full", "symbolic", "partial", "no shapes"])
     constant_share, computed_share = draw.pick([0.0, 0.0, 0.5, 1.0]), draw.pick([0.0, 0.0, 0.4])
     nodes, infos, initializers, feeds, names = [], [], [], dict[str, Array](), []
@@ -117,7 +117,7 @@ def run_case(case: Case) -> Outcome:
     op_type = case.sample.op_type
     try:
         expected = run_model(case.model, case.feeds)
-    except Exception as error:  # onnxruntime has no common class of errors
+    except Exception as error:  # onnxruntime has no common base class of errors
         return Outcome(op_type, "no kernel", str(error)[:300])
     return _evaluate(case, compare(case, expected))
 
@@ -136,11 +136,11 @@ def compare(case: Case, expected: list[Array]) -> Outcome:
             steps = 1
         except ConversionRefused as other:
             return Outcome(op_type, "refused", str(other)[:300])
-    except Exception as error:  # a fault
+    except Exception as error:  # any error of the conversion is a fault
         return Outcome(op_type, "wrong", f"conversion fails: {type(error).__name__} {str(error)[:300]}")
     try:
         found = run_model(result, case.feeds)
-    except Exception as error:  # onnxruntime has no common class of errors
+    except Exception as error:  # onnxruntime has no common base class of errors
         return Outcome(op_type, "wrong", f"result fails: {str(error)[:300]}")
     masks = case.sample.undefined or {}
     problems = (
@@ -171,7 +171,7 @@ def run_model(model: onnx.ModelProto, feeds: dict[str, Array]) -> list[Array]:
 
 
 def _defined(found: Array, expected: Array, undefined: Array | None) -> tuple[Array, Array]:
-    """Return both outputs with the elements that the definition leaves open set to zero."""
+    """Return both outputs, with 0 for the elements that the definition leaves open."""
     if undefined is None or found.shape != expected.shape:
         return found, expected
     mask = np.broadcast_to(undefined, found.shape)
@@ -179,7 +179,7 @@ def _defined(found: Array, expected: Array, undefined: Array | None) -> tuple[Ar
 
 
 def _difference(found: Array, expected: Array, steps: int, least: float) -> str:
-    """Return how two outputs differ, or `""`."""
+    """Return the difference of two outputs as text; `""` if they are equal up to rounding."""
     if found.dtype != expected.dtype or found.shape != expected.shape:
         return f"{found.dtype}{found.shape} instead of {expected.dtype}{expected.shape}"
     if not found.size:

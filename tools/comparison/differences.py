@@ -10,7 +10,7 @@ from random_graphs.sameness import assert_same
 
 
 def difference(found: Sequence[Any], expected: Sequence[Any], tolerance: float) -> str:
-    """Return how outputs differ; empty if they are equal up to rounding."""
+    """Return the difference of outputs as text; empty if they are equal up to rounding."""
     try:
         assert_same(found, list(map(without_objects, expected)), tolerance)
     except AssertionError as error:

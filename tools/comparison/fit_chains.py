@@ -1,4 +1,4 @@
-"""Fit a chain to a runtime, run the result there, and name the cause of other outputs."""
+"""Fit a chain to a runtime, run the result there, and find the cause of different outputs."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     import onnx
 
 FAULTS = ("conversion", "not loaded", "not run", "kernel", "crash", "error")
-"""Outcomes that are faults of the fit, or of the data about the runtime."""
+"""Outcomes that show a fault of the fit or of the data about the runtime."""
 
 
 NOT_RUN = {"refused": "not loaded", "fails": "not run", "crashes": "crash", "hangs": "crash"}
-"""Outcome of a chain by the outcome of a worker that returns no outputs."""
+"""Maps the outcome of a worker without outputs to the outcome of the chain."""
 
 
 class FitOutcome(NamedTuple):
@@ -54,7 +54,7 @@ class FitOutcome(NamedTuple):
     nodes: tuple[MeasuredNode, ...] = ()
     """The nodes of a fitted model with a fault, one by one in the runtime."""
     recognized: tuple[str, ...] = ()
-    """The operators of recognized nodes."""
+    """The operators that recognition found."""
 
     @property
     def causes(self) -> list[str]:
@@ -63,7 +63,7 @@ class FitOutcome(NamedTuple):
 
 
 def fit_chain(chain: Chain, runtime: Runtime, worker: Worker) -> FitOutcome:
-    """Fit a chain, run it in the runtime of a worker, compare the outputs, and locate causes of a fault."""
+    """Fit a chain, run it in a worker's runtime, compare the outputs, and find the causes of a fault."""
     outcome = _fit_and_run(chain, runtime, worker)
     if outcome.kind in FAULTS and chain.recognize:
         plain = _fit_and_run(chain._replace(recognize=()), runtime, worker)
@@ -79,7 +79,7 @@ def fit_chain(chain: Chain, runtime: Runtime, worker: Worker) -> FitOutcome:
 
 
 def _is_wrong_in_reference(node: MeasuredNode) -> bool:
-    """Return whether the data about the installed onnxruntime has wrong results of a node."""
+    """Return whether the installed onnxruntime is known, from its data, to compute a node wrongly."""
     check = RuntimeCheck(get_runtime(f"onnxruntime-{onnxruntime.__version__}"))
     return bool(check.check(ModelNodes(ModelProto.FromString(node.model), default_registry())).warnings)
 
@@ -98,10 +98,11 @@ def _fit_and_run(chain: Chain, runtime: Runtime, worker: Worker) -> FitOutcome:
 
 
 def _run(chain: Chain, fitted: onnx.ModelProto, report: FitReport, worker: Worker) -> FitOutcome:
-    """Run a fitted model, and compare its outputs."""
+    """Run a fitted model in a worker's runtime, and compare its outputs with the expected ones."""
     outcome, found = worker.outputs(fitted.SerializeToString(), chain.feeds)
     if outcome.outcome in NOT_RUN:
-        # a runtime may refuse data that one of its kernels computes wrongly, but it loads all models before
+        # A run may fail on data that another kernel of the runtime computed wrongly. A refusal does not
+        # depend on data, because models are loaded before they run.
         is_recorded = outcome.outcome != "refused" and report.warnings
         kind = "recorded" if is_recorded else "uncertain" if report.uncertain else NOT_RUN[outcome.outcome]
         return FitOutcome(kind, outcome.error, fitted)
@@ -119,14 +120,14 @@ def _run(chain: Chain, fitted: onnx.ModelProto, report: FitReport, worker: Worke
 
 
 def _repeats(chain: Chain) -> bool:
-    """Return whether the original model has the same outputs again: some kernels do not write all of them."""
+    """Return whether the original model returns equal outputs again: some kernels do not write all."""
     with suppress(CannotRun):
         return not difference(run_anywhere(chain.model, chain.feeds), chain.outputs, chain.tolerance)
     return False
 
 
 def _cause(chain: Chain, fitted: onnx.ModelProto, found: list[Any], report: FitReport) -> tuple[str, bool]:
-    """Return the cause of other outputs, and whether the runtime has all outputs of a reference."""
+    """Return the cause of different outputs, and whether the runtime's outputs equal those of a reference."""
     results = []
     for run, model in ((run_in_onnxruntime, at_known_opset(fitted)), (run_in_reference, fitted)):
         with suppress(CannotRun):
@@ -138,7 +139,7 @@ def _cause(chain: Chain, fitted: onnx.ModelProto, found: list[Any], report: FitR
 
 
 def _conflict(chain: Chain, fitted: onnx.ModelProto) -> str:
-    """Return a node for which the references have different outputs; empty if they agree on all nodes."""
+    """Return a node for which the references return different outputs; empty if they agree on all nodes."""
     for model in (chain.model, fitted):
         if found := conflicting_node(model, chain.feeds, chain.tolerance):
             return found

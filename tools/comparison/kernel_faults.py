@@ -1,4 +1,4 @@
-"""Nodes for which a kernel of onnxruntime 1.31.1 differs from the definition, or standard ones fail."""
+"""Nodes for which a kernel of onnxruntime 1.31.1 deviates from the definition, or standard operators fail."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from comparison.sampler import Sample
 
 MAX_WEIGHT = 1e6
-"""Weight that enlarges the error of the standard Sigmoid, about 1e-8, beyond the tolerance."""
+"""Weight above which the error of the standard Sigmoid, about 1e-8, exceeds the tolerance."""
 
 
 SPARE_LEVELS = 148.4
@@ -19,7 +19,7 @@ SPARE_LEVELS = 148.4
 
 
 class KernelFault(NamedTuple):
-    """Nodes of some operators, and what their kernel does."""
+    """Nodes of some operators, and a description of the fault of their kernel."""
 
     op_types: frozenset[str]
     reason: str
@@ -62,7 +62,7 @@ def _is_half_not_finite(sample: Sample) -> bool:
 
 
 def _enlarges_sigmoid(sample: Sample) -> bool:
-    """Return whether weights are so large that a result shows a Sigmoid that is nearly 0."""
+    """Return whether weights are so large that a nearly zero Sigmoid affects the result."""
     has_sigmoid = sample.attributes.get("activation_type", "relu") in ("silu", "swiglu")
     weights = (each for each in sample.inputs[2:] if each is not None and each.dtype.kind == "f")
     return has_sigmoid and any(np.abs(each).max(initial=0) > MAX_WEIGHT for each in weights)
@@ -159,7 +159,7 @@ KERNEL_FAULTS = (
         _inner_size_is_zero,
     ),
     _fault(
-        # An instruction that multiplies and adds does not round the product.
+        # A fused multiply-add instruction does not round the product.
         "FusedMatMul TransposeMatMul FusedGemm",
         "Sums of infinity and products that exceed float32 are infinite or NaN, as the order decides.",
         _overflows_beside_infinity,
@@ -179,7 +179,7 @@ KERNEL_FAULTS = (
 
 
 def fault_of(sample: Sample) -> KernelFault | None:
-    """Return the fault of the kernel for a sample, or `None`."""
+    """Return the known fault of the kernel for a sample, or `None`."""
     return next(
         (each for each in KERNEL_FAULTS if sample.op_type in each.op_types and each.applies(sample)), None
     )

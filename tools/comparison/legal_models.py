@@ -31,7 +31,7 @@ def published_cases() -> Sequence[Any]:
 
 @cache
 def _published(position: int) -> tuple[onnx.ModelProto, dict[str, Any]] | None:
-    """Return a case with the arrays of its inputs; `None` if a runtime rejects it."""
+    """Return a published case with the arrays of its inputs; `None` if a runtime rejects the case."""
     case = published_cases()[position]
     inputs, _ = case.data_sets[0]
     arrays = {
@@ -47,7 +47,7 @@ def node_model(rng: random.Random, *, contrib: bool) -> onnx.ModelProto | None:
     if contrib:
         case = case_at(rng.randrange(2**32), rng.randrange(2**16))
         if not case.sample.domain:
-            return None  # an operator that only onnxruntime has in the default domain
+            return None  # onnxruntime defines the operator in the default domain, but ONNX does not
         model: onnx.ModelProto = case.model
         count_results(model)
         has_shapes = all(each.type.tensor_type.HasField("shape") for each in model.graph.input)
@@ -68,7 +68,7 @@ def node_model(rng: random.Random, *, contrib: bool) -> onnx.ModelProto | None:
 
 
 def count_results(model: onnx.ModelProto) -> None:
-    """Return the number of elements of each tensor, which is legal for results of all types and shapes."""
+    """Return a model that also returns the number of elements of each tensor, which every type allows."""
     del model.graph.value_info[:]
     for output in model.graph.output:
         if output.type.HasField("tensor_type"):
@@ -84,7 +84,7 @@ def chain_model(rng: random.Random) -> onnx.ModelProto | None:
 
 
 def is_accepted(model: onnx.ModelProto) -> bool:
-    """Return whether onnx's full check and onnxruntime accept a model."""
+    """Return whether onnx's full check and onnxruntime both accept a model."""
     return not onnx_error(model) and not runtime_error(model)
 
 
@@ -92,7 +92,7 @@ def onnx_error(model: onnx.ModelProto) -> str:
     """Return the error of onnx's full check, or an empty string."""
     try:
         onnx.checker.check_model(model, full_check=True)
-    except Exception as error:  # onnx has no common class of errors
+    except Exception as error:  # onnx has no common base class of errors
         return str(error) or "error"
     return ""
 
@@ -105,7 +105,7 @@ def runtime_error(model: onnx.ModelProto) -> str:
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
         onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime has no common class of errors
+    except Exception as error:  # onnxruntime has no common base class of errors
         return str(error)
     return ""
 

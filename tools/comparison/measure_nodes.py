@@ -1,4 +1,4 @@
-"""Nodes of a model one by one in a runtime, to find those that it refuses or computes wrongly."""
+"""Run the nodes of a model one by one in a runtime, to find those that it refuses or computes wrongly."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from opshift.runtimes.model_nodes import ModelNodes
 from random_graphs.execution import CannotRun, run_in_onnxruntime, run_in_reference
 
 REPEATABLE = ("AffineGrid", "If", "Loop", "Scan", "SequenceMap")
-"""Operators that ONNX declares non-deterministic, whose outputs in a chain are equal in all runs."""
+"""Operators that ONNX declares non-deterministic, although all runs of a chain have equal outputs."""
 
 OTHER_FLOATS = ("bfloat16", "double", "float16")
-"""Types that a reference may lack for an operator that it has in float."""
+"""Float types in which a reference may lack an operator that it has in float."""
 
 
 class MeasuredNode(NamedTuple):
-    """Node of a model, with its outcome in a runtime if it gets the inputs that the reference computes.
+    """Node of a model, and its outcome in a runtime if it gets the inputs that the reference computes.
 
     Attributes:
         outcome: `equal`, `differs`, or that of a worker.
@@ -67,7 +67,7 @@ class MeasuredNode(NamedTuple):
 
 
 def wrong_text(name: str, nodes: Sequence[MeasuredNode]) -> str:
-    """Return the wrong results that the data about a runtime lacks, as its file has them."""
+    """Return the wrong results that are missing in the data about a runtime, in the format of its file."""
     probes = [(probe_of(ModelProto.FromString(each.model), {}, name), each) for each in nodes]
     lacking = {
         str(probe.described.operator)
@@ -104,7 +104,7 @@ def measure_nodes(
 
 
 def conflicting_node(model: onnx.ModelProto, feeds: Mapping[str, Any], tolerance: float) -> str:
-    """Return a node with inputs that both references run, with different outputs; empty without one.
+    """Return a node that both references run, with different outputs; empty if there is no such node.
 
     If one of them has no kernel for a float type, both run the node in float. A node that onnxruntime
     does not run counts if onnx.reference is known to compute it wrongly.
@@ -124,7 +124,7 @@ REFERENCES = (run_in_reference, run_in_onnxruntime)
 
 
 def _results(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> list[list[Any]]:
-    """Return the outputs in each reference that runs a model."""
+    """Return the outputs of a model in each reference that can run it."""
     found = []
     for run in REFERENCES:
         with suppress(CannotRun):
@@ -133,20 +133,20 @@ def _results(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> list[list[Any]
 
 
 def at_known_opset(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a model at the newest opset of the installed onnxruntime, if its nodes are the same there."""
+    """Return a model at the newest opset of the installed onnxruntime, unless its nodes change there."""
     newest = get_runtime(f"onnxruntime-{onnxruntime.__version__}").opsets[DEFAULT_DOMAIN]
     opsets = {canonical_domain(each.domain): each.version for each in model.opset_import}
     if opsets.get(DEFAULT_DOMAIN, 0) <= newest:
         return model
     lowered = onnx.ModelProto.FromString(model.SerializeToString())
-    del lowered.functions[:]  # they have their own opsets; models that call them do not run
+    del lowered.functions[:]  # Functions have their own opsets, and models that call them do not run here.
     with suppress(OpshiftError):
         lowered = convert_version(lowered, newest)
     return lowered if list(lowered.graph.node) == list(model.graph.node) else model
 
 
 def _in_float(single: SingleNode) -> tuple[onnx.ModelProto, dict[str, Any]] | None:
-    """Return the model with float instead of other float types; `None` if it has only float."""
+    """Return the model with float in place of other float types; `None` if it has only float."""
     described = describe(ModelProto.FromString(single.model.SerializeToString()))
     types = {} if described is None else {name: short_type(each) for name, each in described.types.items()}
     changed = {name: "tensor(float)" for name, each in types.items() if each in OTHER_FLOATS}
@@ -202,7 +202,7 @@ def _single_nodes(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> Iterator[
 
 
 def _run(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> list[Any] | None:
-    """Return the outputs of a model in a reference; `None` if none runs it."""
+    """Return the outputs of a model in a reference; `None` if no reference runs it."""
     for run in (run_in_onnxruntime, run_in_reference):
         with suppress(CannotRun):
             return run(model, feeds)
@@ -218,7 +218,7 @@ def _number(name: str, scope: InferenceScope) -> int:
 def _single(
     model: onnx.ModelProto, node: onnx.NodeProto, values: Mapping[str, Any], scope: InferenceScope
 ) -> tuple[onnx.ModelProto, dict[str, Any]] | None:
-    """Return a model with one node, and its feeds; `None` if not all of its values are tensors."""
+    """Return a model with one node, and its inputs; `None` if a value is not a tensor."""
     constants = {each.name: each for each in model.graph.initializer}
     for each in model.graph.node:
         if each.op_type == "Constant" and each.attribute[0].name == "value":

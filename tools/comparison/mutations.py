@@ -16,7 +16,7 @@ NUMBERS = (-1000, -7, -2, -1, 0, 1, 2, 3, 5, 99, 1000)
 STRINGS = ("", "other", "MAX", "x y")
 IDENTIFIERS = ("", "Not an operator", "1st", "Relu-6", "a.b")
 TYPES = (1, 3, 6, 7, 8, 9, 10, 11)
-"""Element types to which a value is changed: those with most kernels, and strings."""
+"""Element types to which values are changed: the types with most kernels, and strings."""
 
 Mutation = Callable[[onnx.ModelProto, onnx.NodeProto, random.Random], bool]
 """Function that changes a node or its inputs; it returns `False` if the node has no such part."""
@@ -71,7 +71,7 @@ def _list_length(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Rando
     del values[:]
     try:
         values.extend(elements)
-    except TypeError:  # an empty list of strings
+    except TypeError:  # an empty list of strings has no elements to change
         values.append(b"x")
     return True
 
@@ -140,7 +140,7 @@ def _attribute_type(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Ra
 
 
 def _ranks(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
-    """Change the rank or a size of an input."""
+    """Change the rank, or one size, of an input."""
     found = [each for each in model.graph.input if each.name in node.input and _has_shape(each)]
     if not found:
         return _constant_shape(model, node, rng)

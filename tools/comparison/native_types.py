@@ -26,13 +26,13 @@ NATIVE_TYPES: dict[int, int] = {
         TensorProto.FLOAT,
     ),
 }
-"""Type with all values of a type that numpy lacks, by number."""
+"""Type that represents all values of a type that numpy lacks, by the number of this type."""
 
 
 def with_native_types(
     model: onnx.ModelProto, feeds: Mapping[str, Any]
 ) -> tuple[onnx.ModelProto, dict[str, Any]]:
-    """Return a model that casts its inputs and outputs of types that numpy lacks, and the feeds for it."""
+    """Return a model that casts inputs and outputs of types that numpy lacks, and its input values."""
     result = onnx.ModelProto.FromString(model.SerializeToString())
     graph, fed = result.graph, dict(feeds)
     casts = []

@@ -1,4 +1,4 @@
-"""Generators of matrix products, convolutions and packed weights."""
+"""Generators of nodes: matrix products, convolutions and packed weights."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ ACTIVATIONS = {
     "Clip": 2,
     "HardSwish": 0,
 }
-"""Fused activations, and how many parameters they have."""
+"""Fused activations, with their numbers of parameters."""
 
 
 @generates("FusedMatMul", "TransposeMatMul", "FusedMatMulActivation")
 def matmul(draw: Sampler, op_type: str) -> Sample:
-    """Return products of transposed operands."""
+    """Generate a product of transposed operands."""
     dtype = f32 if op_type != "FusedMatMul" else FLOATS[draw.pick(["float", "float", "double", "float16"])]
     rows, inner, columns = draw.size(), draw.size(), draw.size()
     batches = draw.shape(0, 2) if draw.maybe(0.6) else ()
@@ -54,7 +54,7 @@ def matmul(draw: Sampler, op_type: str) -> Sample:
 
 
 def _activation(draw: Sampler, *, named: bool) -> dict[str, Any]:
-    """Return the attributes of a fused activation with numbered, or with named parameters."""
+    """Draw the attributes of a fused activation, with numbered or named parameters."""
     kind = draw.pick(list(ACTIVATIONS))
     values = [[0.3, 0.5], [0.1, 0.9]][draw.integer(0, 1)][: ACTIVATIONS[kind]]
     if not named:
@@ -67,7 +67,7 @@ def _activation(draw: Sampler, *, named: bool) -> dict[str, Any]:
 
 @generates("FusedGemm")
 def gemm(draw: Sampler, op_type: str) -> Sample:
-    """Return Gemm and an activation."""
+    """Generate Gemm with an activation."""
     rows, inner, columns = draw.size(), draw.size(), draw.size()
     attributes: dict[str, Any] = draw.flags("transA", "transB") | draw.some(
         alpha=draw.pick([0.5, 2.0]), beta=draw.pick([0.5, 0.0])
@@ -88,7 +88,7 @@ def gemm(draw: Sampler, op_type: str) -> Sample:
 
 @generates("GemmFastGelu")
 def gemm_gelu(draw: Sampler, op_type: str) -> Sample:
-    """Return a product with an activation."""
+    """Generate a product with an activation."""
     dtype, inner, columns = FLOATS[draw.pick(["float", "float16"])], draw.size(), draw.size()
     data = draw.floats((draw.size(), draw.size(), inner), dtype)
     bias = draw.floats((columns,), dtype) if draw.maybe() else None
@@ -97,7 +97,7 @@ def gemm_gelu(draw: Sampler, op_type: str) -> Sample:
 
 @generates("FusedConv", "NhwcConv", "NhwcFusedConv", "QLinearConv")
 def convolution(draw: Sampler, op_type: str) -> Sample:
-    """Return convolutions of one or two dimensions."""
+    """Generate a convolution over one or two spatial dimensions."""
     dimensions, group, batch = draw.pick([1, 2, 2]), draw.pick([1, 1, 2]), draw.size(1, 2)
     if op_type == "NhwcFusedConv":
         dimensions = 2
@@ -150,7 +150,7 @@ def _quantized_convolution(draw: Sampler, shape: Any, weights: Any, attributes: 
     other = np.int8 if kind is np.int8 else other
     by_filter = draw.maybe()
     sizes = (filters,) if by_filter else ()
-    # Kernels require that all filters have one zero point, which is 0 for int8.
+    # Kernels require one zero point for all filters, which is 0 for int8.
     zero = 0 if other is np.int8 else draw.integer(0, 255)
     inputs: list[Array | None] = [
         draw.integers(shape, kind), draw.positive(()), draw.integers((), kind), draw.integers(weights, other),
@@ -168,7 +168,7 @@ def _quantized_convolution(draw: Sampler, shape: Any, weights: Any, attributes: 
 
 @generates("MatMulNBits")
 def packed_matmul(draw: Sampler, op_type: str) -> Sample:
-    """Return products with weights of 2, 4 or 8 bits."""
+    """Generate a product with weights of 2, 4 or 8 bits."""
     dtype, bits = FLOATS[draw.pick(["float", "float", "float16"])], draw.pick([4, 4, 8, 2])
     block, length, columns = draw.pick([16, 32, 64]), draw.pick([16, 32, 48, 64, 20, 33]), draw.integer(1, 5)
     blocks = -(-length // block)
@@ -197,7 +197,7 @@ def packed_matmul(draw: Sampler, op_type: str) -> Sample:
 
 @generates("MatMulBnb4")
 def bnb_matmul(draw: Sampler, op_type: str) -> Sample:
-    """Return products with weights of 4 bits in floating point."""
+    """Generate a product with 4-bit floating-point weights."""
     block, length, columns = draw.pick([16, 32, 64]), draw.pick([16, 32, 48, 20]), draw.integer(1, 4)
     count = length * columns
     attributes: dict[str, Any] = {
@@ -217,7 +217,7 @@ def bnb_matmul(draw: Sampler, op_type: str) -> Sample:
 
 @generates("GatherBlockQuantized")
 def packed_gather(draw: Sampler, op_type: str) -> Sample:
-    """Return rows of a packed table."""
+    """Generate a selection of rows of a packed table."""
     dtype, bits, block = (
         FLOATS[draw.pick(["float", "float16"])],
         draw.pick([4, 4, 8]),

@@ -1,4 +1,4 @@
-"""Generators of operators on tensors of 8-bit integers."""
+"""Generators of nodes on tensors of 8-bit integers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _constants(draw: Sampler, *positions: int) -> frozenset[int]:
 
 @generates("QLinearAdd", "QLinearMul")
 def arithmetic(draw: Sampler, op_type: str) -> Sample:
-    """Return two operands that broadcast."""
+    """Generate a binary operator with operands that broadcast."""
     kind, shape = draw.pick(KINDS), draw.shape(0, 4)
     other = tuple(1 if draw.maybe(0.3) else size for size in shape)[
         draw.integer(0, len(shape)) if draw.maybe(0.3) else 0 :
@@ -44,7 +44,7 @@ def arithmetic(draw: Sampler, op_type: str) -> Sample:
     "QLinearSigmoid", "QLinearLeakyRelu", "QLinearReduceMean", "QLinearSoftmax", "QLinearGlobalAveragePool"
 )
 def function(draw: Sampler, op_type: str) -> Sample:
-    """Return functions of one operand; some kernels end the process without zero points."""
+    """Generate a function of one operand; without zero points, some kernels end the process."""
     kind, attributes = draw.pick(KINDS), dict[str, Any]()
     shape = draw.shape(3, 4) if op_type == "QLinearGlobalAveragePool" else draw.shape(1, 4)
     match op_type:
@@ -72,7 +72,7 @@ def function(draw: Sampler, op_type: str) -> Sample:
 
 @generates("QLinearAveragePool", "NhwcMaxPool")
 def pooling(draw: Sampler, op_type: str) -> Sample:
-    """Return pools of one or two dimensions."""
+    """Generate pooling over one or two spatial dimensions."""
     kind, dimensions, is_max = draw.pick(KINDS), draw.pick([1, 2, 2, 3]), op_type == "NhwcMaxPool"
     kernel, sizes = (
         [draw.integer(1, 3) for _ in range(dimensions)],
@@ -105,7 +105,7 @@ def pooling(draw: Sampler, op_type: str) -> Sample:
 
 @generates("QLinearConcat")
 def concat(draw: Sampler, op_type: str) -> Sample:
-    """Return operands with separate scales."""
+    """Generate a concatenation of operands with separate scales."""
     kind, shape = draw.pick(KINDS), draw.shape(1, 3)
     axis = draw.integer(-len(shape), len(shape) - 1)
     inputs: list[Array | None] = [_scale(draw), _zero(draw, kind, optional=False)]
@@ -129,7 +129,7 @@ def concat(draw: Sampler, op_type: str) -> Sample:
 
 @generates("QLinearWhere")
 def where(draw: Sampler, op_type: str) -> Sample:
-    """Return a choice between two operands."""
+    """Generate a selection between two operands."""
     kind, shape = draw.pick(KINDS), draw.shape(0, 3)
 
     def part() -> tuple[int, ...]:
@@ -144,7 +144,7 @@ def where(draw: Sampler, op_type: str) -> Sample:
 
 @generates("QuantizeLinear", "DequantizeLinear")
 def quantize(draw: Sampler, op_type: str) -> Sample:
-    """Return per-tensor and per-axis quantization of types that ONNX gained later."""
+    """Generate per-tensor and per-axis quantization with types that ONNX added later."""
     kind, dtype = draw.pick([*KINDS, np.uint16, np.int16]), FLOATS[draw.pick(["float", "float", "float16"])]
     shape = draw.shape(1, 3)
     attributes, sizes = dict[str, Any](), tuple[int, ...]()
@@ -168,7 +168,7 @@ def quantize(draw: Sampler, op_type: str) -> Sample:
 
 @generates("QGemm")
 def gemm(draw: Sampler, op_type: str) -> Sample:
-    """Return a product with a result of floats or 8-bit integers."""
+    """Generate a product with a float or 8-bit result."""
     kind, other = draw.pick(KINDS), draw.pick(KINDS)
     rows, inner, columns = draw.size(), draw.size(), draw.size()
     attributes: dict[str, Any] = draw.flags("transA", "transB") | draw.some(alpha=draw.pick([0.5, 2.0]))
@@ -197,7 +197,7 @@ def gemm(draw: Sampler, op_type: str) -> Sample:
 
 @generates("DynamicQuantizeMatMul")
 def dynamic_matmul(draw: Sampler, op_type: str) -> Sample:
-    """Return a product of data that the node quantizes."""
+    """Generate a product of data that the node itself quantizes."""
     inner, columns, kind = draw.size(), draw.size(), draw.pick(KINDS)
     size = draw.pick([(), (1,), (columns,)])
     inputs: list[Array | None] = [
@@ -210,7 +210,7 @@ def dynamic_matmul(draw: Sampler, op_type: str) -> Sample:
 
 @generates("MatMulIntegerToFloat")
 def scaled_matmul(draw: Sampler, op_type: str) -> Sample:
-    """Return a product of integers, scaled to floats."""
+    """Generate a product of integers that is scaled to float."""
     inner, columns, kind, other = draw.size(), draw.size(), draw.pick(KINDS), draw.pick(KINDS)
     size = draw.pick([(), (1,), (columns,)])
     inputs: list[Array | None] = [
@@ -224,7 +224,7 @@ def scaled_matmul(draw: Sampler, op_type: str) -> Sample:
 
 @generates("MatMulInteger16")
 def wide_matmul(draw: Sampler, op_type: str) -> Sample:
-    """Return a product of 16-bit integers."""
+    """Generate a product of 16-bit integers."""
     inner = draw.size()
     batches = draw.shape(0, 1)
     data = [
@@ -236,7 +236,7 @@ def wide_matmul(draw: Sampler, op_type: str) -> Sample:
 
 @generates("MulInteger")
 def product(draw: Sampler, op_type: str) -> Sample:
-    """Return a product of each two elements."""
+    """Generate an elementwise product."""
     kind, shape = draw.pick(KINDS), draw.shape(0, 3)
     inputs = [draw.integers(shape, kind), _zero(draw, kind), draw.integers(shape, kind), _zero(draw, kind)]
     return Sample(op_type, inputs, [np.int32], {})
@@ -244,7 +244,7 @@ def product(draw: Sampler, op_type: str) -> Sample:
 
 @generates("ReduceSumInteger")
 def total(draw: Sampler, op_type: str) -> Sample:
-    """Return a sum."""
+    """Generate a sum."""
     kind, shape = draw.pick(KINDS), draw.shape(1, 3)
     attributes = {"axes": [draw.integer(-len(shape), len(shape) - 1)], "keepdims": draw.integer(0, 1)}
     return Sample(

@@ -34,18 +34,18 @@ if TYPE_CHECKING:
     import onnx
 
 OPSETS = (18, 26)
-"""The oldest and the newest opset of the drawn models, and below it the oldest one of the expanded models."""
+"""Oldest and newest opset of the drawn models, and oldest opset of the expanded models."""
 
 OLDEST = 13
 
 NODES = (1, 4)
-"""The fewest and the most nodes, besides constants."""
+"""Minimum and maximum number of nodes, without constants."""
 
 RECOGNIZABLE, CHANGED, APPROXIMATE = 75, 60, 50
-"""Nodes that are recognizable, chains that are changed, and chains with inexact forms, in percent."""
+"""Percentages: recognizable nodes, chains that are changed, and chains with inexact forms."""
 
 CHANGES = (1, 3)
-"""The fewest and the most changes of a changed chain."""
+"""Minimum and maximum number of changes of a changed chain."""
 
 EXACT_TYPES = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16}
 
@@ -56,7 +56,7 @@ def _names() -> tuple[str, ...]:
 
 
 def sample_recognizable_chain(seed: int, index: int) -> Chain | None:
-    """Return the chain with a number; `None` without an expansion that runs, and is equal in two runs."""
+    """Return the chain with a number; `None` without an expansion that runs and has stable results."""
     draw = Sampler((seed, index))
     graph, names = _sampled(draw)
     model = model_of(graph)
@@ -82,11 +82,11 @@ def sample_recognizable_chain(seed: int, index: int) -> Chain | None:
 
 
 def _sampled(draw: Sampler) -> tuple[Graph, list[str]]:
-    """Return a graph, and the names of its recognizable operators."""
+    """Return a graph, and the names of the recognizable operators in it."""
     opset = draw.integer(*OPSETS)
     opsets = {"": opset, ML: 3}
     graph = Graph(draw, opsets, draw.pick(ir_versions(opset)), draw.integer(0, 2**16))
-    graph.special = False  # definitions leave open what some functions of NaN and infinities are
+    graph.special = False  # definitions leave some results for NaN and infinities open
     registry = default_registry()
     names: list[str] = []
     for _ in range(draw.integer(*NODES)):
@@ -100,7 +100,7 @@ def _sampled(draw: Sampler) -> tuple[Graph, list[str]]:
 
 
 def _expanded(model: onnx.ModelProto, names: list[str], draw: Sampler) -> onnx.ModelProto:
-    """Return a model without operators: at an older opset, or with their function bodies."""
+    """Return an equivalent model without the operators: at an older opset, or with their function bodies."""
     result = model
     if draw.maybe(0.6):
         with suppress(OpshiftError):
@@ -121,7 +121,7 @@ def swap_operands(graph: onnx.GraphProto, draw: Sampler) -> None:
 
 
 def add_other_reader(graph: onnx.GraphProto, draw: Sampler) -> None:
-    """Let another node, or a graph output, read a value inside of the graph."""
+    """Let another node, or a graph output, also read a value inside of the graph."""
     names = [name for node in graph.node if node.op_type != "Constant" for name in node.output if name]
     outputs = {each.name for each in graph.output}
     if names:
@@ -149,7 +149,7 @@ def insert_identity(graph: onnx.GraphProto, draw: Sampler) -> None:
 
 
 def change_constant(graph: onnx.GraphProto, draw: Sampler) -> None:
-    """Change the elements of a constant a little, or to other ones, or its dimensions."""
+    """Change the elements of a constant slightly or completely, or change its dimensions."""
     tensors = list(graph.initializer)
     tensors += [a.t for n in graph.node if n.op_type == "Constant" for a in n.attribute if a.name == "value"]
     found = [each for each in tensors if each.data_type in EXACT_TYPES]
@@ -172,7 +172,7 @@ def change_constant(graph: onnx.GraphProto, draw: Sampler) -> None:
 
 
 def change_operand(graph: onnx.GraphProto, draw: Sampler) -> None:
-    """Let a node read another value, one that is computed before it."""
+    """Let a node read a different value that is computed before the node."""
     positions = [index for index, each in enumerate(graph.node) if any(each.input)]
     if positions:
         position = draw.pick(positions)
@@ -190,11 +190,11 @@ OTHER_OPERATORS = {
     "Sqrt": "Exp", "Exp": "Sqrt", "Sigmoid": "Tanh", "Tanh": "Sigmoid", "Max": "Min", "Min": "Max",
     "Softmax": "LogSoftmax", "Less": "Greater", "Greater": "Less", "Neg": "Abs", "Softplus": "Exp",
 }  # fmt: skip
-"""Operators with the same inputs and attributes, which compute something else."""
+"""Operators that have the same inputs and attributes, but compute something else."""
 
 
 def change_operator(graph: onnx.GraphProto, draw: Sampler) -> None:
-    """Replace the operator of a node by one with the same inputs and attributes."""
+    """Replace the operator of a node by one that has the same inputs and attributes."""
     nodes = [each for each in graph.node if each.op_type in OTHER_OPERATORS]
     if nodes:
         node = draw.pick(nodes)
@@ -202,7 +202,7 @@ def change_operator(graph: onnx.GraphProto, draw: Sampler) -> None:
 
 
 def change_attribute(graph: onnx.GraphProto, draw: Sampler) -> None:
-    """Change an attribute that is a number or a list, such as an axis or a permutation."""
+    """Change a number or a list in an attribute, such as an axis or a permutation."""
     found = [
         each
         for node in graph.node
@@ -223,7 +223,7 @@ def change_attribute(graph: onnx.GraphProto, draw: Sampler) -> None:
 
 
 def write_square(graph: onnx.GraphProto, draw: Sampler) -> None:
-    """Write the square of a value in another way: Mul and Pow."""
+    """Write the square of a value in the other form: as Mul or as Pow."""
     products = [each for each in graph.node if each.op_type == "Mul" and len(set(each.input)) == 1]
     if products:
         node = draw.pick(products)
@@ -233,7 +233,7 @@ def write_square(graph: onnx.GraphProto, draw: Sampler) -> None:
 
 
 def hide_sizes(graph: onnx.GraphProto, draw: Sampler) -> None:
-    """Remove the declared sizes of an input: the rank, or with names."""
+    """Remove the declared rank of an input, or replace its sizes by names."""
     if graph.input:
         value = draw.pick([*graph.input])
         shape = value.type.tensor_type.shape
@@ -246,4 +246,4 @@ CHANGE_FUNCTIONS = (
     swap_operands, add_other_reader, insert_identity, change_constant, change_operand, change_operator,
     change_attribute, write_square, hide_sizes,
 )  # fmt: skip
-"""Changes of a graph."""
+"""Functions that change a graph."""

@@ -1,4 +1,4 @@
-"""Nodes that onnx.reference computes wrongly or accepts wrongly, for nodes that onnxruntime does not run."""
+"""Nodes that onnx.reference computes or accepts wrongly, used for nodes that onnxruntime does not run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OWN_ACTIVATIONS = {"GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh
 """The activations that onnx.reference always applies, by operator."""
 
 ONE_HOT_VALUES = 2
-"""Position of the input `values` of OneHot, `off` and `on`."""
+"""Position of the input `values` of OneHot, which contains the off value and the on value."""
 
 POSITION = 2
 """Position of the input `position` of SequenceInsert."""

@@ -11,14 +11,14 @@ Array = np.ndarray[Any, Any]
 Choice = TypeVar("Choice")
 
 FLOATS: dict[str, Any] = {"float": np.float32, "float16": np.float16, "double": np.float64}
-"""Types of NumPy by the name of the element type."""
+"""NumPy types by the name of the element type."""
 
 EMPTY, SPECIAL = 0.08, 0.12
-"""Shares of samples with dimensions of 0, and with numbers that are not finite, or very large or small."""
+"""Shares of samples with dimensions of 0, and of samples with infinite, NaN, very large or small numbers."""
 
 
 class Sample(NamedTuple):
-    """One node: inputs (`None` for an omitted one), types of its outputs (`None`: omitted), and attributes.
+    """One node: its inputs (`None` if omitted), types of its outputs (`None` if omitted), and attributes.
 
     Attributes:
         constants: inputs that kernels require to be constants.
@@ -46,7 +46,7 @@ class Sampler:
         self.is_special = self.maybe(SPECIAL)
 
     def maybe(self, share: float = 0.5) -> bool:
-        """Return whether an event with this probability happens."""
+        """Return True with a given probability."""
         return bool(self.random.random() < share)
 
     def pick(self, choices: Sequence[Choice]) -> Choice:
@@ -63,7 +63,7 @@ class Sampler:
         return [choices[int(each)] for each in self.random.permutation(len(choices))[:count]]
 
     def size(self, low: int = 1, high: int = 4) -> int:
-        """Return a dimension that may be 0 in samples with empty tensors."""
+        """Draw a dimension, which may be 0 in samples with empty tensors."""
         return 0 if self.has_empty and self.maybe() else self.integer(low, high)
 
     def shape(self, low: int = 1, high: int = 4) -> tuple[int, ...]:
@@ -71,15 +71,15 @@ class Sampler:
         return tuple(self.size() for _ in range(self.integer(low, high)))
 
     def normal(self, shape: Sequence[int], dtype: Any = np.float32, scale: float = 1.0) -> Array:
-        """Return finite numbers around 0."""
+        """Draw finite numbers around 0."""
         return (self.random.normal(size=tuple(shape)) * scale).astype(dtype)
 
     def floats(self, shape: Sequence[int], dtype: Any = np.float32, scale: float = 1.0) -> Array:
-        """Return numbers around 0, some of them not finite or very large in samples with special numbers."""
+        """Draw numbers around 0; in samples with special numbers, some are infinite, NaN or very large."""
         array = self.normal(shape, dtype, scale)
         if self.is_special and array.size and self.maybe():
-            # Kernels compute float16 in float32: numbers whose products exceed its range have other results.
-            # Sums close to the largest number depend on their order.
+            # Kernels compute float16 in float32, so results differ for numbers whose products exceed float16.
+            # Sums close to the largest number depend on the order.
             large, small = 100.0 if dtype == np.float16 else 1e30, float(np.finfo(dtype).tiny)
             values = [np.nan, np.inf, -np.inf, large, -large, small, -0.0, 100]
             places = self.random.integers(array.size, size=self.integer(1, 3))
@@ -89,7 +89,7 @@ class Sampler:
     def positive(
         self, shape: Sequence[int], low: float = 0.01, high: float = 0.1, dtype: Any = np.float32
     ) -> Array:
-        """Return positive numbers, such as scales."""
+        """Draw positive numbers, such as scales."""
         return self.random.uniform(low, high, tuple(shape)).astype(dtype)
 
     def integers(
@@ -101,26 +101,26 @@ class Sampler:
         return self.random.integers(first, last, tuple(shape), dtype, endpoint=True)
 
     def some(self, **attributes: Any) -> dict[str, Any]:
-        """Return a random part of the attributes; the rest has its default."""
+        """Return a random part of some attributes; the others keep their defaults."""
         return {name: value for name, value in attributes.items() if self.maybe()}
 
     def flags(self, *names: str) -> dict[str, int]:
-        """Return a random part of attributes that are 0 or 1."""
+        """Draw attributes that are 0 or 1, and omit some of them."""
         return self.some(**{name: self.integer(0, 1) for name in names})
 
     def epsilon(self) -> dict[str, float]:
-        """Return a random epsilon, or none."""
+        """Draw an `epsilon`, or omit it."""
         return self.some(epsilon=self.pick([1e-12, 1e-6, 1e-5, 1e-3, 0.5]))
 
 
 Generator = Callable[[Sampler, str], Sample]
 
 GENERATORS: dict[str, Generator] = {}
-"""Generators by the operator that they generate nodes of."""
+"""Generators of samples, by operator."""
 
 
 def generates(*op_types: str) -> Callable[[Generator], Generator]:
-    """Register a generator for operators."""
+    """Register the decorated function as the generator of samples for some operators."""
 
     def register(function: Generator) -> Generator:
         GENERATORS.update(dict.fromkeys(op_types, function))

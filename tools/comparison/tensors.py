@@ -1,4 +1,4 @@
-"""Generators of operators that select, move or generate elements."""
+"""Generators of nodes that select, move or generate elements."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ f32, i32, i64 = np.float32, np.int32, np.int64
 
 
 def _data(draw: Sampler, shape: tuple[int, ...]) -> Array:
-    """Return numbers of a random type."""
+    """Draw numbers of a random type."""
     kind = draw.pick([f32, np.float64, i64, i32])
     return draw.floats(shape, kind) if kind in (f32, np.float64) else draw.integers(shape, kind, -9, 9)
 
 
 @generates("ExpandDims")
 def expand_dims(draw: Sampler, op_type: str) -> Sample:
-    """Return a new axis."""
+    """Generate the insertion of an axis."""
     data = _data(draw, draw.shape(0, 3))
     axis = np.array(draw.integer(-data.ndim - 1, data.ndim), i32)
     return Sample(op_type, [data, axis], [data.dtype], {})
@@ -27,7 +27,7 @@ def expand_dims(draw: Sampler, op_type: str) -> Sample:
 
 @generates("Pad")
 def pad(draw: Sampler, op_type: str) -> Sample:
-    """Return padding as an input."""
+    """Generate padding, with the pads as an input."""
     dtype = FLOATS[draw.pick(["float", "double"])]
     mode = draw.pick([None, "constant", "edge", "reflect"])
     shape = draw.shape(1, 3)
@@ -41,7 +41,7 @@ def pad(draw: Sampler, op_type: str) -> Sample:
 
 @generates("Range")
 def number_range(draw: Sampler, op_type: str) -> Sample:
-    """Return numbers with a step."""
+    """Generate a range of numbers with a step."""
     kind = draw.pick([f32, np.float64, i64, i32, np.int16])
     size = draw.pick([(), (1,)])
     start, limit, step = draw.integer(-5, 5), draw.integer(-5, 8), draw.pick([1, 2, -1, -2, 3])
@@ -51,7 +51,7 @@ def number_range(draw: Sampler, op_type: str) -> Sample:
 
 @generates("Rfft")
 def transform(draw: Sampler, op_type: str) -> Sample:
-    """Return Fourier transforms."""
+    """Generate a Fourier transform."""
     return Sample(
         op_type,
         [draw.floats((*draw.shape(1, 2), draw.integer(2, 8)))],
@@ -62,7 +62,7 @@ def transform(draw: Sampler, op_type: str) -> Sample:
 
 @generates("GatherND")
 def gather(draw: Sampler, op_type: str) -> Sample:
-    """Return elements at indices."""
+    """Generate a selection of elements at indices."""
     data = _data(draw, tuple(draw.integer(1, 4) for _ in range(draw.integer(1, 3))))
     depth = draw.integer(1, data.ndim)
     shape = (*draw.shape(0, 2), depth)
@@ -73,7 +73,7 @@ def gather(draw: Sampler, op_type: str) -> Sample:
 
 @generates("GridSample")
 def grid_sample(draw: Sampler, op_type: str) -> Sample:
-    """Return samples of images."""
+    """Generate samples of images at grid points."""
     batch = draw.size(1, 2)
     attributes = draw.flags("align_corners")
     attributes |= draw.some(mode=draw.pick(["bilinear", "nearest", "bicubic"]))
@@ -85,7 +85,7 @@ def grid_sample(draw: Sampler, op_type: str) -> Sample:
 
 @generates("CropAndResize")
 def crop(draw: Sampler, op_type: str) -> Sample:
-    """Return boxes of images."""
+    """Generate crops of images to boxes."""
     batch, count = draw.integer(1, 2), draw.size(1, 3)
     attributes: dict[str, Any] = draw.some(extrapolation_value=2.5, mode=draw.pick(["bilinear", "nearest"]))
     boxes = draw.random.uniform(-0.2, 1.2, (count, 4)).astype(f32)
@@ -98,7 +98,7 @@ def crop(draw: Sampler, op_type: str) -> Sample:
 
 @generates("TorchEmbedding")
 def rows(draw: Sampler, op_type: str) -> Sample:
-    """Return rows of a table."""
+    """Generate a selection of rows of a table."""
     inputs: list[Array | None] = [draw.floats((4, draw.size())), draw.integers(draw.shape(0, 2), i64, 0, 3)]
     inputs += [
         np.array(draw.integer(-1, 3)) if draw.maybe() else None,
@@ -109,7 +109,7 @@ def rows(draw: Sampler, op_type: str) -> Sample:
 
 @generates("Trilu")
 def triangle(draw: Sampler, op_type: str) -> Sample:
-    """Return triangles of matrices."""
+    """Generate triangles of matrices."""
     kind = draw.pick([f32, np.float64, i64])
     shape = (*draw.shape(0, 1), draw.size(), draw.size())
     data = draw.integers(shape, i64) if kind is i64 else draw.floats(shape, kind)
@@ -119,7 +119,7 @@ def triangle(draw: Sampler, op_type: str) -> Sample:
 
 @generates("Unique")
 def unique(draw: Sampler, op_type: str) -> Sample:
-    """Return distinct elements."""
+    """Generate a list of distinct elements."""
     data = draw.integers((draw.size(1, 6),), i64, 0, 3).astype(f32)
     if draw.is_special:
         data[data == 0] = np.nan
@@ -128,7 +128,7 @@ def unique(draw: Sampler, op_type: str) -> Sample:
 
 @generates("NGramRepeatBlock")
 def repeats(draw: Sampler, op_type: str) -> Sample:
-    """Return scores of tokens, and the tokens so far."""
+    """Generate scores of tokens, and the tokens so far."""
     batch, vocabulary = draw.size(1, 3), draw.integer(2, 5)
     ids = draw.integers((batch, draw.size(1, 7)), i64, 0, vocabulary - 1)
     return Sample(op_type, [ids, draw.floats((batch, vocabulary))], [f32], {"ngram_size": draw.integer(1, 4)})

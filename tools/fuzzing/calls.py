@@ -42,7 +42,7 @@ RUNTIMES = (
 
 
 class Case(NamedTuple):
-    """One run: a public call, the suffix of its file, the content of the file, and a seed for arguments."""
+    """One run: a public call, the suffix and content of its file, and a seed for its arguments."""
 
     call: str
     suffix: str
@@ -51,7 +51,7 @@ class Case(NamedTuple):
 
 
 def case_at(seed: int, index: int) -> Case:
-    """Return the case with a number, the same one in every run."""
+    """Return the case with a number, which is the same in every run."""
     name = f"{seed}:{index}"
     random = Random(name)
     kind = random.random()
@@ -63,7 +63,7 @@ def case_at(seed: int, index: int) -> Case:
 
 
 def _text_case(random: Random, name: str) -> Case:
-    """Return the case of a mutated definition or document."""
+    """Return a case with a mutated definition or document."""
     if random.random() < 0.5:
         return Case("registry", ".yaml", mutate_text(corpus.any_definition(random), random), name)
     suffix, document = corpus.any_document(random)
@@ -72,7 +72,7 @@ def _text_case(random: Random, name: str) -> Case:
 
 
 def text_case_at(seed: int, index: int) -> Case:
-    """Return the case of a text, definition or document with a number, the same one in every run."""
+    """Return the case of a text, definition or document with a number, which is the same in every run."""
     name = f"text:{seed}:{index}"
     random = Random(name)
     if random.random() < 0.5:
@@ -81,7 +81,7 @@ def text_case_at(seed: int, index: int) -> Case:
 
 
 def large_case_at(seed: int, index: int) -> Case:
-    """Return the case of a large model or text with a number, the same one in every run."""
+    """Return the case of a large model or text with a number, which is the same in every run."""
     name = f"large:{seed}:{index}"
     random = Random(name)
     if random.random() < 0.2:
@@ -112,7 +112,7 @@ def _allow(random: Random) -> list[Allow]:
 
 
 def _shapes(content: bytes, random: Random, *, infer: bool = True) -> dict[str, Any]:
-    """Return arguments about shapes, with the names of some values of a model."""
+    """Return arguments about shapes that name some values of a model."""
     dims = random.choices((0, 1, 2, 7, 2**61, "N", "M", "?", None), k=random.randint(0, 5))
     try:
         graph = read_bytes(content).graph
@@ -159,7 +159,7 @@ def _convert_in_place(content: bytes, suffix: str, random: Random, folder: Path)
 
 
 def _convert_with_options(content: bytes, suffix: str, random: Random, folder: Path) -> None:
-    """Convert with the options that change nodes of any operator."""
+    """Convert with the options that affect nodes of all operators."""
     model = read_bytes(content)
     before = model.SerializeToString()
     options: Any = {"types": _types(random)} if random.random() < 0.5 else {}
@@ -328,7 +328,7 @@ def _document(content: bytes, suffix: str, random: Random, folder: Path) -> None
 
 
 def _self_test(content: bytes, suffix: str, random: Random, folder: Path) -> None:
-    """End as the content says: tests of the worker use it."""
+    """Run the action that the content names (a crash, a hang and so on), to test the worker."""
     if content == b"kill":
         os.kill(os.getpid(), signal.SIGKILL)
     elif content == b"sleep":
@@ -368,4 +368,4 @@ MODEL_CALLS: dict[str, Callable[[bytes, str, Random, Path], None]] = {
 """Calls that take a model."""
 
 CALLS = {**MODEL_CALLS, "registry": _registry, "document": _document, "text": _text, "self-test": _self_test}
-"""All calls, with the content and suffix of a file, a source of random numbers, and an empty folder."""
+"""All calls; each takes the content and suffix of a file, a source of random numbers, and an empty folder."""

@@ -21,13 +21,13 @@ MAX_BYTES = 100_000
 """Maximum size of a model or a text."""
 
 COUNTS = (1, 2, 3, 30, 1_000, 5_000, 20_000)
-"""Lengths of lists, before they are cut to the maximum size."""
+"""Lengths of lists, which are then cut to fit the maximum size."""
 
 DIMS = (0, 1, 1, 2, 3, 4, 64, 1_000, 2**20, 2**31, 2**40, 2**62, 2**63 - 1, "N", "M", None)
-"""Declared dimensions."""
+"""Declared sizes of dimensions."""
 
 MAX_SUBGRAPHS = 30
-"""Maximum nesting of subgraphs, about as much as protobuf accepts."""
+"""Maximum nesting of subgraphs, which protobuf just accepts."""
 
 SNIPPETS = (
     'Relu(x)\n', 'y = Relu(x)\n', 'A(x)\n', 'Softmax(x, axis=1)\n', 'y, z = Split(x)\n', 'x,', '(',
@@ -38,7 +38,7 @@ SNIPPETS = (
     'name: "a" ', 'input: "x" ', 'ir_version: ', '<ir_version: 8>', 'opset_import: [', 'inf', 'nan',
     'True', '\x00', '\xe9', '\u202e',
 )  # fmt: skip
-"""Parts of texts, which are repeated."""
+"""Parts of texts that are repeated."""
 
 TEXT_STARTS = (
     "",
@@ -51,7 +51,7 @@ TEXT_STARTS = (
 
 
 def large_text(random: Random) -> bytes:
-    """Return a text that repeats few parts often."""
+    """Return a text that consists of many repetitions of a few parts."""
     text, size = random.choice(TEXT_STARTS), random.choice((20_000, MAX_BYTES))
     parts = [random.choice(SNIPPETS) for _ in range(random.choice((1, 1, 2, 3)))]
     for index in range(random.choice((1, 1, 2))):
@@ -82,11 +82,11 @@ def large_model(random: Random) -> bytes:
 
 
 def _grow(model: ModelProto, random: Random) -> None:
-    """Repeat an element of one repeated field up to the maximum size."""
+    """Repeat an element of one repeated field until the maximum size is reached."""
     missing = min(MAX_BYTES, random.choice((10_000, MAX_BYTES))) - model.ByteSize() - 1_000
     found = [(message, field) for message in messages(model) for field in message.DESCRIPTOR.fields]
     found = [(message, field) for message, field in found if is_repeated(getattr(message, field.name))]
-    # an equal chance for each kind of field: most messages are nodes
+    # Each kind of field gets an equal chance, because most messages are nodes.
     names = sorted({field.full_name for _, field in found})
     chosen = random.choice(names)
     message, field = random.choice([each for each in found if each[1].full_name == chosen])
@@ -102,13 +102,13 @@ def _grow(model: ModelProto, random: Random) -> None:
         added = values.add()
         added.MergeFromString(pattern)
         last = _rename(added, style, index, last)
-        missing -= max(added.ByteSize() - len(pattern), 0)  # new names may be longer
+        missing -= max(added.ByteSize() - len(pattern), 0)  # new names may be longer than the old ones
         if (index + 1) * (len(pattern) + 10) > missing:
             break
 
 
 def _rename(message: Any, style: str, index: int, last: str) -> str:
-    """Give a copy of a message other names, and return its last output."""
+    """Give a copy of a message new names, and return its last output."""
     if style == "same":
         return ""
     fields = message.DESCRIPTOR.fields_by_name
@@ -177,7 +177,7 @@ def operator_model(version: OperatorVersion, random: Random) -> ModelProto:
         copy = graph.node.add()
         copy.CopyFrom(node)
         copy.output[:] = [f"{name}_{index}" for name in node.output]
-    if model.ByteSize() > MAX_BYTES:  # several long lists
+    if model.ByteSize() > MAX_BYTES:  # several inputs or attributes are long lists
         return operator_model(version, random)
     return model
 
@@ -228,7 +228,7 @@ def _add_input(graph: GraphProto, name: str, type_text: str, dims: list[Any], ra
 
 
 def _write_type(proto: TypeProto, type_text: str) -> None:
-    """Write a type such as `seq(tensor(float))`; that of the elements of a map is float."""
+    """Write a type such as `seq(tensor(float))` into an empty TypeProto; the values of a map are floats."""
     if type_text.startswith(("seq(", "optional(")):
         kind, _, inner = type_text.partition("(")
         _write_type((proto.sequence_type if kind == "seq" else proto.optional_type).elem_type, inner[:-1])
@@ -277,7 +277,7 @@ def _write_attribute(
 
 
 def _write_body(graph: GraphProto, node: NodeProto, random: Random) -> None:
-    """Write a subgraph with as many values as the node, or about as many, or few."""
+    """Write a subgraph with about as many values as the node, or with few values."""
     graph.name = "body"
     inputs = random.choice((len(node.input), len(node.input) + 1, 0, 2))
     outputs = random.choice((len(node.output), len(node.output) + 1, 1))
@@ -290,7 +290,7 @@ def _write_body(graph: GraphProto, node: NodeProto, random: Random) -> None:
 
 
 def _nested_model(random: Random) -> ModelProto:
-    """Return a model with subgraphs in subgraphs, each with the same nodes and captured values."""
+    """Return a model with nested subgraphs, each with the same nodes and captured values."""
     model = ModelProto(ir_version=8)
     model.opset_import.add(domain="", version=random.choice((9, 13, 17)))
     graph = model.graph
@@ -316,7 +316,7 @@ def _nested_model(random: Random) -> ModelProto:
 
 
 def _calls_model(random: Random) -> ModelProto:
-    """Return a model with functions that call each other; the number of paths may be exponential."""
+    """Return a model with functions that call each other; the number of call paths may be exponential."""
     model = ModelProto(ir_version=8)
     opset = random.choice((9, 12, 17))
     model.opset_import.add(domain="", version=opset)

@@ -8,7 +8,7 @@ from typing import Any
 from opshift.model.messages import ModelProto
 
 SIZES = (-(2**63), -(2**31), -2, -1, 0, 1, 2, 3, 7, 8, 100, 2**31, 10**9, 2**62, 2**63 - 1)
-"""Integers at the limits of what code expects."""
+"""Integers at limits that code may depend on."""
 
 FLOATS = (0.0, -0.0, 1.0, -1.0, 1e30, float("inf"), float("-inf"), float("nan"))
 

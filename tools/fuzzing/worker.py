@@ -18,7 +18,7 @@ from opshift.converter.recognition.load import operator_names, pattern_groups
 from opshift.registry.registry import default_registry
 
 SECONDS = 600.0
-"""Maximum duration of a case, for cases that wait."""
+"""Maximum duration of a case in seconds, for cases that wait without using the CPU."""
 
 
 class Limits(NamedTuple):
@@ -32,10 +32,10 @@ class Limits(NamedTuple):
 
 
 MUTATED = Limits(10.0, 1 << 30)
-"""Limits of mutated files, some of which are large."""
+"""Limits for mutated files, some of which are large."""
 
 LARGE = Limits(2.0, 500 << 20)
-"""Limits of models and texts of at most 100 KB."""
+"""Limits for models and texts of at most 100 KB."""
 
 FACTORS = {
     "round trip": 3,
@@ -43,7 +43,7 @@ FACTORS = {
         ("reach", "common opset", "fit", "fit provider", "runs", "command reach", "command runs"), 5
     ),
 }
-"""Factor of the CPU time of calls that convert the model three times, or to up to 26 opsets; 1 by default."""
+"""Factor for the CPU time of calls that convert a model several times, to up to 26 opsets; 1 by default."""
 
 
 class Outcome(NamedTuple):
@@ -72,7 +72,7 @@ class Worker:
         self._process = context.Process(target=_serve, args=(theirs, self._limits), daemon=True)
         self._process.start()
         theirs.close()
-        # The limit of time excludes the imports of the new process, and the compilation of definitions.
+        # The time limit excludes the imports of the new process and the compilation of definitions.
         self._connection.recv()
 
     def run(self, case: Case, seconds: float = SECONDS) -> Outcome:
@@ -101,7 +101,7 @@ class Worker:
 
 
 class Kind(NamedTuple):
-    """Kind of cases: the function that returns one by a seed and a number, and the limits of a case."""
+    """Kind of cases: a function that returns a case by seed and number, and the limits of the cases."""
 
     case_at: Callable[[int, int], Case]
     limits: Limits
@@ -124,12 +124,12 @@ def run_cases(kind: Kind, seed: int, start: int, step: int, is_over: Callable[[]
 
 
 def _serve(connection: Connection, limits: Limits) -> None:
-    # A valid model, because the first one compiles the definitions.
+    # A valid model first, because the first model compiles the definitions.
     run_case(Case("plan", ".onnx", text_models()[0], "start"))
     _compile_patterns()
-    # The garbage of the compilation is large; its collection is not part of a case.
+    # The garbage of the compilation is large: collect it before the first case.
     gc.collect()
-    # prints where the time is spent, then ends the process
+    # prints a traceback, which shows where the time was spent, and then ends the process
     faulthandler.register(signal.SIGPROF, chain=True)
     connection.send(None)
     started: set[str] = set()
@@ -138,7 +138,7 @@ def _serve(connection: Connection, limits: Limits) -> None:
             case = connection.recv()
         except EOFError:
             return
-        # the first run of a call imports modules and reads definitions
+        # The first run of a call imports modules and reads definitions, which is not part of a case.
         if case.call in MODEL_CALLS and case.call not in started:
             _unlimited_memory()
             for seed in range(3):
@@ -152,7 +152,7 @@ def _serve(connection: Connection, limits: Limits) -> None:
 
 
 def _compile_patterns() -> None:
-    """Compile the patterns of recognition, which a checkout does once and wheels contain."""
+    """Compile the patterns of recognition, which wheels contain, and a checkout compiles once."""
     registry = default_registry()
     for name in operator_names(registry):
         pattern_groups(name, "ai.onnx", registry)
@@ -176,5 +176,5 @@ def _outcome(case: Case) -> tuple[str, str]:
         return run_case(case), ""
     except MemoryError:
         return "memory", "".join(traceback.format_exc(limit=-4))
-    except BaseException as error:  # every other error is a finding
+    except BaseException as error:  # any other error is a finding
         return f"finding {type(error).__name__}", "".join(traceback.format_exc(limit=-6))

@@ -28,10 +28,10 @@ options of `opshift convert` and `opshift plan` with the same meaning. In place 
 """
 
 PYTHON_ONLY: Final = ("inplace", "registry")
-"""Keywords without an option of this meaning: `--in-place` and `--opsets` name files and folders."""
+"""Keywords without a corresponding option: `--in-place` and `--opsets` are names of files and folders."""
 
 ARGUMENT: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
-"""Argument in the section `Args` of a docstring, and its description."""
+"""Pattern of an argument in the section `Args` of a docstring, with its description."""
 
 
 def files() -> Mapping[Path, str]:

@@ -78,7 +78,7 @@ def _coverage(runtime: Runtime, opsets: range) -> list[str]:
 
 
 def implements(runtime: Runtime, version: OperatorVersion, opset: int) -> bool:
-    """Return whether a runtime has a kernel for a version, or for all operators in its function body."""
+    """Return whether a runtime has a kernel for a version, or for all operators of its function body."""
     if runtime.kernel(version.id, {}):
         return True
     if not (runtime.expands_functions and version.has_function):
@@ -97,7 +97,7 @@ def _unreached(runtime: Runtime, graph: nx.DiGraph[OperatorId]) -> list[str]:
         node
         for node, version in versions.items()
         if (node.since_version <= newest and version and implements(runtime, version, newest))
-        or (version is None and not _named(graph, node))  # an adapter chooses the operators
+        or (version is None and not _named(graph, node))  # an adapter chooses the operators when it runs
     }
     count = -1
     while count != len(reached):
@@ -108,7 +108,7 @@ def _unreached(runtime: Runtime, graph: nx.DiGraph[OperatorId]) -> list[str]:
 
 
 def _named(graph: nx.DiGraph[OperatorId], node: OperatorId) -> list[OperatorId]:
-    """Return the operators that the definition names for an expansion or a function body."""
+    """Return the operators that the definition names in an expansion or a function body."""
     return [each for each in graph[node] if graph.edges[node, each]["kind"] in ("replacement", "body")]
 
 

@@ -48,7 +48,7 @@ def _formal(formals: tuple[Parameter, ...], position: int) -> Parameter:
 
 
 def _retype(tensor: TensorProto, element: str) -> bool:
-    """Cast a tensor to another element type; return whether the type can have its values."""
+    """Cast a tensor to another element type; return whether the type represents its values."""
     array = numpy_helper.to_array(OnnxTensor.FromString(tensor.SerializeToString()))
     try:
         cast = _cast(array, element)

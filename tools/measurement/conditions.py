@@ -10,14 +10,14 @@ from typing import NamedTuple
 from measurement.describe import Feature, Features, Scalar
 
 MIN_NODES = 2
-"""Minimum number of refused nodes for a value: one may have a cause that no feature shows."""
+"""Minimum number of refused nodes for a condition; a single refusal may have a cause without a feature."""
 
 ORDER = ("form", "default", "attribute", "stated", "used", "empty", "rank", "type")
-"""Kinds of features; of conditions with equal effect, an earlier kind is preferred."""
+"""Kinds of features, in order of preference among conditions with equal effect."""
 
 
 class Node(NamedTuple):
-    """A measured node: the version of its operator, its features, and whether the runtime accepts it."""
+    """Measured node: its operator version, its features, and whether the runtime accepts it."""
 
     version: int
     features: Features
@@ -34,10 +34,10 @@ class Condition(NamedTuple):
     values: Values
     versions: frozenset[int]
     accepted: tuple[frozenset[Scalar], ...]
-    """The values of each feature that accepted nodes have."""
+    """Values of each feature that accepted nodes have."""
 
     def holds(self, node: Node) -> bool:
-        """Return whether it refuses a node."""
+        """Return whether the condition refuses a node."""
         return node.version in self.versions and _has(node, self.values)
 
 
@@ -65,7 +65,7 @@ def find_conditions(nodes: Sequence[Node], max_features: int = 2) -> list[Condit
 
 
 def _candidates(accepted: Sequence[Node], left: Sequence[Node], size: int) -> Iterator[Values]:
-    """Yield values of one or several features that refused nodes have."""
+    """Yield values of one or several features that refused nodes have in common."""
     counts = Counter(item for each in left for item in each.features.items())
     named = {
         (feature, value)
@@ -76,7 +76,7 @@ def _candidates(accepted: Sequence[Node], left: Sequence[Node], size: int) -> It
     frequent = [
         (feature, value)
         for (feature, value), count in counts.items()
-        # types alone are those of kernels
+        # the types alone are described by kernels, not by conditions
         if (count >= MIN_NODES or (feature, value) in named) and (size > 1 or feature.kind != "type")
     ]
     for chosen in combinations(frequent, size):
@@ -95,14 +95,14 @@ def _candidates(accepted: Sequence[Node], left: Sequence[Node], size: int) -> It
 def _score(
     values: Values, accepted: Sequence[Node], left: Sequence[Node], is_limited: bool
 ) -> tuple[tuple[int, int], Condition] | None:
-    """Return a condition with its rank among others; `None` if accepted nodes contradict it."""
+    """Return a condition with its rank; `None` if an accepted node contradicts the condition."""
     features = [feature for feature, _ in values]
     explained = [each.version for each in left if _has(each, values)]
     contradicting = {each.version for each in accepted if _has(each, values)}
     known = {each.version for each in accepted if all(feature in each.features for feature in features)}
     versions = _best_run(explained, contradicting, sorted(known))
     count = sum(each in versions for each in explained)
-    # pairs of features that only one node has are a coincidence
+    # a pair of features that only one node has is probably a coincidence
     if count < len(features) or is_limited != bool(contradicting):
         return None
     others = tuple(
@@ -114,7 +114,7 @@ def _score(
 
 
 def _best_run(explained: Sequence[int], excluded: Iterable[int], known: Sequence[int]) -> frozenset[int]:
-    """Return adjacent versions without excluded ones that have the most explained nodes."""
+    """Return the adjacent versions, none of them excluded, that have the most explained nodes."""
     runs: list[list[int]] = [[]]
     for version in known:
         if version in excluded:

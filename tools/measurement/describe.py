@@ -1,4 +1,4 @@
-"""Description of a model with one node: its operator version, its types, and what restrictions depend on."""
+"""Description of a model with one node: its operator version, its types, and features for restrictions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import default_registry
 
 ABSENT, CONSTANT, COMPUTED = "absent", "constant", "computed"
-"""Forms of an input."""
+"""Value of the feature `form` for an omitted input, and for other forms of an input."""
 
 FLAGS = (0, 1)
-"""Values of attributes that are choices without being declared; others are often sizes or axes."""
+"""Values of attributes that are probably choices, even if not declared so; others may be sizes or axes."""
 
 Scalar = int | float | str | None
 
@@ -41,7 +41,7 @@ Features = Mapping[Feature, Scalar]
 
 
 class Described(NamedTuple):
-    """A node: its operator version, its types by type variable, and its features."""
+    """Described node: its operator version, its types by type variable, and its features."""
 
     operator: OperatorId
     types: Mapping[str, str]
@@ -80,7 +80,7 @@ def describe(model: ModelProto) -> Described | None:
 
 
 def _pairs(formals: Sequence[Parameter], names: Sequence[str]) -> Iterator[tuple[Parameter, str]]:
-    """Yield each parameter with the name of its value; `""` for an omitted one."""
+    """Yield each parameter with the name of its value; `""` for an omitted value."""
     for position, formal in enumerate(formals):
         if formal.option == "variadic":
             yield from ((formal, name) for name in names[position:])

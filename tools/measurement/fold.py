@@ -1,4 +1,4 @@
-"""Fold measurements into kernels, restrictions and wrong results, as a file of a runtime has them."""
+"""Derive kernels, restrictions and wrong results, in the format of runtime files, from measurements."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from opshift.model.operator_ids import OperatorId
 Measured = Sequence[tuple[Probe, Outcome]]
 
 Box = dict[str, frozenset[str]]
-"""Types by type variable: a kernel accepts their product."""
+"""Types by type variable; a kernel accepts all combinations of them."""
 
 Boxes = dict[tuple[int, int], list[Box]]
-"""Kernels by first and last opset of an operator version."""
+"""Kernels (boxes of types) by first and last opset of an operator version."""
 
 
 class Folded(NamedTuple):
-    """Facts about an operator that measurements show."""
+    """Facts about an operator that the measurements show."""
 
     boxes: Boxes
     restrictions: list[dict[str, Any]]
     wrong: dict[int, list[dict[str, Any]]]
     unexplained: list[str]
-    """Nodes that the runtime refuses, without a restriction that explains it."""
+    """Refused nodes that no restriction explains."""
 
 
 def fold(measured: Measured) -> dict[str, Folded]:
-    """Return what measurements show, by operator such as `ai.onnx.Add`."""
+    """Return the facts that the measurements show, by operator such as `ai.onnx.Add`."""
     groups: dict[str, list[tuple[Probe, Outcome]]] = defaultdict(list)
     for probe, outcome in measured:
         operator = probe.described.operator
@@ -42,7 +42,7 @@ def fold(measured: Measured) -> dict[str, Folded]:
 
 
 def fold_operator(measured: Measured) -> Folded:
-    """Return what measurements of one operator show."""
+    """Return the facts that the measurements of one operator show."""
     by_version: dict[int, list[tuple[Probe, Outcome]]] = defaultdict(list)
     for probe, outcome in measured:
         by_version[probe.described.operator.since_version].append((probe, outcome))
@@ -70,7 +70,7 @@ def fold_operator(measured: Measured) -> Folded:
 
 
 def unfolded(measured: Measured) -> Measured:
-    """Return the nodes with a computed input, if any of them loads: others are replaced by their result."""
+    """Return the nodes with a computed input if one of them loads: others are replaced by their result."""
     found = [each for each in measured if not _is_folded(each[0])]
     return found if any(outcome.loads for _, outcome in found) else measured
 
@@ -91,7 +91,7 @@ def _span(operator: OperatorId) -> tuple[int, int]:
 
 
 def _boxes(measured: Measured) -> list[Box]:
-    """Return the types that a version loads with: a product, or the combinations that were measured."""
+    """Return the types with which a version loads: a product of types, or the measured combinations."""
     loaded = [probe.described.types for probe, outcome in measured if outcome.loads]
     if not loaded:
         return []
@@ -103,7 +103,7 @@ def _boxes(measured: Measured) -> list[Box]:
 
 
 def combinations_differ(measured: Measured) -> bool:
-    """Return whether a node is refused, although nodes load with each of its types."""
+    """Return whether a node is refused although other nodes load with each of its types."""
     loaded = [probe.described.types for probe, outcome in measured if outcome.loads]
     refused = [probe.described.types for probe, outcome in measured if not outcome.loads]
     accepted = {item for types in loaded for item in types.items()}
@@ -111,7 +111,7 @@ def combinations_differ(measured: Measured) -> bool:
 
 
 def merge(rows: Iterable[tuple[str, ...]]) -> list[tuple[frozenset[str], ...]]:
-    """Return products with the same combinations as rows: those that differ in one position become one."""
+    """Return the types of the rows as fewer products: rows that differ in one position are merged."""
     boxes = {tuple(frozenset([each]) for each in row) for row in rows}
     while True:
         before = len(boxes)
@@ -129,7 +129,7 @@ def _accepts(box: Box, types: Mapping[str, str]) -> bool:
 
 
 def wrong_results(measured: Measured) -> dict[int, list[dict[str, Any]]]:
-    """Return wrong results by version: of all nodes, or of those for which a condition holds."""
+    """Return wrong results by version: of all nodes, or of the nodes for which a condition holds."""
     found: dict[int, list[dict[str, Any]]] = defaultdict(list)
     run = [each for each in measured if each[1].outcome in ("equal", "differs")]
     run = [each for each in run if definition_of(each[0].described.operator).determinism == "deterministic"]

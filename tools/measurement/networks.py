@@ -11,7 +11,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 IR_VERSIONS = {21: 10, 22: 10, 23: 11}
-"""IR versions of opsets; 8 for older ones."""
+"""IR version for each opset; older opsets have IR version 8."""
 
 Feeds = Mapping[str, Any]
 
@@ -25,7 +25,7 @@ class NetworkModel(NamedTuple):
 
 
 class Network:
-    """Network under construction."""
+    """Network that is being built."""
 
     def __init__(self, random: Random, opset: int, rank: int) -> None:
         self.random = random
@@ -43,7 +43,7 @@ class Network:
         return names[0] if outputs == 1 else names
 
     def weight(self, *shape: int, scale: float = 0.3) -> str:
-        """Add random numbers, and return their name."""
+        """Add random numbers as a constant, and return its name."""
         return self.array(self._generator.normal(size=shape, scale=scale).astype(np.float32))
 
     def array(self, value: Any) -> str:
@@ -53,11 +53,11 @@ class Network:
         return name
 
     def integers(self, *values: int) -> str:
-        """Add int64 numbers, and return their name."""
+        """Add int64 numbers as a constant, and return its name."""
         return self.array(np.array(values, np.int64))
 
     def number(self, value: float) -> str:
-        """Add a float, and return its name."""
+        """Add a float as a constant, and return its name."""
         return self.array(np.float32(value))
 
 
@@ -241,7 +241,7 @@ BLOCKS: Mapping[int, tuple[Block, ...]] = {
         _split_and_concat, _softmax, _pad, _where, _gather, _scaled_matmul,
     ),
 }  # fmt: skip
-"""Blocks by the rank of their value."""
+"""Functions that add a block of nodes, by the rank of the block's value."""
 
 
 def random_network(random: Random, opset: int | None = None) -> NetworkModel:
@@ -264,5 +264,5 @@ def random_network(random: Random, opset: int | None = None) -> NetworkModel:
 
 
 def _has_batch(net: Network) -> bool:
-    """Return whether a Reshape fixes the size of the batch."""
+    """Return whether the size of the batch is fixed by a Reshape."""
     return any(each.op_type == "Reshape" for each in net.nodes)

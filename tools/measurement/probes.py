@@ -32,10 +32,10 @@ GENERATED = 24
 """Maximum number of generated nodes of an operator version without a test case."""
 
 SHAPES = 6
-"""Maximum number of models of a generated node."""
+"""Maximum number of models for a generated node, with different shapes."""
 
 ONNX_OPSET = 17
-"""Opset of ONNX's domain in models of other domains."""
+"""Opset of the default domain in models with nodes of other domains."""
 
 LOCAL_FUNCTION = """
 <ir_version: 8, opset_import: ["": 17, "local": 1]>
@@ -45,10 +45,10 @@ Twice (a) => (b) { b = Add (a, a) }
 """
 
 MAX_COMBINATIONS = 1000
-"""Maximum number of combinations of types if they do not load independently of each other."""
+"""Maximum number of combinations of types to load if types are not accepted independently of each other."""
 
 COMBINATIONS = 24
-"""Maximum number of combinations of types besides those that differ from a template in one type."""
+"""Maximum number of combinations of types, in addition to those that differ from a template in one type."""
 
 
 class Probe(NamedTuple):
@@ -59,9 +59,9 @@ class Probe(NamedTuple):
     values: Mapping[str, Any]
     name: str
     form: int = 0
-    """Position among the forms of a node, from the usual one to unusual ones."""
+    """Position among the forms of a node; the usual form is first."""
     varies_types: bool = False
-    """Whether it differs from another probe in its types only."""
+    """Whether the probe differs from another probe only in its types."""
 
     @property
     def key(self) -> str:
@@ -93,7 +93,7 @@ def published_probes() -> Iterator[Probe]:
 def forms(
     model: ModelProto, fed: Mapping[str, Any], expected: Mapping[str, Any], name: str
 ) -> Iterator[Probe]:
-    """Yield a model with different inputs as constants: first all but one, as exporters write them."""
+    """Yield a model with different inputs as constants; first all but one, as exporters write nodes."""
     names = [each for each, value in fed.items() if isinstance(value, np.ndarray)]
     selections = [tuple(names[1:]), (), tuple(names)]
     for each in names:
@@ -108,12 +108,12 @@ def forms(
 
 
 def _is_plain(value: object) -> bool:
-    """Return whether a value is an array of a type that numpy and all runtimes have."""
+    """Return whether a value is an array of a type that numpy and all runtimes support."""
     return isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufc"
 
 
 def with_constants(model: ModelProto, values: Mapping[str, Any]) -> ModelProto:
-    """Return a copy of a model, in which inputs are initializers."""
+    """Return a copy of a model in which the given inputs are initializers."""
     changed = ModelProto.FromString(model.SerializeToString())
     for name, value in values.items():
         tensor = numpy_helper.from_array(value, name).SerializeToString()
@@ -125,13 +125,13 @@ def with_constants(model: ModelProto, values: Mapping[str, Any]) -> ModelProto:
 
 
 def signature(probe: Probe) -> object:
-    """Return what makes the description of a node unique."""
+    """Return the properties that make the description of a node unique."""
     operator, types, features = probe.described
     return operator, frozenset(types.items()), frozenset((key, str(value)) for key, value in features.items())
 
 
 def distinct(probes: Iterable[Probe]) -> list[Probe]:
-    """Return the first probe of each description."""
+    """Return the first of all probes with the same description."""
     return list({signature(each): each for each in reversed(list(probes))}.values())[::-1]
 
 
@@ -156,7 +156,7 @@ def version_probes(probes: Iterable[Probe]) -> Iterator[Probe]:
 
 
 def _spread(probes: Sequence[Probe], old_types: Set[str]) -> list[Probe]:
-    """Order probes: usual and other forms in turn, different attributes in between, and new types last."""
+    """Sort probes: usual and other forms in turn, different attributes between them, and new types last."""
     mixed = sorted(
         probes,
         key=lambda each: (
@@ -179,7 +179,7 @@ def last_opset(version: OperatorVersion) -> int:
 
 
 def _at_opset(probe: Probe, domain: str, opset: int) -> Probe | None:
-    """Return a probe at another opset; `None` if the node cannot be one there."""
+    """Return a probe at another opset; `None` if the node is not valid there."""
     model = ModelProto.FromString(probe.model)
     try:
         converted = opshift.convert_version(model, {domain: opset})
@@ -200,7 +200,7 @@ def generated_probes(version: OperatorVersion) -> Iterator[list[Probe]]:
             probes = (probe_of(each, {}, f"{version.id} {node}") for each in models)
             yield list(filter(None, probes))
     except (OpshiftError, CannotVerify):
-        return  # the definition is not sufficient, such as that of an operator with sequences
+        return  # The definition does not suffice to generate a node, for example if it has sequences.
 
 
 def local_function_model() -> bytes:
@@ -209,7 +209,7 @@ def local_function_model() -> bytes:
 
 
 def type_probes(template: Probe, *, every: bool = False) -> Iterator[Probe]:
-    """Yield a template with each type for one or all type variables, and with some or all combinations."""
+    """Yield a template with each type for one type variable or for all, and with combinations of types."""
     operator, types, _ = template.described
     version = definition_of(operator)
     allowed = {
@@ -218,7 +218,7 @@ def type_probes(template: Probe, *, every: bool = False) -> Iterator[Probe]:
         if kind.startswith("tensor(")
     }
     varied = [{**types, name: each} for name, listed in allowed.items() for each in listed]
-    # in most models the variables have the same type
+    # In most models, all variables have the same type.
     varied += [
         {**types, **{name: kind for name, listed in allowed.items() if kind in listed}}
         for kind in dict.fromkeys(each for listed in allowed.values() for each in listed)

@@ -1,4 +1,4 @@
-"""Conditions on nodes as restrictions of a file."""
+"""Express conditions on nodes as restrictions of a runtime file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opshift.model.types import short_type
 
 
 class Part(NamedTuple):
-    """Part of a restriction: a key in `when`, or in `unless` if it is an exception, and a text."""
+    """Part of a restriction: a key of `when` (or of `unless`, for an exception), and its text."""
 
     is_exception: bool
     key: str
@@ -27,11 +27,11 @@ FORMS = {
     frozenset({ABSENT, COMPUTED}): (True, "constant", "is not constant"),
     frozenset({ABSENT, CONSTANT}): (True, "computed", "is omitted or constant"),
 }
-"""Refused forms of an input."""
+"""Texts of the refused forms of an input."""
 
 
 def restriction(condition: Condition, versions: Sequence[int]) -> dict[str, Any]:
-    """Return a condition as in a file, given the versions of the operator with kernels."""
+    """Return a condition in the format of a runtime file, given the versions of the operator with kernels."""
     is_alone = len(condition.values) == 1
     parts = [
         _part(feature, refused, accepted if is_alone else frozenset())

@@ -23,16 +23,16 @@ from measurement.worker import without_objects
 WORKER = Path(__file__).parent / "worker.py"
 
 SECONDS = 20.0
-"""Maximum duration of a model."""
+"""Maximum duration of a model in seconds."""
 
 START_SECONDS = 600.0
-"""Maximum duration of the import of a runtime."""
+"""Maximum duration of the import of a runtime in seconds."""
 
 POLL_SECONDS = 0.5
-"""Interval of checks whether a process still runs."""
+"""Interval in seconds between checks of whether a process still runs."""
 
 QUIET = {"RUST_BACKTRACE": "0", "RUST_LIB_BACKTRACE": "0"}
-"""Settings that shorten errors."""
+"""Environment variables that shorten error messages."""
 
 
 def loader_of(runtime: str) -> Path:
@@ -41,7 +41,7 @@ def loader_of(runtime: str) -> Path:
 
 
 class Outcome(NamedTuple):
-    """Outcome of a model, and the error.
+    """Outcome of a model, and the error message.
 
     `outcome` is `refused`, `loads`, `fails`, `runs`, `differs`, `equal`, `crashes` or `hangs`.
     """
@@ -56,12 +56,12 @@ class Outcome(NamedTuple):
 
 
 class Worker:
-    """Process that runs one model at a time, and is replaced if a model ends it."""
+    """Process that runs one model at a time; a new process replaces one that a model ended."""
 
     def __init__(
         self, python: str, loader: Path, seconds: float = SECONDS, folders: Sequence[Path] = ()
     ) -> None:
-        """Start a process; `folders` come first in its search path of modules."""
+        """Start a process; `folders` are first in its module search path."""
         self._environment = {**os.environ, **QUIET}
         if folders:
             self._environment["PYTHONPATH"] = os.pathsep.join(map(str, folders))
@@ -84,7 +84,7 @@ class Worker:
             raise RuntimeError(f"{' '.join(self._command)} does not start; run it to see why")
 
     def _read(self, seconds: float) -> str | None:
-        """Return the next line; empty if the process ended, `None` if it takes too long."""
+        """Return the next line; `""` if the process ended, `None` if it takes too long."""
         assert self._process.stdout is not None
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -92,18 +92,18 @@ class Worker:
             if ready:
                 return self._process.stdout.readline().decode().strip()
             if self._process.poll() is not None:
-                # a child of the runtime may keep the pipe open
+                # A child process of the runtime may keep the pipe open.
                 return ""
         return None
 
     def run(self, model: bytes, values: Mapping[str, Any]) -> Outcome:
-        """Load a model, and run it if there are values `in.NAME` of its inputs and `out.NUMBER` to expect."""
+        """Load a model, and run it if there are inputs `in.NAME` and expected outputs `out.NUMBER`."""
         outcome = self._run(model, values)
-        # another model may have damaged the process
+        # An earlier model may have damaged the process: run the model in a new one.
         return outcome if outcome.outcome != "crashes" else self._run(model, values)
 
     def outputs(self, model: bytes, feeds: Mapping[str, Any]) -> tuple[Outcome, list[Any]]:
-        """Run a model, and return its outputs; none unless the outcome is `runs`."""
+        """Run a model, and return its outputs; empty unless the outcome is `runs`."""
         values = {f"in.{name}": without_objects(each) for name, each in feeds.items()}
         outcome = self.run(model, {**values, "keep": np.array(True)})
         if outcome.outcome != "runs":
@@ -122,7 +122,7 @@ class Worker:
             self._process.stdin.write(f"{path}\n".encode())
             self._process.stdin.flush()
         except BrokenPipeError:
-            # the previous model ended the process after its result
+            # the previous model ended the process after it wrote its result
             self._end()
             self._start()
             return self._run(model, values)
@@ -137,7 +137,7 @@ class Worker:
         return Outcome("crashes", f"the process ended with exit code {code}")
 
     def _end(self) -> None:
-        """End the process and its children, which keep its pipes open."""
+        """End the process and its child processes, which keep its pipes open."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -152,7 +152,7 @@ class Worker:
 
 
 class Results:
-    """Outcomes of models by key, in a file that a later run continues."""
+    """Outcomes of models by key, stored in a file so that a later run can continue."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Models that onnxruntime makes of a network: optimized, quantized, and in float16."""
+"""Variants of a network that tools of onnxruntime make: optimized, quantized, and in float16."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from measurement.networks import Feeds, NetworkModel, random_network
 LEVELS = ort.GraphOptimizationLevel
 
 SECONDS = 10
-"""Maximum duration of the variants of a model: quantize_static may not end."""
+"""Maximum duration of the variants of a model in seconds, because quantize_static may not end."""
 
 Variant = Callable[[NetworkModel, Random], NetworkModel]
 
 
 class _Samples(CalibrationDataReader):  # type: ignore[misc]
-    """The inputs of a network, at three scales."""
+    """Input values of a network, in three magnitudes."""
 
     def __init__(self, feeds: Feeds) -> None:
         self._left = iter(
@@ -51,7 +51,7 @@ class _Samples(CalibrationDataReader):  # type: ignore[misc]
 
 
 def random_variants(count: int, seed: int) -> Iterator[NetworkModel]:
-    """Yield a number of models, of random variants of random networks."""
+    """Yield a number of random variants of random networks."""
     random = Random(seed)
     ort.set_default_logger_severity(4)
     logging.disable(logging.WARNING)
@@ -62,7 +62,8 @@ def random_variants(count: int, seed: int) -> Iterator[NetworkModel]:
             with deadline(SECONDS):
                 for each in variants:
                     network = each(network, random)
-        except Exception:  # tools of onnxruntime have no common base of errors, and refuse some networks
+        # The tools of onnxruntime have no common base class of errors, and refuse some networks.
+        except Exception:
             continue
         count -= 1
         yield network
@@ -126,7 +127,7 @@ def dynamically_quantized(network: NetworkModel, random: Random) -> NetworkModel
 
 
 def in_blocks(network: NetworkModel, random: Random) -> NetworkModel:
-    """Store the weights of products in 2 to 8 bits per number."""
+    """Store the weights of products in blocks, with 2 to 8 bits per number."""
     settings = {
         "bits": random.choice([4, 4, 4, 8]),
         "block_size": random.choice([16, 32]),
@@ -140,7 +141,7 @@ def in_blocks(network: NetworkModel, random: Random) -> NetworkModel:
 
 
 def in_float16(network: NetworkModel, random: Random) -> NetworkModel:
-    """Compute in float16, except for some operators."""
+    """Convert to float16, except for some operators."""
     kinds = sorted({each.op_type for each in network.model.graph.node})
     blocked = random.sample(kinds, random.randint(0, len(kinds) // 2)) if random.random() < 0.5 else []
     keeps_interface = random.random() < 0.5
@@ -156,7 +157,7 @@ def in_float16(network: NetworkModel, random: Random) -> NetworkModel:
 
 
 def in_double(network: NetworkModel, random: Random) -> NetworkModel:
-    """Compute in double, except for the sizes of Resize, which are always float."""
+    """Convert to double, except for the scales of Resize, which are always float."""
     model = _copy(network.model)
     sizes = {each.input[2] for each in model.graph.node if each.op_type == "Resize"}
     for each in model.graph.initializer:
@@ -170,7 +171,7 @@ def in_double(network: NetworkModel, random: Random) -> NetworkModel:
 
 
 def in_other_type(network: NetworkModel, random: Random) -> NetworkModel:
-    """Compute in float, double or bfloat16, between casts of the inputs of a random part of the nodes."""
+    """Compute one random node in double, bfloat16 or float16, between casts."""
     number = random.choice([onnx.TensorProto.DOUBLE, onnx.TensorProto.BFLOAT16, onnx.TensorProto.FLOAT16])
     model = _copy(network.model)
     nodes = list(model.graph.node)

@@ -20,18 +20,18 @@ from typing import Any
 import numpy as np
 
 MAX_ERROR = 2000
-"""Maximum length of an error in a result."""
+"""Maximum number of characters of an error message in a result."""
 
 MEMORY = 8 << 30
-"""Maximum address space."""
+"""Maximum address space in bytes."""
 
 Run = Callable[[Mapping[str, Any]], Sequence[Any]]
 
 
 def main() -> None:
-    """Write one line for each model: an outcome, and the error."""
+    """Write one line for each model: its outcome, and the error message."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    # runtimes may print, too
+    # Runtimes may print to standard output, too.
     results = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     load = runpy.run_path(sys.argv[1])["load"]
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def measure(load: Callable[[str], Run], path: Path) -> tuple[str, str]:
-    """Return `refused`, `loads`, or after a run `fails`, `differs` or `equal`, with the error.
+    """Load and run a model; return the outcome, such as `refused` or `equal`, with the error message.
 
     With a value `keep`, the outputs are not compared, but written to a file: then it is `runs`.
     """
@@ -75,13 +75,13 @@ def measure(load: Callable[[str], Run], path: Path) -> tuple[str, str]:
 
 
 def without_objects(value: Any) -> Any:
-    """Return an array that a file can hold: strings have a type of numpy."""
+    """Return an array that can be saved without pickling: strings get a numpy string type."""
     array = np.asarray(value)
     return array.astype("U") if array.dtype.kind == "O" else array
 
 
 def difference(actual: Any, expected: Any, tolerance: float | None = None) -> str:
-    """Return how two arrays differ; empty if they are equal up to rounding, by default of their type."""
+    """Return the difference of two arrays as text; empty if they are equal up to rounding."""
     if actual.shape != expected.shape:
         return f"shape {actual.shape} instead of {expected.shape}"
     if expected.dtype.kind not in "fc":

@@ -19,7 +19,7 @@ def load(path: str) -> Callable[[Mapping[str, Any]], Sequence[Any]]:
 
 
 def read(value: tract.Tensor) -> Any:
-    """Return an output; sizes have a type that is only readable after a conversion."""
+    """Return an output as an array; sizes have a type of tract that must be converted first."""
     try:
         return value.to_numpy()
     except tract.TractError:
