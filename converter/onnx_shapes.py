@@ -33,8 +33,8 @@ a serialized message.
 HIDDEN = "opshift.hidden"
 """Domain without operators, for the nodes that onnx must not visit."""
 
-ONNX_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml"})
-"""Domains of the operators that onnx infers."""
+UNSAFE_OPERATORS = frozenset({"DictVectorizer", "EyeLike", "LabelEncoder", "RegexFullMatch"})
+"""Operators for which onnx ends the process if it does not know the type of an input."""
 
 USED = "model: shapes that onnx infers were used"
 
@@ -59,7 +59,7 @@ def plan_with_onnx_shapes(model: ModelProto, plan: Plan, options: Options, new_p
 
 def with_onnx_shapes(model: ModelProto, registry: Registry) -> ModelProto | None:
     """Return a copy of a model that declares the shapes that onnx infers; `None` without new shapes."""
-    inferred = _infer(model, registry)
+    inferred = _infer_with_onnx(model, registry)
     if inferred is None:
         return None
     copy = deepcopy(model)
@@ -67,7 +67,7 @@ def with_onnx_shapes(model: ModelProto, registry: Registry) -> ModelProto | None
     return copy if _add_claims(scope, model.graph, inferred.graph, copy.graph) else None
 
 
-def _infer(model: ModelProto, registry: Registry) -> ModelProto | None:
+def _infer_with_onnx(model: ModelProto, registry: Registry) -> ModelProto | None:
     # onnx visits the nodes of a function once for each call, and copies shapes of any rank: limit both.
     if inlined_size(model) > MAX_NODES or _largest_rank(model) > MAX_RANK:
         return None
@@ -118,27 +118,26 @@ def _without_weights(model: ModelProto) -> ModelProto:
 
 
 def _hide_untyped_nodes(model: ModelProto, registry: Registry) -> None:
-    """Give each node that reads a value of unknown type an unknown domain, and declare the known types.
+    """Give nodes for which onnx may end the process an unknown domain, and declare the known types.
 
-    onnx ends the process for such nodes of some operators, such as EyeLike. In functions, it ignores declared
-    types, and infers no types for results of operators outside of `ONNX_DOMAINS`.
+    They read a value of unknown type. In functions, onnx ignores declared types, and may not know the type of
+    a value that opshift knows, so all nodes of `UNSAFE_OPERATORS` are hidden.
     """
     scopes = [scope for scope, _, _ in root_scopes(model, model, registry)]
     add_call_facts(scopes)
     hidden: list[NodeProto] = []
     known: list[tuple[GraphProto, str, str]] = []
     for root in scopes:
-        unknown: set[str] = set()
         for scope, _ in nested_scopes(root, ""):
             graph = scope.container
             for node in graph.node:
-                types = [scope.element_type(name) for name in node.input if name]
-                is_hidden = None in types or not unknown.isdisjoint(node.input)
+                if root.is_function:
+                    is_hidden = node.op_type in UNSAFE_OPERATORS
+                else:
+                    is_untyped = any(name and scope.element_type(name) is None for name in node.input)
+                    is_hidden = is_untyped and not any(graphs_of(node))
                 if is_hidden:
                     hidden.append(node)
-                is_foreign = node.domain not in ONNX_DOMAINS and root.functions.find(node) is None
-                if root.is_function and (is_hidden or is_foreign):
-                    unknown.update(filter(None, node.output))
             if is_graph(graph):
                 declared = {each.name for each in declarations_in(graph)}
                 results = {name for node in graph.node for name in node.output} - declared - {""}
@@ -168,7 +167,7 @@ def _add_claims(scope: InferenceScope, graph: GraphProto, inferred: GraphProto, 
         if has_shape(value.type) and value.name not in inputs:
             claim = declared.get(value.name) or _add_value(copy, value, scope)
             dims = dims_of(value.type.tensor_type.shape)
-            is_changed |= claim is not None and _complete(claim.type, dims)
+            is_changed |= claim is not None and _complete_sizes(claim.type, dims)
     for nodes in zip(graph.node, inferred.node, copy.node, strict=True):
         for inner, inferred_inner, inner_copy in zip(*map(graphs_of, nodes), strict=True):
             is_changed |= _add_claims(scope.child(inner), inner, inferred_inner, inner_copy)
@@ -186,7 +185,7 @@ def _add_value(graph: GraphProto, value: ValueInfoProto, scope: InferenceScope) 
     return added
 
 
-def _complete(proto: TypeProto, dims: Shape) -> bool:
+def _complete_sizes(proto: TypeProto, dims: Shape) -> bool:
     """Fill in the unknown sizes of a tensor type, and return whether the type changed."""
     known = dims_of(proto.tensor_type.shape) if has_shape(proto) else (None,) * len(dims)
     if proto.WhichOneof("value") != "tensor_type" or len(known) != len(dims) or len(dims) > MAX_RANK:

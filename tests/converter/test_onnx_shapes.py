@@ -106,6 +106,15 @@ def test_inferred_shape_makes_conversion_possible(form: str, arguments: Any) -> 
     assert_equal(run(result, feeds()), expected)
 
 
+def test_shapes_in_a_branch_are_inferred_for_a_condition_of_unknown_type() -> None:
+    model = onnx.parser.parse_model(FORMS["inside of a branch"])
+    model.opset_import.add(domain="acme", version=1)
+    del model.graph.initializer[:]
+    model.graph.node.insert(0, onnx.helper.make_node("Condition", ["x"], ["c"], domain="acme"))
+    plan = opshift.plan_version(model, 9, infer_shapes=True)
+    assert (plan.refusals, plan.repairs) == ((), (USED,))
+
+
 def test_bytes_and_files_are_converted(tmp_path: Path) -> None:
     model = onnx.parser.parse_model(FORMS["main graph"])
     big = numpy_helper.from_array(np.ones((600, 600), np.float32), "unused_weight")
@@ -212,6 +221,18 @@ UNTYPED = {
     "in a function": f"""{HEADER} {{ y = l.F (x) }}
         <domain: "l", opset_import: ["": 16, "a": 1]>
         F (p) => (q) {{ c = a.Unknown (p) q = EyeLike <dtype = 1> (c) }}
+    """,
+    "result of a function with an operator of another domain": f"""{HEADER} {{ y = l.F (x) }}
+        <domain: "l", opset_import: ["": 16, "a": 1, "l": 1]>
+        F (p) => (q) {{ c = l.G (p) q = EyeLike <dtype = 1> (c) }}
+        <domain: "l", opset_import: ["": 16, "a": 1]> G (p) => (q) {{ q = a.Unknown (p) }}
+    """,
+    "operator without inference in onnx": f"""{HEADER} {{ y = l.F (x) }}
+        <domain: "l", opset_import: ["": 16, "ai.onnx.ml": 3]>
+        F (p) => (q) {{ c = ai.onnx.ml.Imputer (p) q = EyeLike <dtype = 1> (c) }}
+    """,
+    "input that one of two calls omits": f"""{HEADER} {{ w = l.F (x, x) y = l.F (x) }}
+        <domain: "l", opset_import: ["": 16]> F (r, p) => (q) {{ q = EyeLike <dtype = 1> (p) }}
     """,
     "initializer that is not a graph input": """
         <ir_version: 3, opset_import: ["": 16]> g () => (float[2, 2] y)
