@@ -11,6 +11,7 @@ from support.toy_runtime import model, toy_runtime
 from opshift.registry.record import from_plain_data
 from opshift.registry.runtimes.restrictions import Pattern
 from opshift.runtimes.check_support import check_support
+from opshift.runtimes.pattern_search import PatternSearch
 
 INPUTS = "float[2, 2] x, float[2, 2] u, float[2] v, int64[2, 2] n, bool c"
 
@@ -129,6 +130,27 @@ def test_an_omitted_value_has_no_source() -> None:
     tested.graph.node[0].input[1] = ""
     tested.graph.node.add(op_type="Identity", input=[""], output=[""])
     assert "a reason" not in str(check_support(tested, runtime))
+
+
+def test_the_inputs_of_a_sum_are_checked_once_for_all_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    pattern = {"nodes": "m = MatMul (a, b) y = Sum (m, c)", "node": "m", "computed": ["c"]}
+    runtime = toy_runtime(
+        operators={f"ai.onnx.{each}": [{"versions": [1, 20]}] for each in ("MatMul", "Sum")},
+        restrictions={"ai.onnx.MatMul": [{"reason": "a reason", "when": {"patterns": [pattern]}}]},
+    )
+    checked: list[str] = []
+    is_allowed = PatternSearch._is_allowed
+
+    def count(search: PatternSearch, name: str, value: str) -> bool:
+        checked.append(name)
+        return is_allowed(search, name, value)
+
+    monkeypatch.setattr(PatternSearch, "_is_allowed", count)
+    products = [f"m{position}" for position in range(100)]
+    nodes = " ".join(f"{each} = MatMul (x, u)" for each in products)
+    found = check_support(model(f"{nodes} y = Sum ({', '.join(products)})", INPUTS), runtime)
+    assert found
+    assert len(checked) < 10 * len(products)
 
 
 def test_a_graph_output_is_not_inside_of_a_pattern() -> None:

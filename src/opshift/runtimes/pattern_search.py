@@ -110,11 +110,12 @@ class PatternSearch:
         names, count = pattern.inputs, len(pattern.inputs)
         is_variadic = operator is not None and operator.inputs and operator.inputs[-1].option == "variadic"
         further = node.inputs[count:] if is_variadic else ()
-        if not all(any(True for _ in self._bind([(names[-1], each)], {})) for each in further):
-            return
         given = [node.input(position) for position in range(count)]
         for values in (given, given[::-1]) if node.op_type in COMMUTATIVE else (given,):
-            yield from self._bind([*zip(names, values, strict=True)], bound)
+            for each in self._bind([*zip(names, values, strict=True)], bound):
+                # Check the further inputs last: a Sum of products would check all inputs for each product.
+                if all(any(True for _ in self._bind([(names[-1], value)], {})) for value in further):
+                    yield each
 
     def _bind(self, pairs: Sequence[tuple[str, str]], bound: Bound) -> Iterator[Bound]:
         """Yield the bound names for each way to bind pairs of a name in the pattern and a value."""
