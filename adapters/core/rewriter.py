@@ -102,10 +102,10 @@ class Output(Protocol):
         """Return the name of a constant with this value; equal constants share one name."""
         ...
 
-    def declare_rank(self, name: str) -> None:
-        """Request that the converted model declares the rank of an input of the node in value_info.
+    def declare_shape(self, name: str) -> None:
+        """Request that the converted model declares the shape of an input or output of the node.
 
-        Runtimes that infer fewer shapes than opshift may need this rank to fuse the emitted nodes.
+        Runtimes that infer fewer shapes than opshift may need this shape, in value_info, to fuse nodes.
         """
         ...
 
@@ -247,6 +247,13 @@ class Rewriter:
         """Return whether an integer tensor is known to have no negative element in any run."""
         return self.facts.is_nonnegative(name)
 
+    def positive_elements(self, name: str) -> tuple[bool, ...] | None:
+        """Return whether each element of a 1-D integer tensor is known to be positive in every run.
+
+        Return `None` if the length is unknown.
+        """
+        return self.facts.positive_elements(name)
+
     def uniform_element(self, name: str) -> Tensor | None:
         """Return the number that all elements of a tensor equal in every run, as a scalar, else `None`."""
         return self.facts.uniform_element(name) if name else None
@@ -254,6 +261,10 @@ class Rewriter:
     def constant_value(self, name: str) -> Tensor | None:
         """Return the value as a tensor if it is known and the same in every run, else `None`."""
         return self.facts.constant(name) if name else None
+
+    def is_stored(self, name: str) -> bool:
+        """Return whether a value is an initializer or the output of a Constant, and not computed."""
+        return self.facts.is_stored(name)
 
     def require_constant(self, name: str, meaning: str) -> Tensor:
         """Return the value of a constant input; `meaning` describes the input in the error message.
@@ -389,7 +400,7 @@ class Rewriter:
             opset = self.opset if domain_id == self.source.domain else self.default_opset
         if len(self.emitted) >= MAX_NODES * LARGE_FACTOR:
             require_at_most(len(self.emitted) + 1, MAX_NODES, "nodes", self.workspace)
-        # Some runtimes refuse empty input names at the end, and no operator needs them.
+        # Some runtimes refuse trailing empty input names, and no operator needs them.
         count = len(inputs)
         while count and not inputs[count - 1]:
             count -= 1
@@ -448,7 +459,7 @@ def is_same_value(value: object, declared: object) -> bool:
     if isinstance(value, LISTS) and isinstance(declared, LISTS):
         return len(value) == len(declared) and all(map(is_same_value, value, declared))
     if isinstance(value, NUMBERS) and isinstance(declared, NUMBERS) and value == declared == 0:
-        # Operators such as Pad write a zero of either sign to the result.
+        # Zeros of different sign differ, because operators such as Pad write the zero to the result.
         return math.copysign(1, value) == math.copysign(1, declared)
     return bool(value == declared)
 
@@ -475,5 +486,6 @@ def rename_output(value: str, node: Node, out: Rewriter) -> None:
     if last is None or last.node.outputs != (value,):
         out.emit("Identity", [value], node.outputs[:1], opset=1)
         return
-    # Renaming saves an Identity node, and is safe: no emitted node can read the output of the last node.
+    # Renaming saves an Identity node, and is safe, because no emitted node can read the output of the last
+    # node.
     out.emitted[-1] = last._replace(node=last.node.with_(outputs=node.outputs[:1]))

@@ -120,7 +120,7 @@ class Planner:
             self._options.shared_facts.move_to(graph.scope, self._names.created)
         self._node_analysis.finish(surveyed)
         if self._history:
-            # Before any new name is chosen: new names must differ from the names of restored values.
+            # Before any new name is chosen, because new names must differ from the names of restored values.
             self._history.reserve_names(self._names)
         graph_plan = self._container_plan(graph)
         training_plans = tuple(map(self._container_plan, training))
@@ -155,7 +155,8 @@ class Planner:
             fold=self._options.fold,
         )
         imports = {domain: opset for domain, opset in imports.items() if domain not in changes.removed}
-        cleaned = None if self._history else found.graph  # restored nodes may read any initializer
+        # restored nodes may read any initializer: keep all of them
+        cleaned = None if self._history else found.graph
         ir = plan_ir_change(self._model, imports, self._options, self._allowances, operators, cleaned, freed)
         if self._history:
             ir = self._history.plan_ir_change(ir, imports, self._options)
@@ -221,7 +222,7 @@ class Planner:
         router = self._node_analysis.router(scope.opsets)
         if surveyed.candidates or self._history:
             self._plan_nodes(found, surveyed, router)
-        # Steps inferred facts here, so the next survey at this opset keeps node records for inference.
+        # Steps inferred facts at this opset, so the next survey at it keeps node records for inference.
         if scope.has_node_records:
             router.fact_querying_opsets.add(scope.opset_of(""))
         found.calls = self._redirected_calls_of(scope)
@@ -249,7 +250,8 @@ class Planner:
         skipped, only = self._options.skipped, self._options.only
         if skipped or only is not None:
             pairs = [(each, node_place(surveyed.path, scope.nodes[each[0]])) for each in candidates]
-            # Tests membership only: this runs for each graph, and the sets may have a place for each node.
+            # Only test membership: this runs for each graph, and the sets may have a place for each node of
+            # the model.
             candidates = [
                 each for each, place in pairs if place not in skipped and (only is None or place in only)
             ]
@@ -257,7 +259,7 @@ class Planner:
             if change := self._node_change(record, surveyed, cache):
                 found.changes.append(change)
         found.constants = workspace.kept_constants()
-        found.declarations = workspace.rank_declarations() if workspace.ranked and not self._history else []
+        found.declarations = workspace.shape_declarations() if workspace.shaped and not self._history else []
         found.cast_sources = workspace.cast_sources()
         found.payloads = workspace.payloads_of(found.constants)
         if self._history:
@@ -280,7 +282,7 @@ class Planner:
         try:
             opset = scope.opsets.get(domain or DEFAULT_DOMAIN)
             if opset is None:
-                self._registry.resolve(proto, scope.opsets)  # raises the error of a missing opset import
+                self._registry.resolve(proto, scope.opsets)  # raises the error about a missing opset import
             assert opset is not None
             unresolved = self._node_analysis.unresolved
             if unresolved and (domain, op_type, opset) in unresolved:
@@ -311,7 +313,8 @@ class Planner:
     @property
     def _refused_nodes(self) -> RefusedNodes:
         if self._refused is None:
-            from opshift.converter.plan.refused_nodes import RefusedNodes  # most plans refuse no node
+            # imported here: most plans refuse no node
+            from opshift.converter.plan.refused_nodes import RefusedNodes
 
             self._refused = RefusedNodes(self._options, self._names, self._node_analysis, self._functions)
         return self._refused
@@ -330,7 +333,8 @@ def plan_model(model: ModelProto, options: Options, *, owned: bool = False) -> t
         imports = opset_imports(model.opset_import, model.ir_version)
         options = replace(options, target=options.target.for_imports(imports))
     if model.training_info and "drop-training" in options.allow:
-        from opshift.converter.ir_version.without_training import plan_without_training  # few models train
+        # imported here: few models have training information
+        from opshift.converter.ir_version.without_training import plan_without_training
 
         found = plan_without_training(model, options, partial(plan_model, owned=True))
         if found is not None:
@@ -344,14 +348,14 @@ def _replan(model: ModelProto, plan: Plan, options: Options) -> tuple[ModelProto
     """Plan a refused model again without types that the target lacks; keep the plan with fewest refusals."""
     if not plan.refusals:
         return model, plan
-    from opshift.converter.internal_types.replan import replan  # few models need it
+    from opshift.converter.internal_types.replan import replan  # imported here: few plans have refusals
 
     return replan(model, plan, options, _plan)
 
 
 def _plan_prepared(model: ModelProto, options: Options, *, owned: bool) -> tuple[ModelProto, Plan]:
     """Apply the changes that the caller requested (shapes, element types, folding), then plan."""
-    from opshift.converter.prepare import prepare  # few conversions need it
+    from opshift.converter.prepare import prepare  # imported here: few callers request such changes
 
     nodes = count_model_nodes(model)
     domains = {canonical_domain(each.domain) for each in model.opset_import}
@@ -379,7 +383,7 @@ def _plan_in_order(model: ModelProto, options: Options) -> tuple[ModelProto, Pla
     try:
         return model, _plan(model, options)
     except InvalidModel as error:
-        from opshift.inference.repair import repaired_copy  # few models need it
+        from opshift.inference.repair import repaired_copy  # imported here: few models need repairs
 
         ordered, repairs = repaired_copy(model, error, options.registry)
     plan = _plan(ordered, options)
@@ -389,7 +393,8 @@ def _plan_in_order(model: ModelProto, options: Options) -> tuple[ModelProto, Pla
 def _plan(model: ModelProto, options: Options) -> Plan:
     plan = _plan_as_declared(model, options)
     if plan.refusals and options.infer_shapes:
-        from opshift.converter.onnx_shapes import plan_with_onnx_shapes  # few conversions need it
+        # imported here: few plans have refusals
+        from opshift.converter.onnx_shapes import plan_with_onnx_shapes
 
         return plan_with_onnx_shapes(model, plan, options, _plan_as_declared)
     return plan
@@ -399,12 +404,14 @@ def _plan_as_declared(model: ModelProto, options: Options) -> Plan:
     """Plan a conversion without the shapes that onnx infers."""
     history = None
     if options.reversible or any(each.key == METADATA_KEY for each in model.metadata_props):
-        from opshift.converter.reversible.history import History  # most conversions do not need pydantic
+        # imported here: the module imports pydantic, which most conversions do not need
+        from opshift.converter.reversible.history import History
 
         history = History(model, options.reversible)
     plan = Planner(model, options, history=history).plan()
     if options.without or plan.ir.inlines_functions:
-        from opshift.converter.functions.removal import plan_removal  # few conversions need it
+        # imported here: few conversions remove functions or imports
+        from opshift.converter.functions.removal import plan_removal
 
         return plan_removal(plan, model, options)
     return plan

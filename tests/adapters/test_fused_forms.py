@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
+import onnx.parser
 import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
@@ -119,3 +120,24 @@ def test_emits_the_form_that_runtimes_fuse(form: Form, target: int) -> None:
     original, _ = optimized(model_of(form))
     feeds = {each.name: RANDOM.normal(size=form.shape).astype(np.float32) for each in original.get_inputs()}
     assert_equal(session.run(None, feeds), original.run(None, feeds), 1e-5)
+
+
+@pytest.mark.parametrize("target", [9, 11, 13])
+def test_fuses_nodes_after_a_computed_reshape(target: int) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    main (float[N, M, 4, 8] x) => (float[N, M, 32] y)
+    <int64[1] zero = {0}, int64[1] two = {2}, int64[1] width = {32}> {
+        s = Shape (x)
+        n = Slice (s, zero, two)
+        sizes = Concat <axis = 0> (n, width)
+        r = Reshape (x, sizes)
+        z = LayerNormalization (r, s1, b1)
+        y = Neg (z)
+    }"""
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.extend(numpy_helper.from_array(BIASES[name], f"{name}1") for name in ("s", "b"))
+    result = convert_version(model, target)
+    session, operators = optimized(result)
+    assert "LayerNormalization" in operators
+    feeds = {"x": RANDOM.normal(size=(2, 3, 4, 8)).astype(np.float32)}
+    assert_equal(session.run(None, feeds), optimized(model)[0].run(None, feeds), 1e-5)

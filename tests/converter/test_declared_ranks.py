@@ -1,4 +1,4 @@
-"""Ranks that a conversion declares, because runtimes infer less than opshift."""
+"""Shapes that a conversion declares, because runtimes infer less than opshift."""
 
 from __future__ import annotations
 
@@ -45,3 +45,41 @@ def test_keeps_declarations() -> None:
     model = onnx.parser.parse_model(TEXT.format(nodes=MEAN.format(axis=-1, value="a")))
     model.graph.value_info.add().CopyFrom(onnx.helper.make_tensor_value_info("a", 1, [None, 2, "K"]))
     assert convert_version(model, 9).graph.value_info == model.graph.value_info
+
+
+RESHAPED = """<ir_version: 8, opset_import: ["" : {opset}]>
+main (float[N, 4, 6] x, int64[M, 3] i) => (float[K, L] y)
+<int64[1] half = {{12}}, int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[2] stored = {{-1, 24}}> {{
+    s = Shape (x)
+    n = Slice (s, zero, one)
+    sizes = Concat <axis = 0> (n, half)
+    {nodes}
+    y = Neg (r)
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("nodes", "opset", "target", "expected"),
+    [
+        pytest.param("r = Reshape (x, sizes)", 17, 13, {"r": [None, 12]}, id="computed sizes"),
+        pytest.param("r = Reshape (x, sizes)", 17, 14, {}, id="propagated by onnx"),
+        pytest.param("r = Reshape (x, sizes)", 13, 12, {}, id="node that stays"),
+        pytest.param("r = Reshape <allowzero = 1> (x, sizes)", 17, 13, {"r": [None, 12]}, id="allowzero"),
+        pytest.param("r = Reshape (x, stored)", 17, 13, {}, id="initializer"),
+        pytest.param(
+            "k = Constant <value = int64[2] {-1, 24}> () r = Reshape (x, k)", 17, 13, {}, id="Constant"
+        ),
+        pytest.param(
+            "c = CumSum (i, zero) r = Cast <to = 1> (c)", 13, 10, {"c": [None, 3]}, id="emitted Loop"
+        ),
+    ],
+)
+def test_declares_computed_shapes(
+    nodes: str, opset: int, target: int, expected: dict[str, list[int | None]]
+) -> None:
+    model = onnx.parser.parse_model(RESHAPED.format(opset=opset, nodes=nodes))
+    converted = convert_version(model, target)
+    onnx.checker.check_model(converted, full_check=True)
+    dims = {each.name: each.type.tensor_type.shape.dim for each in converted.graph.value_info}
+    found = {name: [dim.dim_value or None for dim in shape] for name, shape in dims.items()}
+    assert found == expected

@@ -47,8 +47,9 @@ def make_axes_nonnegative(node: Node, out: Rewriter) -> None:
         return
     rank = out.rank(node.inputs[0]) + (len(axes) if node.op_type == "Unsqueeze" else 0)
     if node.op_type in REDUCTIONS:
-        # Declare the rank: onnxruntime fuses a normalization only if the axes are known to be the last ones.
-        out.workspace.declare_rank(node.inputs[0])
+        # Declare the shape, because onnxruntime fuses a normalization only if the axes are known to be the
+        # last ones.
+        out.workspace.declare_shape(node.inputs[0])
     axes = sorted(axis + rank if axis < 0 else axis for axis in axes)
     out.replace(node, attributes={**node.attributes, "axes": axes})
 
@@ -108,7 +109,7 @@ def _nonnegative_classes(indices: str, depth: str, out: Rewriter) -> tuple[str, 
     out = out.for_opset(INDICES_OPSET)
     indices = _to_int64(indices, out)
     if known_depth is None:
-        # The depth is a scalar or a tensor of one element.
+        # The depth is a scalar, or a tensor of one element.
         depth = out.emit("Squeeze", [reshape(_to_int64(depth, out), (1,), out)], axes=[0])
     else:
         depth = out.int64(int(known_depth.values[0]))

@@ -10,6 +10,7 @@ A `ListedSize` is a size in a shape input: a number, the axes of the data with t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import NamedTuple, TypeGuard
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, UnknownShape, adapter
@@ -36,7 +37,7 @@ class AlignedSizes(NamedTuple):
     removed: tuple[int, ...]
 
 
-def copies_zeros(sizes: Sequence[ListedSize]) -> bool:
+def copies_zeros(sizes: Sequence[ListedSize], are_positive: Sequence[bool] = ()) -> bool:
     """Return whether a Reshape to these sizes is known to have the same result with and without `allowzero`.
 
     Without `allowzero`, a 0 in the shape copies the dimension of the data at the same position. So each size
@@ -45,7 +46,8 @@ def copies_zeros(sizes: Sequence[ListedSize]) -> bool:
     if not sizes:
         return False
     return -1 in sizes or all(
-        position in size if isinstance(size, tuple) else bool(size) for position, size in enumerate(sizes)
+        position in size if isinstance(size, tuple) else bool(size) or is_positive
+        for position, (size, is_positive) in enumerate(zip_longest(sizes, are_positive))
     )
 
 
@@ -114,7 +116,7 @@ def slice_whole_shape(node: Node, out: Rewriter) -> None:
         return
     whole = out.fresh("shape")
     out.replace(node, outputs=[whole], attributes={})
-    # With an unknown rank, Slice resolves negative and large bounds at run time as Shape does.
+    # If the rank is unknown, Slice resolves negative and large bounds at run time, as Shape does.
     bounds = [out.int64([bound]) for bound in (start or 0, SLICE_END if end is None else end)]
     out.emit("Slice", [whole, *bounds, out.int64([0])], node.outputs)
 
@@ -130,17 +132,21 @@ def _nonnegative_bound(bound: int | None, rank: int | None) -> int | None:
 def remove_allowzero(node: Node, out: Rewriter) -> None:
     """Drop `allowzero` if a constant shape has no 0, else emit an empty constant; rewrite computed shapes."""
     attributes = node.without("allowzero")
+    data, shape = node.inputs
+    if not out.is_stored(shape):
+        # Before version 14, onnx infers no shape from a computed `shape`, and onnxruntime fuses a
+        # normalization or a bias only if the last dimension is known.
+        out.workspace.declare_shape(node.outputs[0])
     if not node.attribute("allowzero", 0):
         out.replace(node, attributes=attributes)
         return
-    data, shape = node.inputs
     known = out.constant_value(shape)
     if known is None:
         _reshape_to_computed_shape(node, out)
     elif all(known.values):
         out.replace(node, attributes=attributes)
     else:
-        # The constant shape contains a 0, so the result is empty, whatever the data is.
+        # The constant shape contains a 0, so the result is empty for any data.
         sizes = tuple(max(size, 0) for size in known.values)
         empty = out.tensor(Tensor(out.element_type(data), sizes, ()))
         out.replace(node, op_type="Identity", inputs=[empty], attributes={})
@@ -152,7 +158,7 @@ def _reshape_to_computed_shape(node: Node, out: Rewriter) -> None:
     attributes, sizes = node.without("allowzero"), out.listed_sizes(data, shape) or ()
     reason = f"{data!r} is assumed not to be empty, so that {shape!r} contains no 0"
     aligned = align_sizes(sizes)
-    if copies_zeros(sizes) or _has_elements(data, out):
+    if copies_zeros(sizes) or _has_elements(data, out) or _copies_positive(data, shape, sizes, out):
         out.replace(node, attributes=attributes)
     elif has_one_unknown(sizes):
         # All other sizes are positive, so Reshape can infer the unknown size for -1, even if it is 0.
@@ -183,12 +189,12 @@ def _reshape_empty_or_not(node: Node, out: Rewriter) -> None:
     """
     data, shape = node.inputs
     flat = data if out.known_rank(data) == 1 else reshape(data, (-1,), out)
-    # `sizes` has 0 for each 0 of the shape, and 1 for other sizes. Data of n elements broadcasts to
-    # (1, ..., 1, n) if the shape has no 0, and data without elements broadcasts to any `sizes`.
+    # `sizes` has 0 for each 0 of the shape, and 1 for all other sizes. Data of n elements broadcasts to (1,
+    # ..., 1, n) if the shape has no 0; data without elements broadcasts to any `sizes`.
     if out.default_opset >= SIGN_OPSET and out.is_nonnegative(shape):
         sizes = out.emit("Sign", [shape], opset=SIGN_OPSET)
     else:
-        # Do not cast to bool and back: onnx would infer the original sizes for the result.
+        # No cast to bool and back, because onnx would infer the original sizes for its result.
         is_zero = out.emit("Equal", [shape, out.int64([0])])
         sizes = out.cast(out.emit("Not", [is_zero]), "int64")
     out.emit("Reshape", [out.emit("Expand", [flat, sizes]), shape], node.outputs)
@@ -209,7 +215,7 @@ def move_axes_to_attribute(node: Node, out: Rewriter) -> None:
         reason = f"input axes ({axes!r}) is not a constant, and its length is unknown"
         raise UnknownShape(reason, axes, otherwise="make the axes an initializer that is not a graph input")
     if count == 0 and node.op_type == "Squeeze":
-        out.require_constant(axes, "input axes")  # always raises
+        out.require_constant(axes, "input axes")  # always raises an error
     if node.op_type == "Squeeze":
         shape = shape_without_axes(data, count_axes(axes, out.rank(data), out), out)
     else:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FactT = TypeVar("FactT")
 
 ListedSize = int | tuple[int, ...] | None
-"""Element of a list of sizes: a number, the axes of another value with this size, or `None` if unknown."""
+"""Element of a list of sizes: a number, the axes of another value that have this size, or `None`."""
 
 
 class Facts(Protocol):
@@ -53,7 +53,7 @@ class Facts(Protocol):
         ...
 
     def rank(self, name: str) -> int | None:
-        """Return the rank of a tensor, or `None` if it is unknown."""
+        """Return the rank of a tensor; `None` if it is unknown."""
         ...
 
     def rank_so_far(self, name: str) -> int | None:
@@ -72,8 +72,19 @@ class Facts(Protocol):
         """Return the value if it is the same in every run, else `None`."""
         ...
 
+    def is_stored(self, name: str) -> bool:
+        """Return whether a value is an initializer or the output of a Constant, and not computed."""
+        ...
+
     def is_nonnegative(self, name: str) -> bool:
         """Return True if an integer tensor has no negative element in any run, False if this is unknown."""
+        ...
+
+    def positive_elements(self, name: str) -> tuple[bool, ...] | None:
+        """Return whether each element of a 1-D integer tensor is known to be positive in every run.
+
+        Return `None` if the length is unknown.
+        """
         ...
 
     def uniform_element(self, name: str) -> Tensor | None:
@@ -105,7 +116,7 @@ UNAFFECTED = OperatorStatus(has_step=False, has_graphs=False)
 
 
 MAX_SEARCHED_OUTPUTS = 64
-"""Maximum number of outputs of a node that are searched for a name; longer lists get an index."""
+"""Maximum number of outputs of a node to search one by one; longer lists get an index."""
 
 
 _SCOPE_NUMBERS: Final = count(1)
@@ -207,7 +218,7 @@ class InferenceScope(Container, Facts):
 
     def child(self, graph: GraphProto) -> Self:
         """Return the scope of a subgraph of a node."""
-        key = id(graph)  # stays unique, because the scope holds a reference to the graph
+        key = id(graph)  # the key stays unique, because the scope holds a reference to the graph
         if key not in self._children:
             statuses = self.operator_statuses
             self._children[key] = found = type(self)(graph, self.opsets, self.registry, statuses, self)
@@ -282,7 +293,7 @@ class InferenceScope(Container, Facts):
         """Record a node that an adapter emitted as the producer of its outputs that are in `new_names`."""
         for position, name in enumerate(node.outputs):
             if name in new_names:
-                # Keep the first node: later steps use older operators, and inference knows less about them.
+                # Keep the first node: later steps emit older operators, about which less can be inferred.
                 self.emitted_producers.setdefault(name, (node, position, opset))
 
     def replace_producer(self, node: Node) -> None:

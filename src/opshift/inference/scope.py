@@ -20,7 +20,7 @@ from opshift.inference.infer_shapes import (
     shape_shortcut,
 )
 from opshift.inference.infer_types import infer_types, type_inputs, type_link, type_shortcut
-from opshift.inference.partial_elements import is_nonnegative, uniform_element
+from opshift.inference.partial_elements import is_nonnegative, positive_elements, uniform_element
 from opshift.inference.propagation import Propagation
 from opshift.inference.symbols import (
     merge_claim,
@@ -99,7 +99,7 @@ def _outer_value(body: InferenceScope, holder: NodeProto, position: int) -> str:
 
 
 def sizing_arguments(body: InferenceScope, name: str) -> Sequence[str]:
-    """Return the values of the enclosing graph whose shapes determine the shape of a subgraph input.
+    """Return the values of the enclosing graph that determine the shape of a subgraph input by their shapes.
 
     A loop-carried value may change its shape: the argument determines the shape only if it has all dimensions
     that the model declares for the value.
@@ -196,7 +196,7 @@ SOURCE_FACTS = frozenset(
         "value_prefix", "variable_prefix",
     }
 )  # fmt: skip
-"""Attributes of a scope that depend on the model alone, except for the values that conversion steps added."""
+"""Attributes of a scope that depend only on the model, except for values that conversion steps added."""
 
 
 class Scope(InferenceScope):
@@ -230,12 +230,13 @@ class Scope(InferenceScope):
 
     @property
     def has_node_records(self) -> bool:
-        """Whether `node_records` was filled, by the survey or by a query."""
+        """Whether `node_records` was filled, by the survey or on demand."""
         return "node_records" in vars(self)
 
     def used_names(self) -> Iterator[Iterable[str]]:
-        """Yield groups of names: defined in this graph or its subgraphs, and from `mentioned_names`."""
-        # In groups, because a set adds a whole set much faster than single names.
+        """Yield groups of used names: defined in this graph or its subgraphs, or in `mentioned_names`."""
+        # The names are yielded in groups, because adding a whole set to a set is much faster than adding
+        # names.
         yield self.defined_names
         yield mentioned_names(self.container)
         for each in self._children.values():
@@ -303,6 +304,10 @@ class Scope(InferenceScope):
         """Return True if an integer tensor has no negative element in any run, False if this is unknown."""
         return is_nonnegative(self, name)
 
+    def positive_elements(self, name: str) -> tuple[bool, ...] | None:
+        """Return whether each element of a 1-D integer tensor is known to be positive in every run."""
+        return positive_elements(self, name)
+
     def uniform_element(self, name: str) -> Tensor | None:
         """Return the number that all elements of a tensor equal in every run, as a scalar; else `None`."""
         return uniform_element(self, name)
@@ -331,6 +336,16 @@ class Scope(InferenceScope):
         """Return the value if it is the same in every run; `None` otherwise."""
         scope = defining_scope(self, name)
         return None if scope is None else scope.element_facts.constant(name, scope)
+
+    def is_stored(self, name: str) -> bool:
+        """Return whether a value is an initializer or the output of a Constant, and not computed."""
+        owner = defining_scope(self, name)
+        if owner is None:
+            return False
+        if name in owner.emitted_producers or name in owner.producing_records:
+            producer = owner.producer(name)
+            return producer is not None and producer.node.op_type == "Constant"
+        return name in owner.added_constants or owner.initializer(name) is not None
 
     def elements(self, name: str) -> Elements | None:
         """Return the elements of a value, with symbols for sizes known only at run time.
@@ -448,7 +463,7 @@ class Scope(InferenceScope):
         return found if len(found.dim) <= MAX_RANK else None
 
     def _is_default(self, name: str) -> bool:
-        """Return whether an initializer is a default, for which callers may pass other sizes."""
+        """Return whether an initializer is only a default, which callers may override with other sizes."""
         return name in self._inputs and self.is_overridable(name)
 
     def _is_subgraph_input(self, name: str) -> bool:
@@ -476,7 +491,7 @@ class Scope(InferenceScope):
             for record in scope.node_records:
                 _, domain, op_type, inputs, _ = record
                 result.update(inputs)
-                # Most nodes have no subgraphs: do not read their attributes.
+                # Most nodes have no subgraphs: skip their attributes.
                 if domain or self.operator_statuses.get(op_type) is not UNAFFECTED:
                     pending += map(scope.child, graphs_of(scope.proto_of(record)))
             result.update(scope.outputs)

@@ -220,7 +220,7 @@ class CachedRewrite:
         fresh: Mapping[str, str],
         constants: Mapping[str, Tensor],
         *,
-        ranked: Sequence[str] = (),
+        shaped: Sequence[str] = (),
         allowed: Sequence[tuple[Allow, str]] = (),
     ) -> None:
         node = result.original
@@ -243,7 +243,7 @@ class CachedRewrite:
         self.unread_inputs = _selector(
             tuple(each for each in node.inputs if each and each not in read), positions
         )
-        self.ranked = _selector(tuple(ranked), positions)
+        self.shaped = _selector(tuple(shaped), positions)
         self.templates = tuple(
             _NodeTemplate.of(each, node, position == self.replacement_index, positions)
             for position, each in enumerate(() if self.with_graphs else result.nodes)

@@ -71,7 +71,7 @@ class _SharedRewrites:
         """Operators with rewrites in `moved_values`, as domain, op_type and opset."""
 
     def add(self, key: NodeKey, source: int, cached: CachedRewrite) -> None:
-        # Bound the memory, because this cache outlives the model; cleared rewrites are computed again.
+        # Limits the memory, because this cache outlives the model; removed rewrites are computed again.
         if len(self.rewrites) >= MAX_SHARED_KEYS:
             self.rewrites.clear()
         known = self.rewrites.get((source, key), ())
@@ -151,7 +151,7 @@ class RewriteCache:
             ):
                 return moved
             key = key_of_serialized(record, proto, remainder)
-            if self._node_keys:  # inference uses keys of this graph, and will probably use this one
+            if self._node_keys:  # Inference caches keys of this graph, and will probably need this one, too.
                 self._node_keys[position] = key
         rewrites = self._rewrites.get(key)
         if rewrites is None:
@@ -187,7 +187,8 @@ class RewriteCache:
             found = self._find_shared_rewrite(record, proto, source, names)
             if found is None:
                 return None
-            if remainder:  # otherwise the key does not identify the node
+            # Otherwise, calls may add attributes or inputs, and the key does not identify the node.
+            if remainder:
                 self._moved[key] = found
         cached, constants = found
         return self._hit(record, cached, names, constants)
@@ -202,7 +203,7 @@ class RewriteCache:
             try:
                 constants = found.constants(attributes)
             except CannotConvert:
-                return None  # the steps, which run next, raise the error for this node
+                return None  # the steps, which run next, raise this error for the node
             if constants is not None and found.rewrite.matches(names, self._scope):
                 return found.rewrite, self._add_constants(found.rewrite, constants)
         return None
@@ -214,8 +215,8 @@ class RewriteCache:
         fresh = tuple(map(self._workspace.fresh, cached.name_hints)) if cached.name_hints else ()
         for kind, reason in cached.allowed:
             self._workspace.allow(kind, reason)
-        if cached.ranked:
-            self._workspace.ranked.update(cached.ranked(names))
+        if cached.shaped:
+            self._workspace.shaped.update(cached.shaped(names))
         if cached.unread_inputs:
             self.unread_inputs.update(cached.unread_inputs(names))
         names += fresh + constants
@@ -242,7 +243,8 @@ class RewriteCache:
             result = rewrite_node(node, source, recorder, recorder, self._router, view)
         except CannotConvert as error:
             if isinstance(error, UnknownShape) and not recorder.fresh_names.keys().isdisjoint(error.values):
-                from opshift.inference.unknown_facts import causes_among  # few nodes are refused
+                # imported here: few nodes are refused
+                from opshift.inference.unknown_facts import causes_among
 
                 error.causes = causes_among(error, self._scope, node.inputs)
             refusal = CachedRefusal(error, names)
@@ -251,6 +253,8 @@ class RewriteCache:
                 refusals.add(*questions_and_answers(recorder.answers), refusal)
             raise
         result = self._with_values_kept(result._replace(original=node))
+        if self._router.default_opset < SHAPE_PROPAGATION_OPSET:
+            recorder.declare_uninferred_shapes(result)
         rewrites = self._rewrites[key]
         if not (recorder.is_complete and recorder.is_reusable) or len(rewrites) >= MAX_REWRITES_PER_KEY:
             return result
@@ -261,7 +265,7 @@ class RewriteCache:
             recorder.answers,
             recorder.fresh_names,
             recorder.constants,
-            ranked=recorder.ranked,
+            shaped=recorder.shaped,
             allowed=recorder.allowed,
         )
         rewrites.add(cached.questions, cached.answers, cached)
@@ -304,7 +308,13 @@ class RewriteCache:
         return (*names, "")
 
 
-QUESTIONS_OF_PRODUCERS = ("is_nonnegative", "uniform_element")
+SHAPE_PROPAGATION_OPSET = 14
+"""First opset in which onnx infers the shapes of most nodes whose shape inputs are computed."""
+
+SHAPED_BY_INPUTS = frozenset(("Expand", "Loop", "Reshape", "Tile"))
+"""Operators whose output shapes onnx does not infer from computed inputs below `SHAPE_PROPAGATION_OPSET`."""
+
+QUESTIONS_OF_PRODUCERS = ("is_nonnegative", "positive_elements", "uniform_element")
 """Questions about producers of a value; asked about an emitted value, they are recorded for all inputs."""
 
 
@@ -325,7 +335,7 @@ class _FactRecorder:
         self.answers: dict[Question, Any] = {}
         self.fresh_names: dict[str, str] = {}
         self.constants: dict[str, Tensor] = {}
-        self.ranked: list[str] = []
+        self.shaped: list[str] = []
         self.allowed: list[tuple[Allow, str]] = []
         """Allowed deviations that the steps used, each with its reason."""
         self.additions: Counter[str] = Counter()
@@ -344,7 +354,7 @@ class _FactRecorder:
     def element_type(self, name: str) -> str | None:
         if name not in self.fresh_names:
             constant = self.answers.get(Question("constant", self._positions.get(name, -1)))
-            if constant is not None:  # the recorded answer contains the type
+            if constant is not None:  # a recorded answer to another question contains the type
                 return constant.element_type  # type: ignore[no-any-return]
             return self._query("element_type", name)  # type: ignore[no-any-return]
         # Inference derives the type of an emitted value from the element types of the node's values.
@@ -370,8 +380,14 @@ class _FactRecorder:
     def constant(self, name: str) -> Tensor | None:
         return self._query("constant", name)  # type: ignore[no-any-return]
 
+    def is_stored(self, name: str) -> bool:
+        return self._query("is_stored", name)  # type: ignore[no-any-return]
+
     def is_nonnegative(self, name: str) -> bool:
         return self._query("is_nonnegative", name)  # type: ignore[no-any-return]
+
+    def positive_elements(self, name: str) -> tuple[bool, ...] | None:
+        return self._query("positive_elements", name)  # type: ignore[no-any-return]
 
     def uniform_element(self, name: str) -> Tensor | None:
         return self._query("uniform_element", name)  # type: ignore[no-any-return]
@@ -404,10 +420,21 @@ class _FactRecorder:
         self.additions[found] += 1
         return found
 
-    def declare_rank(self, name: str) -> None:
-        if name in self._positions:  # ranks of emitted values are not declared
-            self.ranked.append(name)
-            self._workspace.declare_rank(name)
+    def declare_shape(self, name: str) -> None:
+        if name in self._positions:  # shapes of emitted values are not declared
+            self.shaped.append(name)
+            self._workspace.declare_shape(name)
+
+    def declare_uninferred_shapes(self, result: ComputedRewrite) -> None:
+        """Declare the shapes of outputs that emitted nodes compute, if onnx cannot infer them.
+
+        onnxruntime fuses a normalization or a bias only if the last dimension is known.
+        """
+        for node in (each.node for each in result.nodes):
+            is_computed = not self.constants.keys() >= {*node.inputs[1:]}
+            if node.op_type in SHAPED_BY_INPUTS and is_computed and node.op_type != result.original.op_type:
+                for name in node.outputs:
+                    self.declare_shape(name)
 
     def allow(self, kind: Allow, reason: str) -> bool:
         """Return whether the caller allows a deviation; prevent caching if the reason names a value."""
@@ -429,7 +456,7 @@ class _FactRecorder:
         return self._workspace.constant_bytes
 
     def add_emitted(self, node: Node, opset: int) -> None:
-        # Not recorded: only queries about the new values matter.
+        # Only queries about the values of the emitted node are recorded.
         self._watch(node)
         self._workspace.add_emitted(node, opset)
 
@@ -457,7 +484,8 @@ class _FactRecorder:
             self.answers[Question(question, position)] = answer
         elif name not in self.constants:
             self._query_premises(question)
-        elif question not in ("element_type", "rank"):  # these do not depend on the elements
+        # The answers to these questions do not depend on the elements.
+        elif question not in ("element_type", "rank"):
             self.inspected.add(name)
         return answer
 

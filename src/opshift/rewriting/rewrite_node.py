@@ -63,7 +63,7 @@ def run_private_adapter(step: VersionStep, node: Node, out: Rewriter, registry: 
 
 
 def _problem(node: Node, out: Rewriter, created: set[str], registry: Registry) -> str:
-    """Return the first problem of the emitted nodes; empty if they are valid."""
+    """Return the first problem of the nodes that a private adapter emitted; empty if they are valid."""
     if not out.emitted:
         return "emits no node"
     known, produced = {"", *node.inputs, *created}, set[str]()
@@ -89,7 +89,7 @@ def _wrong_name(node: Node, known: set[str], new: set[str]) -> str:
 
 
 def _contradiction(emitted: Emitted, registry: Registry) -> str:
-    """Return how an emitted node, or a node in its graphs, contradicts its definition; empty if valid."""
+    """Return the reason why an emitted node, or one in its graphs, is invalid; empty if it is valid."""
     node = emitted.node
     try:
         operator = registry.get_schema(node.op_type, emitted.opset, node.domain)
@@ -115,8 +115,8 @@ class _ForwardingOutput:
     def add_constant(self, tensor: Tensor) -> str:
         return self._output.add_constant(tensor)
 
-    def declare_rank(self, name: str) -> None:
-        self._output.declare_rank(name)
+    def declare_shape(self, name: str) -> None:
+        self._output.declare_shape(name)
 
     def allow(self, kind: Allow, reason: str) -> bool:
         return self._output.allow(kind, reason)
@@ -214,7 +214,8 @@ def rewrite_node(
         limit = MAX_NODES * (LARGE_FACTOR if output.is_allowed("large") else 1)
         rewriter = _NodeRewriter(facts, output, router, first.operator, refusals, limit)
         result = rewriter.rewrite(view, source, first)
-        if all(each.code == NOT_ALLOWED for each in refusals):  # other refusals leave the result incomplete
+        # after other refusals, the result would be incomplete
+        if all(each.code == NOT_ALLOWED for each in refusals):
             try:
                 require_at_most(result.node_count, MAX_NODES, "nodes", output)
                 added_bytes = output.constant_bytes - bytes_before
@@ -225,7 +226,8 @@ def rewrite_node(
         if refusals:
             raise _most_severe(refusals, source)
     except (CannotConvert, ExtensionFailed):
-        # If the node is invalid, report that instead. Validation is slow, so it runs only when needed.
+        # If the node is invalid, report that instead. Validation is slow, so only refused nodes are
+        # validated.
         validate_node(node, first.operator, first.older_versions)
         validate_axes(node, first.operator, facts)
         raise
@@ -261,7 +263,8 @@ class _NodeRewriter(NamedTuple):
                 try:
                     emitted = self._run_step(step, current, expanded)
                 except CannotConvert as error:
-                    # Continue: another node may be refused nearer to the source, which is then reported.
+                    # Continue: another node may be refused at an opset nearer to the source, which is then
+                    # reported.
                     self.refusals.append(error)
                     break
                 if step.target is None:
@@ -355,7 +358,7 @@ class _NodeRewriter(NamedTuple):
             raise
         except INVALID_NODE_ERRORS as error:
             if isinstance(error, UnicodeDecodeError):
-                raise  # reported as an invalid model
+                raise  # the error is reported as an error about an invalid model
             reason = f"the node does not have the form that {step.source.id} requires"
             raise CannotConvert(reason, "node.invalid", remedy=CHECK_MODEL_REMEDY) from error
         return out.emitted
@@ -378,7 +381,7 @@ def _most_severe(refusals: list[CannotConvert], source: int) -> CannotConvert:
     """Return the refusal nearest to the source, preferably one that remains if deviations are allowed."""
     by_distance = sorted(refusals, key=lambda each: abs(source - each.nearest))
     found = next((each for each in by_distance if each.code != NOT_ALLOWED), by_distance[0])
-    found.nearest = by_distance[0].nearest  # nodes convert to this opset without any refusal
+    found.nearest = by_distance[0].nearest  # The result converts to this opset without any refusal.
     return found
 
 

@@ -82,8 +82,8 @@ class Workspace:
         self._names = names
         self.constant_bytes = 0
         """Size in bytes of the constants added so far."""
-        self.ranked: set[str] = set()
-        """Names of values whose rank the converted model is to declare."""
+        self.shaped: set[str] = set()
+        """Names of values whose shape the converted model is to declare."""
         self.emits_graphs = False
         """Whether a step emitted a node with a new graph."""
         self._payloads: dict[str, Payload] = {}
@@ -136,21 +136,22 @@ class Workspace:
         names = [name for name, tensor in kept if needs_cast(tensor, self._opset) and is_castable(tensor)]
         return {name: self.fresh(f"{name}_double") for name in names}
 
-    def declare_rank(self, name: str) -> None:
-        """Request a declaration of the rank of a value, see `rank_declarations`."""
-        self.ranked.add(name)
+    def declare_shape(self, name: str) -> None:
+        """Request a declaration of the shape of a value, see `shape_declarations`."""
+        self.shaped.add(name)
 
-    def rank_declarations(self) -> list[Value]:
-        """Return the values in `ranked` of known rank that nodes compute and the graph does not declare."""
+    def shape_declarations(self) -> list[Value]:
+        """Return the values in `shaped` of known rank that nodes compute and the graph does not declare."""
         scope = self.scope
         if scope.is_function:
             return []
         found = []
-        for name in sorted(self.ranked):
-            element_type, rank = scope.element_type(name), scope.rank(name)
-            is_new = name in scope.producing_records and scope.declared_type_proto(name) is None
-            if is_new and element_type is not None and rank is not None:
-                found.append(Value(name, element_type, (None,) * rank))
+        for name in sorted(self.shaped):
+            if name not in scope.producing_records or scope.declared_type_proto(name) is not None:
+                continue
+            element_type, shape = scope.element_type(name), scope.shape(name)
+            if element_type is not None and shape is not None:
+                found.append(Value(name, element_type, shape))
         return found
 
     def allow(self, kind: Allow, reason: str) -> bool:

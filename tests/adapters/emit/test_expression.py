@@ -57,13 +57,19 @@ class _Model:
     def constant(self, name: str) -> Tensor | None:
         return None
 
+    def is_stored(self, name: str) -> bool:
+        return False
+
     def is_nonnegative(self, name: str) -> bool:
         return False
+
+    def positive_elements(self, name: str) -> None:
+        return None
 
     def uniform_element(self, name: str) -> None:
         return None
 
-    def declare_rank(self, name: str) -> None:
+    def declare_shape(self, name: str) -> None:
         pass
 
     def is_used(self, name: str) -> bool:
