@@ -1,4 +1,4 @@
-"""Upgrades of Softmax, LogSoftmax and Hardmax: they flatten their input before opset 13."""
+"""Conversions of Softmax, LogSoftmax and Hardmax: they flatten their input before opset 13."""
 
 from __future__ import annotations
 
@@ -105,3 +105,35 @@ def test_avoids_names_that_the_model_uses() -> None:
     ]
     feeds = {"x": _data((2, 3, 4))}
     convert_and_check(build(nodes, feeds, ["shape"], 11), 13, feeds)
+
+
+WRITTEN_OUT = ["ReduceMax", "Sub", "Exp", "ReduceSum", "Div"]
+SWAPPED = ["Transpose", "Softmax", "Transpose"]
+
+
+@pytest.mark.parametrize("target", [7, 10, 12])
+@pytest.mark.parametrize(
+    ("shape", "axis", "dtype", "expected"),
+    [
+        ((2, 3, 5), 1, np.float32, WRITTEN_OUT),
+        ((2, 3, 5), -2, np.float64, WRITTEN_OUT),
+        ((4, 3), 0, np.float32, WRITTEN_OUT),
+        ((0, 3, 5), 1, np.float32, WRITTEN_OUT),
+        ((2, 3, 0), 1, np.float32, WRITTEN_OUT),
+        ((2, 0, 3), 1, np.float32, SWAPPED),
+        ((2, 33, 3), 1, np.float32, SWAPPED),
+        ((2, 3, 5), 1, np.float16, SWAPPED),
+        ((2, 3, 5), 2, np.float32, ["Softmax"]),
+    ],
+)
+def test_downgrades_along_one_axis(
+    shape: tuple[int, ...], axis: int, dtype: type[np.generic], expected: list[str], target: int
+) -> None:
+    data = np.random.default_rng(0).normal(size=shape, scale=30)
+    for position, special in ((0, np.inf), (3, -np.inf), (7, np.nan), (11, 0.0)):
+        data.flat[position : position + 1] = special
+    feeds = {"x": data.astype(dtype)}
+    node = helper.make_node("Softmax", ["x"], ["y"], axis=axis)
+    outputs = {"y": helper.np_dtype_to_tensor_dtype(np.dtype(dtype))}
+    result = convert_and_check(build([node], feeds, outputs, 13), target, feeds, tolerance=1e-3)
+    assert op_types(result) == expected
