@@ -18,9 +18,13 @@ from opshift.adapters.emit.expression import IEEE_FLOAT_TYPES
 from opshift.adapters.emit.indices import axis_count, count_axes, kept_axes_mask, shape_without_axes
 from opshift.adapters.emit.shapes import ALLOWZERO_OPSET, SLICE_END, reshape
 from opshift.inference.facts import ListedSize
+from opshift.model.node import Dims
 
 SIGN_OPSET = 9
 """Opset that introduced Sign."""
+
+EXPAND_OPSET = 8
+"""Opset that introduced Expand."""
 
 
 class AlignedSizes(NamedTuple):
@@ -173,7 +177,7 @@ def _reshape_to_computed_shape(node: Node, out: Rewriter) -> None:
     elif out.workspace.allow("assume-nonempty", reason):
         out.replace(node, attributes=attributes)
     else:
-        _reshape_empty_or_not(node, out)
+        _reshape_empty_or_not(node, sizes, out)
 
 
 def _has_elements(data: str, out: Rewriter) -> bool:
@@ -182,22 +186,52 @@ def _has_elements(data: str, out: Rewriter) -> bool:
     return shape is not None and all(shape)
 
 
-def _reshape_empty_or_not(node: Node, out: Rewriter) -> None:
+def _copies_positive(data: str, shape: str, sizes: Sequence[ListedSize], out: Rewriter) -> bool:
+    """Return whether `copies_zeros` is true if unknown sizes with a positive lower bound are nonzero."""
+    are_positive = None if sizes and None not in sizes else out.positive_elements(shape)
+    return bool(are_positive) and copies_zeros(sizes or [None] * len(are_positive or ()), are_positive or ())
+
+
+def _reshape_empty_or_not(node: Node, sizes: Sequence[ListedSize], out: Rewriter) -> None:
     """Expand the data so that a Reshape without `allowzero` copies a 0 for each 0 in the shape.
 
     Empty data gets a dimension of 0 at these positions. Other data gets dimensions of 1, without effect.
     """
     data, shape = node.inputs
-    flat = data if out.known_rank(data) == 1 else reshape(data, (-1,), out)
-    # `sizes` has 0 for each 0 of the shape, and 1 for all other sizes. Data of n elements broadcasts to (1,
-    # ..., 1, n) if the shape has no 0; data without elements broadcasts to any `sizes`.
+    # `signs` has 0 for each 0 of the shape, and 1 for all other sizes.
     if out.default_opset >= SIGN_OPSET and out.is_nonnegative(shape):
-        sizes = out.emit("Sign", [shape], opset=SIGN_OPSET)
+        signs = out.emit("Sign", [shape], opset=SIGN_OPSET)
     else:
         # No cast to bool and back, because onnx would infer the original sizes for its result.
         is_zero = out.emit("Equal", [shape, out.int64([0])])
-        sizes = out.cast(out.emit("Not", [is_zero]), "int64")
-    out.emit("Reshape", [out.emit("Expand", [flat, sizes]), shape], node.outputs)
+        signs = out.cast(out.emit("Not", [is_zero]), "int64")
+    rank, length = out.known_rank(data), out.known_dimension(shape, 0)
+    if length and (out.default_opset < EXPAND_OPSET or rank == length):
+        if rank != length:
+            data = reshape(data, [*[1] * (length - 1), -1], out)
+        data = out.emit("Tile", [data, signs])
+    else:
+        if not _broadcasts_to_signs(out.known_shape(data), sizes):
+            # Data of n elements broadcasts to (1, ..., 1, n) if the shape has no 0; data without elements
+            # broadcasts to any `signs`.
+            data = data if rank == 1 else reshape(data, (-1,), out)
+        data = out.emit("Expand", [data, signs])
+    out.emit("Reshape", [data, shape], node.outputs)
+
+
+def _broadcasts_to_signs(dims: Dims, sizes: Sequence[ListedSize]) -> bool:
+    """Return whether data with these dimensions is known to broadcast to the signs of `sizes`.
+
+    A dimension has to be 0 or 1 where the sign is 0. Then the data is empty, and if only one of its dimensions
+    may be 0, that one is.
+    """
+    if dims is None or len(dims) > len(sizes):
+        return False
+    maybe_zero = [axis for axis, dim in enumerate(dims) if not dim]
+    return all(
+        dim == 1 or _is_positive(size) or maybe_zero == [axis] or (isinstance(size, tuple) and axis in size)
+        for axis, (dim, size) in enumerate(zip(dims, sizes[len(sizes) - len(dims) :], strict=True))
+    )
 
 
 @adapter(("Squeeze", "Unsqueeze"), 13, 11)
