@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,11 +23,11 @@ class TreeRuntime(NamedTuple):
 
     runtime: Runtime
     names: Callable[[str], Collection[str]]
-    """Returns the names of the operators of a domain; none for an unknown domain."""
+    """Returns the names of the operators of a domain; returns none for an unknown domain."""
     operator: Callable[[str, str], Operator | None]
     """Returns the operator with a name and a domain, or `None`."""
     is_open: Callable[[str], bool]
-    """Returns whether a domain is open: models may use operators of the domain that have no definition."""
+    """Returns whether a domain is open: models may use operators of it that have no definition."""
 
 
 @rule("runtime.operator", "correct it, or add `nonstandard: true` to its kernels")
@@ -38,7 +38,7 @@ def runtime_operator(subject: TreeRuntime) -> Iterator[Problem]:
         domain, _, name = key.rpartition(".")
         if domain not in runtime.opsets:
             yield Problem(f"{key}: `opsets` has no domain {domain!r}", ("operators", key), ADD_DOMAIN)
-        elif not subject.is_open(domain):  # operators of an open domain may differ between releases
+        elif not subject.is_open(domain):  # releases may define different operators of an open domain
             operator = subject.operator(name, domain)
             for position, kernel in enumerate(kernels):
                 keys: Keys = ("operators", key, position)
@@ -88,16 +88,17 @@ def runtime_note(subject: TreeRuntime) -> Iterator[Problem]:
 
 @rule("runtime.condition", "use names that the definition of the operator declares")
 def runtime_condition(subject: TreeRuntime) -> Iterator[Problem]:
-    """Names in restrictions exist: attributes, parameters, type variables, and operators in `beside`."""
+    """Names in restrictions exist: attributes, parameters, type variables and operators."""
     runtime = subject.runtime
     op_types = {name for domain in runtime.opsets for name in subject.names(domain)}
-    # an open domain may lack the definition of an operator that has kernels
+    # an open domain may lack the definition of an operator with kernels
     op_types.update(key.rpartition(".")[2] for key in runtime.operators)
     for section, entries in (("restrictions", runtime.restrictions), ("wrong", runtime.wrong)):
         for key, restrictions in entries.items():
             domain, _, name = key.partition(":")[0].rpartition(".")
             operator = subject.operator(name, domain)
-            if operator is not None and not isinstance(restrictions, str):  # a string has no conditions
+            # a restriction that is a string has no conditions
+            if operator is not None and not isinstance(restrictions, str):
                 for position, restriction in enumerate(restrictions):
                     versions = [
                         each for each in operator.versions if restriction.concerns(each.since_version)
@@ -111,22 +112,21 @@ def _unknown_names(
 ) -> Iterator[tuple[str, str]]:
     """Yield a reason and a remedy for each problem in the conditions of a restriction.
 
-    Problems are names that no operator version defines, operators in `beside` that are not in `op_types`, and
-    invalid patterns.
+    Problems are names that no operator version defines, operators in `beside` and `computed_by` that are not
+    in `op_types`, and invalid patterns.
     """
     attributes = {name for each in versions for name in each.attributes}
     parameters = {name for each in versions for name in _variables(each)}
     for condition in filter(None, (restriction.when, restriction.unless)):
-        for part, names in vars(condition).items():
-            if part == "opsets":
+        operators = chain(condition.beside, *condition.computed_by.values())
+        for unknown in (each for each in operators if each not in op_types):
+            yield f"no domain in `opsets` has an operator {unknown!r}", nearest(unknown, sorted(op_types))
+        for part in condition.parts:
+            names = getattr(condition, part)
+            if part in ("opsets", "beside"):
                 continue
             if part == "patterns":
                 yield from _wrong_patterns(key, condition.patterns)
-                continue
-            if part == "beside":
-                for unknown in (each for each in condition.beside if each not in op_types):
-                    reason = f"no domain in `opsets` has an operator {unknown!r}"
-                    yield reason, nearest(unknown, sorted(op_types))
                 continue
             if part == "holds":
                 read = {name for text in condition.holds for name in parse_requirement(text).names}

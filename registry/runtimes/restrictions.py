@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-from functools import cache
+from dataclasses import field, fields
+from functools import cache, cached_property
 from typing import Annotated
 
 from opshift.model.errors import InvalidModel
@@ -22,7 +22,7 @@ def pattern_nodes(text: str) -> tuple[Node, ...]:
     Raises:
         InvalidModel: the text does not consist of nodes.
     """
-    # most uses of runtimes read no pattern, and need no protobuf
+    # imported here: few uses of runtimes read a pattern, and only patterns need protobuf
     from opshift.model.messages import GraphProto
     from opshift.model.onnx_text.read import read_text
 
@@ -71,16 +71,17 @@ class Pattern(Record):
     vectors: tuple[str, ...] = ()
     """Inputs of the nodes that must be constants with several elements."""
     computed: tuple[str, ...] = ()
-    """Inputs of the nodes that are results of nodes, and whose values depend on the run."""
+    """Inputs of the nodes that are computed by nodes, from values that differ between runs."""
     skips: tuple[str, ...] = ()
     """Operators of the default domain that may be between the nodes of the pattern."""
 
 
 Values = Annotated[tuple[Scalar | None, ...], Checked(min_length=1)]
+Operators = Annotated[tuple[str, ...], Checked(min_length=1)]
 
 
 def _requirement_text(text: object) -> object:
-    # few restrictions have expressions
+    # imported here: few restrictions have expressions
     from opshift.registry.requirements import InvalidRequirement, parse_requirement
 
     if isinstance(text, str):
@@ -107,11 +108,13 @@ class Condition(Record):
     fixed: tuple[str, ...] = ()
     """Inputs that have the same value in every run, and that do not depend on initializers that callers can
     override."""
+    stored: tuple[str, ...] = ()
+    """Inputs that are initializers or results of Constant nodes."""
     typed_data: tuple[str, ...] = ()
     """Inputs that are initializers or results of Constant nodes, and that are not stored as raw bytes, but in
     a field for their type, such as `int32_data`."""
     computed: tuple[str, ...] = ()
-    """Inputs that the node has, and whose values depend on the run."""
+    """Inputs that the node has, and whose values differ between runs."""
     fed: tuple[str, ...] = ()
     """Inputs that the node has, and that depend on values of graph inputs, not only on sizes."""
     captures: tuple[str, ...] = ()
@@ -137,14 +140,14 @@ class Condition(Record):
     empty: tuple[str, ...] = ()
     """Inputs and outputs that have no elements in any run: a size is 0."""
     single: tuple[str, ...] = ()
-    """Variadic inputs and outputs with one value."""
+    """Variadic inputs and outputs that have exactly one value."""
     odd_sizes: dict[str, Annotated[int, Checked(strict=True)]] = field(default_factory=dict)
     """Axes of inputs and outputs whose sizes are odd."""
     single_after: dict[str, str] = field(default_factory=dict)
     """For each input, the attribute with an axis: the sizes after the axis are known, and their product is at
     most 1."""
     single_from: dict[str, str] = field(default_factory=dict)
-    """The same as `single_after`, for the sizes of the axis and those after it."""
+    """Like `single_after`, but with the size of the axis itself."""
     values: dict[str, Values] = field(default_factory=dict)
     """Allowed elements of constant inputs."""
     holds: tuple[Annotated[str, Checked(_requirement_text)], ...] = ()
@@ -157,6 +160,9 @@ class Condition(Record):
     """The first and the last opset of the default domain in the model."""
     types: dict[str, Types] = field(default_factory=dict)
     """Types of type variables and parameters."""
+    computed_by: dict[str, Operators] = field(default_factory=dict)
+    """Inputs that are results of one of these operators, or that nodes compute from such a result in the same
+    type."""
     some_types: dict[str, Types] = field(default_factory=dict)
     """Types of parameters: at least one value of the parameter, which may be variadic, has one of them."""
     diverging: tuple[str, ...] = ()
@@ -165,7 +171,12 @@ class Condition(Record):
     negative: tuple[str, ...] = ()
     """Constant inputs with a negative element."""
     beside: tuple[str, ...] = ()
-    """Operators of any domain: the graph of the node also has a node of one of them."""
+    """Operators of any domain of which the graph of the node has a node, too."""
+
+    @cached_property
+    def parts(self) -> tuple[str, ...]:
+        """Names of the given parts, which must all hold."""
+        return tuple(each.name for each in fields(self) if getattr(self, each.name))
 
 
 class Restriction(Record):
@@ -178,13 +189,13 @@ class Restriction(Record):
     reason: Annotated[str, Checked(min_length=1)]
     """Requirement of the kernel, for users."""
     sometimes: bool = False
-    """Whether the kernel refuses only some of these nodes, or computes them wrongly for some values only."""
+    """Whether the kernel refuses only some of these nodes, or computes only some values wrongly."""
     versions: tuple[Version, Version] | None = None
     """The first and the last version of the operator with the restriction; all by default."""
     when: Condition | None = None
     """The nodes that the kernel refuses; all by default."""
     unless: Condition | None = None
-    """Exceptions of `when`: nodes that the kernel accepts."""
+    """Exceptions from `when`: nodes that the kernel accepts."""
 
     def __hash__(self) -> int:
         """Return the hash of the reason and the patterns: dictionaries of the conditions are not hashable."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
 from itertools import chain
 from typing import Any, Final
 
@@ -21,13 +22,14 @@ from opshift.registry.shapes.shape_context import InvalidFlag
 from opshift.runtimes.constant_values import has_known_sizes, has_typed_data, is_stored
 from opshift.runtimes.model_nodes import ModelNode
 from opshift.runtimes.pattern_search import PatternSearch
+from opshift.runtimes.value_origins import comes_from
 
 
 def concerns(restriction: Restriction, node: ModelNode) -> bool | None:
     """Return whether a restriction concerns a node; `None` if this is unknown."""
     if restriction.when is None and restriction.unless is None:
         return None
-    applies = _holds(restriction.when or Condition(), node)
+    applies = True if restriction.when is None else _holds(restriction.when, node)
     if applies is False or restriction.unless is None:
         return applies
     excepted = _holds(restriction.unless, node)
@@ -52,12 +54,16 @@ def _all(answers: Iterable[bool | None]) -> bool | None:
 
 
 def _holds(condition: Condition, node: ModelNode) -> bool | None:
-    content = vars(condition)
-    stated = [name for name in PARTS if content[name]]
-    if node.operator is None and any(name != "attributes" for name in stated):
-        known = _all(PARTS[name](condition, node) for name in stated if name in WITHOUT_OPERATOR)
+    if node.operator is None and any(name != "attributes" for name in condition.parts):
+        known = _all(PARTS[name](condition, node) for name in condition.parts if name in WITHOUT_OPERATOR)
         return False if known is False else None
-    return _all(PARTS[name](condition, node) for name in stated)
+    return _all(test(condition, node) for test in _tests(condition.parts))
+
+
+@cache
+def _tests(parts: tuple[str, ...]) -> tuple[Callable[[Condition, ModelNode], bool | None], ...]:
+    """Return the functions for the parts of a condition in the order of `PARTS`."""
+    return tuple(test for name, test in PARTS.items() if name in parts)
 
 
 def _attributes(condition: Condition, node: ModelNode) -> bool | None:
@@ -112,6 +118,11 @@ def _fixed(condition: Condition, node: ModelNode) -> bool:
     return all(_is_constant(name, node, allows_defaults=False) is True for name in condition.fixed)
 
 
+def _stored(condition: Condition, node: ModelNode) -> bool:
+    values = node.values
+    return all(name in values and is_stored(node.scope, values[name]) for name in condition.stored)
+
+
 def _typed_data(condition: Condition, node: ModelNode) -> bool:
     values = node.values
     return all(name in values and has_typed_data(node.scope, values[name]) for name in condition.typed_data)
@@ -153,7 +164,7 @@ def _dimensions(condition: Condition, node: ModelNode) -> bool | None:
 
 def _equal_sizes(condition: Condition, node: ModelNode) -> bool | None:
     values = node.values
-    # pairs, not a dictionary: two inputs may be the same value
+    # a list of pairs, not a dictionary, because two inputs may be the same value
     axes_of = [(values[name], axis) for name, axis in condition.equal_sizes.items() if name in values]
     shapes = node.scope.comparable_shapes([value for value, _ in axes_of])
     return _are_equal(shapes, [axis for _, axis in axes_of])
@@ -248,7 +259,8 @@ def _expressions(condition: Condition, node: ModelNode) -> bool | None:
     context = known_shapes(node.node, node.operator, node.scope)
     try:
         return _all(_truth(parse_requirement(each).evaluate(context)) for each in condition.holds)
-    except (CannotConvert, InvalidFlag):  # the node has no valid value of an attribute
+    # the node lacks a valid value of an attribute that the expression uses
+    except (CannotConvert, InvalidFlag):
         return None
 
 
@@ -266,7 +278,8 @@ def _patterns(condition: Condition, node: ModelNode) -> bool:
     return any(
         PatternSearch(each, node.scope, node.constants).finds(node.node, node.operator)
         for each in condition.patterns
-        if pattern_operators(each.nodes) <= op_types  # few graphs have all operators: do not search others
+        # few graphs contain all operators of a pattern: search only these graphs
+        if pattern_operators(each.nodes) <= op_types
     )
 
 
@@ -291,10 +304,17 @@ def _diverging(condition: Condition, node: ModelNode) -> bool:
         [node.scope.child(graph).rank(each.name) for each in graph.output]
         for graph in _graphs(condition.diverging, node)
     )
-    # OpenVINO makes a vector of a scalar if the other branch returns a vector
+    # OpenVINO turns a scalar into a vector if the other branch returns a vector
     return any(
         None in each or not (len(set(each)) == 1 or {0, 1}.issuperset(each))
         for each in zip(*ranks, strict=False)
+    )
+
+
+def _computed_by(condition: Condition, node: ModelNode) -> bool:
+    return all(
+        name in node.values and comes_from(node.scope, node.values[name], operators)
+        for name, operators in condition.computed_by.items()
     )
 
 
@@ -321,6 +341,7 @@ PARTS: Mapping[str, Callable[[Condition, ModelNode], bool | None]] = {
     "opsets": _opsets,
     "constant": _constant,
     "fixed": _fixed,
+    "stored": _stored,
     "typed_data": _typed_data,
     "computed": _computed,
     "fed": _fed,
@@ -345,13 +366,15 @@ PARTS: Mapping[str, Callable[[Condition, ModelNode], bool | None]] = {
     "types": _types,
     "some_types": _some_types,
     "patterns": _patterns,
+    "computed_by": _computed_by,
     "diverging": _diverging,
     "negative": _negative,
     "beside": _beside,
 }
 """Functions that return whether a part of a condition holds (`None` if unknown), by name of the part.
 
-Parts that take little time come first.
+Each function has the name of its part with a leading underscore; see `Condition` for the meaning of the
+parts. Parts that take little time come first.
 """
 
 WITHOUT_OPERATOR: Final = frozenset({"attributes", "stated", "opsets"})

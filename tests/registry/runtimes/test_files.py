@@ -293,6 +293,14 @@ def test_refuses_a_file_of_another_format(tmp_path: Path, old: str, new: str, re
         ),
         pytest.param(
             "provider",
+            "restrictions:\n  ai.onnx.Add:\n  - {reason: a, unless: {computed_by: {A: [Sbu]}}}\nprovider",
+            "runtime.condition",
+            "no domain in `opsets` has an operator 'Sbu'",
+            5,
+            id="condition on an unknown operator that computes an input",
+        ),
+        pytest.param(
+            "provider",
             "restrictions:\n  ai.onnx.Add:\n  - {reason: a, when: {holds: [rank(D) == 1]}}\nprovider",
             "runtime.condition",
             "ai.onnx.Add has no attribute or parameter 'D'",

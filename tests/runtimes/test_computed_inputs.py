@@ -1,0 +1,115 @@
+"""Nodes that runtimes refuse or compute wrongly because of the nodes that compute their inputs."""
+
+from __future__ import annotations
+
+import pytest
+from support.runtimes import model_of_nodes, support_of
+
+OPENVINO, TRACT = "openvino-2026.4.1", "tract-0.23.9"
+
+CAST = "c = Cast <to = 7> (x)"
+"""Cast of floats to int64, which tract reads in the type of its sizes."""
+RESULT = "y = Cast <to = 1> (r)"
+PAIR = "p = Constant <value = int64[2, 2] {1, 1, 1, 1}> () i = Constant <value_ints = [1]> ()"
+SHAPE = f"{PAIR} s = GatherND (p, i)"
+"""Constant shape that OpenVINO does not compute in advance."""
+RANGE = """
+    a = Constant <value = float {{{0}}}> () b = Constant <value = float {{3}}> ()
+    d = Constant <value = float {{{1}}}> () y = Range (a, b, d)
+"""
+SLOPES = "k = Constant <value = float[{0}] {{{1}}}> () y = PRelu (x, k)"
+RESIZED = """
+    k = Constant <value = float[1, 2, 2] {{1, 2, 3, 4}}> () s = Constant <value = float[{0}] {{{1}}}> ()
+    y = Resize <mode = "{2}"{3}> ({4}, "", s)
+"""
+NEGATED = "k = Constant <value_floats = [1.5]> () n = Neg (k)"
+SIZE = "n = Shape (v) y = Cast <to = 1> (n)"
+
+
+@pytest.mark.parametrize(
+    ("runtime", "inputs", "nodes", "opset", "verdict"),
+    [
+        (TRACT, "float[2] x", f"{CAST} r = NonZero (c) {RESULT}", 13, "does not run"),
+        (TRACT, "float[2] x", f"c = Cast <to = 6> (x) r = NonZero (c) {RESULT}", 13, "runs"),
+        (TRACT, "int64[2] c", f"r = NonZero (c) {RESULT}", 13, "runs"),
+        (TRACT, "float[2] x", f"{CAST} a = Add (c, c) r = Sign (a) {RESULT}", 13, "does not run"),
+        (TRACT, "float[2] x, int64[2] z", f"{CAST} a = Max (z, c) r = Sign (a) {RESULT}", 13, "does not run"),
+        (TRACT, "float[2] x, int64[3] z", f"{CAST} a = Gather (z, c) r = Sign (a) {RESULT}", 13, "runs"),
+        (TRACT, "float[2] x", f"n = Shape (x) r = BitwiseNot (n) {RESULT}", 18, "does not run"),
+        (TRACT, "float[2] x, int64[2] z", f"{CAST} r = BitwiseOr (z, c) {RESULT}", 18, "does not run"),
+        (
+            TRACT,
+            "float[2] x",
+            f"{CAST} a = Abs (c) b = CastLike (x, a) r = Sign (b) {RESULT}",
+            15,
+            "does not run",
+        ),
+        (TRACT, "float[2] x, int64 z", f"b = CastLike (x, z) r = Sign (b) {RESULT}", 15, "runs"),
+        (TRACT, "float[2, 1] x, float[2] v", "n = Size (x) y = ReduceSum (v, n)", 13, "does not run"),
+        (
+            TRACT,
+            "float[2] x",
+            f"z = Constant <value = float[1] {{0}}> () {CAST.replace('x', 'z')} y = ReduceMax (x, c)",
+            18,
+            "does not run",
+        ),
+        (TRACT, "float[2] x", "c = Constant <value_ints = [0]> () y = ReduceMax (x, c)", 18, "warns"),
+        (TRACT, "", RANGE.format(0, 1), 13, "runs"),
+        (TRACT, "", RANGE.format(0, 0.5), 13, "may run"),
+        (TRACT, "", RANGE.format(4, -1), 13, "may run"),
+        (TRACT, "float[3] x, int64[1] k", f"v, i = TopK (x, k) {SIZE}", 13, "may run"),
+        (TRACT, "float[3] v", SIZE, 13, "runs"),
+        (OPENVINO, "float[1] x", f"{SHAPE} y = Expand (x, s)", 13, "may run"),
+        (OPENVINO, "float[1] x", f"{SHAPE} a = Abs (s) y = Expand (x, a)", 13, "may run"),
+        (OPENVINO, "float[1] x", f"{PAIR} s = Gather (i, i) y = Expand (x, i)", 13, "runs"),
+        (
+            OPENVINO,
+            "float[1] x, int64[2, 2] p, int64[1] i",
+            "s = GatherND (p, i) y = Expand (x, s)",
+            13,
+            "runs",
+        ),
+        (
+            OPENVINO,
+            "float[3, 3] x, int64[2] z",
+            "a, b = Split <axis = 0> (z) y = ReduceSum (x, b)",
+            13,
+            "may run",
+        ),
+        (OPENVINO, "float[3, 3] x, int64[1] z", "y = ReduceSum (x, z)", 13, "runs"),
+        (OPENVINO, "float[2, 3, 4] x", SLOPES.format(4, "1, 2, 3, 4"), 16, "warns"),
+        (OPENVINO, "float[3, 4] x", SLOPES.format(4, "1, 2, 3, 4"), 16, "runs"),
+        (OPENVINO, "float[2, 3, 4] x", SLOPES.format(1, "1"), 16, "runs"),
+        (OPENVINO, "float[2, 3, 4] x", SLOPES.format(4, "1, 2, 3, 4"), 6, "runs"),
+        (OPENVINO, "float[1] v", f"{NEGATED} y = Abs (n)", 13, "warns"),
+        (OPENVINO, "float[1] v", f"{NEGATED} c = Concat <axis = 0> (n, v) y = Abs (c)", 13, "warns"),
+        (OPENVINO, "float[1] v", "n = Neg (v) y = Abs (n)", 13, "runs"),
+        (OPENVINO, "", RESIZED.format(1, "2", "linear", ", axes = [2]", "k"), 18, "may run"),
+        (OPENVINO, "", RESIZED.format(1, "2", "nearest", ", axes = [2]", "k"), 18, "runs"),
+        (OPENVINO, "float[1, 2, 2] x", RESIZED.format(1, "2", "linear", ", axes = [2]", "x"), 18, "runs"),
+        (
+            OPENVINO,
+            "float[2, M] x, float[N] s, uint8[N] z",
+            "q = QuantizeLinear <axis = 0> (x, s, z) y = Cast <to = 1> (q)",
+            13,
+            "does not run",
+        ),
+        (
+            OPENVINO,
+            "float[2, M] x, float[2] s, uint8[2] z",
+            "q = QuantizeLinear <axis = 0> (x, s, z) y = Cast <to = 1> (q)",
+            13,
+            "runs",
+        ),
+    ],
+)
+def test_predicts_nodes_with_computed_inputs(
+    runtime: str, inputs: str, nodes: str, opset: int, verdict: str
+) -> None:
+    support = support_of(model_of_nodes(inputs, nodes, opset), runtime)
+    found = "warns" if support.warnings else "runs"
+    if support.missing:
+        found = "does not run"
+    elif support.uncertain:
+        found = "may run"
+    assert found == verdict
