@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import onnxruntime
 
 from comparison.chains import Chain
@@ -44,8 +45,9 @@ class FitOutcome(NamedTuple):
         details name, and if the runtime has the outputs of one of them where the other agrees; or if the
         original model has other outputs in another run of the reference; or instead of `kernel`, if the data
         about the reference has wrong results of all nodes that differ),
-        `uncertain` (the model does not run, and the report says that a node may not), `error` (of the fit),
-        or `unknown` (no reference runs the fitted model).
+        `uncertain` (the model does not run, and the report says that a node may not), `empty` (the model
+        fails with an input that has no elements and does not declare so: verdicts are about other runs),
+        `error` (of the fit), or `unknown` (no reference runs the fitted model).
     """
 
     kind: str
@@ -100,6 +102,8 @@ def _fit_and_run(chain: Chain, runtime: Runtime, worker: Worker) -> FitOutcome:
 def _run(chain: Chain, fitted: onnx.ModelProto, report: FitReport, worker: Worker) -> FitOutcome:
     """Run a fitted model in a worker's runtime, and compare its outputs with the expected ones."""
     outcome, found = worker.outputs(fitted.SerializeToString(), chain.feeds)
+    if outcome.outcome == "fails" and _has_undeclared_empty_input(chain):
+        return FitOutcome("empty", outcome.error, fitted)
     if outcome.outcome in NOT_RUN:
         # A run may fail on data that another kernel of the runtime computed wrongly. A refusal does not
         # depend on data, because models are loaded before they run.
@@ -117,6 +121,17 @@ def _run(chain: Chain, fitted: onnx.ModelProto, report: FitReport, worker: Worke
     if is_shared and (conflict := _conflict(chain, fitted)):
         return FitOutcome("conflict", f"the references disagree about {conflict}; {problem}", fitted)
     return FitOutcome(kind, problem, fitted)
+
+
+def _has_undeclared_empty_input(chain: Chain) -> bool:
+    """Return whether an input has no elements in this run, but does not declare a size of 0."""
+    declared = {
+        each.name: [
+            dim.dim_value if dim.HasField("dim_value") else None for dim in each.type.tensor_type.shape.dim
+        ]
+        for each in chain.model.graph.input
+    }
+    return any(0 in np.shape(each) and 0 not in declared[name] for name, each in chain.feeds.items())
 
 
 def _repeats(chain: Chain) -> bool:
