@@ -211,7 +211,7 @@ def _reshape_empty_or_not(node: Node, sizes: Sequence[ListedSize], out: Rewriter
             data = reshape(data, [*[1] * (length - 1), -1], out)
         data = out.emit("Tile", [data, signs])
     else:
-        if not _broadcasts_to_signs(out.known_shape(data), sizes):
+        if not _broadcasts_to_signs(out.shape(data), sizes):
             # Data of n elements broadcasts to (1, ..., 1, n) if the shape has no 0; data without elements
             # broadcasts to any `signs`.
             data = data if rank == 1 else reshape(data, (-1,), out)
@@ -222,8 +222,8 @@ def _reshape_empty_or_not(node: Node, sizes: Sequence[ListedSize], out: Rewriter
 def _broadcasts_to_signs(dims: Dims, sizes: Sequence[ListedSize]) -> bool:
     """Return whether data with these dimensions is known to broadcast to the signs of `sizes`.
 
-    A dimension has to be 0 or 1 where the sign is 0. Then the data is empty, and if only one of its dimensions
-    may be 0, that one is.
+    A dimension has to be 0 or 1 where the sign is 0. Then the data is empty, so that the only dimension that
+    may be 0 is 0.
     """
     if dims is None or len(dims) > len(sizes):
         return False

@@ -77,11 +77,16 @@ def positive_elements(scope: InferenceScope, name: str) -> tuple[bool, ...] | No
     lengths = [dims[0] if dims and len(dims) == 1 else None for _, dims in parts]
     if None in lengths or sum(length or 0 for length in lengths) != shape[0]:
         parts, lengths = [(name, shape)], [shape[0]]
-    least = [bounds.of(part, scope) for part, _ in parts]
-    return tuple(
-        bound is not None and bound > 0
-        for bound, length in zip(least, lengths, strict=True)
+    least = [
+        bounds.of(part, scope)
+        for (part, _), length in zip(parts, lengths, strict=True)
         for _ in range(length or 0)
+    ]
+    elements = scope.elements(name)
+    values = [None] * len(least) if elements is None else elements.values
+    return tuple(
+        (bound is not None and bound > 0) or (isinstance(value, int) and not is_symbol(value) and value > 0)
+        for bound, value in zip(least, values, strict=True)
     )
 
 
@@ -111,12 +116,17 @@ class _LowerBounds:
         return self._known[key]
 
     def _compute(self, name: str, scope: InferenceScope) -> int | None:
+        found = [self._of_elements(name, scope), self._of_result(name, scope)]
+        return max((each for each in found if each is not None), default=None)
+
+    def _of_elements(self, name: str, scope: InferenceScope) -> int | None:
         elements = scope.elements(name)
-        if elements is not None and elements.values:
-            least = [0 if is_symbol(each) else each for each in elements.values]
-            numbers = [each for each in least if isinstance(each, int)]
-            if len(numbers) == len(least):
-                return min(numbers)
+        least = [0 if is_symbol(each) else each for each in elements.values] if elements else []
+        numbers = [each for each in least if isinstance(each, int)]
+        return min(numbers, default=None) if len(numbers) == len(least) else None
+
+    def _of_result(self, name: str, scope: InferenceScope) -> int | None:
+        """Return the bound of the output of a node from the bounds of its inputs."""
         producer = scope.producer(name)
         if producer is None or not _is_standard(producer):
             return None

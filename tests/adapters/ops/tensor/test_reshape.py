@@ -112,21 +112,58 @@ def test_rewrites_allowzero(data: Array, shape: list[int], shapes: bool, constan
     convert_and_check(model, target, feeds)
 
 
-@pytest.mark.parametrize("target", [13, 11, 9, 8])
+@pytest.mark.parametrize("target", [13, 11, 9, 8, 7])
 @pytest.mark.parametrize("leading", [(2, 3), (0, 3), (2, 0), (0, 0), (1, 1)], ids=str)
-def test_takes_signs_of_nonnegative_sizes(leading: tuple[int, int], target: int) -> None:
+@pytest.mark.parametrize(
+    ("dims", "emitted"),
+    [
+        pytest.param("n, 4", ["Expand"], id="one dimension that may be 0"),
+        pytest.param("n", ["Expand"], id="list"),
+        pytest.param("n, m", ["Reshape", "Expand"], id="two dimensions that may be 0"),
+        pytest.param("4, n", ["Reshape", "Expand"], id="number before a size that may be 0"),
+        pytest.param("4, n, m", ["Tile"], id="same rank"),
+        pytest.param("1, n, 1, 4", ["Reshape", "Expand"], id="higher rank"),
+    ],
+)
+def test_takes_signs_of_nonnegative_sizes(
+    dims: str, emitted: list[str], leading: tuple[int, int], target: int
+) -> None:
     """Sizes of a shape are not negative, and only 0 has the sign 0."""
     model = onnx.parser.parse_model(
-        """<ir_version: 8, opset_import: ["": 18]>
-        g (float[b, l] t, float[n, 4] x) => (float[b, l, 4] y) <int64[1] four = {4}> {
+        f"""<ir_version: 8, opset_import: ["": 18]>
+        g (float[b, l] t, float[{dims}] x) => (float[b, l, 4] y) <int64[1] four = {{4}}> {{
             s = Shape (t) c = Concat <axis = 0> (s, four) y = Reshape <allowzero = 1> (x, c)
-        }"""
+        }}"""
     )
-    count = leading[0] * leading[1]
-    data = np.arange(count * 4, dtype=np.float32).reshape(count, 4)
+    count = leading[0] * leading[1] * (4 if "4" not in dims else 1)
+    sizes = [
+        {"n": count, "m": 1}.get(each) or int(each == "4") * 4 or int(each != "n")
+        for each in dims.split(", ")
+    ]
+    data = np.arange(leading[0] * leading[1] * 4, dtype=np.float32).reshape(sizes)
     result = convert_and_check(model, target, {"t": np.zeros(leading, np.float32), "x": data})
-    signed = ["Reshape", "Sign", "Expand", "Reshape"]
-    assert (op_types(result)[2:] == signed) == (target >= 9)
+    if target >= 9:
+        assert sorted(op_types(result)[2:]) == sorted([*emitted, "Sign", "Reshape"])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int64, np.int8, np.uint8, np.bool_, np.str_])
+@pytest.mark.parametrize("target", [13, 8])
+def test_tiles_every_type(dtype: type[np.generic], target: int) -> None:
+    data = np.ones((4, 2, 1)).astype(dtype)
+    shape = np.array([2, 1, 4])
+    feeds = {"x": data, "shape": shape, "like": np.zeros((2, 1))}
+    nodes = [
+        helper.make_node("Shape", ["like"], ["s"]),
+        helper.make_node("Concat", ["s", "four"], ["c"], axis=0),
+        helper.make_node("Reshape", ["x", "c"], ["y"], allowzero=1),
+    ]
+    del feeds["shape"]
+    outputs = {"y": helper.np_dtype_to_tensor_dtype(np.dtype("O") if dtype is np.str_ else np.dtype(dtype))}
+    model = build(nodes, feeds, outputs, 18, initializers={"four": np.array([4])})
+    for value in model.graph.input:
+        for position, dim in enumerate(value.type.tensor_type.shape.dim):
+            dim.dim_param = f"{value.name}{position}"
+    convert_and_check(model, target, feeds)
 
 
 def test_keeps_one_reshape_if_allowzero_has_no_effect() -> None:
@@ -161,6 +198,13 @@ COMPUTED_SHAPES = [
         id="shape of an initializer",
     ),
     pytest.param(
+        "n = Shape <end = 1> (x) k = Shape <end = 1> (v) a = Constant <value_ints = [1]> () b = Constant "
+        "<value_ints = [-1]> () d = Constant <value_ints = [2]> () q = Add (k, b) h = Div (q, d) "
+        "m = Add (h, a) o = Constant <value_ints = [12]> ()",
+        "n, o, m",
+        id="size with a positive lower bound",
+    ),
+    pytest.param(
         f"{SHAPE_OF_X} a = Constant <value_ints = [0]> () b = Constant <value_ints = [2]> () "
         "n = Slice (s, a, b) m = Constant <value_ints = [4, 1]> ()",
         "n, m",
@@ -180,7 +224,7 @@ COMPUTED_SHAPES = [
 def test_keeps_one_reshape_if_each_size_can_be_copied_or_inferred(
     nodes: str, parts: str, target: int
 ) -> None:
-    text = f"""<ir_version: 8, opset_import: ["" : 18]> g (float[N, 3, 4] x) => (float y)
+    text = f"""<ir_version: 8, opset_import: ["" : 18]> g (float[N, 3, 4] x, float[K] v) => (float y)
         <float[3, 4] w = {{{", ".join("0" * 12)}}}>
         {{ {nodes} c = Concat <axis = 0> ({parts}) y = Reshape <allowzero = 1> (x, c) }}"""
     model = onnx.parser.parse_model(text)
@@ -189,7 +233,7 @@ def test_keeps_one_reshape_if_each_size_can_be_copied_or_inferred(
     assert op_types(result).count("Reshape") == 1 or target < 13
     assert "Expand" not in op_types(result)
     for size in (1, 0) if parts != "n, m" or "[-1]" not in nodes else (1, 2):
-        feeds = {"x": np.ones((size, 3, 4), np.float32)}
+        feeds = {"x": np.ones((size, 3, 4), np.float32), "v": np.ones(size, np.float32)}
         assert_equal(run(result, feeds), run(model, feeds), 0)
 
 
