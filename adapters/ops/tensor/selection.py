@@ -43,7 +43,7 @@ def select_elements(node: Node, out: Rewriter) -> None:
         _emit_weighted_sum(node, element_type, out)
     else:
         shape, count, positions = _output_positions(node, out)
-        values = [reshape(_expand(name, shape, out), (-1,), out) for name in (first, second)]
+        values = [reshape(_expand_to_shape(name, shape, out), (-1,), out) for name in (first, second)]
         # In `both`, the elements of the second value follow all elements of the first value.
         offsets = out.emit("Mul", [cast(out.emit("Not", [condition]), "int64", out), count])
         both = out.emit("Concat", values, axis=0)
@@ -116,13 +116,13 @@ def _output_positions(node: Node, out: Rewriter) -> tuple[Shape | str, str, str]
     for name in values:
         mixed = out.emit("Add", [mixed, name])
     sizes, total = out.emit("Shape", [mixed]), out.emit("Size", [mixed])
-    positions = index_range(reshape(total, (1,), out), out)
+    positions = index_range(reshape(total, (1,), out), out, is_long=True)
     # The sizes may contain 0, for which Reshape would copy the dimension of its input.
     allowzero = int(not all(is_nonempty(name, out) for name in node.inputs))
     return sizes, total, out.emit("Reshape", [positions, sizes], opset=ALLOWZERO_OPSET, allowzero=allowzero)
 
 
-def _expand(name: str, shape: Shape | str, out: Rewriter) -> str:
+def _expand_to_shape(name: str, shape: Shape | str, out: Rewriter) -> str:
     if isinstance(shape, str):
         return out.emit("Expand", [name, shape])
     return name if out.shape(name) == shape else out.emit("Expand", [name, out.int64(shape)])
@@ -193,7 +193,7 @@ def collect_positions_in_loop(node: Node, out: Rewriter) -> None:
     number = out.uniform_element(data)
     if number is not None and number.element_type != "string" and number.scalar:
         count = out.emit("Shape", [data]) if rank == 1 else reshape(out.emit("Size", [data]), (1,), out)
-        quotient = index_range(count, out)
+        quotient = index_range(count, out, is_long=True)
     else:
         # A Cast to bool first turns every nonzero element into 1.
         flat = reshape(cast(cast(data, "bool", out), "int64", out), (-1,), out)
