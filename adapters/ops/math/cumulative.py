@@ -4,8 +4,11 @@ import math
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.expression import FLOAT_TYPES, cast
-from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, computed_dimension, reshape
+from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, computed_dimension, index_range, reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder, SubgraphBuilder
+
+COMPARISON_OPSET = 9
+"""First opset in which Less compares integers."""
 
 UNSQUEEZE_OPSET = 1
 """Opset of the emitted Unsqueeze, whose axes are an attribute."""
@@ -19,6 +22,11 @@ ACCUMULATORS = {"CumSum": ("Add", 0), "CumProd": ("Mul", 1)}
 MATRIX_TYPES = frozenset(("int32", "int64", "uint32", "uint64"))
 MATRIX_OPSET = 9
 """First opset in which MatMul supports integers."""
+
+WRAPPING_TYPES = frozenset(("int32", "int64"))
+"""Element types whose sums do not depend on the order, and which runtimes add and multiply."""
+
+POWERS_OF_TWO = tuple(1 << exponent for exponent in range(62))
 
 
 @adapter("CumSum", 11, 10)
@@ -48,6 +56,8 @@ def _accumulate_along(axis: int, node: Node, out: Rewriter, output: str) -> str:
         return out.emit("MatMul", [value, _triangle(size, node, out)], [output])
     shape = out.known_shape(value)
     if shape is None:
+        if node.op_type == "CumSum" and out.element_type(value) in WRAPPING_TYPES:
+            return _accumulate_by_doubling(axis, node, out, output)
         # onnxruntime crashes if a Scan has no iterations, or if its scanned elements are empty.
         return _accumulate_in_loop(axis, node, out, output)
     if not all(shape):
@@ -116,6 +126,41 @@ def _neutral_elements(axis: int, node: Node, out: Rewriter) -> str:
     other_axes = [each for each in range(out.rank(value)) if each != axis]
     sizes = out.emit("Gather", [out.emit("Shape", [value]), out.int64(other_axes)], axis=0)
     return out.emit("ConstantOfShape", [sizes], value=neutral)
+
+
+def _accumulate_by_doubling(axis: int, node: Node, out: Rewriter, output: str) -> str:
+    """Add the sums of 1, 2, 4, ... elements before each element, in one iteration of a Loop each."""
+    value, element_type = node.inputs[0], out.element_type(node.inputs[0])
+    rank, reverse = out.rank(value), node.attribute("reverse", 0)
+    size, powers = computed_dimension(value, axis, out), out.int64(POWERS_OF_TWO)
+    is_shorter = cast(_is_less(powers, size, out), "int64", out)
+    turns = out.emit("ReduceSum", [is_shorter], axes=(0,), keepdims=0)
+    positions = index_range(size, out)
+
+    body = LoopBuilder(out)
+    total = body.input(element_type, (None,) * rank)
+    step = body.emit("Gather", [powers, body.iteration], axis=0)
+    source = body.emit("Add" if reverse else "Sub", [positions, step])
+    bounds = (source, size) if reverse else (body.int64(-1), source)
+    weights = cast(_is_less(*bounds, body), "int64", body)
+    sums = body.emit("Gather", [total, body.emit("Mul", [source, weights])], axis=axis)
+    weights = cast(weights, element_type, body) if element_type != "int64" else weights
+    if axis < rank - 1:
+        weights = body.emit("Unsqueeze", [weights], opset=UNSQUEEZE_OPSET, axes=range(1, rank - axis))
+    sums = body.emit("Mul", [sums, weights])
+    body.output(body.emit("Add", [total, sums]), element_type, (None,) * rank)
+    if not node.attribute("exclusive", 0):
+        body.emit_loop(turns, [value], out, [output])
+        return output
+    (inclusive,) = body.emit_loop(turns, [value], out)
+    return out.emit("Sub", [inclusive, value], [output])
+
+
+def _is_less(first: str, second: str, out: Rewriter) -> str:
+    """Compare powers of two or sizes, which double represents exactly."""
+    if out.default_opset < COMPARISON_OPSET:
+        first, second = (cast(each, "double", out) for each in (first, second))
+    return out.emit("Less", [first, second], opset=COMPARISON_OPSET)
 
 
 def _accumulate_in_loop(axis: int, node: Node, out: Rewriter, output: str) -> str:

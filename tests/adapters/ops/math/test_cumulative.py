@@ -105,3 +105,32 @@ def test_expands_cumulative_operators_of_unknown_sizes(
     for dim in model.graph.input[0].type.tensor_type.shape.dim:
         dim.Clear()
     convert_and_check(model, target, {"x": data}, [_expected_totals(data, axis, op_type, exclusive, reverse)])
+
+
+@pytest.mark.parametrize("reverse", [0, 1])
+@pytest.mark.parametrize("exclusive", [0, 1])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("target", [7, 8, 9, 10])
+@pytest.mark.parametrize(
+    ("axis", "shape"), [(0, (67,)), (1, (2, 64, 2)), (1, (2, 0)), (0, (2, 0)), (1, (0, 3))]
+)
+def test_adds_integers_that_overflow(
+    axis: int,
+    shape: tuple[int, ...],
+    target: int,
+    dtype: type[np.signedinteger],
+    exclusive: int,
+    reverse: int,
+) -> None:
+    """A Loop doubles the number of added elements; sums of integers do not depend on the order."""
+    limits = np.iinfo(dtype)
+    data: Array = RANDOM.integers(limits.min, limits.max, shape, dtype)
+    node = helper.make_node("CumSum", ["x", "a"], ["y"], exclusive=exclusive, reverse=reverse)
+    outputs = {"y": helper.np_dtype_to_tensor_dtype(np.dtype(dtype))}
+    model = build([node], {"x": data}, outputs, 11, initializers={"a": np.array(axis, np.int64)})
+    for position, dim in enumerate(model.graph.input[0].type.tensor_type.shape.dim):
+        dim.dim_param = f"d{position}"
+    expected = _expected_totals(data, axis, "CumSum", exclusive, reverse) if data.size else data
+    result = convert_and_check(model, target, {"x": data}, [expected])
+    (loop,) = (each for each in result.graph.node if each.op_type == "Loop")
+    assert len(loop.attribute[0].g.node) <= 16
