@@ -171,6 +171,10 @@ class ContainerPlan:
         return is_same and all(each[3].is_empty for each in self.subgraphs)
 
 
+METADATA_FEATURES: Final = frozenset({"device_configurations", "metadata"})
+"""Features of IR versions that a rewrite removes without changes of nodes and values."""
+
+
 class FunctionCopy(FrozenRecord):
     """Copy of a function, specialized for some of its calls.
 
@@ -326,6 +330,20 @@ class Plan(FrozenRecord):
         )
         is_same = versions_stay and not self.functions and not (self.recognition and self.recognition.nodes)
         return is_same and all(each.is_empty for each in self.containers())
+
+    @property
+    def keeps_graphs(self) -> bool:
+        """Whether only the IR version and metadata change; always `False` for models with functions.
+
+        Then all facts about nodes and values still hold.
+        """
+        has_requests = self.requested or self.removed_imports or self.record or self.recognition
+        if self.opsets or self.repairs or self.functions or self.training or has_requests:
+            return False
+        first = since(STANDALONE)
+        keeps_initializers = (self.ir.before >= first) == (self.ir.after >= first)
+        is_metadata = self.ir.rewritten_features <= METADATA_FEATURES
+        return keeps_initializers and is_metadata and all(each.is_empty for each in self.containers())
 
     @property
     def updates_subgraph_inputs(self) -> bool:

@@ -88,18 +88,21 @@ class Runtime(Record):
     expands_functions: bool
     """Whether the runtime replaces nodes without a kernel by the function body of the operator."""
     expands_outdated_bodies: bool = False
-    """Whether function bodies are used even if the model's opset has other versions of their operators."""
+    """Whether a function body is used even if the model's opset has different versions of its operators."""
     falls_back: str = ""
     """Name of the runtime that runs nodes without a kernel, such as the CPU runtime `onnxruntime-1.20.1`."""
     computes_in: dict[ElementName, ElementName] = field(default_factory=dict)
     """Element types without a kernel, and the element types in which the runtime computes them instead."""
     evidence: RuntimeEvidence
-    """Origin of this file; not inherited."""
+    """Origin of the facts in this file; not inherited."""
     operators: dict[str, tuple[Kernel, ...]]
     """Kernels by operator, as `ai.onnx.Add`; an empty list removes an inherited operator."""
     internal_operators: dict[str, tuple[Kernel, ...]] = field(default_factory=dict)
-    """Kernels that the runtime's kernel table lacks: of operators that the runtime writes into optimized
-    models, and of nonstandard operators, for types with which it replaces a node by a function body."""
+    """Kernels that the runtime's kernel table lacks.
+
+    They are kernels of operators that the runtime writes into optimized models, and of nonstandard operators,
+    for types with which it replaces a node by a function body.
+    """
     restrictions: dict[str, str | tuple[Restriction, ...]] = field(default_factory=dict)
     """Nodes that the kernels of an operator refuse in spite of their version and types, by operator.
 
@@ -127,7 +130,7 @@ class Runtime(Record):
     inexact_types: dict[ElementName, str] = field(default_factory=dict)
     """Element types in which results of any kernel may differ from the definition, and the difference."""
     unread_types: tuple[ElementName, ...] = ()
-    """Element types of initializers that the runtime cannot read, even if no node uses the initializer."""
+    """Element types of initializers that the runtime cannot read, even if no node reads the initializer."""
     raw_types: tuple[IntegerStoredName, ...] = ()
     """Element types of constants that the runtime reads only from raw bytes, not from `int32_data` and other
     fields: it refuses them, or reads other values."""
@@ -137,7 +140,7 @@ class Runtime(Record):
     """Operators with nodes that need names: an optimizer derives the names of its nodes from them, and the
     runtime refuses the model if two of these are equal."""
     may_count_omitted_inputs: bool = False
-    """Whether the runtime refuses some nodes that end in omitted inputs, which it counts as given."""
+    """Whether the runtime refuses some nodes with trailing omitted inputs, which it counts as present."""
     refuses_sizes_after: tuple[str, ...] = ()
     """Operators with results whose sizes the runtime learns during a run, if they depend on values.
 
@@ -158,6 +161,21 @@ class Runtime(Record):
         newest = self.opsets.get(domain, self.imports.get(domain))
         return self.opsets[newest] if isinstance(newest, str) else newest
 
+    def find_kernel(
+        self, operator: OperatorId, types: Mapping[str, str], *, inserts_casts: bool = True
+    ) -> Kernel | None:
+        """Return the kernel for an operator version and types, see `kernel`; `None` if it is missing."""
+        name, version = f"{operator.domain}.{operator.op_type}", operator.since_version
+        if version > self.opsets.get(operator.domain, version):
+            return None
+        kernels = (*self.operators.get(name, ()), *self.internal_operators.get(name, ()))
+        found = [each for each in kernels if each.versions[0] <= version <= each.versions[1]]
+        kernel = next((each for each in found if each.accepts(types)), None)
+        if kernel is None and found and inserts_casts and self.computes_in:
+            computed = {name: self._computed_type(each) for name, each in types.items()}
+            kernel = next((each for each in found if each.accepts(computed)), None)
+        return kernel
+
     def kernel(
         self, operator: OperatorId, types: Mapping[str, str], *, inserts_casts: bool = True
     ) -> Support:
@@ -169,6 +187,9 @@ class Runtime(Record):
                 are accepted.
             inserts_casts: whether types without a kernel may be cast to the types in `computes_in`.
         """
+        if kernel := self.find_kernel(operator, types, inserts_casts=inserts_casts):
+            notes = (*self.restrictions_of(operator), *self.errors_of(operator))
+            return Support(kernel, caveats=tuple(note.reason for note in notes))
         name = f"{operator.domain}.{operator.op_type}"
         kernels = (*self.operators.get(name, ()), *self.internal_operators.get(name, ()))
         newest = self.opsets.get(operator.domain, operator.since_version if kernels else None)
@@ -179,12 +200,6 @@ class Runtime(Record):
             reason = f"{self.name} supports {operator.domain} up to opset {newest}, not {operator}"
             return Support(None, reason, f"convert the model to opset {newest} or older")
         found = [each for each in kernels if each.implements(operator.since_version)]
-        computed = {name: self._computed_type(each) for name, each in types.items()} if inserts_casts else {}
-        for given in (types, computed) if inserts_casts else (types,):
-            for each in found:
-                if each.accepts(given):
-                    notes = (*self.restrictions_of(operator), *self.errors_of(operator))
-                    return Support(each, caveats=tuple(note.reason for note in notes))
         if found:
             used = {name for each in found for name in each.types}
             given_text = ", ".join(
@@ -206,8 +221,10 @@ class Runtime(Record):
 
     def restrictions_of(self, operator: OperatorId) -> tuple[Restriction, ...]:
         """Return the restrictions of an operator version."""
-        found = _listed(self.restrictions.get(f"{operator.domain}.{operator.op_type}", ()))
-        return tuple(each for each in found if each.concerns(operator.since_version))
+        entry = self.restrictions.get(f"{operator.domain}.{operator.op_type}")
+        if entry is None:  # most operators have no restrictions, and checks of models ask very often
+            return ()
+        return tuple(each for each in _listed(entry) if each.concerns(operator.since_version))
 
     def errors_of(self, operator: OperatorId) -> tuple[Restriction, ...]:
         """Return the known wrong results of an operator version, as restrictions with conditions on nodes."""

@@ -18,7 +18,11 @@ import opshift
 from fuzzing.corpus import model_paths
 from opshift.converter.convert import try_convert
 from opshift.model.errors import OpshiftError, UsageError
+from opshift.model.messages import ModelProto
+from opshift.registry.registry import default_registry
 from opshift.registry.runtimes.runtime import Runtime
+from opshift.runtimes.check_support import RuntimeCheck
+from opshift.runtimes.model_nodes import ModelNodes
 
 TRY_CONVERT = "opshift.analysis.runs.try_convert"
 
@@ -301,6 +305,22 @@ def test_changes_only_the_ir_version_if_that_helps() -> None:
     assert result.conversion is not None
     assert (result.verdict, dict(result.conversion.opsets)) == ("after conversion", {})
     assert result.conversion.ir_version == 8
+
+
+@pytest.mark.parametrize("nodes", ["y = Relu (x)", "y = Gelu (x)", "h = Abs (x) y = Gelu (h)"])
+def test_support_after_a_change_of_only_the_ir_version(nodes: str) -> None:
+    source = model(nodes)
+    source.ir_version = 10
+    source.graph.node[0].metadata_props.add(key="origin", value="layer 1")
+    runtime = toy_runtime(
+        ir_version=8, falls_back="onnxruntime-1.31.1", wrong={"ai.onnx.Erf:13": "off by one"}
+    )
+    (result,) = opshift.runs(source, runtime).results
+    assert result.conversion is not None
+    converted = opshift.convert_version(source, ir_version=8).SerializeToString()
+    nodes_after = ModelNodes(ModelProto.FromString(converted), default_registry())
+    expected = RuntimeCheck(runtime).check(nodes_after)
+    assert (result.conversion.ir_version, result.conversion.support) == (8, expected)
 
 
 DOCUMENTED = {"evidence": {"kind": "documentation", "source": "tests", "date": "2026-11-23"}}

@@ -254,6 +254,28 @@ def test_notes_known_errors_and_unknown_facts() -> None:
     )
 
 
+def test_notes_restrictions_without_conditions() -> None:
+    runtime = toy_runtime(restrictions={"ai.onnx.Relu": "only small tensors"})
+    nodes = ModelNodes(read(model("y = Relu (x)")), default_registry())
+    assert RuntimeCheck(runtime).check(nodes).uncertain == ("ai.onnx.Relu:14: only small tensors",)
+
+
+def test_repeats_the_notes_about_a_function_body() -> None:
+    runtime = toy_runtime(wrong={"ai.onnx.Erf:13": "off by one"})
+    check, nodes = RuntimeCheck(runtime), ModelNodes(read(model("y = Gelu (x)")), default_registry())
+    first = check.check(nodes)
+    assert first.warnings == ("ai.onnx.Erf:13: off by one",)
+    assert check.check(nodes) == first
+
+
+def test_looks_for_missing_kernels_of_some_operators() -> None:
+    nodes = ModelNodes(read(model("h = Abs (x) y = Relu (h)")), default_registry())
+    found = RuntimeCheck(RUNTIME).find_missing(nodes, ["ai.onnx.Relu", "ai.onnx.Abs"])
+    assert found is not None
+    assert found.operator == "ai.onnx.Abs:13"
+    assert RuntimeCheck(RUNTIME).find_missing(nodes, ["ai.onnx.Relu"]) is None
+
+
 def test_refuses_calls_of_functions_without_expansion() -> None:
     function = '<domain: "local", opset_import: ["" : 20]> F (a) => (b) { b = Relu (a) }'
     tested = model("h = local.F (x) y = local.F (h)", functions=function)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import groupby
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from opshift.analysis.distinct_nodes import with_distinct_nodes
 from opshift.analysis.refused_opsets import RefusedOpsets
@@ -32,6 +32,9 @@ from opshift.registry.runtimes.runtime import Runtime
 from opshift.runtimes.check_support import ModelSupport, RuntimeCheck
 from opshift.runtimes.model_nodes import ModelNode, ModelNodes, ordered
 from opshift.runtimes.verdicts import AFTER_CONVERSION, DOES_NOT_RUN, MAY_RUN, RUNS
+
+MIN_FAILURES: Final = 4
+"""Number of conversions that do not help before the next ones are tried with a copy, see `_distinct`."""
 
 
 class ConversionAttempt(FrozenRecord):
@@ -200,7 +203,7 @@ class _Search:
         runtime: Runtime,
         check: RuntimeCheck,
         support: ModelSupport,
-        missing: Collection[object],
+        missing: Set[_OperatorTypes],
         promising: Mapping[int, Mapping[str, int]],
         *,
         keeps_failure: bool,
@@ -219,7 +222,7 @@ class _Search:
         self._is_hopeless = is_hopeless
         self._keeps_failure = keeps_failure
         self._missing = missing
-        self._failed: set[object] = set()
+        self._failed: set[_OperatorTypes] = set()
 
     @property
     def reports_failure(self) -> bool:
@@ -246,7 +249,16 @@ class _Search:
         if self._is_hopeless:
             self.promising = {}
         found = attempt.support.missing if attempt.support is not None else ()
-        self._failed.update((each.operator, *each.types.items()) for each in found)
+        self._failed.update((each.operator, tuple(each.types.items())) for each in found)
+
+    def support_of(self, converted: ModelNodes) -> ModelSupport:
+        """Return the support for a converted model; without `reports_failure`, at most one missing kernel."""
+        if self.reports_failure:
+            return self.check.check(converted)
+        # the operators without kernels before are the most likely ones: often they are the only ones to check
+        operators = {without_version(name) for name, _ in self._missing | self._failed}
+        missing = self.check.find_missing(converted, operators)
+        return ModelSupport((missing,)) if missing else self.check.check(converted, lists_all=False)
 
     def fails_again(self, node: ModelNode, version: OperatorVersion | None) -> bool:
         """Return whether a node will lack a kernel: its version after the conversion lacked one before.
@@ -257,15 +269,19 @@ class _Search:
         """
         if version is None or (version.has_function and self.runtime.expands_functions):
             return False
-        types = [(name, each) for name, each in node.types if each]
-        names = (f"{node.domain}.{node.node.op_type}", *types), (str(version.id), *types)
+        types = tuple((name, each) for name, each in node.types if each)
+        names = (f"{node.domain}.{node.node.op_type}", types), (str(version.id), types)
         is_the_same = names[0] in self._missing and names[1] in self._failed
         return is_the_same and not self.check.is_restricted(version.id)
 
 
-def missing_operators(support: ModelSupport) -> set[object]:
-    """Return (operator, *(type variable, type)) for each operator that prevents a model from running."""
-    return {(without_version(each.operator), *each.types.items()) for each in support.missing}
+_OperatorTypes = tuple[str, tuple[tuple[str, str], ...]]
+"""Operator, such as `ai.onnx.Cast`, with or without a version, and its types by type variable."""
+
+
+def missing_operators(support: ModelSupport) -> set[_OperatorTypes]:
+    """Return the operators, with their types, that prevent a model from running."""
+    return {(without_version(each.operator), tuple(each.types.items())) for each in support.missing}
 
 
 class _Candidates:
@@ -283,7 +299,8 @@ class _Candidates:
         self._facts: dict[int, SharedFacts] = {}
         """Facts about each converted model, by `id`."""
         self._refused = RefusedOpsets(self._opsets)
-        self._has_failed = False
+        self._versions: dict[Hashable, list[tuple[ModelNode, OperatorVersion | None]]] = {}
+        self._failures = 0
 
     def results(self, runtimes: Iterable[Runtime]) -> Iterator[RuntimeResult]:
         """Yield the result for each runtime, in the given order."""
@@ -327,12 +344,8 @@ class _Candidates:
 
     def _fails_again(self, search: _Search, opsets: Mapping[str, int]) -> bool:
         """Return whether `search` knows that a node will lack a kernel after the conversion to `opsets`."""
-        nodes = [each.nodes[0] for each in self.nodes.groups.values()] if search.has_failed else ()
-        return any(
-            search.fails_again(
-                each, self._registry.known_at(each.node.op_type, opsets.get(each.domain, 0), each.domain)
-            )
-            for each in nodes
+        return search.has_failed and any(
+            search.fails_again(node, version) for node, version in self._versions_at(opsets)
         )
 
     @cached_property
@@ -340,13 +353,14 @@ class _Candidates:
         return with_distinct_nodes(self._model, self._registry, self.nodes.scope)
 
     def _attempt(self, search: _Search, opsets: Mapping[str, int]) -> ConversionAttempt:
-        # Most conversions help, so the copy with distinct nodes is created only after a failure.
-        if self._has_failed and not search.reports_failure and self._distinct is not None:
+        # a copy without repeated nodes saves more time than it takes only if many conversions do not help
+        has_many_failures = self._failures >= MIN_FAILURES
+        if has_many_failures and not search.reports_failure and self._distinct is not None:
             attempt = self._attempt_with(self._distinct, search, opsets)
             if not attempt.succeeds:
                 return attempt
         attempt = self._attempt_with(self._model, search, opsets)
-        self._has_failed |= not attempt.succeeds
+        self._failures += not attempt.succeeds
         return attempt
 
     def _attempt_with(
@@ -358,9 +372,7 @@ class _Candidates:
             self._refused.add(opsets)
         elif newest_ir and found.nodes.ir_version > newest_ir:
             ir_version, found = newest_ir, self._convert(model, opsets, newest_ir)
-        support = None
-        if found.nodes is not None:
-            support = search.check.check(found.nodes, lists_all=search.reports_failure)
+        support = None if found.nodes is None else search.support_of(found.nodes)
         changed = {domain: opset for domain, opset in opsets.items() if opset != self._opsets[domain]}
         return ConversionAttempt(changed, ir_version, found.added_nodes, found.refusals, support)
 
@@ -370,13 +382,18 @@ class _Candidates:
             options = Options.of(opsets, ir_version=ir_version, registry=self._registry)
             facts = self._facts.setdefault(id(model), SharedFacts(model.graph))
             result, plan = try_convert(model, replace(options, shared_facts=facts), owned=False)
-            nodes = None if result is None else ModelNodes(result, self._registry)
+            if result is None:
+                nodes = None
+            elif model is self._model and plan.keeps_graphs:
+                nodes = self.nodes.with_ir_version(result.ir_version)
+            else:
+                nodes = ModelNodes(result, self._registry)
             causes = tuple(each.summary for each in group_refusals(plan.refusals))
             self._converted[key] = _Candidate(nodes, causes, Report.of(plan, result).added_nodes)
         return self._converted[key]
 
     def _promising_opsets(
-        self, check: RuntimeCheck, missing: Collection[object]
+        self, check: RuntimeCheck, missing: Set[_OperatorTypes]
     ) -> Iterator[tuple[int, Mapping[str, int]]]:
         """Yield targets at which a runtime may run all nodes: default-domain opset, and opsets by domain.
 
@@ -394,33 +411,67 @@ class _Candidates:
         newest = own.get(DEFAULT_DOMAIN, 0) and runtime.opsets[DEFAULT_DOMAIN]
         newest = min(newest, self._registry.newest_opset())
         targets = [{**own, DEFAULT_DOMAIN: each} for each in range(1, newest + 1)] or [own]
+        may_run: dict[Hashable, bool] = {}
         for opsets in filter(None, targets):  # there is no target for a model without a known domain
-            groups = self.nodes.groups.values()
             is_required = opsets == own != source
-            if is_required or all(self._may_run(each.nodes[0], opsets, check, missing) for each in groups):
+            if is_required or self._may_run_all(opsets, check, missing, may_run):
                 yield opsets.get(DEFAULT_DOMAIN, 0), opsets
+
+    def _may_run_all(
+        self,
+        opsets: Mapping[str, int],
+        check: RuntimeCheck,
+        missing: Set[_OperatorTypes],
+        known: dict[Hashable, bool],
+    ) -> bool:
+        """Estimate whether a runtime may implement all nodes after the conversion to `opsets`.
+
+        `known` has the answers for this runtime by node and operator version: few opsets have a new version.
+        """
+        for node, version in self._versions_at(opsets):
+            key = id(node), version and version.id, opsets == self._opsets
+            if key not in known:
+                known[key] = self._may_run(node, version, check, missing, is_converted=not key[2])
+            if not known[key]:
+                return False
+        return True
+
+    def _versions_at(self, opsets: Mapping[str, int]) -> list[tuple[ModelNode, OperatorVersion | None]]:
+        """Return a node of each group, and the version of its operator at `opsets`."""
+        key = tuple(opsets.items())
+        if key not in self._versions:
+            nodes = [each.nodes[0] for each in self.nodes.groups.values()]
+            self._versions[key] = [
+                (each, self._registry.known_at(each.node.op_type, opsets.get(each.domain, 0), each.domain))
+                for each in nodes
+            ]
+        return self._versions[key]
 
     def _may_run(
         self,
         node: ModelNode,
-        opsets: Mapping[str, int],
+        version: OperatorVersion | None,
         check: RuntimeCheck,
-        missing: Collection[object],
+        missing: Set[_OperatorTypes],
+        *,
+        is_converted: bool,
     ) -> bool:
-        """Estimate, without converting, whether a runtime may implement the nodes that replace `node`."""
-        domain, op_type, runtime = node.domain, node.node.op_type, check.runtime
+        """Estimate, without converting, whether a runtime may implement the nodes that replace `node`.
+
+        `version` is the version of the operator after the conversion.
+        """
+        runtime = check.runtime
         known = {name: each for name, each in node.types if each}
-        is_implemented = (f"{domain}.{op_type}", *known.items()) not in missing
-        found = self._registry.known_at(op_type, opsets.get(domain, 0), domain)
-        if opsets == self._opsets:
+        is_implemented = (f"{node.domain}.{node.node.op_type}", tuple(known.items())) not in missing
+        if not is_converted:
             return is_implemented
         if node.operator is None:
-            return is_implemented or found is not None  # an older opset may have the removed operator
-        if found is None or (found.has_function and runtime.expands_functions):
+            return is_implemented or version is not None  # an older opset may have the removed operator
+        if version is None or (version.has_function and runtime.expands_functions):
             return True
-        if found.deprecated and not node.operator.deprecated:
+        if version.deprecated and not node.operator.deprecated:
             return True  # the conversion replaces nodes without a version
-        if found.id == node.operator.id:
-            return is_implemented or check.depends_on_conversion(found.id)
-        allowed = all(known.get(name, types[0]) in types for name, types in found.type_constraints.items())
-        return not allowed or bool(runtime.falls_back) or bool(runtime.kernel(found.id, known))
+        if version.id == node.operator.id:
+            return is_implemented or check.depends_on_conversion(version.id)
+        allowed = all(known.get(name, types[0]) in types for name, types in version.type_constraints.items())
+        return not allowed or bool(runtime.falls_back) or runtime.find_kernel(version.id, known) is not None

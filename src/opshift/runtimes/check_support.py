@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import partial
 from itertools import chain, islice
 from shlex import quote
 from typing import Final
 
-from opshift.model.element_types import BY_NAME, NAME_BY_NUMBER, element_bits
+from opshift.model.element_types import NAME_BY_NUMBER
 from opshift.model.errors import CannotConvert
 from opshift.model.files import ModelLike, model_of, reading_onnx_ir
-from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
+from opshift.model.operator_ids import OperatorId
 from opshift.model.shared_data import FrozenRecord
 from opshift.model.types import short_type
 from opshift.registry.errors import NotYetIntroduced
@@ -23,10 +23,12 @@ from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
 from opshift.runtimes.conditions import concerns, depends_on_node
 from opshift.runtimes.constant_values import has_typed_field, is_misread
-from opshift.runtimes.model_nodes import ModelNode, ModelNodes, NodeGroup, ordered
+from opshift.runtimes.kernel_lookup import KernelLookup
+from opshift.runtimes.model_nodes import ModelNode, ModelNodes, ordered
 from opshift.runtimes.model_notes import model_notes
+from opshift.runtimes.node_group import NodeGroup, group_nodes
 from opshift.runtimes.schema_problems import NO_DIFFERENCE, schema_problem
-from opshift.runtimes.undefined_operators import introduced_later, kernel_version, type_problem
+from opshift.runtimes.undefined_operators import introduced_later, type_problem
 
 IN_BODY: Final = "; in its function body, "
 """Text between the reason for a node and the reason for a node in its function body."""
@@ -35,14 +37,8 @@ IN_BODY: Final = "; in its function body, "
 INVALID_BODIES: Final = ("node.invalid", "type.unsupported")
 """Codes of CannotConvert that make a function body invalid; with any other code, it is unknown."""
 
-FIRST_CAST_TO_NUMBERS: Final = 6
-"""First opset in which the attribute `to` of Cast is a number; onnxruntime writes no other form."""
-
 VERSION: Final = "version"
-"""Label of an opset or IR version that is too new."""
-
-ASSUMED_TYPES: Final = {"tensor(float)"}
-"""Types that kernels implement if their documentation names no types."""
+"""Noun in summaries for an opset or IR version that is too new."""
 
 
 class UnsupportedNode(FrozenRecord):
@@ -121,6 +117,11 @@ class _Notes(FrozenRecord):
     fallback: dict[str, None] = field(default_factory=dict)
     doubtful: dict[str, None] = field(default_factory=dict)
 
+    def update(self, other: _Notes) -> None:
+        """Add the notes of another collection."""
+        for name, notes in vars(other).items():
+            vars(self)[name].update(notes)
+
 
 _Answer = Callable[[ModelNode], Hashable]
 """Function that answers a question about a node, such as whether a restriction concerns it."""
@@ -142,22 +143,29 @@ class RuntimeCheck:
         self._fallback = RuntimeCheck(other, refuses_wrong=refuses_wrong) if other else None
         base = self._fallback.runtime if self._fallback else runtime
         self._schemas = base.schemas if base.validates_nodes else None
-        bits = {name: element_bits(each) for name, each in BY_NAME.items()}
         self._misorders_functions_in = base.misorders_functions_in
-        self._narrowed = {each for each, other in runtime.computes_in.items() if bits[other] < bits[each]}
-        self._problems: dict[Hashable, str] = {}
-        self._kernels: dict[Hashable, Support] = {}
-        self._bodies: dict[ModelNodes, str] = {}
+        self._lookup = KernelLookup(runtime, self._schemas)
+        self._bodies: dict[ModelNodes, tuple[str, _Notes]] = {}
+        """Reason and notes about each function body."""
         self._notes = _Notes()
 
     def check(self, model: ModelNodes, *, lists_all: bool = True) -> ModelSupport:
         """Return the support for a model; without `lists_all`, `missing` contains only the first cause."""
         self._notes = notes = _Notes()
         self._add_model_notes(model)
-        causes = chain(self._model_problems(model), self._missing_kernels(model))
+        causes = chain(self._model_problems(model), self._missing_kernels(model, model.groups.values()))
         missing = tuple(causes if lists_all else islice(causes, 1))
         lists = map(tuple, (notes.warnings, notes.wrong, notes.uncertain, notes.fallback, notes.doubtful))
         return ModelSupport(missing, *lists)
+
+    def find_missing(self, model: ModelNodes, operators: Collection[str]) -> MissingKernel | None:
+        """Return nodes of some operators, such as `ai.onnx.Cast`, that the runtime does not implement.
+
+        Return `None` if it implements them all. This takes less time than `check`.
+        """
+        self._notes = _Notes()
+        nodes = [each for each in model.nodes if f"{each.domain}.{each.node.op_type}" in operators]
+        return next(self._missing_kernels(model, group_nodes(nodes).values()), None)
 
     def _add_model_notes(self, model: ModelNodes) -> None:
         runtime = self.runtime
@@ -189,7 +197,8 @@ class RuntimeCheck:
             part for each in self.runtime.restrictions_of(operator) for part in (each.when, each.unless)
         )
         is_own = any(
-            each is not None and (each.opsets or each.patterns or each.beside) for each in conditions
+            each is not None and (each.opsets or each.patterns or each.beside or each.computed_by)
+            for each in conditions
         )
         return is_own or bool(self._fallback and self._fallback.depends_on_conversion(operator))
 
@@ -277,37 +286,49 @@ class RuntimeCheck:
                 remedy = "use `opshift fit`, which replaces the constant by nodes"
                 yield MissingKernel((place,), "", {}, reason, remedy, "constants without elements")
 
-    def _missing_kernels(self, model: ModelNodes) -> Iterator[MissingKernel]:
-        for group in model.groups.values():
+    def _missing_kernels(self, model: ModelNodes, groups: Iterable[NodeGroup]) -> Iterator[MissingKernel]:
+        for group in groups:
             first = group.nodes[0]
-            identity, newest = self._identity(first), self.runtime.opsets.get(first.domain)
+            identity, newest = self._lookup.identity(first), self.runtime.opsets.get(first.domain)
             if newest and identity.since_version > newest < model.opsets.get(first.domain, 0):
-                continue  # the version is in newer opsets only: `_model_problems` reports the opset
+                continue  # newer opsets have the version: `_model_problems` reports the opset
             if not first.scope.opset_of(first.domain):
                 continue  # `_model_problems` reports the missing import
-            own = self._kernel(first)
-            answers = [(kind, self._reason(kind[0], model)) for kind in self._kinds(group, model)]
-            if not any(reason for _, reason in answers):
+            has_kernel = self._lookup.has_kernel_without_notes(group)
+            if has_kernel:
                 continue
-            reasons = {id(node): reason for kind, reason in answers for node in kind}
-            places: defaultdict[str, list[str]] = defaultdict(list)
-            for node in group.nodes:
-                places[reasons[id(node)]].append(node.place)
-            places.pop("", None)
-            for reason, found in places.items():
-                known, remedy = {name: each for name, each in first.types if each}, own.remedy
-                introduced = introduced_later(first)
-                if introduced:
-                    reason = f"{reason}; {first.domain} has {first.node.op_type} since opset {introduced}"
-                    remedy = refusal_cause(NotYetIntroduced.code).remedy
-                elif internal := first.scope.registry.releases.internal_domains.get(first.domain):
-                    reason, remedy = f"{reason}; {internal.meaning}", internal.remedy
-                yield MissingKernel(
-                    tuple(found), str(identity), known, reason, remedy, is_convertible=not introduced
-                )
+            other = self._fallback
+            if has_kernel is False and other is not None and other._lookup.has_kernel_without_notes(group):
+                self._notes.fallback[str(identity)] = None
+                continue
+            yield from self._group_problems(group, model)
+
+    def _group_problems(self, group: NodeGroup, model: ModelNodes) -> Iterator[MissingKernel]:
+        """Yield the nodes of a group that the runtime does not implement, by reason, and add notes."""
+        first = group.nodes[0]
+        answers = [(kind, self._reason(kind[0], model)) for kind in self._kinds(group, model)]
+        if not any(reason for _, reason in answers):
+            return
+        identity, own = self._lookup.identity(first), self._lookup.kernel(first)
+        reasons = {id(node): reason for kind, reason in answers for node in kind}
+        places: defaultdict[str, list[str]] = defaultdict(list)
+        for node in group.nodes:
+            places[reasons[id(node)]].append(node.place)
+        places.pop("", None)
+        for reason, found in places.items():
+            known, remedy = {name: each for name, each in first.types if each}, own.remedy
+            introduced = introduced_later(first)
+            if introduced:
+                reason = f"{reason}; {first.domain} has {first.node.op_type} since opset {introduced}"
+                remedy = refusal_cause(NotYetIntroduced.code).remedy
+            elif internal := first.scope.registry.releases.internal_domains.get(first.domain):
+                reason, remedy = f"{reason}; {internal.meaning}", internal.remedy
+            yield MissingKernel(
+                tuple(found), str(identity), known, reason, remedy, is_convertible=not introduced
+            )
 
     def _kinds(self, group: NodeGroup, model: ModelNodes) -> list[list[ModelNode]]:
-        """Return the nodes of a group in lists; the nodes of one list have equal answers to all questions.
+        """Return the nodes of a group in lists; all nodes of a list have equal answers to all questions.
 
         Most runtimes ask the same questions, so `NodeGroup` caches the answers for all runtimes.
         """
@@ -322,7 +343,7 @@ class RuntimeCheck:
 
     def _questions(self, node: ModelNode, model: ModelNodes) -> Iterator[tuple[Hashable, _Answer]]:
         """Yield the questions that decide on support for a node, besides its operator and types."""
-        identity, has_kernel = self._identity(node), bool(self._kernel(node))
+        identity, has_kernel = self._lookup.identity(node), bool(self._lookup.kernel(node))
         reads_bodies = not has_kernel and self.runtime.expands_functions
         errors = self.runtime.errors_of(identity) if has_kernel or reads_bodies or self._refuses_wrong else ()
         for each in (*self.runtime.restrictions_of(identity), *errors):
@@ -330,16 +351,16 @@ class RuntimeCheck:
                 yield each, partial(concerns, each)
         if reads_bodies:
             question = "body", self.runtime.expands_outdated_bodies
-            yield question, lambda each: self._uses_body(each) and model.body(each)
+            yield question, lambda each: self._lookup.uses_body(each) and model.body(each)
 
     def _reason(self, node: ModelNode, model: ModelNodes) -> str:
-        """Return why neither the runtime nor its fallback implements a node; empty if either does."""
-        if problem := self._schema_problem(node):
+        """Return the reason why runtime and fallback lack a kernel for a node; empty if one has it."""
+        if self._schemas is not None and (problem := schema_problem(node, self._schemas)):
             name = f"{node.domain}.{node.node.op_type}"
             return f"{self.runtime.name} refuses the node: in its schema of {name}, {problem}"
         reason = self._own_reason(node, model)
         if reason and self._fallback is not None and self._falls_back(node, model, self._fallback):
-            self._notes.fallback[str(self._identity(node))] = None
+            self._notes.fallback[str(self._lookup.identity(node))] = None
             return ""
         return reason
 
@@ -354,17 +375,8 @@ class RuntimeCheck:
         self._notes.doubtful.update(other._notes.doubtful)
         return True
 
-    def _schema_problem(self, node: ModelNode) -> str:
-        """Return why the schemas of the runtime do not allow a node; empty if they do."""
-        if self._schemas is None or node.operator is None:
-            return ""
-        key = node.schema_key
-        if key not in self._problems:
-            self._problems[key] = schema_problem(node, self._schemas)
-        return self._problems[key]
-
     def _own_reason(self, node: ModelNode, model: ModelNodes) -> str:
-        runtime, identity, own = self.runtime, self._identity(node), self._kernel(node)
+        runtime, identity, own = self.runtime, self._lookup.identity(node), self._lookup.kernel(node)
         errors = (each for each in runtime.errors_of(identity) if self._refuses_wrong and not each.sometimes)
         for each in (*runtime.restrictions_of(identity), *errors):
             is_refused = concerns(each, node)
@@ -379,30 +391,34 @@ class RuntimeCheck:
             self._add_notes(node, own.kernel, model)
             return ""
         is_known = identity.since_version <= runtime.opsets.get(node.domain, 0)
-        if not (is_known and self._uses_body(node)):
+        if not (is_known and self._lookup.uses_body(node)):
             return own.reason
         return self._reason_in_body(node, own, model)
 
     def _reason_in_body(self, node: ModelNode, own: Support, model: ModelNodes) -> str:
-        """Return why the runtime does not implement the function body of a node; empty if it does."""
+        """Return the reason why the function body of a node is not implemented; empty if it is."""
         if problem := self._misordered(node, model):
             return problem
         body = model.body(node)
         if isinstance(body, CannotConvert):
             if body.code in INVALID_BODIES:
                 return f"{own.reason}{IN_BODY}{body.reason}"
-            unknown = f"{self._identity(node)}: its function body is unknown"
+            unknown = f"{self._lookup.identity(node)}: its function body is unknown"
             self._notes.uncertain[f"{unknown}: {body.reason}"] = None
             return ""
         if body not in self._bodies:
-            self._bodies[body] = next(filter(None, (self._reason(each, body) for each in body.nodes)), "")
-        if inner := self._bodies[body]:
+            outer, self._notes = self._notes, _Notes()
+            inner = next(filter(None, (self._reason(each, body) for each in body.nodes)), "")
+            self._bodies[body], self._notes = (inner, self._notes), outer
+        inner, notes = self._bodies[body]
+        self._notes.update(notes)
+        if inner:
             return f"{own.reason}{IN_BODY}{inner.rpartition(IN_BODY)[2]}"
         self._add_errors(node)
         return ""
 
     def _misordered(self, node: ModelNode, model: ModelNodes) -> str:
-        """Return why the runtime refuses function bodies in the subgraph of a node; empty if it does not."""
+        """Return the reason why a subgraph may not contain function bodies; empty if it may."""
         attribute = self._misorders_functions_in.get(f"{node.domain}.{node.node.op_type}")
         if attribute is None:
             return ""
@@ -414,13 +430,15 @@ class RuntimeCheck:
             if not is_nested:
                 return f"{self.runtime.name} refuses the node: {reason}"
             # The optimizer moves nodes out of nested subgraphs if the condition of If is constant.
-            self._notes.uncertain[f"{self._identity(node)}: {reason} if the optimizer moves it there"] = None
-            self._notes.doubtful[str(self._identity(node))] = None
+            self._notes.uncertain[
+                f"{self._lookup.identity(node)}: {reason} if the optimizer moves it there"
+            ] = None
+            self._notes.doubtful[str(self._lookup.identity(node))] = None
         return ""
 
     def _has_several_nodes(self, node: ModelNode, model: ModelNodes) -> bool:
         """Return whether the runtime replaces a node by a function body that may have several nodes."""
-        if self._has_kernel(node) or node.operator is None or not self._uses_body(node):
+        if self._has_kernel(node) or node.operator is None or not self._lookup.uses_body(node):
             return False
         # A body that depends on the node counts as several nodes: the runtime may build a different body.
         body = model.body(node) if node.operator.body else None
@@ -428,69 +446,26 @@ class RuntimeCheck:
 
     def _has_kernel(self, node: ModelNode) -> bool:
         """Return whether the runtime or its fallback has a kernel for a node."""
-        return bool(self._kernel(node)) or (self._fallback is not None and self._fallback._has_kernel(node))
-
-    def _kernel(self, node: ModelNode) -> Support:
-        identity, casts = self._identity(node), self._inserts_casts(node)
-        question = identity, node.types, casts
-        if question not in self._kernels:
-            known = {name: each for name, each in node.types if each}
-            self._kernels[question] = self.runtime.kernel(identity, known, inserts_casts=casts)
-        return self._kernels[question]
-
-    def _inserts_casts(self, node: ModelNode) -> bool:
-        """Return whether the runtime computes a node in an element type other than that of its values.
-
-        The runtime casts inputs to a wider type if it has a kernel of Cast at the opset. If it may use the
-        function body of the node, it casts the inputs of the nodes in the body instead. In all nodes, it
-        computes types that `computes_in` maps to a narrower type in this narrower type.
-        """
-        runtime, opset = self.runtime, node.scope.opsets.get(DEFAULT_DOMAIN, FIRST_CAST_TO_NUMBERS)
-        if not self._narrowed.isdisjoint(node.input_types | node.output_types):
-            return True
-        return (
-            opset >= FIRST_CAST_TO_NUMBERS
-            and not runtime.computes_in.keys().isdisjoint(node.input_types)
-            and not self._uses_body(node)
-            and self._has_cast(node)
+        return bool(self._lookup.kernel(node)) or (
+            self._fallback is not None and self._fallback._has_kernel(node)
         )
-
-    def _has_cast(self, node: ModelNode) -> bool:
-        """Return whether the runtime has a kernel of Cast at the opset of a node."""
-        cast = node.scope.operator("Cast", DEFAULT_DOMAIN)
-        kernels = self.runtime.operators.get(f"{DEFAULT_DOMAIN}.Cast", ())
-        return cast is not None and any(each.implements(cast.since_version) for each in kernels)
-
-    def _uses_body(self, node: ModelNode) -> bool:
-        """Return whether the runtime replaces the node by its function body if it has no kernel."""
-        is_outdated = self.runtime.expands_outdated_bodies and node.has_fixed_body
-        return self.runtime.expands_functions and (node.has_usable_body or is_outdated)
 
     def _add_notes(self, node: ModelNode, kernel: Kernel, model: ModelNodes) -> None:
         self._add_errors(node)
         if any(each is None and name in kernel.types for name, each in node.types):
-            self._notes.uncertain[f"{self._identity(node)}: an element type is unknown"] = None
-        is_documented = bool(kernel.types) or self.runtime.evidence.kind != "documentation"
-        allowed = node.operator.type_constraints if node.operator else {}
-        types = {each for name, each in node.types if len(allowed.get(name, ())) > 1}
-        if is_documented or types <= ASSUMED_TYPES:
-            return
-        if self._fallback is None or self._fallback._reason(node, model):
+            self._notes.uncertain[f"{self._lookup.identity(node)}: an element type is unknown"] = None
+        if self._lookup.lacks_types(node, kernel) and (
+            not self._fallback or self._fallback._reason(node, model)
+        ):
             reason = "the types of its kernels are not documented"
-            self._notes.uncertain[f"{self._identity(node)}: {reason}"] = None
+            self._notes.uncertain[f"{self._lookup.identity(node)}: {reason}"] = None
 
     def _add_errors(self, node: ModelNode) -> None:
         """Add notes about known wrong results of a node."""
-        operator = self._identity(node)
+        operator = self._lookup.identity(node)
         for each in self.runtime.errors_of(operator):
             if concerns(each, node) is not False:
                 self._notes.warnings[f"{operator}: {each.reason}"] = None
                 self._notes.doubtful[str(operator)] = None
                 if not each.sometimes:
                     self._notes.wrong[str(operator)] = None
-
-    def _identity(self, node: ModelNode) -> OperatorId:
-        """Return the operator version of a node; for an undefined operator, the version of its kernel."""
-        if node.operator_id is not None:
-            return node.operator_id
-        return kernel_version(node, self.runtime, has_schemas=self._schemas is not None)

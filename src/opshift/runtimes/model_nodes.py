@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -41,6 +42,7 @@ from opshift.model.types import InputFacts, declared_dims, element_type_of
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.runtimes.constant_values import ConstantValues
+from opshift.runtimes.node_group import NodeGroup, group_nodes
 
 UNCHECKED: Final = "__"
 """Prefix of attributes that schemas do not check."""
@@ -70,6 +72,7 @@ class ModelNode:
         place: its place for messages.
         node: the node, with the attributes that the call of its function provides.
         scope: the values of its graph or function.
+        domain: canonical domain of its operator.
         operator: its operator version; `None` if the registry does not have it.
         constants: the values of the model that are the same in every run.
         body: the nodes of its function body, or the reason why they are unknown; `None` before the first use.
@@ -85,12 +88,8 @@ class ModelNode:
         self.constants = constants
         self.node = node
         self.scope = scope
+        self.domain = canonical_domain(node.domain)
         self.operator: OperatorVersion | None = scope.operator(node.op_type, node.domain)
-
-    @property
-    def domain(self) -> str:
-        """Canonical domain of the operator."""
-        return canonical_domain(self.node.domain)
 
     def parameters(self) -> Iterator[tuple[str, str, str]]:
         """Yield value name, parameter name, and type variable or type of each input and output."""
@@ -273,37 +272,6 @@ class FunctionCall(NamedTuple):
     function_output_count: int
 
 
-class NodeGroup:
-    """Nodes of a model with the same operator version and types; there is at least one."""
-
-    def __init__(self) -> None:
-        self.nodes: list[ModelNode] = []
-        self._numbers: dict[Hashable, list[int]] = {}
-        """For each question, one number per node instead of its answer; equal answers have equal numbers."""
-        self._kinds: dict[Hashable, list[list[ModelNode]]] = {}
-
-    def kinds(self, questions: Mapping[Hashable, Callable[[ModelNode], Hashable]]) -> list[list[ModelNode]]:
-        """Return the nodes in lists; nodes in one list have equal answers to all questions.
-
-        Args:
-            questions: the function that answers each question, by key; answers are cached under the key.
-        """
-        key = tuple(questions)
-        if key not in self._kinds:
-            answers = [self._answers(question, answer) for question, answer in questions.items()]
-            lists: defaultdict[tuple[int, ...], list[ModelNode]] = defaultdict(list)
-            for node, *numbers in zip(self.nodes, *answers, strict=True):
-                lists[tuple(numbers)].append(node)
-            self._kinds[key] = list(lists.values())
-        return self._kinds[key]
-
-    def _answers(self, question: Hashable, answer: Callable[[ModelNode], Hashable]) -> list[int]:
-        if question not in self._numbers:
-            numbers: dict[Hashable, int] = {}
-            self._numbers[question] = [numbers.setdefault(answer(each), len(numbers)) for each in self.nodes]
-        return self._numbers[question]
-
-
 class ModelNodes:
     """The nodes of a model.
 
@@ -358,6 +326,12 @@ class ModelNodes:
         self.scope: Scope = self._functions.scope(model.graph, self.opsets, registry, {})
         self._add(self.scope, "graph", 0)
 
+    def with_ir_version(self, ir_version: int) -> ModelNodes:
+        """Return the nodes of the same model with another IR version; cached answers are shared."""
+        other = copy(self)
+        other.ir_version = ir_version
+        return other
+
     def has_closed_domain(self, call: FunctionCall) -> bool:
         """Return whether the registry defines all operators in the domain of the called function."""
         return not self._registry.is_open(call.domain)
@@ -376,11 +350,7 @@ class ModelNodes:
     @cached_property
     def groups(self) -> Mapping[Hashable, NodeGroup]:
         """Groups of nodes with the same operator version and types, by a key for both."""
-        found: defaultdict[Hashable, NodeGroup] = defaultdict(NodeGroup)
-        for each in self.nodes:
-            opset = each.scope.opset_of(each.node.domain)
-            found[each.domain, each.node.op_type, opset, each.types].nodes.append(each)
-        return found
+        return group_nodes(self.nodes)
 
     def nodes_in(self, body: Scope) -> Iterator[tuple[ModelNode, bool]]:
         """Yield the nodes of a subgraph and its nested subgraphs; the flag is true for the latter."""

@@ -155,6 +155,34 @@ def test_graph_with_a_changed_subgraph_is_not_empty() -> None:
     assert not plan.graph.is_empty
 
 
+def add(ir_version: int) -> onnx.ModelProto:
+    """Return a model with a weight, and with metadata of a node if the IR version has them."""
+    nodes, weights = [node("Add", ["x", "w"], ["y"])], {"w": X}
+    result = build(nodes, {"x": X}, ["y"], {"": 17}, ir_version=ir_version, initializers=weights)
+    if ir_version >= 10:
+        result.graph.node[0].metadata_props.add(key="origin", value="layer 1")
+    return result
+
+
+@pytest.mark.parametrize(
+    ("original", "target", "keeps_graphs"),
+    [
+        (add(10), {"ir_version": 8}, True),
+        (add(8), {"ir_version": 4}, True),
+        (add(8), {"ir_version": 3}, False),
+        (add(8), {"target": 17}, True),
+        (add(8), {"target": 18}, False),
+        (model(), {"target": 11}, False),
+    ],
+    ids=["metadata", "IR version", "initializers become inputs", "nothing", "opset", "functions"],
+)
+def test_tells_whether_graphs_stay(
+    original: onnx.ModelProto, target: dict[str, Any], *, keeps_graphs: bool
+) -> None:
+    plan = plan_version(original, **target)
+    assert plan.keeps_graphs == keeps_graphs
+
+
 def test_planning_is_deterministic() -> None:
     original = model()
     assert Report.of(plan_version(original, 13)) == Report.of(plan_version(original, 13))

@@ -1,0 +1,124 @@
+"""Look up the kernels of a runtime for nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from functools import partial
+from typing import Final
+
+from opshift.model.element_types import BY_NAME, element_bits
+from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
+from opshift.registry.runtimes.runtime import Kernel, Runtime, SchemaDifference, Support
+from opshift.runtimes.conditions import concerns, depends_on_node
+from opshift.runtimes.model_nodes import ModelNode
+from opshift.runtimes.node_group import NodeGroup
+from opshift.runtimes.schema_problems import schema_problem
+from opshift.runtimes.undefined_operators import kernel_version
+
+FIRST_CAST_TO_NUMBERS: Final = 6
+"""First opset in which the attribute `to` of Cast is a number; onnxruntime writes no other form."""
+
+ASSUMED_TYPES: Final = {"tensor(float)"}
+"""Types that kernels implement if their documentation names no types."""
+
+
+class KernelLookup:
+    """Kernels of one runtime, without those of its fallback; kernels for nodes are cached.
+
+    Attributes:
+        runtime: the runtime.
+        schemas: differences of its schemas from the definitions, by operator; `None` if no schemas apply.
+    """
+
+    def __init__(self, runtime: Runtime, schemas: Mapping[str, SchemaDifference] | None) -> None:
+        self.runtime = runtime
+        self.schemas = schemas
+        self._narrowed = {each for each, other in runtime.computes_in.items() if _bits(other) < _bits(each)}
+        self._kernels: dict[Hashable, Support] = {}
+
+    def identity(self, node: ModelNode) -> OperatorId:
+        """Return the operator version of a node; for an undefined operator, the version of its kernel."""
+        if node.operator_id is not None:
+            return node.operator_id
+        return kernel_version(node, self.runtime, has_schemas=self.schemas is not None)
+
+    def kernel(self, node: ModelNode) -> Support:
+        """Return the kernel for a node, or the reason why it is missing."""
+        identity, casts = self.identity(node), self._inserts_casts(node)
+        question = identity, node.types, casts
+        if question not in self._kernels:
+            known = {name: each for name, each in node.types if each}
+            self._kernels[question] = self.runtime.kernel(identity, known, inserts_casts=casts)
+        return self._kernels[question]
+
+    def has_kernel_without_notes(self, group: NodeGroup) -> bool | None:
+        """Return whether a kernel implements all nodes of a group; `None` if this needs a closer look.
+
+        Most groups need none: no restriction or known wrong result concerns their nodes, the schemas allow
+        them, all types are known, and the runtime does not use their function bodies.
+        """
+        first, runtime = group.nodes[0], self.runtime
+        operator, identity = first.operator, first.operator_id
+        if operator is None or identity is None or not self._follow_schema(group):
+            return None
+        for each in (*runtime.restrictions_of(identity), *runtime.errors_of(identity)):
+            if depends_on_node(each, first):
+                is_unconcerned = group.answers(each, partial(concerns, each)) == [False]
+            else:
+                is_unconcerned = concerns(each, first) is False
+            if not is_unconcerned:
+                return None
+        # nodes with such types may get casts, which depends on the opset of their graph or function
+        if runtime.computes_in and not runtime.computes_in.keys().isdisjoint(group.element_types):
+            return None
+        kernel = runtime.find_kernel(identity, group.known_types, inserts_casts=False)
+        if kernel is None:
+            return None if runtime.expands_functions and operator.has_function else False
+        has_unknown_type = not group.unknown_types.isdisjoint(kernel.types)
+        return None if has_unknown_type or self.lacks_types(first, kernel) else True
+
+    def _follow_schema(self, group: NodeGroup) -> bool:
+        schemas = self.schemas
+        return schemas is None or not any(schema_problem(kind[0], schemas) for kind in group.schema_kinds)
+
+    def lacks_types(self, node: ModelNode, kernel: Kernel) -> bool:
+        """Return whether the documentation of a kernel does not name its types, and they may matter."""
+        if kernel.types or self.runtime.evidence.kind != "documentation":
+            return False
+        allowed = node.operator.type_constraints if node.operator else {}
+        types = {each for name, each in node.types if len(allowed.get(name, ())) > 1}
+        return not types <= ASSUMED_TYPES
+
+    def uses_body(self, node: ModelNode) -> bool:
+        """Return whether the runtime replaces the node by its function body if it has no kernel."""
+        is_outdated = self.runtime.expands_outdated_bodies and node.has_fixed_body
+        return self.runtime.expands_functions and (node.has_usable_body or is_outdated)
+
+    def _inserts_casts(self, node: ModelNode) -> bool:
+        """Return whether the runtime computes a node in an element type other than that of its values.
+
+        The runtime casts inputs to a wider type if it has a kernel of Cast at the opset. If it may use the
+        function body of the node, it casts the inputs of the nodes in the body instead. In all nodes, it
+        computes types that `computes_in` maps to a narrower type in this narrower type.
+        """
+        runtime = self.runtime
+        if not runtime.computes_in:
+            return False
+        if not self._narrowed.isdisjoint(node.input_types | node.output_types):
+            return True
+        return (
+            node.scope.opsets.get(DEFAULT_DOMAIN, FIRST_CAST_TO_NUMBERS) >= FIRST_CAST_TO_NUMBERS
+            and not runtime.computes_in.keys().isdisjoint(node.input_types)
+            and not self.uses_body(node)
+            and self._has_cast(node)
+        )
+
+    def _has_cast(self, node: ModelNode) -> bool:
+        """Return whether the runtime has a kernel of Cast at the opset of a node."""
+        cast = node.scope.operator("Cast", DEFAULT_DOMAIN)
+        kernels = self.runtime.operators.get(f"{DEFAULT_DOMAIN}.Cast", ())
+        return cast is not None and any(each.implements(cast.since_version) for each in kernels)
+
+
+def _bits(element_type: str) -> int:
+    return element_bits(BY_NAME[element_type])
