@@ -123,8 +123,8 @@ class Condition(Record):
     """Attributes with subgraphs of a node of the main graph that read results that are also its outputs."""
     untyped: tuple[str, ...] = ()
     """Attributes with subgraphs that do not declare the types of all inputs."""
-    unread: tuple[str, ...] = ()
-    """Attributes with subgraphs that do not read all of their inputs."""
+    unread: dict[str, str] = field(default_factory=dict)
+    """Attributes with a subgraph that reads none of its last inputs, and the attribute with their number."""
     ranks: dict[str, Sizes] = field(default_factory=dict)
     """Ranks of inputs and outputs."""
     dimensions: dict[str, dict[Axis, Sizes]] = field(default_factory=dict)

@@ -23,6 +23,16 @@ RESIZED = """
     y = Resize <mode = "{2}"{3}> ({4}, "", s)
 """
 NEGATED = "k = Constant <value_floats = [1.5]> () n = Neg (k)"
+LENGTH = """
+    l = Constant <value = int64 {{4}}> () a = Abs (l) n = Constant <value = int64 {{2}}> ()
+    y = STFT (x, n, , {0})
+"""
+CHOSEN = """
+    i = If <then_branch = a () => (float[1, 1, {0}] t) {{ t = Neg (x) }},
+        else_branch = b () => (float[1, 1, {0}] u) {{ u = Abs (x) }}> (b)
+    w = Constant <value = float[1, 1, 1] {{2}}> () y = Conv (i, w)
+"""
+SELECTED = "c = Cast <to = 2> (n) w = Where (n, c, c) y = Cast <to = 1> (w)"
 SIZE = "n = Shape (v) y = Cast <to = 1> (n)"
 
 
@@ -81,7 +91,17 @@ SIZE = "n = Shape (v) y = Cast <to = 1> (n)"
         (OPENVINO, "float[3, 4] x", SLOPES.format(4, "1, 2, 3, 4"), 16, "runs"),
         (OPENVINO, "float[2, 3, 4] x", SLOPES.format(1, "1"), 16, "runs"),
         (OPENVINO, "float[2, 3, 4] x", SLOPES.format(4, "1, 2, 3, 4"), 6, "runs"),
+        (OPENVINO, "float[1, 1, N] x, bool b", CHOSEN.format("N"), 13, "warns"),
+        (OPENVINO, "float[1, 1, 3] x, bool b", CHOSEN.format("3"), 13, "runs"),
+        (OPENVINO, "float[2] x", f"n = IsNaN (x) {SELECTED}", 13, "does not run"),
+        (OPENVINO, "bool[2] n", SELECTED, 13, "runs"),
         (OPENVINO, "float[1] v", f"{NEGATED} y = Abs (n)", 13, "warns"),
+        (OPENVINO, "float[1] v", "k = Constant <value_floats = [1.5]> () y = Abs (k)", 13, "runs"),
+        (OPENVINO, "float x, int64[0] s", "a = Abs (s) y = Expand (x, a)", 13, "may run"),
+        (OPENVINO, "float[1] x, int64[0] s", "a = Abs (s) y = Expand (x, a)", 13, "runs"),
+        (OPENVINO, "float[3] x, int64[1] s, int64[1] e", "y = Slice (x, s, e)", 13, "warns"),
+        (OPENVINO, "float[1, 8, 1] x, float w", LENGTH.format("l"), 17, "runs"),
+        (OPENVINO, "float[1, 8, 1] x, float w", LENGTH.format("a"), 17, "may run"),
         (OPENVINO, "float[1] v", f"{NEGATED} c = Concat <axis = 0> (n, v) y = Abs (c)", 13, "warns"),
         (OPENVINO, "float[1] v", "n = Neg (v) y = Abs (n)", 13, "runs"),
         (OPENVINO, "", RESIZED.format(1, "2", "linear", ", axes = [2]", "k"), 18, "may run"),

@@ -143,8 +143,8 @@ def _untyped(condition: Condition, node: ModelNode) -> bool:
     return all(_has_untyped_inputs(name, node) for name in condition.untyped)
 
 
-def _unread(condition: Condition, node: ModelNode) -> bool:
-    return all(_has_unread_inputs(name, node) for name in condition.unread)
+def _unread(condition: Condition, node: ModelNode) -> bool | None:
+    return _all(_ignores_inputs(name, count, node) for name, count in condition.unread.items())
 
 
 def _ranks(condition: Condition, node: ModelNode) -> bool | None:
@@ -422,10 +422,15 @@ def _has_untyped_inputs(name: str, node: ModelNode) -> bool:
     return any(element_type_of(each.type) is None for each in inputs)
 
 
-def _has_unread_inputs(name: str, node: ModelNode) -> bool:
+def _ignores_inputs(name: str, count: str, node: ModelNode) -> bool | None:
+    """Return whether a subgraph reads none of its last inputs; the attribute `count` has their number."""
+    try:
+        number = node.node.attribute(count)
+    except CannotConvert:
+        return None
     for graph in _graphs([name], node):
         read = {each.name for each in graph.output}.union(*(each.input for each in nested_nodes(graph)))
-        if any(each.name not in read for each in graph.input):
+        if isinstance(number, int) and all(each.name not in read for each in graph.input[-number:]):
             return True
     return False
 
