@@ -33,7 +33,7 @@ def function_proto(version: OperatorVersion, find: FindVersion) -> FunctionProto
         input=[each.name for each in version.inputs],
         output=[each.name for each in version.outputs],
         attribute=[name for name, default in defaults.items() if default is None],
-        node=[_node(each, version, find) for each in version.body.nodes],
+        node=[_node_proto(each, version, find) for each in version.body.nodes],
     )
     for name, default in defaults.items():
         if default is not None:
@@ -49,7 +49,7 @@ def add_imports(function: FunctionProto, opsets: Mapping[str, int]) -> None:
         function.opset_import.add(domain=model_domain(domain), version=opset)
 
 
-def _node(node: BodyNode, version: OperatorVersion, find: FindVersion) -> NodeProto:
+def _node_proto(node: BodyNode, version: OperatorVersion, find: FindVersion) -> NodeProto:
     assert version.body is not None
     opset = version.body.opset_imports.get(node.domain)
     operator = None if opset is None else find(node.op_type, opset, node.domain)

@@ -56,7 +56,7 @@ def load_operator(
     data = load_yaml(path)
     try:
         identity = {"domain": domain or path.parent.name, "name": name or path.stem}
-        return _operator(data, identity, types, DRAFT_RULES if draft else ())
+        return _operator_from_fields(data, identity, types, DRAFT_RULES if draft else ())
     except _Mistakes as mistakes:
         raise mistakes.error(Positions(path).locate) from None
 
@@ -88,12 +88,12 @@ def operator_from_data(data: object, types: TypeSets) -> Operator:
     if not all(isinstance(text, str) for text in identity.values()):
         raise DefinitionError("the definition has no domain or no name", place=place)
     try:
-        return _operator(data, {}, types)
+        return _operator_from_fields(data, {}, types)
     except _Mistakes as mistakes:
         raise mistakes.error(lambda _: Place(node=place)) from None
 
 
-def _operator(
+def _operator_from_fields(
     data: object, expected: Mapping[str, str], types: TypeSets, skipped: Collection[str] = ()
 ) -> Operator:
     if not isinstance(data, dict):

@@ -27,10 +27,10 @@ class OnnxDefs(Record):
 @cache
 def onnx_defs() -> OnnxDefs:
     """Return the content of `opsets/onnx_defs.yaml`."""
-    return load_precompiled(ONNX_DEFS, (), lambda: _read(ONNX_DEFS))
+    return load_precompiled(ONNX_DEFS, (), lambda: _read_onnx_defs(ONNX_DEFS))
 
 
-def _read(path: Path) -> OnnxDefs:
+def _read_onnx_defs(path: Path) -> OnnxDefs:
     from opshift.registry.yaml_files import load_yaml
 
     return from_file_content(OnnxDefs, load_yaml(path), path)

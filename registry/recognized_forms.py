@@ -168,37 +168,37 @@ class _Parser:
             if isinstance(line.value, ast.Name):
                 aliases[names[0].id] = line.value.id
             else:
-                self._add(line.value, tuple(each.id for each in names))
+                self._add_node(line.value, tuple(each.id for each in names))
         return ParsedForm(tuple(self._nodes), aliases, self._implied)
 
-    def _add(self, value: ast.expr, outputs: tuple[str, ...]) -> None:
+    def _add_node(self, value: ast.expr, outputs: tuple[str, ...]) -> None:
         if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name):
             raise FormError(f"line {value.lineno} does not call an operator")
         if value.func.id == "given":
-            self._implied |= {each.arg or "": _term(each.value) for each in value.keywords}
-            self._add(value.args[0], outputs)
+            self._implied |= {each.arg or "": _parse_term(each.value) for each in value.keywords}
+            self._add_node(value.args[0], outputs)
             return
-        operands = tuple(map(self._operand, value.args))
-        named = {each.arg or "": self._operand(each.value) for each in value.keywords}
+        operands = tuple(map(self._parse_operand, value.args))
+        named = {each.arg or "": self._parse_operand(each.value) for each in value.keywords}
         self._nodes.append(FormNode(value.func.id, operands, named, outputs))
 
-    def _operand(self, value: ast.expr) -> Operand:
+    def _parse_operand(self, value: ast.expr) -> Operand:
         function = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""
         if isinstance(value, ast.Call) and function == "filled":
-            return ConstantOperand((_term(value.args[0]),), is_filled=True)
+            return ConstantOperand((_parse_term(value.args[0]),), is_filled=True)
         if isinstance(value, ast.Call) and function and function != "sqrt":
             name = f"{function} {len(self._nodes)}"
-            self._add(value, (name,))
+            self._add_node(value, (name,))
             return ValueOperand(name)
         if isinstance(value, ast.Name) and value.id not in self._attributes:
             return ValueOperand(value.id)
         if isinstance(value, ast.Constant) and value.value is ...:
             return ANY_VALUE
         elements = value.elts if isinstance(value, ast.List) else [value]
-        return ConstantOperand(tuple(map(_term, elements)))
+        return ConstantOperand(tuple(map(_parse_term, elements)))
 
 
-def _term(value: ast.expr) -> Term:
+def _parse_term(value: ast.expr) -> Term:
     match value:
         case ast.Constant(value=bool() | float() | int() | str() as number):
             return number

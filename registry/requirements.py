@@ -58,7 +58,9 @@ class Requirement(NamedTuple):
             values = {text: term(node) for text, term in self.terms.items()}
         except InvalidFlag:
             return None  # another rule reports the invalid attribute value
-        found = ", ".join(f"{text} is {_value_text(each)}" for text, each in values.items() if each is not None)
+        found = ", ".join(
+            f"{text} is {_value_text(each)}" for text, each in values.items() if each is not None
+        )
         return f"requires {self.text}; {found}" if found else f"requires {self.text}"
 
 
@@ -120,7 +122,9 @@ def _compiled(tree: ast.expr, names: set[str], terms: dict[str, Evaluate]) -> Ev
             terms[name] = _value_of(name)
             return terms[name]
         case ast.Call(func=ast.Name(id=function), args=[ast.Name(id=name), *rest], keywords=[]):
-            return _compiled_call(tree, function, name, [_compiled(each, names, terms) for each in rest], names, terms)
+            return _compiled_call(
+                tree, function, name, [_compiled(each, names, terms) for each in rest], names, terms
+            )
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             inner = _compiled(operand, names, terms)
             return lambda node: _apply_arithmetic(operator.sub, 0, inner(node))
@@ -402,7 +406,9 @@ def _apply_arithmetic(function: Callable[[float, float], float], first: Value, s
         return None
 
 
-def _evaluate_comparisons(values: list[Value], comparisons: list[Callable[[Value, Value], bool]]) -> bool | None:
+def _evaluate_comparisons(
+    values: list[Value], comparisons: list[Callable[[Value, Value], bool]]
+) -> bool | None:
     results = (
         _compare_values(function, *pair) for function, pair in zip(comparisons, pairwise(values), strict=True)
     )

@@ -37,7 +37,9 @@ class TypeSets:
     @classmethod
     def load(cls, path: Path) -> TypeSets:
         """Read a `types.yaml`, or raise `DefinitionError`; a missing file defines no sets."""
-        return cls(load_precompiled(path, (), lambda: _read(path)) if path.exists() else {}, str(path))
+        return cls(
+            load_precompiled(path, (), lambda: _read_type_sets(path)) if path.exists() else {}, str(path)
+        )
 
     @classmethod
     def of_folders(cls, folders: Iterable[Path]) -> TypeSets:
@@ -65,14 +67,14 @@ class TypeSets:
                 set that contains the invalid entry, or empty if `entries` contains it.
         """
         listed = [entries] if isinstance(entries, str) else entries
-        return tuple(sorted(frozenset().union(*(self._types(entry, ()) for entry in listed))))
+        return tuple(sorted(frozenset().union(*(self._types_of_entry(entry, ()) for entry in listed))))
 
-    def _types(self, entry: str, enclosing: tuple[str, ...]) -> frozenset[str]:
+    def _types_of_entry(self, entry: str, enclosing: tuple[str, ...]) -> frozenset[str]:
         if entry in self._entries:
-            return self._set(entry, enclosing)
+            return self._types_of_set(entry, enclosing)
         wrapped = _WRAPPED.fullmatch(entry)
         if wrapped and wrapped[2] in self._entries:
-            return frozenset(f"{wrapped[1]}({item})" for item in self._set(wrapped[2], enclosing))
+            return frozenset(f"{wrapped[1]}({item})" for item in self._types_of_set(wrapped[2], enclosing))
         if not is_type(entry):
             place = self._place_of(enclosing[-1]) if enclosing else Place()
             reason = f"{entry!r} is neither a type nor a set of types"
@@ -80,12 +82,12 @@ class TypeSets:
             raise InvalidDefinition([DefinitionFinding.of_rule("type.unknown", place, reason, remedy)])
         return frozenset((entry,))
 
-    def _set(self, name: str, enclosing: tuple[str, ...]) -> frozenset[str]:
+    def _types_of_set(self, name: str, enclosing: tuple[str, ...]) -> frozenset[str]:
         if name in enclosing:
             reason = f"type set {name!r} contains itself"
             raise InvalidDefinition([DefinitionFinding.of_rule("type.set", self._place_of(name), reason)])
         if name not in self._expanded:
-            parts = (self._types(entry, (*enclosing, name)) for entry in self._entries[name])
+            parts = (self._types_of_entry(entry, (*enclosing, name)) for entry in self._entries[name])
             self._expanded[name] = frozenset().union(*parts)
         return self._expanded[name]
 
@@ -115,7 +117,7 @@ def similar_types(text: str) -> Iterator[str]:
         yield changed if is_type(changed) else f"tensor({name})"
 
 
-def _read(path: Path) -> dict[str, list[str]]:
+def _read_type_sets(path: Path) -> dict[str, list[str]]:
     # imported here: compiled sets need no YAML parser
     from opshift.registry.yaml_files import load_yaml, place_of
 

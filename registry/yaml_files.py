@@ -101,12 +101,12 @@ class _AmbiguousWords(Exception):
 
 def load_yaml(path: Path) -> Any:
     """Return the data of a YAML file; raise `DefinitionError` if it is unreadable or breaks a `yaml` rule."""
-    content = _read(path)
+    content = _read_text(path)
     with _reporting(path, content):
         return _Builder().build(content)
 
 
-def _read(path: Path) -> bytes:
+def _read_text(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
@@ -124,9 +124,12 @@ def _reporting(path: Path, content: bytes) -> Iterator[None]:
     try:
         yield
     except _YamlError as error:
-        raise _invalid(path, error.rule, error.reason, error.mark) from error
+        raise _invalid_definition(path, error.rule, error.reason, error.mark) from error
     except _AmbiguousWords as words:
-        found = [_invalid(path, each.rule, each.reason, each.mark) for each in words.errors[:MAX_FINDINGS]]
+        found = [
+            _invalid_definition(path, each.rule, each.reason, each.mark)
+            for each in words.errors[:MAX_FINDINGS]
+        ]
         raise InvalidDefinition([each.findings[0] for each in found]) from words
     except _TooDeep as error:
         raise _too_deep(path, error.line) from error
@@ -134,19 +137,23 @@ def _reporting(path: Path, content: bytes) -> Iterator[None]:
         # libyaml has a nesting limit of its own
         if "nesting depth" in str(error.problem) and error.problem_mark:
             raise _too_deep(path, error.problem_mark.line + 1) from error
-        raise _invalid(path, "yaml.syntax", str(error.problem), error.problem_mark) from error
+        raise _invalid_definition(path, "yaml.syntax", str(error.problem), error.problem_mark) from error
     except yaml.reader.ReaderError as error:
         line = content[: error.position].count(b"\n") + 1
-        raise _invalid(path, "yaml.syntax", f"is not YAML: {error.reason}", None, line) from error
+        raise _invalid_definition(path, "yaml.syntax", f"is not YAML: {error.reason}", None, line) from error
     except ValueError as error:
-        raise _invalid(path, "yaml.syntax", f"is not YAML: {error}", None) from error
+        raise _invalid_definition(path, "yaml.syntax", f"is not YAML: {error}", None) from error
 
 
 def _too_deep(path: Path, line: int) -> InvalidDefinition:
-    return _invalid(path, "yaml.limits", f"has more than {MAX_DEPTH} levels of nesting", None, line)
+    return _invalid_definition(
+        path, "yaml.limits", f"has more than {MAX_DEPTH} levels of nesting", None, line
+    )
 
 
-def _invalid(path: Path, rule: str, reason: str, mark: Mark | None, line: int = 0) -> InvalidDefinition:
+def _invalid_definition(
+    path: Path, rule: str, reason: str, mark: Mark | None, line: int = 0
+) -> InvalidDefinition:
     place = Place(str(path), mark.line + 1, column=mark.column + 1) if mark else Place(str(path), line)
     return InvalidDefinition([DefinitionFinding.of_rule(rule, place, reason)])
 
@@ -187,12 +194,12 @@ class _Builder:
                 self._count += 1
                 self._add(self._scalar(event), event.start_mark, event.anchor, 1)
             elif isinstance(event, yaml.CollectionStartEvent):
-                self._start(event)
+                self._start_collection(event)
             elif isinstance(event, yaml.CollectionEndEvent):
                 done = self._open.pop()
                 self._add(done.items, done.mark, done.anchor, self._count - done.start)
             elif isinstance(event, yaml.AliasEvent):
-                self._repeat(event)
+                self._repeat_anchor(event)
             elif isinstance(event, yaml.DocumentStartEvent) and self._documents:
                 reason = "expected one document, but found another document"
                 raise _YamlError("yaml.syntax", reason, event.start_mark)
@@ -209,7 +216,7 @@ class _Builder:
             self._ambiguous.append(error)
             return event.value
 
-    def _start(self, event: yaml.CollectionStartEvent) -> None:
+    def _start_collection(self, event: yaml.CollectionStartEvent) -> None:
         is_list = isinstance(event, yaml.SequenceStartEvent)
         if event.tag not in (None, "!", TAG + ("seq" if is_list else "map")):
             raise _YamlError("yaml.syntax", f"unknown tag {event.tag!r} of a collection", event.start_mark)
@@ -218,7 +225,7 @@ class _Builder:
         if len(self._open) > MAX_DEPTH + 1:
             raise _TooDeep(event.start_mark)
 
-    def _repeat(self, event: yaml.AliasEvent) -> None:
+    def _repeat_anchor(self, event: yaml.AliasEvent) -> None:
         # an alias inside the value of its anchor is undefined, too
         if event.anchor not in self._anchored:
             raise _YamlError("yaml.syntax", f"found undefined alias {event.anchor!r}", event.start_mark)
@@ -251,7 +258,7 @@ def _scalar(event: yaml.ScalarEvent) -> object:
     # most scalars are quoted, or are words without a special meaning in YAML
     if tag is None and not (event.implicit[0] and text[:1] in _RESOLVERS):
         return text
-    kind = _kind(text) if tag in (None, "!") else tag.removeprefix(TAG)
+    kind = _scalar_type(text) if tag in (None, "!") else tag.removeprefix(TAG)
     if kind == "str":
         return text
     if kind == "ambiguous":
@@ -267,7 +274,7 @@ def _scalar(event: yaml.ScalarEvent) -> object:
         raise _YamlError("yaml.syntax", str(error), event.start_mark) from error
 
 
-def _kind(text: str) -> str:
+def _scalar_type(text: str) -> str:
     resolvers = _RESOLVERS.get(text[:1], ())
     return next((tag.removeprefix(TAG) for tag, pattern in resolvers if pattern.match(text)), "str")
 
@@ -303,7 +310,7 @@ class Positions:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        content = _read(path)
+        content = _read_text(path)
         with _reporting(path, content):
             _Builder().build(content)  # Checks the limits first, because the recursive composer has none.
             self._root = yaml.compose(content, Loader=_Parser)

@@ -64,7 +64,7 @@ def history_findings(operators: Iterable[Operator], mode: Mode) -> Iterator[Chan
             yield from version_findings(operator, version, mode)
         for step in history_steps((operator,)):
             if step.new is None:
-                yield from _findings(step.operator, step.changes, mode, str(step.old.id))
+                yield from _forbidden_changes(step.operator, step.changes, mode, str(step.old.id))
 
 
 def version_findings(operator: Operator, version: OperatorVersion, mode: Mode) -> Iterator[ChangeFinding]:
@@ -72,10 +72,10 @@ def version_findings(operator: Operator, version: OperatorVersion, mode: Mode) -
     earlier = [each for each in operator.versions if each.since_version < version.since_version]
     for base in earlier if mode.is_transitive else earlier[-1:]:
         changes = changes_between(operator, base.since_version, version.since_version)
-        yield from _findings(str(version.id), changes, mode, str(base.id))
+        yield from _forbidden_changes(str(version.id), changes, mode, str(base.id))
 
 
-def _findings(
+def _forbidden_changes(
     operator: str, changes: Iterable[ClassifiedChange], mode: Mode, base: str
 ) -> Iterator[ChangeFinding]:
     direction = mode.removesuffix("-transitive")

@@ -77,12 +77,12 @@ def compare_trees(old: Tree, new: Tree, policy: Policy, mode: Mode = Mode.NONE) 
         later = new.operators.get(key)
         for version in operator.versions:
             if version.status == "STABLE" and version.since_version <= old.released(version.domain):
-                yield from _published(version, later, policy, old.released(version.domain))
+                yield from _changes_of_published_version(version, later, policy, old.released(version.domain))
     for key, operator in new.operators.items():
         yield from _new_versions(operator, old.operators.get(key), old, mode)
 
 
-def _published(
+def _changes_of_published_version(
     version: OperatorVersion, later: Operator | None, policy: Policy, released: int
 ) -> Iterator[ChangeFinding]:
     same = _find_same_version(version, later)

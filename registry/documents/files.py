@@ -70,7 +70,7 @@ def read_set_or_names(path: Path) -> OperatorSet | OperatorNames:
     `read_document`, except `NoDefinitions`.
     """
     try:
-        return _read(path)
+        return _read_definitions(path)
     except DefinitionError as error:
         if not error.place.file:
             error.place = Place(str(path), node=error.place.node)
@@ -95,7 +95,7 @@ def write_tree(operators: OperatorSet, folder: Path) -> list[Path]:
     return list(texts)
 
 
-def _read(path: Path) -> OperatorSet | OperatorNames:
+def _read_definitions(path: Path) -> OperatorSet | OperatorNames:
     if path.suffix in (".yaml", ".yml"):
         return parse_document(load_yaml(path))
     try:

@@ -239,7 +239,9 @@ def attribute_values(version: OperatorVersion) -> Iterator[Problem]:
         for position, value in enumerate(each.values or ()):
             if expected is None or not isinstance(value, expected):
                 reason = f"the value {value!r} does not have the type {each.type.removesuffix('S')}"
-                yield Problem(reason, (*keys, "values", position), _expected_type_text(each.type.removesuffix("S")))
+                yield Problem(
+                    reason, (*keys, "values", position), _expected_type_text(each.type.removesuffix("S"))
+                )
             elif value in (each.values or ())[:position]:
                 yield Problem(f"the value {value!r} is repeated", (*keys, "values", position), "list it once")
         if each.values == ():

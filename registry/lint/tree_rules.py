@@ -79,7 +79,9 @@ def step_adapter(subject: TreeOperator) -> Iterator[Problem]:
 def step_undeclared(subject: TreeOperator) -> Iterator[Problem]:
     """Every registered adapter of an operator is declared."""
     operator = subject.operator
-    declared = {(each.source, each.target) for each in _declared_conversions(operator) if each.action == "adapter"}
+    declared = {
+        (each.source, each.target) for each in _declared_conversions(operator) if each.action == "adapter"
+    }
     # Adapters from a version to itself build its function body, and need no declaration.
     declared |= {(each.since_version, each.since_version) for each in operator.versions}
     for domain, name, source, target in subject.adapters:

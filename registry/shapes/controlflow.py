@@ -43,7 +43,7 @@ def scan(node: ShapeContext) -> Shapes:
     return [
         *(unify(node.shape(position), body) for position, body in enumerate(bodies[:states])),
         *(
-            _stacked(body, length, _axis(node, "scan_output_axes", position))
+            _stacked_shape(body, length, _axis_at(node, "scan_output_axes", position))
             for position, body in enumerate(bodies[states:])
         ),
     ]
@@ -69,18 +69,18 @@ def batched_scan(node: ShapeContext) -> Shapes:
 def _sequence_length(node: ShapeContext, states: int, scanned: int) -> int | None:
     length = None
     for index, shape in enumerate(node.inputs[states : states + scanned]):
-        declared = _axis(node, "scan_input_axes", index)
+        declared = _axis_at(node, "scan_input_axes", index)
         axis = None if shape is None else normalize_axis(declared, len(shape))
         length = length if axis is None else unify_dims(length, dim_at(shape, axis))
     return length
 
 
-def _stacked(body: Shape | None, length: int | None, axis: int | None) -> Shape | None:
+def _stacked_shape(body: Shape | None, length: int | None, axis: int | None) -> Shape | None:
     if body is None:
         return None
     position = normalize_axis(axis, len(body) + 1)
     return unknown(len(body) + 1) if position is None else (*body[:position], length, *body[position:])
 
 
-def _axis(node: ShapeContext, name: str, index: int) -> int | None:
+def _axis_at(node: ShapeContext, name: str, index: int) -> int | None:
     return 0 if node.attribute(name) is None else dim_at(node.integers(name), index)

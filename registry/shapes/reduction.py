@@ -23,7 +23,7 @@ def reduce(node: ShapeContext) -> Shapes:
         return [None]
     known = normalize_axes(axes.values, len(data))
     if known is not None:
-        return [_reduced(node, data, known)]
+        return [_reduced_shape(node, data, known)]
     if axes.values is not None and None not in axes.values:
         return [None]
     if _keeps_dims(node):
@@ -39,7 +39,7 @@ def arg_reduce(node: ShapeContext, data: Shape) -> Shapes:
     axis = normalize_axis(node.integer("axis", 0), len(data))
     if axis is None:
         return [unknown(len(data) if _keeps_dims(node) else len(data) - 1)]
-    return [_reduced(node, data, (axis,))]
+    return [_reduced_shape(node, data, (axis,))]
 
 
 @data_rule("determinant")
@@ -52,5 +52,5 @@ def _keeps_dims(node: ShapeContext) -> bool:
     return node.integer("keepdims", 1) != 0
 
 
-def _reduced(node: ShapeContext, data: Shape, axes: tuple[int, ...]) -> Shape:
+def _reduced_shape(node: ShapeContext, data: Shape, axes: tuple[int, ...]) -> Shape:
     return with_dims(data, dict.fromkeys(axes, 1)) if _keeps_dims(node) else without_axes(data, axes)

@@ -62,7 +62,7 @@ def rule(
         @wraps(function)
         def checked_rule(node: ShapeContext) -> Shapes:
             try:
-                return [_plausible(shape) for shape in infer(node)][: node.output_count]
+                return [_without_invalid_dims(shape) for shape in infer(node)][: node.output_count]
             except (InvalidFlag, OverflowError):
                 return []
 
@@ -131,7 +131,7 @@ def _private_rule(name: str, function: ShapeRule) -> ShapeRule:
     return infer
 
 
-def _plausible(shape: Shape | None) -> Shape | None:
+def _without_invalid_dims(shape: Shape | None) -> Shape | None:
     if shape is not None and len(shape) > MAX_RANK:
         return None
     for dim in shape or ():

@@ -45,7 +45,7 @@ def symbol_from_number(number: int) -> Symbol | None:
 
 def symbol_named(name: str) -> Symbol:
     """Return the symbol for a name; in a process, equal names give equal symbols, also in other models."""
-    return _symbol(name, is_name=True)
+    return _make_symbol(name, is_name=True)
 
 
 def computed_size(operation: str, *operands: object) -> Symbol:
@@ -53,7 +53,7 @@ def computed_size(operation: str, *operands: object) -> Symbol:
 
     `operation` and `operands` must determine the result in every run.
     """
-    symbol = _symbol("\0".join((operation, *map(str, operands))), is_name=False)
+    symbol = _make_symbol("\0".join((operation, *map(str, operands))), is_name=False)
     with _LOCK:
         _COMPUTATIONS.pop(int(symbol), None)
         if len(_COMPUTATIONS) >= MAX_COMPUTATIONS:
@@ -119,7 +119,7 @@ def is_limited(size: int, limit: int) -> bool:
     return False
 
 
-def _symbol(name: str, *, is_name: bool) -> Symbol:
+def _make_symbol(name: str, *, is_name: bool) -> Symbol:
     head = 1 << _FACTOR_BITS + 1 | is_name
     number = head << _HASH_BITS | hash(name) % (1 << _HASH_BITS)
     return Symbol((number << _CHECK_BITS | _check_bits(number)) << _ADDEND_BITS)

@@ -13,13 +13,13 @@ from opshift.registry.shapes.sizes import ceil_quotient, computed_size, floor_qu
 @rule("convolution", keeps_rank=True)
 def convolution(node: ShapeContext) -> Shapes:
     """Infer the output of a convolution with the weights as second input."""
-    return [_convolved(node, node.shape(0), node.shape(1))]
+    return [_convolved_shape(node, node.shape(0), node.shape(1))]
 
 
 @rule("quantized_convolution", keeps_rank=True)
 def quantized_convolution(node: ShapeContext) -> Shapes:
     """Infer the output with the weights as input 3: input 0 has a scale and a zero point, inputs 1 and 2."""
-    return [_convolved(node, node.shape(0), node.shape(3))]
+    return [_convolved_shape(node, node.shape(0), node.shape(3))]
 
 
 @rule("convolution_in_layout", keeps_rank=True)
@@ -28,8 +28,8 @@ def convolution_in_layout(node: ShapeContext) -> Shapes:
     is_quantized = "channels_last" in node.version.attributes
     data, weights = node.shape(0), node.shape(3 if is_quantized else 1)
     if is_quantized and not node.integer("channels_last", 0):
-        return [_convolved(node, data, weights)]
-    moved = _convolved(node, data and (data[0], data[-1], *data[1:-1]), weights)
+        return [_convolved_shape(node, data, weights)]
+    moved = _convolved_shape(node, data and (data[0], data[-1], *data[1:-1]), weights)
     return [moved and (moved[0], *moved[2:], moved[1])]
 
 
@@ -93,13 +93,13 @@ def max_unpool(node: ShapeContext) -> Shapes:
 @rule("max_roi_pool")
 def max_roi_pool(node: ShapeContext) -> Shapes:
     """Infer one image per region, of the size `pooled_shape`."""
-    return [(*_regions(node), *of_rank(node.integers("pooled_shape"), 2))]
+    return [(*_region_batch_and_channels(node), *of_rank(node.integers("pooled_shape"), 2))]
 
 
 @rule("roi_align")
 def roi_align(node: ShapeContext) -> Shapes:
     """Infer one image per region, of the size `output_height` by `output_width`."""
-    return [(*_regions(node), node.integer("output_height"), node.integer("output_width"))]
+    return [(*_region_batch_and_channels(node), node.integer("output_height"), node.integer("output_width"))]
 
 
 class _Window(NamedTuple):
@@ -181,7 +181,7 @@ def _transposed_size(node: ShapeContext, size: int | None, window: _Window, extr
     return plus((size - 1) * window.stride, window.kernel, extra, -pads)
 
 
-def _convolved(node: ShapeContext, data: Shape | None, weights: Shape | None) -> Shape | None:
+def _convolved_shape(node: ShapeContext, data: Shape | None, weights: Shape | None) -> Shape | None:
     rank = _rank(node, data, weights)
     if rank is None:
         return None
@@ -223,5 +223,5 @@ def _pooled(node: ShapeContext) -> tuple[Shape | None, list[_Window] | None]:
     return (data if windows is not None else (*data[:2], *unknown(len(data) - 2))), windows
 
 
-def _regions(node: ShapeContext) -> Shape:
+def _region_batch_and_channels(node: ShapeContext) -> Shape:
     return (dim_at(node.shape(1), 0), of_rank(node.shape(0), 4)[1])

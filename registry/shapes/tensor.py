@@ -134,7 +134,7 @@ def split(node: ShapeContext, data: Shape) -> Shapes:
     axis = normalize_axis(declared, len(data))
     if axis is None:
         return [unknown(len(data))] * node.output_count if declared is None else []
-    return [with_dims(data, {axis: length}) for length in _lengths(node, data[axis])]
+    return [with_dims(data, {axis: length}) for length in _split_lengths(node, data[axis])]
 
 
 @rule("expand", rank_inputs=(0,))
@@ -175,7 +175,7 @@ def pad(node: ShapeContext) -> Shapes:
     return [with_dims(data, {axis: plus(data[axis], begin, end) for axis, begin, end in rows})]
 
 
-def _lengths(node: ShapeContext, size: int | None) -> Shape:
+def _split_lengths(node: ShapeContext, size: int | None) -> Shape:
     declared, count = node.setting("split"), node.output_count
     if not declared.absent:
         return declared.values if declared.values and len(declared.values) == count else unknown(count)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.toy_runtime import toy_runtime
 
-from generated.runtimes import _unreached, implements
+from generated.runtimes import _unreachable_operators, implements
 from opshift.adapters.core.adapter_table import adapter_table
 from opshift.registry.registry import default_registry
 from opshift.rewriting.version_graph import build_version_graph
@@ -26,7 +26,7 @@ def test_counts_kernels_and_function_bodies() -> None:
 
 def test_follows_steps_to_implemented_versions_and_operators() -> None:
     graph = build_version_graph(REGISTRY.operators(), adapter_table())
-    unreached = _unreached(toy_runtime(), graph)
+    unreached = _unreachable_operators(toy_runtime(), graph)
     assert "Abs" in unreached
     assert "ImageDecoder" in unreached
     assert not {"Relu", "Add", "Gelu"} & set(unreached)
