@@ -60,12 +60,12 @@ def equivalent(op_type: str, replacement: str) -> Callable[[Parts], Parts]:
 def equivalents(registry: Registry, domain: str) -> Mapping[OperatorId, tuple[Equivalent, ...]]:
     """Return the equivalents that a domain's operators declare, by the operator version to replace."""
     found: dict[OperatorId, tuple[Equivalent, ...]] = {}
-    for each in _declared(registry, domain):
+    for each in _declared_equivalents(registry, domain):
         found[each.operator] = (*found.get(each.operator, ()), each)
     return MappingProxyType(found)
 
 
-def _declared(registry: Registry, domain: str) -> Iterator[Equivalent]:
+def _declared_equivalents(registry: Registry, domain: str) -> Iterator[Equivalent]:
     for operator in registry.operators(domain):
         for version in operator.versions:
             for text in version.equivalents:

@@ -45,7 +45,8 @@ def _(verb: DropAttribute, node: Node, out: Rewriter) -> Node:
     name, default = verb.attribute, out.source.attributes[verb.attribute].default
     value = node.attribute(name, default)
     if not is_same_value(value, default):
-        reason = f"{name} is {_value_text(value)}; {_id_or_none(out.target)} supports only the default, {_value_text(default)}"
+        supported = f"{_id_or_none(out.target)} supports only the default, {_value_text(default)}"
+        reason = f"{name} is {_value_text(value)}; {supported}"
         raise CannotConvert(reason, "value.unsupported")
     return _without_attribute(name, node)
 
@@ -111,7 +112,8 @@ def _(verb: RequireAttribute, node: Node, out: Rewriter) -> Node:
     declared = out.source.attributes.get(verb.attribute)
     value = node.attribute(verb.attribute, declared.default if declared else None)
     if not is_same_value(value, verb.value):
-        reason = f"{verb.attribute} is {_value_text(value)}; {_id_or_none(out.target)} requires {_value_text(verb.value)}"
+        required = f"{_id_or_none(out.target)} requires {_value_text(verb.value)}"
+        reason = f"{verb.attribute} is {_value_text(value)}; {required}"
         raise CannotConvert(reason, "value.unsupported")
     return node
 

@@ -46,7 +46,7 @@ def flatten_different_shapes(node: Node, out: Rewriter) -> None:
     then_shapes, else_shapes = (_shapes(node.attribute(name), out) for name in BRANCHES)
     differing: DifferingShapes = {}
     for position, (then_dims, else_dims) in enumerate(zip(then_shapes, else_shapes, strict=False)):
-        if _differ(then_dims, else_dims):
+        if _shapes_differ(then_dims, else_dims):
             shapes = _known(then_dims), _known(else_dims)
             if shapes[0] is None or shapes[1] is None or not _are_emitted_by_model(node):
                 _emit_loops(node, out)
@@ -93,7 +93,9 @@ def _padded_branch(
         size, rank = max(map(prod, pair)), max(map(len, pair))
         flat = reshape(value.name, (-1,), body)
         if prod(shape) < size:
-            flat = body.emit("Concat", [flat, _zeros(size - prod(shape), element_type, body)], axis=0)
+            flat = body.emit(
+                "Concat", [flat, _zeros_of_length(size - prod(shape), element_type, body)], axis=0
+            )
         body.output(flat, element_type, (size,), value)
         # The layout has the number of elements, the rank, and the dimensions, padded to the larger rank.
         layout = [prod(shape), len(shape), *shape, *[0] * (rank - len(shape))]
@@ -108,11 +110,11 @@ def _emit_loops(node: Node, out: Rewriter) -> None:
     """
     out = out.for_opset(EMIT_OPSET)
     condition = node.inputs[0]
-    outputs = [_outputs(node.attribute(name)) for name in BRANCHES]
+    outputs = [_outputs_of_branch(node.attribute(name)) for name in BRANCHES]
     types = [
         body_output_type(name, value, out) for name, value in zip(node.outputs, outputs[0], strict=False)
     ]
-    values: Sequence[str] = [_zeros(1, each, out) for each in types]
+    values: Sequence[str] = [_zeros_of_length(1, each, out) for each in types]
     conditions = condition, out.emit("Not", [condition])
     results: Sequence[int | Sequence[str]] = (len(types), node.outputs)
     for attribute, returned, runs, names in zip(BRANCHES, outputs, conditions, results, strict=True):
@@ -141,7 +143,7 @@ def _slice(value: str, start: int, end: int, out: Rewriter) -> str:
     return out.emit("Slice", [value], axes=[0], starts=[start], ends=[end])
 
 
-def _zeros(count: int, element_type: str, out: Rewriter) -> str:
+def _zeros_of_length(count: int, element_type: str, out: Rewriter) -> str:
     zero = b"" if element_type == "string" else 0 if "int" in element_type else 0.0
     if element_type == "bool":
         zero = False
@@ -163,7 +165,7 @@ def _shapes(graph: Graph | GraphProto, out: Rewriter) -> list[Dims]:
     return [out.facts.nested_shape(graph, value.name) for value in graph.output]
 
 
-def _outputs(graph: Graph | GraphProto) -> Sequence[ValueInfoProto | Value]:
+def _outputs_of_branch(graph: Graph | GraphProto) -> Sequence[ValueInfoProto | Value]:
     return graph.outputs if isinstance(graph, Graph) else graph.output
 
 
@@ -173,7 +175,7 @@ def _known(dims: Dims) -> Shape | None:
     return known if dims is not None and len(known) == len(dims) and 0 not in known[1:] else None
 
 
-def _differ(first: Dims, second: Dims) -> bool:
+def _shapes_differ(first: Dims, second: Dims) -> bool:
     if first is None or second is None:
         return False
     pairs = zip(first, second, strict=False)
@@ -240,7 +242,7 @@ def replace_scan_by_loop(node: Node, out: Rewriter) -> None:
     built = _scanned_values(node, "output", node.outputs[len(states) :])
     length = dimension_tensor(dimension(scanned[0].name, scanned[0].axis, out), out)
     last = out.emit("Sub", [length, out.int64([1])])
-    body = _body(node, scanned, reshape(last, (), out), out)
+    body = _loop_body(node, scanned, reshape(last, (), out), out)
     stacked = [out.fresh("stacked") for _ in built]
     body.emit_loop(length, states, out, [*node.outputs[: len(states)], *stacked])
     for name, output in zip(stacked, built, strict=True):
@@ -295,7 +297,7 @@ def _scanned_values(node: Node, kind: str, names: Sequence[str]) -> list[Scanned
     ]
 
 
-def _body(node: Node, scanned: Sequence[ScannedValue], last: str, out: Rewriter) -> LoopBuilder:
+def _loop_body(node: Node, scanned: Sequence[ScannedValue], last: str, out: Rewriter) -> LoopBuilder:
     graph = node.attribute("body")
     emitted = isinstance(graph, Graph)
     inputs, outputs = (graph.inputs, graph.outputs) if emitted else (passed_inputs(graph), graph.output)

@@ -45,10 +45,10 @@ def replace_shift_by_arithmetic(node: Node, out: Rewriter) -> None:
     value = cast(node.inputs[0], wide, out)
     count = _clamped_count(node.inputs[1], element_type, out)
     if node.attribute("direction") == b"LEFT":
-        value = out.emit("Mul", [value, _power(_left_factors(element_type), count, wide, out)])
+        value = out.emit("Mul", [value, _look_up_power(_left_factors(element_type), count, wide, out)])
     else:
         for powers in _right_divisors(INTEGER_BITS[element_type]):
-            value = _floor_divide(value, _power(powers, count, wide, out), wide, out)
+            value = _floor_divide(value, _look_up_power(powers, count, wide, out), wide, out)
     cast(value, element_type, out, node.outputs)
 
 
@@ -65,7 +65,7 @@ def _clamped_count(counts: str, element_type: str, out: Rewriter) -> str:
     return cast(clipped, "int64", out)
 
 
-def _power(powers: list[int], count: str, wide: str, out: Rewriter) -> str:
+def _look_up_power(powers: list[int], count: str, wide: str, out: Rewriter) -> str:
     return out.emit("Gather", [out.constant(powers, wide), count], axis=0)
 
 
@@ -185,14 +185,14 @@ def compare_integers_by_halves(node: Node, out: Rewriter) -> None:
         difference = cast(out.emit("Sub", node.inputs), "float", out)
         out.emit(node.op_type, [difference, out.constant(0.0, "float")], node.outputs)
         return
-    first, second = (_split(name, element_type, out) for name in node.inputs)
+    first, second = (_split_integer(name, element_type, out) for name in node.inputs)
     upper = _compare_as_double(node.op_type, first.upper, second.upper, out)
     lower = _compare_as_double(node.op_type, first.lower, second.lower, out)
     same = out.emit("Equal", [first.upper, second.upper])
     out.emit("Or", [upper, out.emit("And", [same, lower])], node.outputs)
 
 
-def _split(name: str, element_type: str, out: Rewriter) -> IntegerHalves:
+def _split_integer(name: str, element_type: str, out: Rewriter) -> IntegerHalves:
     value = name if element_type == "int64" else cast(name, "int64", out)
     base = out.int64(1 << 32)
     upper = out.emit("Div", [value, base])

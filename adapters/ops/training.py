@@ -26,10 +26,10 @@ class Update(NamedTuple):
 def expand_adagrad(node: Node, out: Rewriter) -> None:
     """Divide gradients by the square roots of the sums of their squares."""
     results = []
-    for element_type, each in _updates(node, 3, out):
+    for element_type, each in _updates_of_tensors(node, 3, out):
         rate = (each.rate / (1 + each.updates * node.attribute("decay_factor", 0.0))).cast(element_type)
         squares = each.averages[0] + each.gradient * each.gradient
-        results.append([each.value - rate * each.gradient / _root(squares, node), squares])
+        results.append([each.value - rate * each.gradient / _root_of_squares(squares, node), squares])
     _name_results(results, node, out)
 
 
@@ -38,14 +38,16 @@ def expand_adam(node: Node, out: Rewriter) -> None:
     """Divide averages of gradients by the square roots of averages of their squares."""
     alpha, beta = node.attribute("alpha", 0.9), node.attribute("beta", 0.999)
     results = []
-    for element_type, each in _updates(node, 4, out):
+    for element_type, each in _updates_of_tensors(node, 4, out):
         corrected = (
-            each.rate * (1 - _power(beta, each.updates)).apply("Sqrt") / (1 - _power(alpha, each.updates))
+            each.rate
+            * (1 - _power_of(beta, each.updates)).apply("Sqrt")
+            / (1 - _power_of(alpha, each.updates))
         )
         rate = _if_repeated(each, corrected, each.rate).cast(element_type)
         average = alpha * each.averages[0] + (1 - alpha) * each.gradient
         squares = beta * each.averages[1] + (1 - beta) * (each.gradient * each.gradient)
-        value = each.value - rate * average / _root(squares, node)
+        value = each.value - rate * average / _root_of_squares(squares, node)
         value = (1 - node.attribute("norm_coefficient_post", 0.0)) * value
         results.append([value, average, squares])
     _name_results(results, node, out)
@@ -56,7 +58,7 @@ def expand_momentum(node: Node, out: Rewriter) -> None:
     """Subtract the momentum of gradients; in the mode `nesterov`, the gradient and the next momentum."""
     alpha = node.attribute("alpha")
     results = []
-    for element_type, each in _updates(node, 3, out):
+    for element_type, each in _updates_of_tensors(node, 3, out):
         # In the first update, the gradient has weight 1 in place of `beta`.
         weight = _if_repeated(each, each.rate.constant(node.attribute("beta")), each.rate.constant(1))
         momentum = alpha * each.averages[0] + weight.cast(element_type) * each.gradient
@@ -66,7 +68,7 @@ def expand_momentum(node: Node, out: Rewriter) -> None:
     _name_results(results, node, out)
 
 
-def _updates(node: Node, kinds: int, out: Rewriter) -> Iterator[tuple[str, Update]]:
+def _updates_of_tensors(node: Node, kinds: int, out: Rewriter) -> Iterator[tuple[str, Update]]:
     """Yield element type and regularized update of each tensor, for which the node has `kinds` inputs."""
     out = out.for_opset(OPSET, "")
     # double, because the rates depend on small differences from 1.
@@ -84,11 +86,11 @@ def _if_repeated(update: Update, repeated: Expression, first: Expression) -> Exp
     return update.updates.apply("Greater", 0).apply("Where", repeated, first)
 
 
-def _power(base: float, exponent: Expression) -> Expression:
+def _power_of(base: float, exponent: Expression) -> Expression:
     return exponent.constant(base).apply("Pow", exponent)
 
 
-def _root(squares: Expression, node: Node) -> Expression:
+def _root_of_squares(squares: Expression, node: Node) -> Expression:
     epsilon: float = node.attribute("epsilon", 1e-6)
     return squares.apply("Sqrt") + epsilon
 

@@ -56,7 +56,9 @@ def added_masks(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
     masks = ""
     if mask:
         filtered = node.attribute("mask_filter_value", MASK_FILTER_VALUE)
-        masks = _additive_mask(_kept_keys(node, mask, lengths, out), out.constant(0.0, "float"), filtered, out)
+        masks = _additive_mask(
+            _kept_keys(node, mask, lengths, out), out.constant(0.0, "float"), filtered, out
+        )
     if node.attribute("unidirectional", 0):
         # For keys after a query, the causal mask replaces the key mask, because their sum would be minus
         # infinity.

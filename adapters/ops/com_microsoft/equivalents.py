@@ -77,7 +77,9 @@ def rotary_embedding(node: Node, out: Rewriter) -> EquivalentNode:
     _require_for_equivalent(bool(positions), "position_ids", "is omitted")
     rows, length = out.known_dimension(cosines, 0), out.known_dimension(data, -2)
     is_covered = rows is None or length is None or rows >= length
-    _require_for_equivalent(is_covered, "cos_cache", f"has {rows} rows for {length} tokens, which kernels refuse")
+    _require_for_equivalent(
+        is_covered, "cos_cache", f"has {rows} rows for {length} tokens, which kernels refuse"
+    )
     attributes = dict(node.attributes)
     if node.attribute("rotary_embedding_dim", 0) and not node.attribute("num_heads", 0):
         # With `rotary_embedding_dim`, kernels require `num_heads` even for 4-D data, whose shape contains the

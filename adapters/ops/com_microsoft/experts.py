@@ -69,7 +69,7 @@ def expand_quantized_experts(node: Node, out: Rewriter) -> None:
 def _require_common_form(node: Node, other_inputs: range | tuple[int, ...]) -> None:
     """Refuse attributes and inputs that the CPU kernel does not support."""
     for name, value in (("use_sparse_mixer", 0), ("swiglu_fusion", INTERLEAVED)):
-        needed = name != "swiglu_fusion" or _activation(node) == "swiglu"
+        needed = name != "swiglu_fusion" or _activation_name(node) == "swiglu"
         if needed and node.attribute(name, 0) != value:
             reason = f"{name} is {node.attribute(name, 0)}, which the CPU kernel does not support"
             raise CannotConvert(reason, "attribute.unsupported", subject=name)
@@ -118,8 +118,8 @@ def _emit_experts(node: Node, layers: list[Layer], weights: str, chosen: str, ou
     shape = out.emit("Shape", [data])
     width = out.emit("Slice", [shape, out.int64([-1]), out.int64([INT64_MAX])])
     tokens = reshape(data, (1, -1, width), out)
-    hidden = _activate(_apply(layers[0], tokens, out), node, element_type, out)
-    results = _apply(layers[1], hidden, out)
+    hidden = _apply_activation(_apply_layer(layers[0], tokens, out), node, element_type, out)
+    results = _apply_layer(layers[1], hidden, out)
     zero = out.constant(0.0, element_type)
     none = out.emit("Expand", [zero, out.emit("Shape", [scores])])
     gates = out.emit("ScatterElements", [none, chosen, weights], axis=1)
@@ -131,19 +131,19 @@ def _emit_experts(node: Node, layers: list[Layer], weights: str, chosen: str, ou
     reshape_like(total, data, shape, out, node.outputs)
 
 
-def _apply(layer: Layer, data: str, out: Rewriter) -> str:
+def _apply_layer(layer: Layer, data: str, out: Rewriter) -> str:
     product = out.emit("MatMul", [data, out.emit("Transpose", [layer.weights], perm=(0, 2, 1))])
     if not layer.bias:
         return product
     return out.emit("Add", [product, out.emit("Unsqueeze", [layer.bias, out.int64([1])])])
 
 
-def _activation(node: Node) -> str:
+def _activation_name(node: Node) -> str:
     return bytes(node.attribute("activation_type", b"relu")).decode()
 
 
-def _activate(value: str, node: Node, element_type: str, out: Rewriter) -> str:
-    match kind := _activation(node):
+def _apply_activation(value: str, node: Node, element_type: str, out: Rewriter) -> str:
+    match kind := _activation_name(node):
         case "relu":
             return out.emit("Relu", [value])
         case "gelu":

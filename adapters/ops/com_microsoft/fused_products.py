@@ -99,7 +99,7 @@ def expand_fused_matmul(node: Node, out: Rewriter) -> None:
     else:
         product = _scaled_product(operands, alpha, out.element_type(node.inputs[0]), result, out)
     if activation:
-        _activate(product, activation, node, out)
+        _apply_activation(product, activation, node, out)
 
 
 def _scaled_product(
@@ -143,10 +143,10 @@ def expand_fused_gemm(node: Node, out: Rewriter) -> None:
     kept = {name: value for name, value in node.attributes.items() if not name.startswith("activation")}
     product = out.emit("Gemm", node.inputs, 1 if activation else node.outputs, **kept)
     if activation:
-        _activate(product, activation, node, out)
+        _apply_activation(product, activation, node, out)
 
 
-def _activate(product: str, activation: bytes, node: Node, out: Rewriter) -> None:
+def _apply_activation(product: str, activation: bytes, node: Node, out: Rewriter) -> None:
     given = {name: node.attribute(f"activation_{name}") for name in PARAMETERS}
     present = {name: value for name, value in given.items() if value is not None}
     emit_activation(product, activation.decode(), present, node, out)

@@ -63,7 +63,7 @@ def expand_group_query_attention(node: Node, out: Rewriter) -> None:
     _require_plain_cache(node)
     _require_presents(node, out)
     query, key, value = _projections(node, out)
-    tokens = _tokens(node, out)
+    tokens = _token_positions(node, out)
     query, key = (
         _rotate(_normalize(each, weight, node, out), count, tokens, node, out)
         for each, weight, count in (
@@ -124,7 +124,7 @@ def _normalize(value: str, weight: str, node: Node, out: Rewriter) -> str:
     return out.emit("RMSNormalization", [value, weight], opset=NORMALIZATION_OPSET, epsilon=epsilon)
 
 
-def _tokens(node: Node, out: Rewriter) -> CachedSequence:
+def _token_positions(node: Node, out: Rewriter) -> CachedSequence:
     count = appended = dimension_tensor(dimension(node.inputs[0], 1, out), out)
     last = reshape(out.cast(node.inputs[5], "int64"), (-1, 1), out)
     total = out.emit("Add", [last, out.int64(1)])

@@ -103,12 +103,12 @@ def convert_to_standard_operator(node: Node, out: Rewriter) -> None:
     inputs = list(node.inputs)
     for position in (0, 3):
         if node.input(position):
-            inputs[position] = _swap(inputs[position], 1, out)
+            inputs[position] = _swap_last_two_dims(inputs[position], 1, out)
     results = out.emit_all(node.op_type, inputs, len(node.outputs), **attributes)
     for result, name in zip(results, node.outputs, strict=True):
         if out.is_used(name) or name == node.outputs[0]:
-            _swap(result, [name], out)
+            _swap_last_two_dims(result, [name], out)
 
 
-def _swap(value: str, outputs: int | list[str], out: Rewriter) -> str:
+def _swap_last_two_dims(value: str, outputs: int | list[str], out: Rewriter) -> str:
     return out.emit("Transpose", [value], outputs, opset=TRANSPOSE_OPSET, perm=SWAPPED)

@@ -181,7 +181,7 @@ def expand_nhwc_fused_conv(node: Node, out: Rewriter) -> None:
     """Rewrite as FusedConv between Transpose nodes."""
     inputs, residual = list(node.inputs), node.input(3)
     if residual:
-        inputs[3] = channels_first(residual, _rank(node, out), out.for_opset(11, ""))
+        inputs[3] = channels_first(residual, _rank_of_data(node, out), out.for_opset(11, ""))
     _convolve("FusedConv", inputs, node.attributes, node, out.for_opset(1))
 
 
@@ -197,13 +197,13 @@ def expand_quantized_conv(node: Node, out: Rewriter) -> None:
 
 def _convolve(op_type: str, inputs: Sequence[str], attributes: Attributes, node: Node, out: Rewriter) -> None:
     """Emit the channels-first operator `op_type` between Transposes, for a channels-last node."""
-    rank, standard = _rank(node, out), out.for_opset(11, "")
+    rank, standard = _rank_of_data(node, out), out.for_opset(11, "")
     data = channels_first(inputs[0], rank, standard)
     result = out.emit(op_type, [data, *inputs[1:]], **attributes)
     standard.emit("Transpose", [result], node.outputs, perm=channels_last_order(rank))
 
 
-def _rank(node: Node, out: Rewriter) -> int:
+def _rank_of_data(node: Node, out: Rewriter) -> int:
     sizes = node.attribute("kernel_shape", None)
     return out.rank(node.inputs[0]) if sizes is None else len(sizes) + 2
 

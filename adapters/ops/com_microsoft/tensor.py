@@ -126,12 +126,15 @@ def expand_crop_and_resize(node: Node, out: Rewriter) -> None:
     out = out.for_opset(OPSET, "")
     data, boxes, indices = node.inputs[:3]
     top, left, bottom, right = out.emit_all("Split", [boxes], 4, axis=1)
-    rows, columns = _points(node, 0, (top, bottom), out), _points(node, 1, (left, right), out)
+    rows, columns = (
+        _sampling_points(node, 0, (top, bottom), out),
+        _sampling_points(node, 1, (left, right), out),
+    )
     pixels = out.emit("Transpose", [data], perm=(0, 2, 3, 1))
     of_box = Expression(_unsqueeze(out.cast(indices, "int64"), (1, 2), out), "int64", out)
     images = Images(pixels, of_box, out.element_type(data))
     is_nearest = node.attribute("mode", b"bilinear") == b"nearest"
-    sample = _nearest if is_nearest else _bilinear
+    sample = _sample_nearest if is_nearest else _sample_bilinear
     sampled = sample(images, rows.positions, columns.positions, out)
     inside = _unsqueeze(out.emit("And", [rows.is_inside, columns.is_inside]), (3,), out)
     outside = out.constant(node.attribute("extrapolation_value", 0.0), images.element_type)
@@ -139,7 +142,7 @@ def expand_crop_and_resize(node: Node, out: Rewriter) -> None:
     out.emit("Transpose", [result], node.outputs, perm=(0, 3, 1, 2))
 
 
-def _points(node: Node, axis: int, ends: tuple[str, str], out: Rewriter) -> Points:
+def _sampling_points(node: Node, axis: int, ends: tuple[str, str], out: Rewriter) -> Points:
     """Return the points along an axis; points outside of the image are moved to its first pixel."""
     data, sizes = node.inputs[0], node.inputs[3]
     element_type = out.element_type(data)
@@ -164,18 +167,18 @@ def _unsqueeze(value: str, axes: Sequence[int], out: Rewriter) -> str:
     return out.emit("Unsqueeze", [value, out.int64(axes)])
 
 
-def _nearest(images: Images, rows: Expression, columns: Expression, out: Rewriter) -> str:
+def _sample_nearest(images: Images, rows: Expression, columns: Expression, out: Rewriter) -> str:
     row, column = ((each + 0.5).apply("Floor").cast("int64") for each in (rows, columns))
-    return _gather(images, row, column, out).name
+    return _gather_pixels(images, row, column, out).name
 
 
-def _bilinear(images: Images, rows: Expression, columns: Expression, out: Rewriter) -> str:
+def _sample_bilinear(images: Images, rows: Expression, columns: Expression, out: Rewriter) -> str:
     """Interpolate between columns, and then between rows, as the kernel does."""
     (upper, lower), down = _neighbors(rows, images.element_type, out)
     (left, right), across = _neighbors(columns, images.element_type, out)
 
     def between_columns(row: Expression) -> Expression:
-        first, second = (_gather(images, row, column, out) for column in (left, right))
+        first, second = (_gather_pixels(images, row, column, out) for column in (left, right))
         return first + (second - first) * across
 
     first, second = between_columns(upper), between_columns(lower)
@@ -194,7 +197,7 @@ def _neighbors(
     return (before.cast("int64"), after.cast("int64")), Expression(weight, element_type, out)
 
 
-def _gather(images: Images, row: Expression, column: Expression, out: Rewriter) -> Expression:
+def _gather_pixels(images: Images, row: Expression, column: Expression, out: Rewriter) -> Expression:
     """Return the channels of the pixels at `row` and `column`, which broadcast with `images.of_box`."""
     zeros = (images.of_box + row + column) * 0
     listed = [_unsqueeze((each + zeros).name, (3,), out) for each in (images.of_box, row, column)]

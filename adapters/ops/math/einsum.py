@@ -72,19 +72,19 @@ def _parse_equation(node: Node, out: Rewriter) -> tuple[list[Term], tuple[str, .
     for name, text in zip(node.inputs, left.split(","), strict=True):
         letters = len(text.replace(ELLIPSIS, ""))
         ellipsis_rank = out.rank(name) - letters if ELLIPSIS in text else 0
-        labels = _labels(text, ellipsis_rank)
+        labels = _parse_labels(text, ellipsis_rank)
         terms.append(Term(name, labels, {label: (name, axis) for axis, label in enumerate(labels)}))
     max_ellipsis_rank = max(sum(label.isdigit() for label in term.labels) for term in terms)
     if arrow:
-        return terms, _labels(right, max_ellipsis_rank)
+        return terms, _parse_labels(right, max_ellipsis_rank)
     # Without an arrow, the result has the ellipsis, and then the letters that occur once, in alphabetical
     # order.
     letters_only = re.sub("[^A-Za-z]", "", left)
     unique = sorted(label for label in set(letters_only) if letters_only.count(label) == 1)
-    return terms, _labels(ELLIPSIS + "".join(unique), max_ellipsis_rank)
+    return terms, _parse_labels(ELLIPSIS + "".join(unique), max_ellipsis_rank)
 
 
-def _labels(text: str, ellipsis_rank: int) -> tuple[str, ...]:
+def _parse_labels(text: str, ellipsis_rank: int) -> tuple[str, ...]:
     before, dots, after = text.partition(ELLIPSIS)
     middle = [str(digit) for digit in reversed(range(ellipsis_rank))] if dots else []
     return (*before, *middle, *after)
@@ -117,15 +117,15 @@ def known_size(term: Term, label: str, out: Rewriter) -> int | None:
     return out.known_dimension(*origin) if origin is not None else None
 
 
-def _size(term: Term, label: str, out: Rewriter) -> Dimension:
+def _size_of_label(term: Term, label: str, out: Rewriter) -> Dimension:
     origin = term.origins[label]
     if origin is not None:
         return dimension(*origin, out)
     return computed_dimension(term.value, term.labels.index(label), out)
 
 
-def _sizes(term: Term, labels: Sequence[str], out: Rewriter) -> list[Dimension]:
-    return [_size(term, label, out) for label in labels]
+def _sizes_of_labels(term: Term, labels: Sequence[str], out: Rewriter) -> list[Dimension]:
+    return [_size_of_label(term, label, out) for label in labels]
 
 
 def _product(sizes: list[Dimension], out: Rewriter) -> Dimension:
@@ -189,7 +189,7 @@ def _expand(term: Term, other: Term, labels: Sequence[str], out: Rewriter) -> Te
     expanded = [label for label in labels if _may_broadcast(term, other, label, out)]
     if not expanded:
         return term
-    sizes = [_size(other, label, out) if label in expanded else 1 for label in term.labels]
+    sizes = [_size_of_label(other, label, out) if label in expanded else 1 for label in term.labels]
     value = out.emit("Expand", [term.value, shape_tensor(sizes, out)])
     origins = {label: _common_origin(term, other, label, out) for label in expanded}
     return term._replace(value=value, origins={**term.origins, **origins})
@@ -214,7 +214,7 @@ def _matrix_product(
     merged_left = () if is_stack or len(left) == 1 else left
     if len(left) != 1 or len(right) != 1:
         kept = len(batch) + len(left) - len(merged_left)
-        sizes = [*_sizes(first_term, merged_left, out), *_sizes(second_term, right, out)]
+        sizes = [*_sizes_of_labels(first_term, merged_left, out), *_sizes_of_labels(second_term, right, out)]
         value = _reshape_trailing(value, kept, sizes, out)
     return Term(value, (*batch, *left, *right), merge_origins(first_term, second_term, out))
 
@@ -226,7 +226,7 @@ def _merge_to_matrix(
     if len(rows) == len(columns) == 1:
         return term.value
     groups = [columns] if len(rows) == 1 else [rows, columns]
-    sizes = [_product(_sizes(term, labels, out), out) for labels in groups]
+    sizes = [_product(_sizes_of_labels(term, labels, out), out) for labels in groups]
     return _reshape_trailing(term.value, len(batch) + (len(rows) == 1), sizes, out)
 
 

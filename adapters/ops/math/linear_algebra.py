@@ -182,10 +182,12 @@ def _exact_product(op_type: str, node: Node, first: str, second: str, terms: int
 def expand_conv_integer(node: Node, out: Rewriter) -> None:
     """Subtract the zero points, and convolve the differences by Conv."""
     data, weight = node.inputs[:2]
-    rename_output(_convolve(node, data, node.input(2), weight, node.input(3), out), node, out)
+    rename_output(_convolve_differences(node, data, node.input(2), weight, node.input(3), out), node, out)
 
 
-def _convolve(node: Node, data: str, data_zero: str, weight: str, weight_zero: str, out: Rewriter) -> str:
+def _convolve_differences(
+    node: Node, data: str, data_zero: str, weight: str, weight_zero: str, out: Rewriter
+) -> str:
     first = _subtract_zero_point(data, data_zero, out)
     if weight_zero and out.shape(weight_zero) not in ((), (1,)):
         # Reshape the zero points per output channel so that they broadcast with the weights.
@@ -244,7 +246,7 @@ def expand_qlinear_conv(node: Node, out: Rewriter) -> None:
     """Convolve as integers, then scale and round."""
     out = out.for_opset(ARITHMETIC_OPSET)
     data, data_scale, data_zero, weight, weight_scale, weight_zero, scale, zero = node.inputs[:8]
-    total = _convolve(node, data, data_zero, weight, weight_zero, out)
+    total = _convolve_differences(node, data, data_zero, weight, weight_zero, out)
     shape = out.int64([-1, *[1] * (out.rank(weight) - 2)])
     if node.input(8):
         total = out.emit("Add", [total, out.emit("Reshape", [node.inputs[8], shape])])

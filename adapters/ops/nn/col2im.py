@@ -76,9 +76,9 @@ def _add_elements_in_loop(node: Node, out: Rewriter) -> None:
     """Emit a Loop over the elements of a block: an iteration adds one element of all blocks to the pixels."""
     columns, image = node.inputs[:2]
     enclosing, out = out, out.for_opset(OPSET)
-    axes = _axes(node, out)
-    elements = _product([axis.elements.name for axis in axes], out)
-    blocks = _product([axis.blocks.name for axis in axes], out)
+    axes = _col2im_axes(node, out)
+    elements = _product_of_sizes([axis.elements.name for axis in axes], out)
+    blocks = _product_of_sizes([axis.blocks.name for axis in axes], out)
     padding_index = elements * blocks
     flattened = _separate_channels(columns, elements.name, padding_index.name, out)
     # Append a zero, which is gathered for pixels on which the current element does not fall.
@@ -107,13 +107,14 @@ def _separate_channels(columns: str, elements: str, positions: str, out: Rewrite
     return out.emit("Reshape", [columns, out.emit("Concat", [out.int64([0]), channels, positions], axis=0)])
 
 
-def _axes(node: Node, out: Rewriter) -> list[Col2ImAxis]:
-    axes, rank = [], _rank(node, out)
+def _col2im_axes(node: Node, out: Rewriter) -> list[Col2ImAxis]:
+    axes, rank = [], _spatial_rank(node, out)
     pads = node.attribute("pads") or (0,) * (2 * rank)
     for axis in range(rank):
         stride, dilation = ((node.attribute(name) or (1,) * rank)[axis] for name in ("strides", "dilations"))
         size, elements = (
-            _index(out.emit("Gather", [sizes, out.int64([axis])], axis=0), out) for sizes in node.inputs[1:]
+            _index_constant(out.emit("Gather", [sizes, out.int64([axis])], axis=0), out)
+            for sizes in node.inputs[1:]
         )
         extent = (elements - 1) * dilation
         padded_size = size + (pads[axis] + pads[rank + axis] - 1)
@@ -122,15 +123,15 @@ def _axes(node: Node, out: Rewriter) -> list[Col2ImAxis]:
     return axes
 
 
-def _index(name: str, out: Rewriter) -> Expression:
+def _index_constant(name: str, out: Rewriter) -> Expression:
     return Expression(name, "int64", out, rank=1)
 
 
-def _product(sizes: list[str], out: Rewriter) -> Expression:
-    return _index(fold("Mul", [out.int64([1]), *sizes], out), out)
+def _product_of_sizes(sizes: list[str], out: Rewriter) -> Expression:
+    return _index_constant(fold("Mul", [out.int64([1]), *sizes], out), out)
 
 
-def _rank(node: Node, out: Rewriter) -> int:
+def _spatial_rank(node: Node, out: Rewriter) -> int:
     """Return the number of spatial dimensions, from the lengths of the image and block shapes."""
     for name in node.inputs[1:]:
         length = out.known_dimension(name, 0)
@@ -145,25 +146,25 @@ def _element_indices(
 ) -> str:
     """Return, for each pixel, the flat index of the current element, or the index of the appended zero."""
     out = body.for_opset(OPSET)
-    remaining = _index(reshape(body.iteration, (1,), body), out)
+    remaining = _index_constant(reshape(body.iteration, (1,), body), out)
     index, is_present = remaining * blocks, ""
     trailing_axes = [axes[dimension + 1 :] for dimension in range(len(axes))]
-    weights = [_product([each.blocks.name for each in trailing], out) for trailing in trailing_axes]
+    weights = [_product_of_sizes([each.blocks.name for each in trailing], out) for trailing in trailing_axes]
     for axis, trailing, weight in reversed(list(zip(axes, trailing_axes, weights, strict=True))):
         quotient = remaining / axis.elements
         element = remaining - quotient * axis.elements
         remaining = quotient
-        block, is_hit = _block(axis, element, out)
+        block, is_hit = _block_on_pixels(axis, element, out)
         shape = (-1, *[1] * len(trailing))
-        index = index + _index(reshape((block * weight).name, shape, body), out)
+        index = index + _index_constant(reshape((block * weight).name, shape, body), out)
         hit = reshape(is_hit.name, shape, body)
         is_present = out.emit("And", [is_present, hit]) if is_present else hit
     return out.emit("Where", [is_present, index.name, padding_index.name])
 
 
-def _block(axis: Col2ImAxis, element: Expression, out: Rewriter) -> tuple[Expression, Expression]:
+def _block_on_pixels(axis: Col2ImAxis, element: Expression, out: Rewriter) -> tuple[Expression, Expression]:
     """Return, for each pixel along an axis, the block whose `element` is on the pixel, and if it exists."""
-    distance = _index(axis.pixels, out) + (element * -axis.dilation + axis.pad)
+    distance = _index_constant(axis.pixels, out) + (element * -axis.dilation + axis.pad)
     block = distance / axis.stride
     is_whole = (block * axis.stride).apply("Equal", distance)
     is_after = distance.apply("Less", 0).apply("Not")
@@ -201,7 +202,7 @@ def _axis_elements(
 
     Elements that fall outside of the image are omitted.
     """
-    stride, dilation, before, _ = _geometry(axis, len(image), node)
+    stride, dilation, before, _ = _axis_geometry(axis, len(image), node)
     per_block = prod(block_counts[axis + 1 :])
     per_offset = prod(block[axis + 1 :]) * prod(block_counts)
     per_pixel = prod(image[axis + 1 :])
@@ -213,12 +214,12 @@ def _axis_elements(
 
 
 def _block_count(axis: int, image: Sequence[int], block: Sequence[int], node: Node) -> int:
-    stride, dilation, before, after = _geometry(axis, len(image), node)
+    stride, dilation, before, after = _axis_geometry(axis, len(image), node)
     extent = (block[axis] - 1) * dilation + 1
     return max((image[axis] + before + after - extent) // stride + 1, 0)
 
 
-def _geometry(axis: int, rank: int, node: Node) -> tuple[int, int, int, int]:
+def _axis_geometry(axis: int, rank: int, node: Node) -> tuple[int, int, int, int]:
     """Return stride, dilation and both pads of an axis."""
     stride, dilation = ((node.attribute(name) or (1,) * rank)[axis] for name in ("strides", "dilations"))
     pads = node.attribute("pads") or (0,) * (2 * rank)

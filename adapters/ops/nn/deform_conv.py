@@ -54,7 +54,7 @@ def expand_deform_conv(node: Node, out: Rewriter) -> None:
     if element_type not in SUPPORTED_TYPES:
         reason = f"the data is {element_type}, but only float and double can be interpolated"
         raise CannotConvert(reason, "type.unsupported", subject=element_type)
-    shapes = _form(node, out)
+    shapes = _shapes_of_node(node, out)
     result = shapes.images, shapes.filters, *shapes.output_sizes
     if 0 in result:  # Reshape infers no size of empty data
         out.emit("Identity", [out.tensor(Tensor(element_type, result, ()))], node.outputs)
@@ -69,14 +69,14 @@ def expand_deform_conv(node: Node, out: Rewriter) -> None:
         _sample_coordinates(node, offsets, shapes, axis, element_type, out) for axis in range(rank)
     ]
     pairs = zip(coordinates, shapes.sizes, strict=True)
-    axes = [_taps(coordinate, size, element_type, out) for coordinate, size in pairs]
+    axes = [_linear_taps_of(coordinate, size, element_type, out) for coordinate, size in pairs]
     rows = weighted_sum(table, axes, out)
     if node.input(4):
         rows = out.emit("Mul", [rows, reshape(node.input(4), (images, -1, 1), out)])
-    _convolve(node, out.emit("Transpose", [rows], perm=[0, 2, 1]), weight, shapes, out)
+    _convolve_gathered(node, out.emit("Transpose", [rows], perm=[0, 2, 1]), weight, shapes, out)
 
 
-def _form(node: Node, out: Rewriter) -> DeformConvShapes:
+def _shapes_of_node(node: Node, out: Rewriter) -> DeformConvShapes:
     dims, weight = require_shape(node.inputs[0], out), require_shape(node.inputs[1], out)
     offsets = require_shape(node.inputs[2], out)
     offset_group, group = node.attribute("offset_group", 1), node.attribute("group", 1)
@@ -117,13 +117,15 @@ def _regular_coordinates(node: Node, shapes: DeformConvShapes, axis: int, out: R
     )
 
 
-def _taps(coordinate: str, size: int, element_type: str, out: Rewriter) -> PixelTaps:
+def _linear_taps_of(coordinate: str, size: int, element_type: str, out: Rewriter) -> PixelTaps:
     """Return the pixels before and after a coordinate, with their linear weights."""
     pixels, weights = linear_taps(Expression(coordinate, element_type, out), element_type, out)
     return PixelTaps(pixel_indices(pixels, float(size), out, has_zero_border=True), weights.name, 2)
 
 
-def _convolve(node: Node, columns: str, weight: str, shapes: DeformConvShapes, out: Rewriter) -> None:
+def _convolve_gathered(
+    node: Node, columns: str, weight: str, shapes: DeformConvShapes, out: Rewriter
+) -> None:
     """Multiply the kernel by the gathered elements of each window, group by group."""
     terms = shapes.channels // shapes.group * shapes.kernel_elements
     windows = prod(shapes.output_sizes)

@@ -40,20 +40,20 @@ def expand_linear_attention(node: Node, out: Rewriter) -> None:
     """Rewrite as a Scan over the tokens, in float like the function body, and cast the results back."""
     _require_inputs_of_rule(node)
     length = dimension(node.inputs[0], 1, out)
-    tokens = _tokens(node, _padding(length, out), out)
+    tokens = _token_inputs(node, _padding(length, out), out)
     scanned = [name for name in tokens if name]
     state, results = out.emit_all(
         "Scan",
         [_initial_state(node, tokens, out), *scanned],
         2,
         opset=SCAN_OPSET,
-        body=_body(tokens, out).graph(),
+        body=_scan_body(tokens, out).graph(),
         num_scan_inputs=len(scanned),
         scan_input_axes=[1] * len(scanned),
     )
     if not (isinstance(length, int) and length):
         results = out.emit("Slice", [results, out.int64([0]), dimension_tensor(length, out), out.int64([0])])
-    scaled = out.emit("Mul", [results, _scale(node, tokens, out)])
+    scaled = out.emit("Mul", [results, _query_scale(node, tokens, out)])
     hidden = merged_size(node.inputs[2], node.attribute("kv_num_heads"), node.attribute("q_num_heads"), out)
     packed = _reshape_tokens(out.emit("Transpose", [scaled], perm=(1, 0, 2, 3, 4)), (hidden,), out)
     out.cast(packed, out.element_type(node.inputs[0]), node.outputs[:1])
@@ -85,7 +85,7 @@ def _padding(length: Dimension, out: Rewriter) -> str:
     return out.emit("Concat", [out.int64([0, 0, 0, 0]), is_empty, out.int64([0])], axis=0)
 
 
-def _tokens(node: Node, padding: str, out: Rewriter) -> Tokens:
+def _token_inputs(node: Node, padding: str, out: Rewriter) -> Tokens:
     heads, shared = node.attribute("q_num_heads"), node.attribute("kv_num_heads")
     query, key, value = (
         size_per_head(name, count, out)
@@ -123,7 +123,7 @@ def _as_float(name: str, out: Rewriter) -> str:
     return name if out.element_type(name) == "float" else out.cast(name, "float")
 
 
-def _body(tokens: Tokens, out: Rewriter) -> SubgraphBuilder:
+def _scan_body(tokens: Tokens, out: Rewriter) -> SubgraphBuilder:
     """Return the Scan body: decay the state, add key times value, and read the state by the query."""
     body = SubgraphBuilder(out)
     state = body.input("float")
@@ -152,7 +152,7 @@ def _initial_state(node: Node, tokens: Tokens, out: Rewriter) -> str:
     return out.emit("ConstantOfShape", [shape], opset=9, value=Tensor("float", (1,), (0.0,)))
 
 
-def _scale(node: Node, tokens: Tokens, out: Rewriter) -> str:
+def _query_scale(node: Node, tokens: Tokens, out: Rewriter) -> str:
     """Return `scale`; if `scale` is 0, return one over the square root of the head size of the query."""
     scale, width = node.attribute("scale", 0.0), out.shape(node.inputs[0])
     if scale:

@@ -223,12 +223,12 @@ def pad_before_average(node: Node, out: Rewriter) -> None:
         out.replace(node, attributes=attributes)
         return
     placed: Sequence[Placed | PoolWindow] = place_windows(node, out) if windows[0].same_mode else windows
-    data = _pad(node.inputs[0], pads_attribute(placed), out)
+    data = _emit_pad(node.inputs[0], pads_attribute(placed), out)
     attributes = node.without("count_include_pad", "pads", "auto_pad")
     out.replace(node, inputs=[data], attributes=attributes)
 
 
-def _pad(data: str, pads: Sequence[int], out: Rewriter) -> str:
+def _emit_pad(data: str, pads: Sequence[int], out: Rewriter) -> str:
     rank = len(pads) // 2
     return out.emit("Pad", [data], opset=2, pads=[0, 0, *pads[:rank], 0, 0, *pads[rank:]])
 
@@ -259,7 +259,7 @@ def _is_dilated(node: Node) -> bool:
     return any(dilation != 1 for dilation in node.attribute("dilations") or ())
 
 
-def _count(placed: Placed, start: int, with_padding: bool) -> int:
+def _averaged_elements(placed: Placed, start: int, with_padding: bool) -> int:
     window = placed.window
     first = start * window.stride - placed.before
     low, high = 0, placed.size
@@ -361,7 +361,7 @@ def _correct_average(node: Node, pooled: str, placed: Placed, out: Rewriter) -> 
     """Divide averages over whole windows by the share of the window that the definition averages."""
     kernel, count = placed.window.kernel, out.require_elements(placed.window_count)
     with_padding = bool(node.attribute("count_include_pad", 0))
-    shares = tuple(_count(placed, start, with_padding) / kernel for start in range(count))
+    shares = tuple(_averaged_elements(placed, start, with_padding) / kernel for start in range(count))
     if set(shares) == {1.0}:
         return pooled
     return out.emit("Div", [pooled, out.tensor(Tensor(out.element_type(node.inputs[0]), (count, 1), shares))])

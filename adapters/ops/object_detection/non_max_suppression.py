@@ -40,7 +40,7 @@ def replace_non_max_suppression_by_loops(node: Node, out: Rewriter) -> None:
     row = reshape(body.iteration, (1,), body)
     batch = body.emit("Div", [row, classes])
     class_index = body.emit("Sub", [row, body.emit("Mul", [batch, classes])])
-    batch_boxes = _boxes(reshape(body.emit("Gather", [boxes, batch]), (-1, 4), body), node, body)
+    batch_boxes = _box_bounds(reshape(body.emit("Gather", [boxes, batch]), (-1, 4), body), node, body)
     score = reshape(body.emit("Gather", [rows, row]), (-1,), body)
     chosen = _selection_body((batch, class_index), batch_boxes, score, count, node, body)
     _, found = chosen.emit_loop(max_boxes, [_candidates(score, node, body), found], body, 2)
@@ -59,7 +59,7 @@ def _max_boxes(node: Node, count: str, out: Rewriter) -> str:
     return cast(out.emit("Sub", [count, excess]), "int64", out)
 
 
-def _boxes(numbers: str, node: Node, out: Rewriter) -> Boxes:
+def _box_bounds(numbers: str, node: Node, out: Rewriter) -> Boxes:
     names = [out.emit("Gather", [numbers, out.int64(column)], axis=1) for column in range(4)]
     columns = [Expression(name, "float", out) for name in names]
     ends = []

@@ -104,11 +104,11 @@ def expand_depth_to_space(node: Node, out: Rewriter) -> None:
     """Split the channels into depth and block, and move the block dimensions behind height and width."""
     data, block = node.inputs[0], node.attribute("blocksize")
     batch, channels, height, width = (dimension(data, axis, out) for axis in range(4))
-    depth = _scale(channels, "Div", block * block, out)
+    depth = _scale_size(channels, "Div", block * block, out)
     is_dcr = node.attribute("mode", b"DCR") == b"DCR"
     split = (batch, block, block, depth) if is_dcr else (batch, depth, block, block)
     order = (0, 3, 4, 1, 5, 2) if is_dcr else (0, 1, 4, 2, 5, 3)
-    sizes = (batch, depth, _scale(height, "Mul", block, out), _scale(width, "Mul", block, out))
+    sizes = (batch, depth, _scale_size(height, "Mul", block, out), _scale_size(width, "Mul", block, out))
     _rearrange(node, (*split, height, width), order, sizes, out)
 
 
@@ -117,14 +117,14 @@ def expand_space_to_depth(node: Node, out: Rewriter) -> None:
     """Split height and width into blocks, and move the block dimensions to the channels."""
     data, block = node.inputs[0], node.attribute("blocksize")
     batch, channels, height, width = (dimension(data, axis, out) for axis in range(4))
-    rows, columns = _scale(height, "Div", block, out), _scale(width, "Div", block, out)
+    rows, columns = _scale_size(height, "Div", block, out), _scale_size(width, "Div", block, out)
     is_dcr = node.attribute("mode", b"DCR") == b"DCR"
     order = (0, 3, 5, 1, 2, 4) if is_dcr else (0, 1, 3, 5, 2, 4)
-    sizes = (batch, _scale(channels, "Mul", block * block, out), rows, columns)
+    sizes = (batch, _scale_size(channels, "Mul", block * block, out), rows, columns)
     _rearrange(node, (batch, channels, rows, block, columns, block), order, sizes, out)
 
 
-def _scale(size: Dimension, op_type: str, factor: int, out: Rewriter) -> Dimension:
+def _scale_size(size: Dimension, op_type: str, factor: int, out: Rewriter) -> Dimension:
     if isinstance(size, int):
         return size * factor if op_type == "Mul" else size // factor
     return out.emit(op_type, [size, out.int64([factor])])

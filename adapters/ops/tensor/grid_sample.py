@@ -56,7 +56,7 @@ def rename_modes(node: Node, out: Rewriter) -> None:
     """Rename the mode for 2-D images; expand the node for images of other ranks."""
     rank = out.rank(node.inputs[0])
     if rank != IMAGE_RANK:
-        _expand(node, rank - 2, out)
+        _expand_to_weighted_sum(node, rank - 2, out)
         return
     mode = node.attribute("mode", b"linear").decode()
     out.replace(node, attributes={**node.attributes, "mode": OLD_MODES.get(mode, mode.encode())})
@@ -70,10 +70,10 @@ def expand_grid_sample(node: Node, out: Rewriter) -> None:
             f"the data has rank {rank}, and version 16 samples images of rank {IMAGE_RANK}",
             "node.invalid",
         )
-    _expand(node, IMAGE_RANK - 2, out)
+    _expand_to_weighted_sum(node, IMAGE_RANK - 2, out)
 
 
-def _expand(node: Node, rank: int, out: Rewriter) -> None:
+def _expand_to_weighted_sum(node: Node, rank: int, out: Rewriter) -> None:
     """Expand the node to a weighted sum of pixels; `rank` is the number of spatial dimensions."""
     out = out.for_opset(OPSET)
     data, grid = node.inputs
@@ -93,32 +93,38 @@ def _expand(node: Node, rank: int, out: Rewriter) -> None:
     if compute_type is None:
         reason = f"the node interpolates {element_type}, but the rounding of the result is undefined"
         raise CannotConvert(reason, "result.undefined")
-    data = _cast(data, element_type, compute_type, out)
+    data = _cast_if_needed(data, element_type, compute_type, out)
     table = emit_pixel_table(data, batch, sizes, out, border=padding == "zeros", position_rank=rank)
-    grid = _cast(grid, out.element_type(grid), "float", out)
+    grid = _cast_if_needed(grid, out.element_type(grid), "float", out)
     # -1 replaces infinite coordinates and NaN, as in onnxruntime.
     grid = replace_infinite(grid, -1.0, "float", out)
-    lengths = [_length(size, out) for size in sizes]
+    lengths = [_float_length(size, out) for size in sizes]
     axes = [
-        _taps(_coordinate(grid, axis, lengths, interpolation, out), length, interpolation, compute_type, out)
+        _taps_along_axis(
+            _pixel_coordinates(grid, axis, lengths, interpolation, out),
+            length,
+            interpolation,
+            compute_type,
+            out,
+        )
         for axis, length in enumerate(lengths)
     ]
     perm = [0, 1 + rank, *range(1, 1 + rank)]
     sampled = out.emit("Transpose", [weighted_sum(table, axes, out)], perm=perm)
-    rename_output(_cast(sampled, compute_type, element_type, out), node, out)
+    rename_output(_cast_if_needed(sampled, compute_type, element_type, out), node, out)
 
 
-def _length(size: Dimension, out: Rewriter) -> Length:
+def _float_length(size: Dimension, out: Rewriter) -> Length:
     return float(size) if isinstance(size, int) else Expression(out.cast(size, "float"), "float", out)
 
 
-def _cast(value: str, source: str, target: str, out: Rewriter) -> str:
+def _cast_if_needed(value: str, source: str, target: str, out: Rewriter) -> str:
     if source == target:
         return value
     return out.cast(value, target, opset=13 if "bfloat16" in (source, target) else OPSET)
 
 
-def _taps(
+def _taps_along_axis(
     coordinate: Expression, size: Length, interpolation: Interpolation, element_type: str, out: Rewriter
 ) -> PixelTaps:
     """Return pixel indices along an axis, clamped to the image or its border of zeros, and their weights."""
@@ -128,21 +134,21 @@ def _taps(
     # With padding mode `border`, clamp the pixel indices, not the coordinate: a clamped coordinate would read
     # a second pixel with weight 0, and infinity times 0 is NaN.
     is_reflected = interpolation.padding == "reflection"
-    position = _reflect(coordinate, size, interpolation) if is_reflected else coordinate
+    position = _reflect_coordinate(coordinate, size, interpolation) if is_reflected else coordinate
     if mode == "nearest":
         return PixelTaps(pixel_indices(position, size, out, has_zero_border=border), "", 1)
     find_taps = linear_taps if mode == "linear" else _cubic_taps
     pixels, weights = find_taps(position, "float", out, interpolation.rank)
     if interpolation.padding == "reflection":
-        pixels = _reflect(pixels, size, interpolation)
+        pixels = _reflect_coordinate(pixels, size, interpolation)
     names = (
         pixel_indices(pixels, size, out, has_zero_border=border),
-        _cast(weights.name, "float", element_type, out),
+        _cast_if_needed(weights.name, "float", element_type, out),
     )
     return PixelTaps(*names, 2 if mode == "linear" else 4)
 
 
-def _reflect(coordinate: Expression, size: Length, interpolation: Interpolation) -> Expression:
+def _reflect_coordinate(coordinate: Expression, size: Length, interpolation: Interpolation) -> Expression:
     """Reflect a coordinate at the image edges, repeatedly if necessary, until it is inside of the image."""
     low, extent = (0.0, size - 1) if interpolation.align_corners else (-0.5, size)
     # With align_corners, an axis of one pixel has extent 0, by which nothing may be divided. Indices are
@@ -158,7 +164,7 @@ def _reflect(coordinate: Expression, size: Length, interpolation: Interpolation)
     return remainder + is_odd * (extent - remainder * 2.0) + low
 
 
-def _coordinate(
+def _pixel_coordinates(
     grid: str, axis: int, sizes: Sequence[Length], interpolation: Interpolation, out: Rewriter
 ) -> Expression:
     """Return the pixel coordinates of all grid points along an axis, in the shape (batch, *points)."""
@@ -192,11 +198,11 @@ def expand_affine_grid(node: Node, out: Rewriter) -> None:
     """
     theta = node.inputs[0]
     axes = _axis_count(node, out)
-    grid = _column(theta, axes, axes, out)
+    grid = _matrix_column(theta, axes, axes, out)
     for axis in range(axes):
         shape = [1] * (1 + axis) + [-1] + [1] * (axes - axis)
-        positions = reshape(_positions(node, axis, out), shape, out)
-        product = out.emit("Mul", [positions, _column(theta, axes - 1 - axis, axes, out)])
+        positions = reshape(_point_positions(node, axis, out), shape, out)
+        product = out.emit("Mul", [positions, _matrix_column(theta, axes - 1 - axis, axes, out)])
         grid = out.emit("Add", [product, grid], node.outputs if axis == axes - 1 else 1)
 
 
@@ -211,13 +217,13 @@ def _axis_count(node: Node, out: Rewriter) -> int:
     raise UnknownShape(reason, *node.inputs[:2])
 
 
-def _column(theta: str, index: int, axes: int, out: Rewriter) -> str:
+def _matrix_column(theta: str, index: int, axes: int, out: Rewriter) -> str:
     """Return column `index` of every matrix, in a shape that broadcasts over all grid points."""
     column = out.emit("Gather", [theta, out.int64(index)], axis=2)
     return reshape(column, (-1, *[1] * axes, axes), out)
 
 
-def _positions(node: Node, axis: int, out: Rewriter) -> str:
+def _point_positions(node: Node, axis: int, out: Rewriter) -> str:
     """Return point positions: -1 to 1 with `align_corners`, else the centers of equal parts of [-1, 1]."""
     element_type = out.element_type(node.inputs[0])
     corners = bool(node.attribute("align_corners", 0))

@@ -20,6 +20,9 @@ from opshift.model.errors import UNKNOWN_CONSTANT
 OPSET = 9
 """Opset of the emitted nodes."""
 
+BROADCASTING_MIN_OPSET = 8
+"""First opset in which Min broadcasts; before, it becomes many nodes."""
+
 MAX_WEIGHTS = 1 << 17
 """Maximum number of weights with antialiasing; each weight takes many steps to compute."""
 
@@ -48,9 +51,20 @@ class Vector(Arithmetic[Contents]):
             return yes if self.numbers[0] else no
         return no + self * (yes - no)
 
-    def clip(self, low: float, high: Self) -> Self:
-        """Clamp each number to the range from `low` to `high`."""
-        return self.apply("Max", low).apply("Min", high)
+    def clip(self, high: Self) -> Self:
+        """Clamp each number to the range from 0 to `high`, an integer."""
+        return self.apply("Relu").at_most(high)
+
+    def at_most(self, high: Self) -> Self:
+        """Replace numbers above `high`, an integer below 2**24, by `high`."""
+        if _has_broadcasting_min(self.content, high.content):
+            return self.apply("Min", high)
+        # Both differences are exact, because `high` is a multiple of the precision of a larger float32.
+        return self - (self - high).apply("Relu")
+
+    def at_least_one(self) -> Self:
+        """Replace integers below 1 by 1."""
+        return self.apply("Max", 1) if _has_broadcasting_min(self.content) else (self - 1).apply("Relu") + 1
 
     def as_int64(self, out: Rewriter) -> str:
         """Return the name of an int64 tensor that holds the vector."""
@@ -92,6 +106,12 @@ class Vector(Arithmetic[Contents]):
         return type(self)(content)
 
 
+def _has_broadcasting_min(*contents: Contents) -> bool:
+    """Return whether the numbers are known, or the target has Min and Max that broadcast."""
+    opsets = [each.default_opset for each in contents if isinstance(each, Expression)]
+    return all(opset >= BROADCASTING_MIN_OPSET for opset in opsets)
+
+
 def computed_vector(name: str, out: Rewriter) -> Vector:
     """Return the float tensor `name` as a vector."""
     return Vector(Expression(name, "float", out))
@@ -109,7 +129,7 @@ def repeat_to_length(values: Sequence[float], length: int) -> Sequence[float]:
     return values if len(values) == length else list(values) * length
 
 
-def _quotient(first: float, second: float) -> float:
+def _float_quotient(first: float, second: float) -> float:
     # Python raises an error for a division by zero; a runtime returns infinity or NaN.
     if second:
         return first / second
@@ -120,12 +140,13 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {
     "Add": operator.add,
     "Sub": operator.sub,
     "Mul": operator.mul,
-    "Div": _quotient,
+    "Div": _float_quotient,
     "Min": min,
     "Max": max,
     "Floor": math.floor,
     "Ceil": math.ceil,
     "Abs": math.fabs,
+    "Relu": lambda number: max(number, 0.0),
     "Less": operator.lt,
 }
 
@@ -151,7 +172,7 @@ def filter_weight(pixel: Vector, coordinate: Vector, shrinkage: Vector, sampling
     distance = abs(pixel - coordinate) * shrinkage
     if sampling.mode == "cubic":
         return cubic_weight(distance, sampling.cubic_coeff_a)
-    return (1 - distance).apply("Max", 0)
+    return (1 - distance).apply("Relu")
 
 
 def cubic_weight(distance: Vector, a: float, inner: bool | None = None) -> Vector:
@@ -159,14 +180,14 @@ def cubic_weight(distance: Vector, a: float, inner: bool | None = None) -> Vecto
 
     `inner` is True for distances up to 1, False for distances from 1 to 2, and None for arbitrary ones.
     """
-    near = _polynomial(distance, (a + 2, -(a + 3), 0.0, 1.0))
-    far = _polynomial(distance, (a, -5 * a, 8 * a, -4 * a))
+    near = _evaluate_polynomial(distance, (a + 2, -(a + 3), 0.0, 1.0))
+    far = _evaluate_polynomial(distance, (a, -5 * a, 8 * a, -4 * a))
     if inner is not None:
         return near if inner else far
     return distance.less_than(1).select(near, far) * distance.less_than(2)
 
 
-def _polynomial(value: Vector, coefficients: tuple[float, ...]) -> Vector:
+def _evaluate_polynomial(value: Vector, coefficients: tuple[float, ...]) -> Vector:
     total = Vector(coefficients[:1])
     for coefficient in coefficients[1:]:
         total = total * value + coefficient
@@ -242,15 +263,15 @@ def sample_axis(axis: ResizeAxis, sampling: Sampling, out: Rewriter) -> Samples:
     if sampling.coordinates == "tf_crop_and_resize":
         inside = 1 - coordinate.less_than(0).apply("Max", last.less_than(coordinate))
     if sampling.mode == "nearest":
-        pixel = _ROUNDINGS[sampling.rounding](coordinate, axis).clip(0, last)
+        pixel = _ROUNDINGS[sampling.rounding](coordinate, axis).clip(last)
         return Samples([ResizeTap(pixel)], inside)
     if sampling.antialias and axis.scale.numbers is None:
         return Samples([], inside, _weight_matrix(coordinate, axis, sampling, out))
     if sampling.antialias:
         return Samples(_antialiased(coordinate, axis, sampling), inside)
     if sampling.mode == "linear":
-        return Samples(_linear(coordinate, last), inside)
-    return Samples(_cubic(coordinate, axis, sampling), inside)
+        return Samples(_linear_taps(coordinate, last), inside)
+    return Samples(_cubic_taps(coordinate, axis, sampling), inside)
 
 
 def _tap_count(axis: ResizeAxis, sampling: Sampling) -> int:
@@ -306,7 +327,7 @@ def _antialiased(coordinate: Vector, axis: ResizeAxis, sampling: Sampling) -> li
     if sampling.exclude_outside:
         taps = _mask_outside(taps, axis)
     last = axis.size - 1
-    return [ResizeTap(pixel.clip(0, last), weight) for pixel, weight in _normalize_weights(taps)]
+    return [ResizeTap(pixel.clip(last), weight) for pixel, weight in _normalize_weights(taps)]
 
 
 def _weight_matrix(coordinate: Vector, axis: ResizeAxis, sampling: Sampling, out: Rewriter) -> WeightMatrix:
@@ -336,7 +357,7 @@ def _mask_outside(taps: list[ResizeTap], axis: ResizeAxis) -> list[ResizeTap]:
     last = axis.size - 1
     masked = []
     for pixel, weight in taps:
-        clamped = pixel.clip(0, last)
+        clamped = pixel.clip(last)
         masked.append(ResizeTap(clamped, weight * abs(pixel - clamped).less_than(0.5)))
     return masked
 
@@ -347,15 +368,15 @@ def _normalize_weights(taps: list[ResizeTap]) -> list[ResizeTap]:
     return [ResizeTap(pixel, weight / total) for pixel, weight in taps]
 
 
-def _linear(coordinate: Vector, last: Vector) -> list[ResizeTap]:
-    coordinate = coordinate.clip(0, last)
+def _linear_taps(coordinate: Vector, last: Vector) -> list[ResizeTap]:
+    coordinate = coordinate.clip(last)
     lower = coordinate.apply("Floor")
     fraction = coordinate - lower
-    upper = (lower + 1).apply("Min", last)
+    upper = (lower + 1).at_most(last)
     return [ResizeTap(lower, 1 - fraction), ResizeTap(upper, fraction)]
 
 
-def _cubic(coordinate: Vector, axis: ResizeAxis, sampling: Sampling) -> list[ResizeTap]:
+def _cubic_taps(coordinate: Vector, axis: ResizeAxis, sampling: Sampling) -> list[ResizeTap]:
     """Return the taps of Keys' cubic convolution over four pixels."""
     lower = coordinate.apply("Floor")
     fraction = coordinate - lower
@@ -366,7 +387,7 @@ def _cubic(coordinate: Vector, axis: ResizeAxis, sampling: Sampling) -> list[Res
     if sampling.exclude_outside:
         return _normalize_weights(_mask_outside(taps, axis))
     last = axis.size - 1
-    return [ResizeTap(pixel.clip(0, last), weight) for pixel, weight in taps]
+    return [ResizeTap(pixel.clip(last), weight) for pixel, weight in taps]
 
 
 def _half_pixel(axis: ResizeAxis, index: Vector) -> Vector:
@@ -401,7 +422,7 @@ def _crop_and_resize(axis: ResizeAxis, index: Vector) -> Vector:
 
 def _intervals(axis: ResizeAxis) -> Vector:
     """Return the number of intervals between output pixels, at least 1 because it is a divisor."""
-    return (axis.length - 1).apply("Max", 1)
+    return (axis.length - 1).at_least_one()
 
 
 def _is_single(axis: ResizeAxis) -> Vector:

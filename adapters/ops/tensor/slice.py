@@ -121,11 +121,11 @@ def _axis_slices(node: Node, out: Rewriter) -> AxisSlices:
             raise CannotConvert(reason, "node.invalid", remedy="correct the declared shape")
         numbers = list(range(count))
     view = out.for_opset(INDICES_OPSET)
-    bounds = (_numbers(each, view) if each else [1] * len(numbers) for each in (starts, ends, steps))
+    bounds = (_read_numbers(each, view) if each else [1] * len(numbers) for each in (starts, ends, steps))
     return AxisSlices(numbers, *bounds)
 
 
-def _numbers(name: str, out: Rewriter) -> Numbers:
+def _read_numbers(name: str, out: Rewriter) -> Numbers:
     known = out.constant_value(name)
     return Expression(out.cast(name, "double"), "double", out, rank=1) if known is None else known.values
 
@@ -140,7 +140,7 @@ def _slices_of_computed_axes(node: Node, out: Rewriter) -> AxisSlices:
     start, end = (_masked_sum(each, mask, out) for each in (starts, ends))
     # The mask is 1 for an axis that is not sliced: its start becomes 0, its end BEYOND_ANY_SIZE, and its step
     # 1.
-    is_whole = 1 - _sum(mask, out)
+    is_whole = 1 - _sum_of_numbers(mask, out)
     steps = node.input(4)
     step = _masked_sum(steps, mask, out) + is_whole if steps else [1] * len(numbers)
     return AxisSlices(numbers, start, end + is_whole * BEYOND_ANY_SIZE, step)
@@ -149,10 +149,10 @@ def _slices_of_computed_axes(node: Node, out: Rewriter) -> AxisSlices:
 def _masked_sum(bounds: str, mask: Expression, out: Rewriter) -> Expression:
     """Return for each axis the bound that a mask of ones and zeros selects, or 0 if it selects none."""
     column = reshape(out.cast(bounds, "double"), (-1, 1), out)
-    return _sum(Expression(column, "double", out, rank=1) * mask, out)
+    return _sum_of_numbers(Expression(column, "double", out, rank=1) * mask, out)
 
 
-def _sum(numbers: Expression, out: Rewriter) -> Expression:
+def _sum_of_numbers(numbers: Expression, out: Rewriter) -> Expression:
     total = out.emit("ReduceSum", [numbers.name], axes=[0], keepdims=0)
     return Expression(total, "double", out, rank=1)
 

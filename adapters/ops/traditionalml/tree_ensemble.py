@@ -61,7 +61,7 @@ def convert_regressor(node: Node, out: Rewriter) -> None:
 @adapter("TreeEnsembleClassifier", 3, 5, domain="ai.onnx.ml")
 def convert_classifier(node: Node, out: Rewriter) -> None:
     """Convert to TreeEnsemble, with nodes that find the class of the highest score and return its label."""
-    classes = len(_labels(node))
+    classes = len(_class_labels(node))
     forest = read_forest(node, "class", classes, out)
     if classes == 1:
         reason = "the classifier has a single class label, but onnxruntime returns 0 or 1"
@@ -120,7 +120,7 @@ def _require_base_values(forest: Forest, count: int) -> None:
         raise CannotConvert(reason, "node.invalid")
 
 
-def _labels(node: Node) -> tuple[int, ...] | tuple[bytes, ...]:
+def _class_labels(node: Node) -> tuple[int, ...] | tuple[bytes, ...]:
     strings: tuple[bytes, ...] = node.attribute("classlabels_strings", ())
     numbers: tuple[int, ...] = node.attribute("classlabels_int64s", ())
     if bool(strings) == bool(numbers):
@@ -169,7 +169,7 @@ def _emit_class_scores(node: Node, forest: Forest, result: str, out: Rewriter) -
 
 
 def _emit_labels(index: str, node: Node, out: Rewriter) -> None:
-    labels = _labels(node)
+    labels = _class_labels(node)
     suffix = "strings" if isinstance(labels[0], bytes) else "int64s"
     mapping: Attributes = {"keys_int64s": [*range(len(labels))], f"values_{suffix}": [*labels]}
     out.emit("LabelEncoder", [index], [node.output(0)], **mapping)
@@ -301,8 +301,8 @@ class _TreeLister:
             "target_treeids": [tree for tree, _, _ in votes],
             "target_nodeids": [node_id for _, node_id, _ in votes],
             "target_ids": [targets[leaf] for _, _, leaf in votes],
-            **_numbers("nodes_values", splits, is_double),
-            **_numbers("target_weights", weights, is_double),
+            **_number_attributes("nodes_values", splits, is_double),
+            **_number_attributes("target_weights", weights, is_double),
         }
 
     def _list_tree(self, tree: int, root: int) -> None:
@@ -325,28 +325,34 @@ class _TreeLister:
                 continue
             sides = self._children_of(index, member)
             children = tuple(len(self._entries) + side for side in (0, 1))
-            self._entries[position] = self._branch(tree, position - start, index, member, children[0] - start)
+            self._entries[position] = self._branch_entry(
+                tree, position - start, index, member, children[0] - start
+            )
             self._entries += [_Entry(tree, child - start) for child in children]
             pending += [(child, depth + 1, *side) for child, side in zip(children, sides, strict=True)]
 
     def _children_of(self, index: int, member: int) -> list[tuple[int, bool, int]]:
         """Return the true and the false child of a branch; in a set, the latter compares the next member."""
         sides = [
-            (self._column(f"nodes_{side}nodeids")[index], bool(self._column(f"nodes_{side}leafs")[index]), 0)
+            (
+                self._column_of(f"nodes_{side}nodeids")[index],
+                bool(self._column_of(f"nodes_{side}leafs")[index]),
+                0,
+            )
             for side in ("true", "false")
         ]
         if self._modes[index] == MEMBER_MODE and member + 1 < len(self._member_sets[index]):
             return [sides[0], (index, False, member + 1)]
         return sides
 
-    def _branch(self, tree: int, node_id: int, index: int, member: int, child: int) -> _Entry:
+    def _branch_entry(self, tree: int, node_id: int, index: int, member: int, child: int) -> _Entry:
         is_set = self._modes[index] == MEMBER_MODE
         split = self._member_sets[index][member] if is_set else self._splits.values[index]
         mode = b"BRANCH_EQ" if is_set else MODE_NAMES[self._modes[index]]
-        feature = self._column("nodes_featureids")[index]
+        feature = self._column_of("nodes_featureids")[index]
         return _Entry(tree, node_id, mode, feature, split, self._tracks[index], (child, child + 1))
 
-    def _column(self, name: str) -> Sequence[int]:
+    def _column_of(self, name: str) -> Sequence[int]:
         column: Sequence[int] = self._node.attribute(name)
         return column
 
@@ -368,7 +374,7 @@ def _member_sets(node: Node, modes: Sequence[int]) -> dict[int, list[float]]:
     return found
 
 
-def _numbers(name: str, values: list[float], is_double: bool) -> Attributes:
+def _number_attributes(name: str, values: list[float], is_double: bool) -> Attributes:
     if is_double:
         return {f"{name}_as_tensor": Tensor("double", (len(values),), tuple(values))}
     return {name: values}

@@ -164,7 +164,7 @@ def read_forest(node: Node, kind: str, targets: int, out: Rewriter) -> Forest:
         CannotConvert: the lists are invalid, the nodes do not form trees, or a leaf has no vote.
     """
     names = ("nodes_values", f"{kind}_weights", "base_values")
-    splits, weights, base = (_numbers(node, name) for name in names)
+    splits, weights, base = (_read_numbers(node, name) for name in names)
     nodes = _Nodes(node, len(splits.values))
     types = {out.element_type(node.inputs[0]), *(each.element_type for each in (splits, weights, base))}
     return Forest(
@@ -176,12 +176,12 @@ def read_forest(node: Node, kind: str, targets: int, out: Rewriter) -> Forest:
         splits=_branch_values(splits.values, 0.0, nodes),
         tracks=nodes.tracks,
         children=nodes.children,
-        votes=_votes(node, kind, targets, weights.values, nodes),
+        votes=_votes_of_nodes(node, kind, targets, weights.values, nodes),
         trees=nodes.trees,
     )
 
 
-def _numbers(node: Node, name: str) -> Tensor:
+def _read_numbers(node: Node, name: str) -> Tensor:
     """Return numbers from the list `name`, or from the float or double tensor `<name>_as_tensor`."""
     values = node.attribute(name, ())
     tensor = node.attribute(f"{name}_as_tensor")
@@ -202,7 +202,9 @@ def _branch_values(column: Sequence[Number], default: Number, nodes: _Nodes) -> 
     return [value if sides else default for value, sides in zip(column, nodes.children, strict=True)]
 
 
-def _votes(node: Node, kind: str, targets: int, weights: Sequence[float], nodes: _Nodes) -> list[list[Vote]]:
+def _votes_of_nodes(
+    node: Node, kind: str, targets: int, weights: Sequence[float], nodes: _Nodes
+) -> list[list[Vote]]:
     """Return the votes of each node; votes at branches are ignored."""
     found: list[list[Vote]] = [[] for _ in range(nodes.count)]
     names = [f"{kind}_{name}" for name in ("treeids", "nodeids", "ids")]
@@ -306,15 +308,15 @@ class TreeTable:
         return {
             "tree_roots": self.roots,
             "nodes_featureids": [forest.features[position] for position in branches],
-            "nodes_modes": _tensor("uint8", [forest.modes[position] for position in branches]),
-            "nodes_splits": _tensor(element_type, [forest.splits[position] for position in branches]),
+            "nodes_modes": _float_tensor("uint8", [forest.modes[position] for position in branches]),
+            "nodes_splits": _float_tensor(element_type, [forest.splits[position] for position in branches]),
             "nodes_truenodeids": self._ids[0],
             "nodes_falsenodeids": self._ids[1],
             "nodes_trueleafs": self._are_leaves[0],
             "nodes_falseleafs": self._are_leaves[1],
             **({"nodes_missing_value_tracks_true": tracks} if tracks else {}),
             "leaf_targetids": [vote.target for vote in self._leaves],
-            "leaf_weights": _tensor(element_type, [vote.weight for vote in self._leaves]),
+            "leaf_weights": _float_tensor(element_type, [vote.weight for vote in self._leaves]),
         }
 
     def _add_tree(self, root: int, copy: int) -> None:
@@ -352,7 +354,7 @@ class TreeTable:
         return len(self._leaves) - 1
 
 
-def _tensor(element_type: str, values: Sequence[float]) -> Tensor:
+def _float_tensor(element_type: str, values: Sequence[float]) -> Tensor:
     return Tensor(element_type, (len(values),), tuple(values))
 
 
