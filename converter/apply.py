@@ -180,7 +180,7 @@ def _apply_container(plan: ContainerPlan, container: ContainerProto, target: _Ta
     # Subgraphs first, because new nodes copy the subgraphs of the node that they replace.
     for index, attribute, position, inner in plan.subgraphs:
         if not inner.is_empty:
-            _apply_container(inner, _subgraph(nodes[index], attribute, position), target)
+            _apply_container(inner, _subgraph_at(nodes[index], attribute, position), target)
     for index, name in plan.calls:
         nodes[index].op_type = name
     _restore_originals(plan.reversal, nodes)
@@ -203,7 +203,7 @@ def _apply_container(plan: ContainerPlan, container: ContainerProto, target: _Ta
     _remove_leftovers(plan.reversal, container)
 
 
-def _subgraph(node: NodeProto, attribute: str, position: int) -> GraphProto:
+def _subgraph_at(node: NodeProto, attribute: str, position: int) -> GraphProto:
     found = next(item for item in node.attribute if item.name == attribute)
     return list(graphs_in(found))[position]
 

@@ -23,7 +23,7 @@ class Original(NamedTuple):
     @classmethod
     def of(cls, model: ModelProto) -> Original:
         """Return the properties of a model; later changes of the model do not affect them."""
-        return cls(Signature.of(model), model.model_version, _opsets(model))
+        return cls(Signature.of(model), model.model_version, _all_opsets(model))
 
 
 def raise_version(original: Original, result: ModelProto, plan: Plan) -> str | None:
@@ -56,7 +56,7 @@ def _required_bump(original: Original, result: ModelProto, plan: Plan) -> Versio
     steps = [(version, plan.targets.get(domain, version)) for domain, version in versions]
     steps.append((original.signature.ir_version, result.ir_version))
     known = {domain for domain, _ in versions}
-    adds_imports = any(domain not in known for opsets in _opsets(result) for domain in opsets)
+    adds_imports = any(domain not in known for opsets in _all_opsets(result) for domain in opsets)
     new_imports = adds_imports or any(each.new_imports for each in plan.containers())
     if new_imports or any(before < after for before, after in steps):
         return max(signature, VersionBump.MINOR)
@@ -67,6 +67,6 @@ def _required_bump(original: Original, result: ModelProto, plan: Plan) -> Versio
     return max(signature, VersionBump.PATCH)
 
 
-def _opsets(model: ModelProto) -> tuple[dict[str, int], ...]:
+def _all_opsets(model: ModelProto) -> tuple[dict[str, int], ...]:
     functions = (declared_opsets(each.opset_import) for each in model.functions)
     return (declared_opsets(model.opset_import, model.ir_version), *functions)

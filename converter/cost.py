@@ -41,10 +41,10 @@ def plan_with_cost(
         external.give_back(result, new_data)
     # The file may be encoded differently: use the difference of two serializations by one library.
     sizes = (file_size, file_size - size + serialized_size(result)) if result is not None else None
-    return replace(report, sizes=sizes, kept_operators=_kept(operators, report))
+    return replace(report, sizes=sizes, kept_operators=_kept_operators(operators, report))
 
 
-def _kept(operators: Counter[str], report: Report) -> dict[str, int]:
+def _kept_operators(operators: Counter[str], report: Report) -> dict[str, int]:
     replaced = (label for each in report.changed for label in each.operator.split(", "))
     labels = (*replaced, *(each.operator for each in report.refusals))
     operators.subtract(map(without_version, labels))

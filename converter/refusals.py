@@ -84,14 +84,14 @@ def group_refusals(refusals: Iterable[Refusal]) -> tuple[RefusalGroup, ...]:
     for each in refusals:
         subject = each.subject if "{subject}" in refusal_cause(each.code).summary else ""
         groups.setdefault((each.code, subject, each.domain, each.target), []).append(each)
-    return tuple(map(_group, groups.values()))
+    return tuple(map(_group_of, groups.values()))
 
 
-def _group(members: list[Refusal]) -> RefusalGroup:
+def _group_of(members: list[Refusal]) -> RefusalGroup:
     first, cause = members[0], refusal_cause(members[0].code)
     summary, remedy = first.reason, first.remedy
     if len(members) > 1:
-        target = _version(first.target, first)
+        target = _version_text(first.target, first)
         summary = cause.summary.format(count=f"{len(members):,}", subject=first.subject, target=target)
         remedies = Counter(each.remedy for each in members if each.remedy)
         if len(remedies) > 1 or remedies.total() < len(members):
@@ -108,7 +108,7 @@ def _group(members: list[Refusal]) -> RefusalGroup:
     return RefusalGroup(first.code, cause.title, summary, remedy, tuple(members))
 
 
-def _version(target: int, refusal: Refusal) -> str:
+def _version_text(target: int, refusal: Refusal) -> str:
     if refusal.code.startswith("ir."):
         return f"IR version {target}"
     return f"opset {target}" + (f" of {refusal.domain}" if refusal.domain != DEFAULT_DOMAIN else "")

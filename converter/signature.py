@@ -52,7 +52,7 @@ def _values_of(graph: GraphProto, role: Role) -> dict[str, SignatureValue]:
             name,
             position,
             type_to_string(kind) or "",
-            _unshaped(kind),
+            _serialized_without_shapes(kind),
             declared_dims(nested_types(kind)[-1]),
             denotations(kind),
             defaults.get(name),
@@ -68,10 +68,10 @@ def _initializer_digests(graph: GraphProto, names: Set[str]) -> dict[str, bytes]
         each.values.name: each for each in graph.sparse_initializer
     }
     tensors |= {each.name: each for each in graph.initializer}
-    return {name: _digest(tensor) for name, tensor in tensors.items() if name in names}
+    return {name: _tensor_digest(tensor) for name, tensor in tensors.items() if name in names}
 
 
-def _digest(tensor: TensorProto | SparseTensorProto) -> bytes:
+def _tensor_digest(tensor: TensorProto | SparseTensorProto) -> bytes:
     """Return a digest of a tensor.
 
     Offloaded payloads are not read: a conversion changes them only with the placeholder and the element type.
@@ -89,7 +89,7 @@ def denotations(kind: TypeProto) -> dict[str, str]:
     return {position: denotation for position, denotation in found.items() if denotation}
 
 
-def _unshaped(kind: TypeProto) -> bytes:
+def _serialized_without_shapes(kind: TypeProto) -> bytes:
     copy = type(kind).FromString(kind.SerializeToString())
     types = nested_types(copy)
     for each in types:
@@ -128,8 +128,8 @@ def _dimension_name_changes(pairs: Sequence[tuple[SignatureValue, SignatureValue
     Equal dimensions of inputs restrict callers, which narrows the shapes. Equal dimensions of outputs are a
     guarantee.
     """
-    old_keys = _keys([(one, one.dims, other.dims) for one, other in pairs])
-    new_keys = _keys([(one, other.dims, one.dims) for one, other in pairs])
+    old_keys = _dimension_keys([(one, one.dims, other.dims) for one, other in pairs])
+    new_keys = _dimension_keys([(one, other.dims, one.dims) for one, other in pairs])
     yield from _new_constraints(old_keys, new_keys, "NARROWED")
     yield from _new_constraints(new_keys, old_keys, "WIDENED")
     old_groups, new_groups = (list(_positions_by_key(each).values()) for each in (old_keys, new_keys))
@@ -139,7 +139,7 @@ def _dimension_name_changes(pairs: Sequence[tuple[SignatureValue, SignatureValue
                 yield ModelChange("DIMENSION_RENAMED", "dimension", _key_text(before), _key_text(after))
 
 
-def _keys(
+def _dimension_keys(
     rows: Sequence[tuple[SignatureValue, tuple[Dim, ...] | None, tuple[Dim, ...] | None]],
 ) -> dict[DimensionPosition, DimensionKey]:
     """Return the identity of each dimension that has no fixed size in either model."""

@@ -75,7 +75,7 @@ class TypeChange:
         """Change the types in `graph`, a copy of the graph that `types` describes, and in its subgraphs."""
         state = _Graph(types, parent, NodeWriter(type(graph)(), self.names))
         self._change_inputs(state, graph)
-        self.changed += sum(_stored(each) != each.old for each in types.values.values())
+        self.changed += sum(_stored_type(each) != each.old for each in types.values.values())
         is_main = parent is None
         for position, node in enumerate(graph.node):
             try:
@@ -102,22 +102,22 @@ class TypeChange:
         values = state.types.values
         tensors = [*graph.initializer, *(each.values for each in graph.sparse_initializer)]
         for name, own in values.items():
-            state.names[name, _stored(own)] = name
+            state.names[name, _stored_type(own)] = name
         for declared in graph.input:
             if declared.name in values:
                 own = values[declared.name]
-                _set_type(declared.type, own.old, _stored(own))
+                _set_type(declared.type, own.old, _stored_type(own))
         for tensor in tensors:
             value = values.get(tensor.name)
             if value is None:
                 continue
-            name, stored = tensor.name, _stored(value)
+            name, stored = tensor.name, _stored_type(value)
             self._change_tensor(tensor, stored, f"{state.types.path}, tensor {name!r}")
             wanted = self.result_type(value, True)
             if value.is_result and state.parent is None and stored != wanted:
                 tensor.name = self.names.fresh(name)
                 state.names[name, stored] = tensor.name
-                self._cast(tensor.name, name, value, state, wanted)
+                self._add_cast(tensor.name, name, value, state, wanted)
 
     def _change_node(self, position: int, node: NodeProto, state: _Graph, *, is_main: bool) -> None:
         types = state.types.nodes[position]
@@ -131,7 +131,7 @@ class TypeChange:
         for place in types.outputs:
             name = node.output[place]
             value = state.types.values[name]
-            stored = _stored(value)
+            stored = _stored_type(value)
             if stored != value.old:
                 self._set_output_type(node, view, place, value, stored, state)
                 self._change_numbers(node, value, state)
@@ -142,7 +142,7 @@ class TypeChange:
         rename_shardings(node, names)
         state.writer.result.node.append(node)
         for source, name, value in results:
-            self._cast(source, name, value, state, self.result_type(value, True))
+            self._add_cast(source, name, value, state, self.result_type(value, True))
 
     def _rename_inputs(self, position: int, node: NodeProto, state: _Graph) -> dict[str, str]:
         """Set the inputs of a node to values of the types it needs; return the new names by original name."""
@@ -151,7 +151,7 @@ class TypeChange:
             name = node.input[place]
             value = state.types.find(name)
             assert value is not None, "only values with changeable types are listed"
-            names[name] = node.input[place] = self._name_of(name, value, state, wanted or _stored(value))
+            names[name] = node.input[place] = self._name_of(name, value, state, wanted or _stored_type(value))
         return names
 
     def _name_of(self, name: str, value: TypedValue, state: _Graph, wanted: str) -> str:
@@ -162,7 +162,7 @@ class TypeChange:
         sources = (state.find(name, each) for each in (value.old, value.kept, value.new))
         source = next(filter(None, sources))
         output = self.names.fresh(f"{name}_{wanted}")
-        self._cast(source, output, value, state, wanted, name)
+        self._add_cast(source, output, value, state, wanted, name)
         return output
 
     def _add_constant(self, name: str, output: str, value: TypedValue, state: _Graph, wanted: str) -> bool:
@@ -197,7 +197,7 @@ class TypeChange:
         self.changed += 1
         return True
 
-    def _cast(
+    def _add_cast(
         self, source: str, output: str, value: TypedValue, state: _Graph, wanted: str, name: str = ""
     ) -> None:
         """Add a Cast; for a constant and a narrower type, add a second constant instead."""
@@ -250,7 +250,7 @@ class TypeChange:
 
     def _change_numbers(self, node: NodeProto, value: TypedValue, state: _Graph) -> None:
         """Convert FLOAT attributes with numbers of the type of an output, as constants are converted."""
-        new = _stored(value)
+        new = _stored_type(value)
         operator = state.types.scope.operator(node.op_type, node.domain)
         if operator is None or operator.domain != DEFAULT_DOMAIN or new not in LIMITS:
             return
@@ -294,7 +294,7 @@ class TypeChange:
             self.reasons[place] = error
 
 
-def _stored(value: TypedValue) -> str:
+def _stored_type(value: TypedValue) -> str:
     assert value.stored is not None, "the types of all values are chosen"
     return value.stored
 
@@ -329,13 +329,13 @@ def change_tensor(tensor: TensorProto, new: str, *, clamps: bool) -> None:
     size = None if count is None else byte_size(kind, count)
     placeholder = store.convert(tensor.raw_data, change, kind.field, size) if store else None
     if placeholder is None:
-        placeholder = _converted(with_payload(tensor), change, size)
+        placeholder = _converted_elements(with_payload(tensor), change, size)
     for name in DATA_FIELDS:
         tensor.ClearField(name)
     tensor.raw_data, tensor.data_type = placeholder, BY_NAME[change.new].number
 
 
-def _converted(tensor: TensorProto, change: ElementChange, size: int | None) -> bytes:
+def _converted_elements(tensor: TensorProto, change: ElementChange, size: int | None) -> bytes:
     data: bytes | tuple[bytes, ...] | None = tensor.raw_data
     if tensor.data_location == EXTERNAL:
         reason = f"tensor {tensor.name!r} has its elements in another file"

@@ -78,7 +78,7 @@ class TypeChoice:
         for node in container.node:
             self._add_bounds(graph, node)
             for name in filter(None, node.output):
-                self._add(graph, name)
+                self._add_value(graph, name)
         for position, node in enumerate(container.node):
             try:
                 graph.nodes[position] = self._node_types(node, graph)
@@ -102,7 +102,7 @@ class TypeChoice:
         changed = next((each for each in names if each in self.changes), None)
         return old.replace(f"({changed})", f"({self.changes[changed]})") if changed else None
 
-    def _add(
+    def _add_value(
         self, graph: GraphTypes, name: str, *, is_stored: bool = False, keeps_type: bool = False
     ) -> None:
         old = graph.scope.element_type(name)
@@ -131,10 +131,10 @@ class TypeChoice:
             known = ((name, bounds_of_stored(name, graph.scope)) for name in constants)
             graph.bounds.update((name, bounds) for name, bounds in known if bounds)
         for name in inputs:
-            self._add(graph, name, keeps_type=is_interface and self.keeps_interface)
+            self._add_value(graph, name, keeps_type=is_interface and self.keeps_interface)
         for name in stored:
             if name not in inputs or self._is_old_ir:
-                self._add(graph, name, is_stored=True)
+                self._add_value(graph, name, is_stored=True)
 
     def _add_bounds(self, graph: GraphTypes, proto: NodeProto) -> None:
         operator = graph.scope.operator(proto.op_type, proto.domain)
@@ -184,14 +184,14 @@ class TypeChoice:
         self._require_known_types(node, operator, graph)
         self._require_no_mapping(node, operator, graph)
         self._choose_in_subgraphs(proto, graph)
-        groups = _groups(node, operator, graph)
-        keeps = self._keeps(operator, operator.name) or self._computes_sizes(node, graph)
+        groups = _groups_of(node, operator, graph)
+        keeps = self._keeps_types(operator, operator.name) or self._computes_sizes(node, graph)
         kept = {
             key
             for key, members in groups.items()
             if keeps
             or not all(each.allows(operator) for each in members)
-            or any(self._keeps(operator, f"{operator.name}.{each.formal.name}") for each in members)
+            or any(self._keeps_types(operator, f"{operator.name}.{each.formal.name}") for each in members)
             or (operator.holds_graphs and not all(each.value.passes_subgraphs for each in members))
         }
         if any(each.value.stored is not None for key in kept for each in groups[key]):
@@ -254,7 +254,7 @@ class TypeChoice:
             found = self._changed[types] = frozenset(changed)
         return found
 
-    def _keeps(self, operator: OperatorVersion, name: str) -> bool:
+    def _keeps_types(self, operator: OperatorVersion, name: str) -> bool:
         """Return whether the operator or input `name`, such as `Pad` or `Pad.axes`, keeps its types."""
         kept, listed = kept_operators(), name if operator.domain == DEFAULT_DOMAIN else operator.domain
         return listed in kept["always"] or (self._narrows and listed in kept["narrowing"])
@@ -306,7 +306,7 @@ class _Member:
         return self.value.kept if is_allowed else self.value.old
 
 
-def _groups(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Mapping[GroupKey, list[_Member]]:
+def _groups_of(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Mapping[GroupKey, list[_Member]]:
     """Return the inputs and outputs with changeable types, grouped by type variable."""
     groups: dict[GroupKey, list[_Member]] = {}
     for key, member in (*_inputs(node, operator, graph), *_outputs(node, operator, graph)):
@@ -402,15 +402,15 @@ def keep_regions(graph: GraphTypes) -> int:
         The number of nodes that keep their types.
     """
     count = 0
-    for region in _regions(graph):
+    for region in _candidate_regions(graph):
         if region.is_closed and len(region.cast) >= len(region.nodes):
             count += len(region.nodes)
             for position in region.nodes:
-                _keep(position, graph)
+                _keep_types_of_node(position, graph)
     return count
 
 
-def _keep(position: int, graph: GraphTypes) -> None:
+def _keep_types_of_node(position: int, graph: GraphTypes) -> None:
     types, node = graph.nodes[position], graph.scope.nodes[position]
     for place in types.inputs:
         value = graph.find(node.input[place])
@@ -424,7 +424,7 @@ def _keep(position: int, graph: GraphTypes) -> None:
             types.outputs[place] = value.stored = value.kept
 
 
-def _regions(graph: GraphTypes) -> Iterator[_Region]:
+def _candidate_regions(graph: GraphTypes) -> Iterator[_Region]:
     nodes = graph.scope.nodes
     candidates = {position for position in graph.nodes if _is_candidate(position, graph)}
     producers = {

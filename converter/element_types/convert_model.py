@@ -49,9 +49,9 @@ def convert_element_types(model: ModelProto, options: Options) -> TypedModel:
     changes = dict(options.types)
     result = deepcopy(model)
     try:
-        _prepare(result, options)
+        _inline_or_refuse(result, options)
     except CannotConvert as error:
-        return TypedModel(model, refusals=(_refusal("model", error, changes),))
+        return TypedModel(model, refusals=(_refusal_of_types("model", error, changes),))
     source = deepcopy(result) if result.functions or model.functions else model
     inexact = any(pair not in EXACT_CHANGES for pair in changes.items())
     choice = TypeChoice(
@@ -71,12 +71,12 @@ def convert_element_types(model: ModelProto, options: Options) -> TypedModel:
         try:
             allowances = _allowances(changes, options)
         except CannotConvert as error:
-            return TypedModel(model, refusals=(_refusal("model", error, changes),))
+            return TypedModel(model, refusals=(_refusal_of_types("model", error, changes),))
         change.change(types, result.graph)
     if reasons:
-        found = tuple(_refusal(place, error, changes) for place, error in reasons.items())
+        found = tuple(_refusal_of_types(place, error, changes) for place, error in reasons.items())
         return TypedModel(model, refusals=found)
-    if not (change.changed or change.casts or model.functions):  # `_prepare` inlines the functions
+    if not (change.changed or change.casts or model.functions):  # `_inline_or_refuse` inlines the functions
         return TypedModel(result)
     pairs = ", ".join(f"{old} to {new}" for old, new in changes.items())
     counts = f"in {count_text(change.changed, 'value')}, with {count_text(change.casts, 'cast')}"
@@ -99,7 +99,7 @@ def _allowances(changes: dict[str, str], options: Options) -> tuple[tuple[Allow,
     return tuple(found)
 
 
-def _prepare(result: ModelProto, options: Options) -> None:
+def _inline_or_refuse(result: ModelProto, options: Options) -> None:
     """Inline the functions of a model, or raise CannotConvert if its types cannot be converted."""
     if result.training_info:
         reason = "the model has training information, whose bindings depend on the types"
@@ -119,7 +119,7 @@ def _prepare(result: ModelProto, options: Options) -> None:
         inline_functions(result)
 
 
-def _refusal(place: str, error: CannotConvert, changes: dict[str, str]) -> Refusal:
+def _refusal_of_types(place: str, error: CannotConvert, changes: dict[str, str]) -> Refusal:
     operator = ", ".join(f"{old}={new}" for old, new in changes.items())
     remedy = error.remedy or refusal_cause(error.code).remedy
     return Refusal(place, operator, error.reason, remedy, error.code, error.subject or error.reason)

@@ -52,7 +52,11 @@ def read_types(types: TypesLike) -> tuple[tuple[str, str], ...]:
         UsageError: a text is malformed, a type is unknown or has two replacements, or the change is
             not supported.
     """
-    given = types.items() if isinstance(types, Mapping) else (_pair(str(each)) for each in members_of(types))
+    given = (
+        types.items()
+        if isinstance(types, Mapping)
+        else (_split_pair(str(each)) for each in members_of(types))
+    )
     found: dict[str, str] = {}
     for old, new in given:
         for name in (old, new):
@@ -70,7 +74,7 @@ def read_types(types: TypesLike) -> tuple[tuple[str, str], ...]:
     return tuple(found.items())
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _split_pair(text: str) -> tuple[str, str]:
     old, equals, new = str(text).partition("=")
     if not equals:
         reason = f"{text!r} is not a change of an element type"
@@ -85,10 +89,10 @@ def kept_operators(path: Path = KEPT_TYPES) -> Mapping[str, Mapping[str, str]]:
     An entry is an operator of the default domain, an input such as `Pad.axes`, or another domain. The entries
     of `attributes` are FLOAT attributes that are numbers of the type of the data, such as `Pad.value`.
     """
-    return MappingProxyType(load_precompiled(path, (), lambda: _read(path)))
+    return MappingProxyType(load_precompiled(path, (), lambda: _read_kept_types(path)))
 
 
-def _read(path: Path) -> dict[str, dict[str, str]]:
+def _read_kept_types(path: Path) -> dict[str, dict[str, str]]:
     from opshift.registry.yaml_files import load_yaml
 
     return {kind: dict(operators) for kind, operators in load_yaml(path).items()}

@@ -45,7 +45,7 @@ def remove_dead_nodes(container: ContainerProto, removal: Removal, kept: Iterabl
     """
     nodes = _Nodes([], [], [], [])
     for node in container.node:
-        nodes.captured.append(_captures(node, removal))
+        nodes.captured.append(_captured_names(node, removal))
         nodes.inputs.append(node.input[:])
         nodes.outputs.append(node.output[:])
         nodes.is_pure.append(removal.is_pure(node))
@@ -72,7 +72,7 @@ def fixed_names(container: ContainerProto) -> set[str]:
     return names
 
 
-def _captures(node: NodeProto, removal: Removal) -> set[str]:
+def _captured_names(node: NodeProto, removal: Removal) -> set[str]:
     return {name for graph in graphs_of(node) for name in remove_dead_nodes(graph, removal)}
 
 

@@ -111,12 +111,12 @@ def decide(scope: Scope, rules: Rules) -> Decisions:
         if values is not None:
             found.constants.update(zip(record[4], values, strict=True))
         else:
-            aliases = _aliases(record, scope, rules, equal_values)
+            aliases = _aliases_of(record, scope, rules, equal_values)
             found.aliases.update(aliases)
             source = None if aliases else _reshaped_source(record, scope, rules)
             if source is not None:
                 found.reshaped[record[0]] = source
-    found.nested.extend(decide(child, rules) for child in _children(scope))
+    found.nested.extend(decide(child, rules) for child in _subgraph_scopes(scope))
     return found
 
 
@@ -131,7 +131,7 @@ def declare_nodes(scope: Scope) -> None:
             declare_nodes(child)
 
 
-def _children(scope: Scope) -> Iterator[Scope]:
+def _subgraph_scopes(scope: Scope) -> Iterator[Scope]:
     for node in scope.container.node:
         yield from map(scope.child, graphs_of(node))
 
@@ -144,7 +144,7 @@ def _constant_outputs(record: NodeRecord, scope: Scope, rules: Rules) -> list[Te
         return None
     values = []
     for name in outputs:
-        value = _constant(name, scope)
+        value = _foldable_constant(name, scope)
         if value is None or not can_pack_tensor(value) or has_inexact_nan(value):
             return None
         if not _has_place(name, value, scope, rules):
@@ -153,7 +153,7 @@ def _constant_outputs(record: NodeRecord, scope: Scope, rules: Rules) -> list[Te
     return values if all(map(rules.budget.spend, values)) else None
 
 
-def _constant(name: str, scope: Scope) -> Tensor | None:
+def _foldable_constant(name: str, scope: Scope) -> Tensor | None:
     try:
         return scope.constant(name)
     except (CannotConvert, *INVALID_NODE_ERRORS):  # the node is invalid, which the plan reports
@@ -166,7 +166,7 @@ def _has_place(name: str, value: Tensor, scope: Scope, rules: Rules) -> bool:
     return (is_initializer and name not in rules.fixed) or not needs_cast(value, scope.opset_of(""))
 
 
-def _aliases(record: NodeRecord, scope: Scope, rules: Rules, equal_values: EqualValues) -> dict[str, str]:
+def _aliases_of(record: NodeRecord, scope: Scope, rules: Rules, equal_values: EqualValues) -> dict[str, str]:
     """Return the outputs of a node that equal other values, each with the value that replaces it."""
     outputs = record[4]
     try:
@@ -212,7 +212,7 @@ class EqualValues:
 
     def __init__(self, scope: Scope, aliases: Mapping[str, str]) -> None:
         self._scope = scope
-        self._aliases = aliases
+        self._aliases_of = aliases
         self._outputs: dict[Key, tuple[str, ...]] = {}
         self._identities: dict[str, Key] = {}
 
@@ -247,12 +247,12 @@ class EqualValues:
         proto = self._scope.proto_of(record)
         if op_type == "Constant" or any(graphs_of(proto)):
             return None
-        names = tuple(map(self._identity, inputs))
+        names = tuple(map(self._identity_key, inputs))
         return canonical_domain(domain), op_type, names, tuple(map(bool, outputs)), _attributes_key(proto)
 
-    def _identity(self, name: str) -> Key:
-        while name in self._aliases:
-            name = self._aliases[name]
+    def _identity_key(self, name: str) -> Key:
+        while name in self._aliases_of:
+            name = self._aliases_of[name]
         if name not in self._identities:
             value = self._small_constant(name)
             is_exact = value is not None and not has_inexact_nan(value)

@@ -77,16 +77,16 @@ def fold(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[M
     if has_branches(model):
         model = _without_constant_branches(model, options, owned=owned)
         owned |= model is not original
-    decisions = list(_decide(model, options))
+    decisions = list(_decide_all(model, options))
     result = model
     if not owned:
         result = deepcopy(model)
-        pairs = zip(decisions, _containers(result), strict=True)
+        pairs = zip(decisions, _graphs_and_functions(result), strict=True)
         decisions = [_for_copy(each, copy) for each, copy in pairs]
-    constants = _apply(result, decisions, options)
+    constants = _apply_decisions(result, decisions, options)
     if not constants and _node_count(result) == nodes and result.ByteSize() == size:
         return original, ()
-    sentences: tuple[str, ...] = (_describe(constants, nodes, _node_count(result)),)
+    sentences: tuple[str, ...] = (_folding_sentence(constants, nodes, _node_count(result)),)
     if any(each.key == METADATA_KEY for each in result.metadata_props):
         # The record contains original nodes, which may read values that folding removes.
         remove_messages(result.metadata_props, [each.key == METADATA_KEY for each in result.metadata_props])
@@ -94,7 +94,7 @@ def fold(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[M
     return result, sentences
 
 
-def _containers(model: ModelProto) -> Iterator[ContainerProto]:
+def _graphs_and_functions(model: ModelProto) -> Iterator[ContainerProto]:
     yield from root_graphs(model)
     yield from model.functions
 
@@ -105,7 +105,7 @@ def _is_supported(model: ModelProto) -> bool:
         each.name == "Constant" and canonical_domain(each.domain) == DEFAULT_DOMAIN
         for each in model.functions
     )
-    return not shadowed and all(map(has_distinct_names, _containers(model)))
+    return not shadowed and all(map(has_distinct_names, _graphs_and_functions(model)))
 
 
 def has_distinct_names(root: ContainerProto) -> bool:
@@ -144,7 +144,7 @@ def _scopes(model: ModelProto, options: Options) -> Iterator[CallScope]:
         yield scope
 
 
-def _decide(model: ModelProto, options: Options) -> Iterator[Decisions]:
+def _decide_all(model: ModelProto, options: Options) -> Iterator[Decisions]:
     read = names_read_indirectly(model)
     budget = Budget()
     is_modern = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
@@ -200,11 +200,11 @@ def _for_copy(decisions: Decisions, container: ContainerProto) -> Decisions:
     return decisions._replace(container=container, nested=nested)
 
 
-def _apply(model: ModelProto, decisions: list[Decisions], options: Options) -> int:
+def _apply_decisions(model: ModelProto, decisions: list[Decisions], options: Options) -> int:
     """Apply decisions to the containers of a model, and return the number of new constants."""
     for each in decisions:
         _replace_reshaped(each)
-        _rename(each, {})
+        _replace_aliases(each, {})
         detach_constants(each)
     is_modern = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
     imports = opset_imports(model.opset_import, model.ir_version)
@@ -229,19 +229,19 @@ def _replace_reshaped(decisions: Decisions) -> None:
         _replace_reshaped(each)
 
 
-def _rename(decisions: Decisions, outer: Mapping[str, str]) -> None:
+def _replace_aliases(decisions: Decisions, outer: Mapping[str, str]) -> None:
     """Replace aliases in the inputs of nodes, also in subgraphs; `outer` has aliases of outer graphs."""
     names = {**outer, **decisions.aliases}
     if names:
         for node in decisions.container.node:
             for position, name in enumerate(node.input[:]):
                 if name in names:
-                    node.input[position] = _source(name, names)
+                    node.input[position] = _final_source(name, names)
     for each in decisions.nested:
-        _rename(each, names)
+        _replace_aliases(each, names)
 
 
-def _source(name: str, names: Mapping[str, str]) -> str:
+def _final_source(name: str, names: Mapping[str, str]) -> str:
     while name in names:
         name = names[name]
     return name
@@ -278,10 +278,10 @@ class _PureNodes:
 
 
 def _node_count(model: ModelProto) -> int:
-    return sum(1 for _ in nested_nodes(*_containers(model)))
+    return sum(1 for _ in nested_nodes(*_graphs_and_functions(model)))
 
 
-def _describe(constants: int, before: int, after: int) -> str:
+def _folding_sentence(constants: int, before: int, after: int) -> str:
     values = "1 value becomes a constant" if constants == 1 else f"{constants:,} values become constants"
     nodes = f"{after:,} of {before:,} nodes remain"
     return f"folding: {values}, and {nodes}" if constants else f"folding: {nodes}"

@@ -124,7 +124,7 @@ def _is_filled_with(number: int, tensor: Tensor, op_type: str) -> bool:
     return all(isinstance(each, float) and math.copysign(1, each) == sign for each in tensor.values)
 
 
-def _always(node: Node, scope: Scope, version: int) -> bool:
+def _always_unchanged(node: Node, scope: Scope, version: int) -> bool:
     return True
 
 
@@ -190,7 +190,7 @@ NEUTRAL_OPERANDS = {"Add": (0, True), "Div": (1, False), "Mul": (1, True), "Sub"
 """Neutral second operand of each operator, and whether it is also neutral as the first operand."""
 
 TESTS: dict[str, Test] = {
-    "Identity": _always,
+    "Identity": _always_unchanged,
     "Dropout": _drops_nothing,
     "Cast": _casts_to_same_type,
     "CastLike": _casts_like_same_type,

@@ -58,7 +58,7 @@ class ExpandedCall:
         for node in pattern.nodes:
             copy = type(node)()
             copy.CopyFrom(node)  # `CopyFrom` takes half as long as `deepcopy`
-            _rename(copy, names)
+            _rename_values(copy, names)
             if call.name and node.name:  # In the pattern of a call with a name, node names start with MARK.
                 copy.name = call.name + node.name.removeprefix(MARK)
             self.nodes.append(copy)
@@ -73,11 +73,11 @@ class CallPattern(ExpandedCall):
     """
 
     def __init__(self, key: bytes) -> None:
-        super().__init__(self._create)
+        super().__init__(self._create_name)
         self.key = key
         self.created: dict[str, str] = {}
 
-    def _create(self, hint: str) -> str:
+    def _create_name(self, hint: str) -> str:
         name = f"{MARK}{len(self.created)}"
         self.created[name] = hint
         return name
@@ -172,7 +172,7 @@ def _without_names(call: NodeProto) -> NodeProto:
     return copy
 
 
-def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
+def _rename_values(node: NodeProto, names: Mapping[str, str]) -> None:
     """Rename all values of a node and of its subgraphs, and the dimensions in subgraphs."""
     rename_parameters(node, names)
     for attribute in node.attribute:
@@ -180,4 +180,4 @@ def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
             rename_values(graph, names)
             rename_dimensions(declarations_in(graph), lambda name: names.get(name, name))
             for inner in graph.node:
-                _rename(inner, names)
+                _rename_values(inner, names)

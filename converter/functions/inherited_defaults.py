@@ -28,7 +28,7 @@ _AMBIGUOUS = _Default(b"", None)
 
 def inherit_defaults(model: ModelProto, inlined: Set[LocalFunction]) -> None:
     """Declare the defaults of the functions in `inlined` in the functions that pass on their attributes."""
-    inherited = _inherited(model, inlined)
+    inherited = _inherited_defaults(model, inlined)
     for function in model.functions:
         for name, default in inherited.get(function_id(function), {}).items():
             if default.proto is None:
@@ -44,7 +44,7 @@ def ambiguous_defaults(model: ModelProto, inlined: Set[LocalFunction]) -> Iterat
 
     A call omits the attribute, and nodes of the function would assume different values for it.
     """
-    inherited = _inherited(model, inlined)
+    inherited = _inherited_defaults(model, inlined)
     ambiguous = {
         name: {attribute for attribute, default in defaults.items() if default.proto is None}
         for name, defaults in inherited.items()
@@ -70,12 +70,14 @@ def ambiguous_defaults(model: ModelProto, inlined: Set[LocalFunction]) -> Iterat
             yield function, name
 
 
-def _inherited(
+def _inherited_defaults(
     model: ModelProto, inlined: Set[LocalFunction]
 ) -> Mapping[LocalFunction, Mapping[str, _Default]]:
     """Return the defaults that functions inherit from those in `inlined`, by attribute of the caller."""
     known = {
-        function_id(function): {each.name: _Default(_key(each), each) for each in function.attribute_proto}
+        function_id(function): {
+            each.name: _Default(_value_key(each), each) for each in function.attribute_proto
+        }
         for function in model.functions
         if getattr(function, "attribute_proto", ())
     }
@@ -114,15 +116,15 @@ def _inherited_by(
                 uses[name].append(default)
                 if default and called in inlined:
                     inheriting.add(name)
-    return {name: _common(uses[name]) for name in uses if name in inheriting}
+    return {name: _common_default(uses[name]) for name in uses if name in inheriting}
 
 
-def _common(defaults: Sequence[_Default | None]) -> _Default:
+def _common_default(defaults: Sequence[_Default | None]) -> _Default:
     keys = {each.key if each else None for each in defaults}
     return defaults[0] or _AMBIGUOUS if len(keys) == 1 else _AMBIGUOUS
 
 
-def _key(default: AttributeProto) -> bytes:
+def _value_key(default: AttributeProto) -> bytes:
     """Return the serialized value of an attribute, without its name and doc string."""
     bare = type(default)()
     bare.CopyFrom(default)

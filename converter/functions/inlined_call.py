@@ -64,15 +64,15 @@ class InlinedCall:
         names |= {name: output for name, output in outputs if name not in names}
         produced = dict.fromkeys(name for node in function.node for name in node.output if name)
         names |= {name: fresh(name) for name in produced if name not in names}
-        self.nodes = [self._instantiate(node, names) for node in function.node]
+        self.nodes = [self._instantiate_node(node, names) for node in function.node]
         passed = [(names[name], output) for name, output in outputs if names[name] != output]
         node_class = type(call)
         self.identities = [node_class(op_type="Identity", input=[one], output=[two]) for one, two in passed]
         self.nodes += self.identities
-        self.value_info = list(self._values(function, names, {*arguments.values(), *call.output}))
+        self.value_info = list(self._declared_values(function, names, {*arguments.values(), *call.output}))
         self._copy_call_properties()
 
-    def _values(
+    def _declared_values(
         self, function: FunctionProto | InlinedNodes, names: Mapping[str, str], known: set[str]
     ) -> Iterator[ValueInfoProto]:
         for value in getattr(function, "value_info", ()):
@@ -107,23 +107,23 @@ class InlinedCall:
             if each.key not in existing_keys:
                 replacement.metadata_props.add().CopyFrom(each)
 
-    def _instantiate(self, node: NodeProto, names: Mapping[str, str]) -> NodeProto:
+    def _instantiate_node(self, node: NodeProto, names: Mapping[str, str]) -> NodeProto:
         instance = deepcopy(node)
-        self._rename(instance, names)
+        self._rename_node(instance, names)
         return instance
 
-    def _rename(self, node: NodeProto, names: Mapping[str, str]) -> None:
+    def _rename_node(self, node: NodeProto, names: Mapping[str, str]) -> None:
         rename_parameters(node, names)
         # Backwards, because references without a value are deleted during the iteration.
         for position in reversed(range(len(node.attribute))):
             attribute = node.attribute[position]
             if attribute.ref_attr_name and self._is_function:
-                self._resolve(node.attribute, position)
+                self._resolve_reference(node.attribute, position)
                 continue
             for graph in graphs_in(attribute):
                 self._rename_graph(graph, names)
 
-    def _resolve(self, attributes: Repeated[AttributeProto], position: int) -> None:
+    def _resolve_reference(self, attributes: Repeated[AttributeProto], position: int) -> None:
         """Replace an attribute reference by its value, or remove the attribute if its value is absent."""
         name = attributes[position].name
         value = self._attributes.get(attributes[position].ref_attr_name)
@@ -143,7 +143,7 @@ class InlinedCall:
         rename_values(graph, names)
         self._rename_dimensions(declarations_in(graph))
         for node in graph.node:
-            self._rename(node, names)
+            self._rename_node(node, names)
 
     def _rename_dimensions(self, values: Iterable[ValueInfoProto]) -> None:
         if self._is_function:

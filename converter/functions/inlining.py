@@ -199,12 +199,12 @@ class _Inliner:
             keys = [position * SORT_KEY_STRIDE for position in range(count)]
             for position in range(count):
                 if called_function(nodes[position]) in self._functions:
-                    keys += self._replace(graph, position, node_names)
+                    keys += self._replace_call(graph, position, node_names)
             if len(keys) > count:
                 sort_by_keys(nodes, keys)
             waiting += [inner for node in nodes for inner in graphs_of(node)]
 
-    def _replace(self, graph: ContainerProto, position: int, node_names: NodeNames) -> list[int]:
+    def _replace_call(self, graph: ContainerProto, position: int, node_names: NodeNames) -> list[int]:
         """Replace a call by the nodes of the function, see `replace_call`."""
         found = self._calls.expand(graph.node[position])
         self._needs_identity |= found.has_identity
@@ -231,14 +231,14 @@ class _Calls:
         self.functions = {function_id(each): each for each in model.functions}
         nodes = {name: [*nested_nodes(each)] for name, each in self.functions.items()}
         in_graphs = [*nested_nodes(*root_graphs(model))]
-        self._calls = {name: self._called(each) for name, each in nodes.items()}
-        self._in_graphs = self._called(in_graphs)
+        self._calls = {name: self._called_functions(each) for name, each in nodes.items()}
+        self._in_graphs = self._called_functions(in_graphs)
         called = {name: [each for each, _ in calls] for name, calls in self._calls.items()}
         self._order = [*TopologicalSorter(called).static_order()]
         self._node_counts = {name: len(each) for name, each in nodes.items()}
         self._operators_in_graphs = len(in_graphs) - len(self._in_graphs)
 
-    def _called(self, nodes: Iterable[NodeProto]) -> list[tuple[LocalFunction, NodeProto]]:
+    def _called_functions(self, nodes: Iterable[NodeProto]) -> list[tuple[LocalFunction, NodeProto]]:
         found = ((called_function(node), node) for node in nodes)
         return [(name, node) for name, node in found if name in self.functions]
 
@@ -263,8 +263,8 @@ class _Calls:
 
         def inherited(calls: Iterable[tuple[LocalFunction, NodeProto]]) -> int:
             return sum(
-                _size(node, "device_configurations") * node_counts[name]
-                + _size(node, "metadata_props") * depths[name]
+                _field_size(node, "device_configurations") * node_counts[name]
+                + _field_size(node, "metadata_props") * depths[name]
                 for name, node in calls
             )
 
@@ -280,6 +280,6 @@ class _Calls:
         return sum(sums[name] for name, _ in self._in_graphs)
 
 
-def _size(node: NodeProto, name: str) -> int:
+def _field_size(node: NodeProto, name: str) -> int:
     """Return the number of bytes of a field, which the message classes of an older `onnx` may lack."""
     return sum(each.ByteSize() for each in getattr(node, name, ()))

@@ -33,7 +33,7 @@ def plan_removal(plan: Plan, model: ModelProto, options: Options) -> Plan:
     imports = {canonical_domain(each.domain) for each in model.opset_import} & options.without
     removals = [f"calls of the function {each} are replaced by its nodes" for each in removed]
     removals += [f"the import of {each} is removed" for each in sorted(imports)]
-    refusals = dict.fromkeys(_refusals(model, removed, options))
+    refusals = dict.fromkeys(_inlining_refusals(model, removed, options))
     if removed or plan.ir.inlines_functions:
         refusals.update(dict.fromkeys(_growth_refusals(model, plan)))
     return replace(
@@ -78,7 +78,7 @@ def _removed_functions(model: ModelProto, without: frozenset[Unwanted]) -> dict[
     }
 
 
-def _refusals(
+def _inlining_refusals(
     model: ModelProto, removed: Mapping[LocalFunction, FunctionProto], options: Options
 ) -> Iterator[Refusal]:
     targets = options.target.opsets
@@ -95,16 +95,16 @@ def _refusals(
         obstacles.append(inlining_obstacles(model, opsets, targets, options.registry, called))
     remedy = "convert all domains of the function and of its callers to one opset"
     for function, reason in chain.from_iterable(obstacles):
-        yield _refusal(function, reason, remedy, "operator.no-equivalent")
+        yield _refusal_of_function(function, reason, remedy, "operator.no-equivalent")
     for each in identity_obstacles(model, [*removed.values()], targets, options.registry):
-        yield _refusal(*each)
+        yield _refusal_of_function(*each)
     for function, attribute in ambiguous_defaults(model, removed.keys()):
         reason = f"a call omits attribute {attribute!r}, for which nodes to inline have different defaults"
         remedy = f"set attribute {attribute!r} in all calls of the function"
-        yield _refusal(function, reason, remedy, "function.calls-differ")
+        yield _refusal_of_function(function, reason, remedy, "function.calls-differ")
 
 
-def _refusal(function: FunctionProto, reason: str, remedy: str, code: str) -> Refusal:
+def _refusal_of_function(function: FunctionProto, reason: str, remedy: str, code: str) -> Refusal:
     name = str(function_id(function))
     return Refusal(f"function {name}", name, reason, remedy, code)
 
@@ -117,4 +117,4 @@ def _growth_refusals(model: ModelProto, plan: Plan) -> Iterator[Refusal]:
         changes = chain.from_iterable(each.changes for each in container.walk())
         added[called] = max(added.get(called, 0), sum(each.result.node_count - 1 for each in changes))
     for function, reason in growth_obstacle(model, added):
-        yield _refusal(function, reason, "convert to a newer opset", "limit.exceeded")
+        yield _refusal_of_function(function, reason, "convert to a newer opset", "limit.exceeded")

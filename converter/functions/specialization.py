@@ -54,7 +54,7 @@ def build_function_versions(
         calls[called].append(call)
     # Callers first, because the calls of a function are complete only when all callers are specialized.
     for index in _in_call_order(functions, base):
-        groups = _groups(functions, index, calls[index], splits.get(index, frozenset()))
+        groups = _groups_of_calls(functions, index, calls[index], splits.get(index, frozenset()))
         bodies = [base[index]] if len(groups) == 1 else [survey(index, _caller_text(each)) for each in groups]
         base[index] = bodies[0]
         copies += bodies[1:]
@@ -84,7 +84,7 @@ def _in_call_order(functions: FunctionTable, bodies: Sequence[FunctionVersion]) 
         raise recursion_error(names) from error
 
 
-def _groups(
+def _groups_of_calls(
     functions: FunctionTable, index: int, calls: list[CallSite], split: frozenset[Fact]
 ) -> list[list[CallSite]]:
     if not split:

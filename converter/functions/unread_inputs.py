@@ -18,7 +18,7 @@ def omit_unread_arguments(model: ModelProto, candidates: Iterable[Set[str]]) -> 
         candidates: for each function, names of values that the conversion removed from node inputs.
     """
     unread = {
-        function_id(function): _positions(function, names)
+        function_id(function): _input_positions(function, names)
         for function, removed in zip(model.functions, candidates, strict=True)
         if (passed := removed & {*function.input}) and (names := passed - _read_names(function))
     }
@@ -28,7 +28,7 @@ def omit_unread_arguments(model: ModelProto, candidates: Iterable[Set[str]]) -> 
             omitted |= _omit_arguments(graph, unread)
         # A function that only passed an input on as an omitted argument may not read this input either.
         unread = {
-            function_id(function): _positions(function, names)
+            function_id(function): _input_positions(function, names)
             for function in model.functions
             if (names := _omit_arguments(function, unread) & {*function.input} - _read_names(function))
         }
@@ -43,7 +43,7 @@ def _read_names(container: ContainerProto) -> set[str]:
     return names
 
 
-def _positions(function: FunctionProto, names: Iterable[str]) -> tuple[int, ...]:
+def _input_positions(function: FunctionProto, names: Iterable[str]) -> tuple[int, ...]:
     return tuple(map(list(function.input).index, names))
 
 

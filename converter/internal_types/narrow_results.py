@@ -144,7 +144,7 @@ def emit_rounded(
         raise CannotConvert(reason, "type.unsupported", subject=element_type)
     steps = [_round_significand]
     if element_type != "bfloat16":  # Float arithmetic overflows to infinity, as bfloat16 does.
-        steps.append(_saturate if saturates or element_type == "float4e2m1" else _overflow)
+        steps.append(_emit_saturated if saturates or element_type == "float4e2m1" else _emit_overflow)
     if not kind.has_negative_zero:
         steps.append(_clear_sign_of_zero)
     for step in steps:
@@ -180,7 +180,7 @@ def _round_significand(value: str, kind: FloatFormat, writer: NodeWriter) -> str
     return writer.emit("Mul", [rounded, power])
 
 
-def _saturate(value: str, kind: FloatFormat, writer: NodeWriter) -> str:
+def _emit_saturated(value: str, kind: FloatFormat, writer: NodeWriter) -> str:
     bounds = [writer.constant("float", (), each) for each in (-kind.largest, kind.largest)]
     is_nan = writer.emit("IsNaN", [value])
     # Where, because runtimes differ in how Clip treats NaN
@@ -188,7 +188,7 @@ def _saturate(value: str, kind: FloatFormat, writer: NodeWriter) -> str:
     return writer.emit("Where", [is_nan, nan, writer.emit("Clip", [value, *bounds])])
 
 
-def _overflow(value: str, kind: FloatFormat, writer: NodeWriter) -> str:
+def _emit_overflow(value: str, kind: FloatFormat, writer: NodeWriter) -> str:
     largest = writer.constant("float", (), kind.largest)
     is_large = writer.emit("Greater", [writer.emit("Abs", [value]), largest])
     product = writer.emit("Mul", [value, writer.constant("float", (), kind.overflow)])

@@ -25,7 +25,7 @@ def insert(proto: NodeProto, out: SequencePass) -> None:
     """Record the tensors of the sequence that SequenceInsert returns."""
     node = Node.from_proto(proto)
     tensors = out.tensors(node.inputs[0])
-    position = _position(node, 2, len(tensors), len(tensors) + 1, out)
+    position = _constant_position(node, 2, len(tensors), len(tensors) + 1, out)
     out.set_sequence(node.output(0), (*tensors[:position], out.element(node.inputs[1]), *tensors[position:]))
 
 
@@ -33,7 +33,7 @@ def erase(proto: NodeProto, out: SequencePass) -> None:
     """Record the tensors of the sequence that SequenceErase returns."""
     node = Node.from_proto(proto)
     tensors = out.tensors(node.inputs[0])
-    position = _position(node, 1, -1, len(tensors), out)
+    position = _constant_position(node, 1, -1, len(tensors), out)
     out.set_sequence(node.output(0), (*tensors[:position], *tensors[position + 1 :]))
 
 
@@ -48,7 +48,7 @@ def select(proto: NodeProto, out: SequencePass) -> None:
         inputs = [out.stack_once(tensors), node.inputs[1]]
         out.emit("Gather", inputs, node.outputs, origin=proto, axis=0)
     else:
-        tensor = tensors[_position(node, 1, -1, len(tensors), out)]
+        tensor = tensors[_constant_position(node, 1, -1, len(tensors), out)]
         out.emit("Identity", [tensor], node.outputs, origin=proto)
 
 
@@ -92,7 +92,7 @@ def split(proto: NodeProto, out: SequencePass) -> None:
     """Replace SplitToSequence by Split, with Squeeze after it if the pieces lose the dimension."""
     node = Node.from_proto(proto)
     sequence, axis = node.output(0), node.attribute("axis", 0)
-    lengths = _lengths(node, axis, out)
+    lengths = _piece_lengths(node, axis, out)
     out.require_at_most(len(lengths), "tensors")
     pieces = [out.fresh(f"{sequence}_{index}") for index in range(len(lengths))]
     if pieces:
@@ -102,11 +102,11 @@ def split(proto: NodeProto, out: SequencePass) -> None:
     out.set_sequence(sequence, pieces)
 
 
-def _lengths(node: Node, axis: int, out: SequencePass) -> Sequence[int]:
+def _piece_lengths(node: Node, axis: int, out: SequencePass) -> Sequence[int]:
     """Return the lengths of the pieces of SplitToSequence along its axis."""
     value, piece = node.inputs[0], 1
     if node.input(1):
-        sizes = _constant(node.inputs[1], "the lengths of pieces", out)
+        sizes = _require_constant(node.inputs[1], "the lengths of pieces", out)
         if sizes.dims:
             return sizes.values
         piece = sizes.scalar
@@ -125,12 +125,12 @@ def _lengths(node: Node, axis: int, out: SequencePass) -> Sequence[int]:
     return [min(piece, size - start) for start in range(0, size, piece)]
 
 
-def _position(node: Node, index: int, default: int, end: int, out: SequencePass) -> int:
+def _constant_position(node: Node, index: int, default: int, end: int, out: SequencePass) -> int:
     """Return the position in input `index`, or by default `default`, as a number from 0 to `end` - 1."""
     sequence, name, position = node.inputs[0], node.input(index), default
     length = len(out.tensors(sequence))
     if name:
-        numbers = _constant(name, "a position in a sequence", out).values
+        numbers = _require_constant(name, "a position in a sequence", out).values
         position = numbers[0] if len(numbers) == 1 else end
     found = position + length if position < 0 else position
     if not 0 <= found < end:
@@ -139,7 +139,7 @@ def _position(node: Node, index: int, default: int, end: int, out: SequencePass)
     return found
 
 
-def _constant(name: str, meaning: str, out: SequencePass) -> Tensor:
+def _require_constant(name: str, meaning: str, out: SequencePass) -> Tensor:
     found = out.scope.constant(name)
     if found is None:
         remedy = f"make {name!r} a Constant, or an initializer that is not a graph input"

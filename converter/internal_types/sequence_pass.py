@@ -142,7 +142,7 @@ class SequencePass:
             before = len(self.result.node)
             try:
                 self.context.count_added(0)
-                self._replace(proto)
+                self._replace_node(proto)
                 if not self._is_inlined:
                     self.context.count_added(max(len(self.result.node) - before - 1, 0))
             except CannotConvert as error:
@@ -320,7 +320,7 @@ class SequencePass:
                     read.update(captured_names(graph))
         remove_messages(self.result.node, is_removed[::-1])
 
-    def _replace(self, proto: NodeProto) -> None:
+    def _replace_node(self, proto: NodeProto) -> None:
         replace = self.context.operators.get(proto.op_type)
         operator = self.scope.operator(proto.op_type, proto.domain) if replace else None
         if replace is None or operator is None or operator.domain != DEFAULT_DOMAIN:

@@ -80,7 +80,7 @@ def rewrite_loop(proto: NodeProto, out: SequencePass) -> None:
     else:
         del out.result.node[start:]
         out.context.added = added
-        _unroll(proto, count, out)
+        _unroll_loop(proto, count, out)
 
 
 def rewrite_sequence_map(proto: NodeProto, out: SequencePass) -> None:
@@ -95,10 +95,10 @@ def rewrite_sequence_map(proto: NodeProto, out: SequencePass) -> None:
     if any(len(each) != length for each in arguments):
         raise CannotConvert("the sequences have different numbers of tensors", "node.invalid", remedy=INVALID)
     start = len(out.result.node)
-    rows = [_inline(proto, body, row, out) for row in zip(*arguments, strict=True)]
+    rows = [_inline_iteration(proto, body, row, out) for row in zip(*arguments, strict=True)]
     out.require_at_most(len(out.result.node) - start, "nodes")
     for position, name in enumerate(proto.output):
-        out.set_sequence(name, (out.element(_tensor(row[position])) for row in rows))
+        out.set_sequence(name, (out.element(_single_tensor(row[position])) for row in rows))
 
 
 def _require_graphs(proto: NodeProto, count: int, inputs: int, outputs: int) -> None:
@@ -130,7 +130,9 @@ def _carry_tensors(proto: NodeProto, out: SequencePass, *, may_stack: bool) -> d
         else:
             carried = [out.fresh(value.name) for _ in tensors]
             for new, tensor in zip(carried, tensors, strict=True):
-                element_type = _declare(graph.input.add(name=new), out.scope.element_type(tensor), value)
+                element_type = _declare_tensor(
+                    graph.input.add(name=new), out.scope.element_type(tensor), value
+                )
                 if element_type:
                     inner.scope.declare(Value(new, element_type, None))
             inner.set_sequence(value.name, carried)
@@ -149,7 +151,7 @@ def _carry_tensors(proto: NodeProto, out: SequencePass, *, may_stack: bool) -> d
         for each in stacked:
             shapes[each.sequence] = require_equal_shapes(each, inner, out)
             name = inner.emit("Identity", [each.tensor])
-            _declare(graph.output.add(name=name), inner.scope.element_type(each.tensor), each.returned)
+            _declare_tensor(graph.output.add(name=name), inner.scope.element_type(each.tensor), each.returned)
         out.finish(inner, graph)
         _set_outputs(copy, lengths[1:], out, shapes)
     return inner.reasons
@@ -164,17 +166,17 @@ def _iteration_count(loop: Node, out: SequencePass) -> int | None:
     return max(limit.scalar, 0) if any(condition.values) else 0
 
 
-def _unroll(proto: NodeProto, count: int, out: SequencePass) -> None:
+def _unroll_loop(proto: NodeProto, count: int, out: SequencePass) -> None:
     """Replace a Loop by a copy of the nodes in its body for each iteration."""
     out.require_at_most(count, "iterations")
     (body,) = graphs_of(proto)
-    values = [_value(name, out) for name in proto.input[2:]]
+    values = [_value_or_tensors(name, out) for name in proto.input[2:]]
     condition: str | Tensors = out.constant(Tensor("bool", (), (True,)))
     rows, start = [], len(out.result.node)
     for index in range(count):
         iteration = out.constant(Tensor("int64", (), (index,)))
-        condition, *results = _inline(proto, body, [iteration, condition, *values], out)
-        found = out.scope.constant(_tensor(condition))
+        condition, *results = _inline_iteration(proto, body, [iteration, condition, *values], out)
+        found = out.scope.constant(_single_tensor(condition))
         if found is None or found.values != (True,):
             reason = "the condition in the body of the loop depends on the input"
             raise CannotConvert(reason, "sequence.dynamic", remedy=REMEDY)
@@ -191,10 +193,10 @@ def _unroll(proto: NodeProto, count: int, out: SequencePass) -> None:
             reason = f"{name!r} is empty, and its shape is unknown"
             raise CannotConvert(reason, UNKNOWN_SHAPE, remedy=REMEDY)
         if name:
-            out.stack([_tensor(row[position]) for row in rows], 0, [name])
+            out.stack([_single_tensor(row[position]) for row in rows], 0, [name])
 
 
-def _inline(
+def _inline_iteration(
     proto: NodeProto, body: GraphProto, arguments: Sequence[str | Tensors], out: SequencePass
 ) -> list[str | Tensors]:
     """Add the nodes of one iteration of a body to the graph, and return the outputs of the iteration."""
@@ -217,7 +219,7 @@ def _inline(
     inner.run()
     for error in inner.reasons.values():
         raise error
-    results = [_value(value.name, inner) for value in body.output]
+    results = [_value_or_tensors(value.name, inner) for value in body.output]
     returned = chain.from_iterable([each] if isinstance(each, str) else each for each in results)
     produced = {name for node in inner.result.node for name in node.output}
     new_names = {name: out.fresh(name) for name in dict.fromkeys(returned) if name in produced}
@@ -246,11 +248,11 @@ def _return_tensors(inner: SequencePass, graph: GraphProto) -> list[int | None]:
             graph.output.append(value)
         for tensor in tensors or ():
             name = inner.emit("Identity", [tensor])
-            _declare(graph.output.add(name=name), inner.scope.element_type(tensor), value)
+            _declare_tensor(graph.output.add(name=name), inner.scope.element_type(tensor), value)
     return lengths
 
 
-def _declare(tensor: ValueInfoProto, inferred: str | None, sequence: ValueInfoProto) -> str | None:
+def _declare_tensor(tensor: ValueInfoProto, inferred: str | None, sequence: ValueInfoProto) -> str | None:
     """Write and return the element type of a tensor: the inferred type, else the type in the sequence."""
     kind = BY_NUMBER.get(sequence.type.sequence_type.elem_type.tensor_type.elem_type)
     kind = BY_NAME.get(inferred or "", kind)
@@ -284,13 +286,13 @@ def _set_outputs(
         del out.result.node[-1]
 
 
-def _value(name: str, out: SequencePass) -> str | Tensors:
+def _value_or_tensors(name: str, out: SequencePass) -> str | Tensors:
     """Return the tensors of a sequence, or the name of another value."""
     tensors = out.tensors_if_sequence(name)
     return name if tensors is None else tensors
 
 
-def _tensor(value: str | Tensors) -> str:
+def _single_tensor(value: str | Tensors) -> str:
     if isinstance(value, tuple):
         reason = "the body returns a sequence in place of a tensor"
         raise CannotConvert(reason, "node.invalid", remedy=INVALID)

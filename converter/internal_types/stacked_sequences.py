@@ -52,7 +52,9 @@ def appended_tensors(loop: NodeProto, given: Sequence[Tensors | None]) -> list[A
 
 def _appended_tensor(body: GraphProto, received: str, returned: str) -> str | None:
     """Return the tensor that a body appends to a sequence; `None` for any other use of the sequence."""
-    readers = [node for node in body.node if received in node.input or _captures(node, (received, returned))]
+    readers = [
+        node for node in body.node if received in node.input or _captures_any(node, (received, returned))
+    ]
     if len(readers) != 1 or any(returned in node.input for node in body.node):
         return None
     node = Node.from_proto(readers[0])
@@ -60,7 +62,7 @@ def _appended_tensor(body: GraphProto, received: str, returned: str) -> str | No
     return node.inputs[1] if is_insert and node.inputs[0] == received and not node.input(2) else None
 
 
-def _captures(node: NodeProto, names: Sequence[str]) -> bool:
+def _captures_any(node: NodeProto, names: Sequence[str]) -> bool:
     return any(name in names for graph in graphs_of(node) for name in captured_names(graph))
 
 

@@ -94,20 +94,20 @@ class _Pass:
                 is_external = tensor.data_location == EXTERNAL and prod(tensor.dims) > 0
                 if is_external and tensor.data_type in self._numbers and tensor.name not in inputs:
                     emit_unpacked(tensor, self._widening.wider, self._writer)
-                self._widen(tensor, self._path)
+                self._widen_or_raise(tensor, self._path)
             for sparse in container.sparse_initializer:
-                self._widen(sparse.values, self._path)
+                self._widen_or_raise(sparse.values, self._path)
         for value in values:
             widen_type(value.type, self._numbers)
         for proto, copy in zip(self._scope.container.node, container.node, strict=True):
             try:
-                self._rewrite(proto, copy)
+                self._rewrite_node(proto, copy)
             except CannotConvert as error:
                 self._reasons[node_place(self._path, proto)] = error
         del container.node[:]
         container.node.extend(self._writer.result.node)
 
-    def _rewrite(self, proto: NodeProto, copy: NodeProto) -> None:
+    def _rewrite_node(self, proto: NodeProto, copy: NodeProto) -> None:
         operator = self._scope.operator(proto.op_type, proto.domain)
         types = [self._scope.element_type(name) for name in (*proto.input, *proto.output) if name]
         narrow = next((each for each in types if each in self._widening.wider), None)
@@ -124,9 +124,9 @@ class _Pass:
         if operator is None or operator.domain != DEFAULT_DOMAIN:
             self._writer.result.node.append(copy)
         else:
-            self._emit(Node.from_proto(proto), copy, operator)
+            self._emit_restricted(Node.from_proto(proto), copy, operator)
 
-    def _emit(self, node: Node, copy: NodeProto, operator: OperatorVersion) -> None:
+    def _emit_restricted(self, node: Node, copy: NodeProto, operator: OperatorVersion) -> None:
         """Add the copy of a node, and nodes that restrict its results to the values of narrow types."""
         if quantizes_floats(node, self._scope, self._widening):
             validate_node(node, operator)
@@ -160,14 +160,14 @@ class _Pass:
         for value_type in types_in(copy):
             widen_type(value_type, self._numbers)
         for tensor in tensors_in(copy):
-            self._widen(tensor, node_place(self._path, owner))
+            self._widen_or_raise(tensor, node_place(self._path, owner))
         for old, new in zip(graphs_in(attribute), graphs_in(copy), strict=True):
             scope = self._scope.child(old)
             scope.owner = owner
             path = f"{self._path} / {owner.name or owner.op_type}.{attribute.name}"
             _Pass(scope, new, path, self._writer.names, self._reasons, self._widening).run()
 
-    def _widen(self, tensor: TensorProto, place: str) -> None:
+    def _widen_or_raise(self, tensor: TensorProto, place: str) -> None:
         if not widen_tensor(tensor, self._numbers):
             reason = f"tensor {tensor.name!r} has external or invalid data"
             remedy = "load the external data into the model"
@@ -214,8 +214,8 @@ def quantizes_floats(node: Node, scope: Scope, widening: Widening) -> bool:
 
 def emit_quantization(node: Node, scope: Scope, widening: Widening, writer: NodeWriter) -> None:
     """Emit the arithmetic of QuantizeLinear or DequantizeLinear; scales and zero points are broadcast."""
-    scale = _broadcast(node, node.inputs[1], scope, writer)
-    zero = _broadcast(node, node.inputs[2], scope, writer) if node.input(2) else ""
+    scale = _broadcast_to_data(node, node.inputs[1], scope, writer)
+    zero = _broadcast_to_data(node, node.inputs[2], scope, writer) if node.input(2) else ""
     value, output = _to_float(node.inputs[0], writer), node.outputs[0]
     if node.op_type == "QuantizeLinear":
         value = writer.emit("Div", [value, scale])
@@ -235,7 +235,7 @@ def _to_float(name: str, writer: NodeWriter) -> str:
     return writer.emit("Cast", [name], to=BY_NAME["float"].number)
 
 
-def _broadcast(node: Node, name: str, scope: Scope, writer: NodeWriter) -> str:
+def _broadcast_to_data(node: Node, name: str, scope: Scope, writer: NodeWriter) -> str:
     """Return scales or zero points as float, in a shape that broadcasts with the data."""
     data, value = node.inputs[0], _to_float(name, writer)
     rank, own_rank = scope.rank(data), scope.rank(node.inputs[1])

@@ -29,7 +29,7 @@ def add_initializer_inputs(graph: GraphProto, initializers: Iterable[TensorProto
     for initializer in initializers:
         add_input_of(graph, initializer)
         added, value = graph.input[-1], declared.get(initializer.name)
-        if value is not None and _fits(value.type, added.type):
+        if value is not None and _type_fits(value.type, added.type):
             added.CopyFrom(value)
             moved.add(value.name)
     remove_messages(graph.value_info, [value.name in moved for value in graph.value_info])
@@ -42,6 +42,6 @@ def is_described(value: ValueInfoProto) -> bool:
     return bool(has_names or value.doc_string or getattr(value, "metadata_props", ()))
 
 
-def _fits(declared: TypeProto, stored: TypeProto) -> bool:
+def _type_fits(declared: TypeProto, stored: TypeProto) -> bool:
     is_same = declared.tensor_type.elem_type == stored.tensor_type.elem_type
     return is_same and has_shape(declared) and not shapes_conflict(shape_of(declared), shape_of(stored))

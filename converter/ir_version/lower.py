@@ -75,11 +75,11 @@ def plan_lowering(
     uses = list(functions.with_inlining_obstacles(find_uses(contents), contents))
     blocked = [use for use in uses if use.obstacle and not allowances.is_allowed(use.allowance)]
     after = least if is_strict else _lowest_possible(least, blocked)
-    blocked = _remaining(blocked, after)
-    used = {use.feature for use in _remaining(uses, after) if since(use.feature) > after}
+    blocked = _remaining_uses(blocked, after)
+    used = {use.feature for use in _remaining_uses(uses, after) if since(use.feature) > after}
     lowerings = tuple(lowering for lowering in LOWERINGS if lowering.feature in used)
-    dropped = _dropped(lowerings, allowances)
-    refusals = tuple(_refusal(use, after) for use in blocked) if is_strict else ()
+    dropped = _dropped_features(lowerings, allowances)
+    refusals = tuple(_refusal_of_use(use, after) for use in blocked) if is_strict else ()
     return IrChange(before, after, lowerings, dropped, refusals)
 
 
@@ -101,11 +101,11 @@ def rewrite_features(
 def _lowest_possible(least: int, blocked: Sequence[Use]) -> int:
     """Return the oldest IR version, `least` or newer, that supports all uses that cannot be rewritten."""
     # If these uses require a version with functions, functions are not inlined, so their features count, too.
-    after = max((since(use.feature) for use in _remaining(blocked, least)), default=least)
-    return max((since(use.feature) for use in _remaining(blocked, after)), default=least)
+    after = max((since(use.feature) for use in _remaining_uses(blocked, least)), default=least)
+    return max((since(use.feature) for use in _remaining_uses(blocked, after)), default=least)
 
 
-def _remaining(uses: Sequence[Use], version: int) -> list[Use]:
+def _remaining_uses(uses: Sequence[Use], version: int) -> list[Use]:
     """Return the uses that remain at an IR version: versions without functions also lack their features."""
     has_functions = version >= since("functions")
     return [use for use in uses if has_functions or use.feature not in FUNCTION_FEATURES]
@@ -122,7 +122,7 @@ def required_ir_version(model: ModelProto, registry: Registry, without: Containe
     return max(needed, default=versions.oldest)
 
 
-def _dropped(lowerings: Iterable[Lowering], allowances: Allowances) -> frozenset[str]:
+def _dropped_features(lowerings: Iterable[Lowering], allowances: Allowances) -> frozenset[str]:
     """Return the features that the caller allows to drop, and record each use of an allowance."""
     return frozenset(
         lowering.feature
@@ -131,7 +131,7 @@ def _dropped(lowerings: Iterable[Lowering], allowances: Allowances) -> frozenset
     )
 
 
-def _refusal(use: Use, version: int) -> Refusal:
+def _refusal_of_use(use: Use, version: int) -> Refusal:
     versions = ir_versions()
     is_type = use.feature in versions.element_types
     meaning = f"element type {use.feature}" if is_type else versions.meaning(use.feature)

@@ -43,13 +43,13 @@ def _copy_to_model(model: ModelProto, groups: Iterable[tuple[str, Sequence[Strin
         for entry in moved:
             key = f"{place}: {entry.key}"
             if key in used_keys:
-                key = _numbered(key, used_keys, numbers)
+                key = _numbered_key(key, used_keys, numbers)
             used_keys.add(key)
             entry.key = key
         metadata.extend(moved)  # `extend` does not decode the values, which may be long stack traces
 
 
-def _numbered(key: str, used_keys: Set[str], numbers: dict[str, int]) -> str:
+def _numbered_key(key: str, used_keys: Set[str], numbers: dict[str, int]) -> str:
     """Return a used key with a number that makes it unique; `numbers` has the last number of each key."""
     numbers[key] = next(
         number for number in count(numbers.get(key, 1) + 1) if f"{key} ({number})" not in used_keys

@@ -53,7 +53,7 @@ def _move_non_floats_to_main_graph(contents: Contents) -> None:
     if _default_opset(contents) >= ANY_CONSTANT_SINCE:
         return
     main = contents.model.graph
-    counts = Counter(name for _, graph in contents.graphs for name in _names(graph))
+    counts = Counter(name for _, graph in contents.graphs for name in _names_in_graph(graph))
     for _, graph in contents.graphs:
         standalone = {tensor.name for tensor in standalone_initializers(graph)} if graph is not main else ()
         # A subgraph must produce its outputs itself, so initializers that are outputs stay.
@@ -72,7 +72,7 @@ def _is_floating(tensor: TensorProto) -> bool:
     return kind is not None and kind.name in CONSTANT_TYPES
 
 
-def _names(graph: GraphProto) -> Iterator[str]:
+def _names_in_graph(graph: GraphProto) -> Iterator[str]:
     yield from (value.name for value in graph.input)
     yield from (tensor.name for tensor in graph.initializer)
     yield from (name for node in graph.node for name in node.output)

@@ -100,7 +100,7 @@ class Candidate:
         outputs = {0: self._anchor}
         if self._pattern.is_form:
             if self._operator.has_function:
-                self._expansion(call, BODY)  # raises Rejected for a node without a defined result
+                self._expansion_of(call, BODY)  # raises Rejected for a node without a defined result
             size_nodes: frozenset[int] = frozenset()
             self._add_outputs(match, self._pattern.outputs, outputs)
         else:
@@ -265,7 +265,7 @@ class Candidate:
         opset = self._scope.opset_of("")
         return Call(self._operator, opset, tuple(attributes.items()), tuple(facts), outputs)
 
-    def _expansion(self, call: Call, variant: int) -> ExactGraph:
+    def _expansion_of(self, call: Call, variant: int) -> ExactGraph:
         graph = self._expansions.graph(call, variant)
         if graph is None:
             raise Rejected("the operator cannot be expanded with these attributes")
@@ -273,7 +273,7 @@ class Candidate:
 
     def _verified(self, call: Call, match: Match) -> tuple[ExactGraph, Match, bool]:
         """Return the expansion of the call, its match, and `is_relaxed`; raise Rejected if nodes differ."""
-        graph = self._expansion(call, self._pattern.variant)
+        graph = self._expansion_of(call, self._pattern.variant)
         matcher = Matcher(self._view, graph.nodes, graph.outputs, self._operator, is_complete=True)
         found = matcher.match(self._anchor, match.inputs)
         if found is None or found.inputs != match.inputs:

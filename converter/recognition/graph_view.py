@@ -87,13 +87,13 @@ class GraphView:
 
     def capturing_nodes(self, name: str) -> Set[int]:
         """Return the positions of the nodes with a subgraph that reads a value."""
-        return self._capturing.get(name, frozenset())
+        return self._capturing_positions.get(name, frozenset())
 
     @cached_property
     def live_nodes(self) -> Set[int]:
         """Positions of the nodes on which a value depends that is in `fixed`, or that a subgraph reads."""
         found: set[int] = set()
-        read = {*self.fixed, *self._capturing}
+        read = {*self.fixed, *self._capturing_positions}
         for position, _, _, inputs, outputs in reversed(self.scope.node_records):
             if not read.isdisjoint(filter(None, outputs)):
                 found.add(position)
@@ -101,7 +101,7 @@ class GraphView:
         return found
 
     @cached_property
-    def _capturing(self) -> Mapping[str, Set[int]]:
+    def _capturing_positions(self) -> Mapping[str, Set[int]]:
         found: defaultdict[str, set[int]] = defaultdict(set)
         for position in self.children:
             graphs = graphs_of(self.scope.nodes[position])

@@ -96,7 +96,7 @@ class Matcher:
 
     def match(self, anchor: str, inputs: Mapping[int, str] | None = None) -> Match | None:
         """Return the match whose first output is `anchor`, or `None`; `inputs` has names of known inputs."""
-        state = self._solve([(self._outputs[0], anchor)], _State({}, dict(inputs or {}), {}))
+        state = self._match_goals([(self._outputs[0], anchor)], _State({}, dict(inputs or {}), {}))
         return Match(*state) if state else None
 
     def extended(self, match: Match, ref: NodeRef, record: NodeRecord) -> Match | None:
@@ -104,10 +104,10 @@ class Matcher:
         if ref.output >= len(record[4]):
             return None
         state = _State(dict(match.nodes), dict(match.inputs), dict(match.attributes))
-        found = self._solve([(ref, record[4][ref.output])], state)
+        found = self._match_goals([(ref, record[4][ref.output])], state)
         return Match(*found) if found else None
 
-    def _solve(self, goals: list[Goal], state: _State) -> _State | None:
+    def _match_goals(self, goals: list[Goal], state: _State) -> _State | None:
         """Match all goals, the last first; return `None` if one fails, or after too many steps."""
         while goals:
             self._steps += 1
@@ -115,7 +115,7 @@ class Matcher:
             if isinstance(ref, NodeRef):
                 orders = self._next_goals(ref, name, state)
                 if len(orders) > 1:
-                    results = (self._solve([*goals, *each], state.copy()) for each in orders)
+                    results = (self._match_goals([*goals, *each], state.copy()) for each in orders)
                     return next((each for each in results if each is not None), None)
                 if not orders:
                     return None
@@ -166,9 +166,9 @@ class Matcher:
             elif not self._matches_setting(each, value, slot, record, state):
                 return []
         state.nodes[ref.node] = record
-        return self._ordered(node, operands)
+        return self._operand_orders(node, operands)
 
-    def _ordered(self, node: PatternNode | ExactNode, operands: list[Goal]) -> list[list[Goal]]:
+    def _operand_orders(self, node: PatternNode | ExactNode, operands: list[Goal]) -> list[list[Goal]]:
         if node.op_type in COMMUTATIVE and len(operands) == 2:
             (one, first), (other, second) = operands
             orders = [[(one, first), (other, second)], [(one, second), (other, first)]]
@@ -274,11 +274,11 @@ def _has_operators(tree: NodeTree, name: str, record: NodeRecord, view: GraphVie
     values = [(each, read.get(slot)) for slot, each in tree.operands]
     if tree.op_type in COMMUTATIVE and len(values) == 2:
         (one, first), (other, second) = values
-        return (_computes(one, first, view) and _computes(other, second, view)) or (
-            _computes(one, second, view) and _computes(other, first, view)
+        return (_tree_computes(one, first, view) and _tree_computes(other, second, view)) or (
+            _tree_computes(one, second, view) and _tree_computes(other, first, view)
         )
-    return all(_computes(each, value, view) for each, value in values)
+    return all(_tree_computes(each, value, view) for each, value in values)
 
 
-def _computes(tree: NodeTree | None, value: str | None, view: GraphView) -> bool:
+def _tree_computes(tree: NodeTree | None, value: str | None, view: GraphView) -> bool:
     return tree is None or (value is not None and has_operators(tree, value, view))

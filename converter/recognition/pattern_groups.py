@@ -55,7 +55,7 @@ def grouped(patterns: Iterable[Pattern]) -> tuple[PatternGroup, ...]:
     groups: dict[tuple[frozenset[str], NodeTree], list[tuple[Pattern, NodeTree]]] = {}
     for pattern in patterns:
         tree = _tree_of(pattern)
-        key = frozenset(each.op_type for each in pattern.nodes), _pruned(tree, NEAR_DEPTH)
+        key = frozenset(each.op_type for each in pattern.nodes), _pruned_tree(tree, NEAR_DEPTH)
         groups.setdefault(key, []).append((pattern, tree))
     return tuple(
         PatternGroup(op_types, near, _operators(near), tuple(group))
@@ -86,26 +86,26 @@ def _tree_of(pattern: Pattern) -> NodeTree:
     for node in pattern.nodes:  # `nodes` are in topological order
         slots = node.slots.items()
         trees = [
-            (slot, _interned(pattern.nodes[ref.node], ref.output, operands[ref.node]))
+            (slot, _shared_tree(pattern.nodes[ref.node], ref.output, operands[ref.node]))
             if isinstance(ref, NodeRef)
             else (slot, None)
             for slot, ref in slots
         ]
         operands.append(tuple(trees))
     last = pattern.outputs[0]
-    return _interned(pattern.anchor, last.output, operands[last.node])
+    return _shared_tree(pattern.anchor, last.output, operands[last.node])
 
 
-def _pruned(tree: NodeTree, depth: int) -> NodeTree:
+def _pruned_tree(tree: NodeTree, depth: int) -> NodeTree:
     """Return a tree limited to `depth` nodes on each path."""
     operands = tuple(
-        (slot, None if each is None or depth == 1 else _pruned(each, depth - 1))
+        (slot, None if each is None or depth == 1 else _pruned_tree(each, depth - 1))
         for slot, each in tree.operands
     )
-    return _interned(tree, tree.output, operands)
+    return _shared_tree(tree, tree.output, operands)
 
 
-def _interned(node: PatternNode | NodeTree, output: int, operands: Operands) -> NodeTree:
+def _shared_tree(node: PatternNode | NodeTree, output: int, operands: Operands) -> NodeTree:
     # Trees are compared by identity, so hashing a key does not visit whole trees.
     key = node.op_type, node.domain, output, operands
     return _TREES.setdefault(key, NodeTree(*key))

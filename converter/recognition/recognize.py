@@ -59,7 +59,7 @@ def recognize(model: ModelProto, options: Options) -> Recognition:
     before, op_types = one_pass.node_count, one_pass.op_types
     if not one_pass.has_distinct_names:
         return Recognition(node_counts=(before, before))
-    anchors = _anchors(model, options, op_types, None)
+    anchors = _groups_by_last_op(model, options, op_types, None)
     found: list[RecognizedNode] = []
     misses: dict[tuple[str, str], NearMiss] = {}
     for number in range(MAX_PASSES):
@@ -73,7 +73,7 @@ def recognize(model: ModelProto, options: Options) -> Recognition:
             misses.setdefault((miss.place, miss.operator), miss)
         wanted = {each.operator.name for each in one_pass.replacements}
         op_types |= wanted
-        anchors = _anchors(model, options, op_types, wanted)
+        anchors = _groups_by_last_op(model, options, op_types, wanted)
     recognized = {each.place for each in found}
     is_recorded = bool(found) and any(each.key == METADATA_KEY for each in model.metadata_props)
     if is_recorded:
@@ -83,7 +83,7 @@ def recognize(model: ModelProto, options: Options) -> Recognition:
     return Recognition(tuple(found), kept, (before, after), is_recorded)
 
 
-def _anchors(
+def _groups_by_last_op(
     model: ModelProto, options: Options, op_types: Set[str], wanted: Set[str] | None
 ) -> Mapping[str, Sequence[PatternGroup]]:
     """Return the groups of patterns whose operators are all in `op_types`, by op_type of the last node.
@@ -94,7 +94,7 @@ def _anchors(
     if wanted is not None and not wanted:
         return found
     absent = ~reduce(or_, map(operator_bit, op_types), 0)
-    for group in _groups(model, options):
+    for group in _requested_groups(model, options):
         # A comparison of bits excludes most groups in less time than a comparison of sets.
         is_possible = not group.near_operators & absent and group.op_types <= op_types
         if is_possible and (wanted is None or not group.op_types.isdisjoint(wanted)):
@@ -102,7 +102,7 @@ def _anchors(
     return found
 
 
-def _groups(model: ModelProto, options: Options) -> Iterator[PatternGroup]:
+def _requested_groups(model: ModelProto, options: Options) -> Iterator[PatternGroup]:
     """Yield the patterns of the requested operators that exist at the model's opsets."""
     registry, requested = options.registry, options.recognize
     shadowed = {(canonical_domain(each.domain), each.name) for each in model.functions}
@@ -152,9 +152,9 @@ class _Pass:
             # Zero sizes are safe: the matched values are then empty, and have no elements that could differ.
             scope.evaluation.assumes_positive_sizes = True
             scope.evaluation.names_sizes = True
-        self._views = [self._view(scope) for scope, _, _ in self._scopes]
+        self._views = [self._graph_view(scope) for scope, _, _ in self._scopes]
 
-    def _view(self, scope: CallScope) -> GraphView:
+    def _graph_view(self, scope: CallScope) -> GraphView:
         """Return the view of a graph or function and its subgraphs, and declare the values of its nodes."""
         records, names = scope.node_records, scope.defined_names
         outputs = [name for record in records for name in record[4] if name]
@@ -172,7 +172,7 @@ class _Pass:
                 for graph in graphs_of(node):
                     child = scope.child(graph)
                     child.owner = node
-                    view.children.setdefault(record[0], []).append(self._view(child))
+                    view.children.setdefault(record[0], []).append(self._graph_view(child))
         return view
 
     def run(self, anchors: Mapping[str, Sequence[PatternGroup]]) -> None:
@@ -181,15 +181,15 @@ class _Pass:
             add_call_facts([scope for scope, _, _ in self._scopes])
         located: list[tuple[GraphView, list[_Located]]] = []
         for view, (_, _, path) in zip(self._views, self._scopes, strict=True):
-            found = list(self._visit(view, path, anchors))
+            found = list(self._find_replacements(view, path, anchors))
             if found:
                 located.append((view, found))
         names = FreshNames()
         names.sources += [scope.used_names for scope, _, _ in self._scopes]
         for root, graphs in located:
-            _write(root, graphs, names, self._fixed)
+            _write_replacements(root, graphs, names, self._fixed)
 
-    def _visit(
+    def _find_replacements(
         self, view: GraphView, path: str, anchors: Mapping[str, Sequence[PatternGroup]]
     ) -> Iterator[_Located]:
         scope = view.scope
@@ -199,7 +199,7 @@ class _Pass:
             if record[2] not in anchors or record[0] in taken or record[1] not in ("", DEFAULT_DOMAIN):
                 continue
             for pattern in candidates(anchors[record[2]], record, view):
-                replacement = self._replacement(pattern, record, view, path)
+                replacement = self._replacement_at(pattern, record, view, path)
                 if replacement is not None and taken.isdisjoint(each[0] for each in replacement.nodes):
                     taken.update(each[0] for each in replacement.nodes)
                     found.append(replacement)
@@ -221,13 +221,13 @@ class _Pass:
             if position not in taken:
                 place = node_place(path, scope.nodes[position])
                 for child in children:
-                    yield from self._visit(child, place, anchors)
+                    yield from self._find_replacements(child, place, anchors)
 
-    def _replacement(
+    def _replacement_at(
         self, pattern: Pattern, record: tuple[int, str, str, tuple[str, ...], tuple[str, ...]],
         view: GraphView, path: str,
     ) -> Replacement | None:  # fmt: skip
-        operator = self._operator(pattern, view)
+        operator = self._operator_of(pattern, view)
         position = pattern.outputs[0].output
         if operator is None or position >= len(record[4]):
             return None
@@ -255,7 +255,7 @@ class _Pass:
             return None
         return found
 
-    def _operator(self, pattern: Pattern, view: GraphView) -> OperatorVersion | None:
+    def _operator_of(self, pattern: Pattern, view: GraphView) -> OperatorVersion | None:
         """Return the operator version at the graph's opset; `None` if the pattern is for other versions."""
         found = view.scope.operator(pattern.operator, model_domain(pattern.domain))
         if found and pattern.versions and found.since_version not in pattern.versions:
@@ -267,7 +267,9 @@ def _may_hold_graphs(operator: OperatorVersion | None) -> bool:
     return operator is None or operator.holds_graphs
 
 
-def _write(root: GraphView, graphs: Iterable[_Located], names: FreshNames, fixed: Set[str]) -> None:
+def _write_replacements(
+    root: GraphView, graphs: Iterable[_Located], names: FreshNames, fixed: Set[str]
+) -> None:
     """Write replacements into a graph or function and its subgraphs, and remove unread nodes."""
     removable: set[str] = set()
     scopes = [each.scope for each in root.nested()]
@@ -278,7 +280,7 @@ def _write(root: GraphView, graphs: Iterable[_Located], names: FreshNames, fixed
     for container, replacements in graphs:
         nodes = container.node
         for each in replacements:
-            _fill(nodes[each.position], each, names)
+            _fill_node(nodes[each.position], each, names)
             removable |= _rename_outputs(nodes, each, names)
             for position, value in each.flattened.items():
                 name = nodes[each.position].input[position] = names.fresh(each.inputs[position])
@@ -300,7 +302,7 @@ def _rename_outputs(nodes: Sequence[NodeProto], replacement: Replacement, names:
     return renamed
 
 
-def _fill(proto: NodeProto, replacement: Replacement, names: FreshNames) -> None:
+def _fill_node(proto: NodeProto, replacement: Replacement, names: FreshNames) -> None:
     """Turn a node into the replacement; its name, doc string and metadata stay.
 
     Required outputs of the operator that the model does not compute get new names.

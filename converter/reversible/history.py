@@ -112,7 +112,7 @@ def _new_entries(proto: NodeProto, change: NodeChange | None, scope: Scope) -> I
         # nodes in the subgraphs may change even if the node itself does not
         text = serialize(proto).hex() if any(graphs_of(proto)) else ""
         group = (first_name(proto.output),)
-        yield from _entries(proto, text, opsets, group, frozenset(names_read(proto)), scope)
+        yield from _entries_of_group(proto, text, opsets, group, frozenset(names_read(proto)), scope)
 
 
 def _group_entries(
@@ -120,7 +120,7 @@ def _group_entries(
 ) -> Iterator[RecordEntry]:
     group = tuple(first_name(each.node.outputs) for each in emissions)
     read = frozenset(names_read_by_emissions(emissions))
-    yield from _entries(original, serialize(original).hex(), opsets, group, read, scope)
+    yield from _entries_of_group(original, serialize(original).hex(), opsets, group, read, scope)
 
 
 def _carried_entries(group: Group, changes: Mapping[int, NodeChange], scope: Scope) -> Iterator[RecordEntry]:
@@ -138,10 +138,10 @@ def _carried_entries(group: Group, changes: Mapping[int, NodeChange], scope: Sco
             read.update(names_read(proto))
     is_original = group.is_original and changes.keys().isdisjoint(group.positions)
     text = "" if is_original else group.entry.original or serialize(group.original).hex()
-    yield from _entries(group.original, text, group.entry.opsets, tuple(names), read, scope)
+    yield from _entries_of_group(group.original, text, group.entry.opsets, tuple(names), read, scope)
 
 
-def _entries(
+def _entries_of_group(
     original: NodeProto,
     text: str,
     opsets: tuple[Opset, ...],
@@ -177,7 +177,7 @@ class History:
 
     def reserve_names(self, names: FreshNames) -> None:
         """Reserve the names that restored nodes may define: new values get other names."""
-        originals = chain.from_iterable(self._originals.values())
+        originals = chain.from_iterable(self._original_nodes.values())
         reserved = {name for each in originals for name in names_defined(each)}
         names.sources.append(lambda: [reserved])
 
@@ -189,7 +189,7 @@ class History:
         A group is restored only if the opset of its original and the target are both newer or both older than
         the current opset; an original with subgraphs, only at its own opsets. The original is then converted.
         """
-        part = self._parts.get(id(surveyed.scope.container))
+        part = self._parts_by_id.get(id(surveyed.scope.container))
         if part is None:
             return
         scope, reversal = surveyed.scope, plan.reversal
@@ -279,12 +279,12 @@ class History:
         return IrChange(change.before, before)
 
     @cached_property
-    def _originals(self) -> dict[int, list[NodeProto]]:
+    def _original_nodes(self) -> dict[int, list[NodeProto]]:
         """Original nodes of the recorded groups, by the `id` of the graph or function."""
         sample = NodeProto()
         return {
             key: [read_original(each, sample) for each in part.entries if each.original]
-            for key, part in self._parts.items()
+            for key, part in self._parts_by_id.items()
         }
 
     def _names_needed_later(self, reversal: Restorations, surveyed: ContainerSurvey) -> Iterator[str]:
@@ -294,11 +294,11 @@ class History:
         positions = reversal.restored_positions
         waiting = [inner for position, _, _, inner in surveyed.subgraphs if position not in positions]
         for current in chain.from_iterable(each.walk() for each in waiting):
-            for original in self._originals.get(id(current.scope.container), ()):
+            for original in self._original_nodes.get(id(current.scope.container), ()):
                 yield from names_read(original)
 
     @cached_property
-    def _parts(self) -> dict[int, RecordPart]:
+    def _parts_by_id(self) -> dict[int, RecordPart]:
         """Record of each graph and function that still exists, by the `id` of its message."""
         parts: dict[int, RecordPart] = {}
         top_level = dict(top_level_graphs(self._model))

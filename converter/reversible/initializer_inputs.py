@@ -22,7 +22,7 @@ def restore_inputs(graph: GraphProto, recorded: Sequence[RecordedInput]) -> None
 
     An initializer that was edited keeps its new declaration.
     """
-    originals = _read(recorded)
+    originals = _read_declarations(recorded)
     positions = {original.name: each.position for each, original in zip(recorded, originals, strict=True)}
     by_name = {original.name: original for original in originals}
     others = [value.name for value in graph.input if value.name not in positions]
@@ -39,7 +39,7 @@ def restore_inputs(graph: GraphProto, recorded: Sequence[RecordedInput]) -> None
     sort_by_keys(graph.input, [places[value.name] for value in graph.input])
 
 
-def _read(recorded: Sequence[RecordedInput]) -> list[ValueInfoProto]:
+def _read_declarations(recorded: Sequence[RecordedInput]) -> list[ValueInfoProto]:
     try:
         return [ValueInfoProto.FromString(bytes.fromhex(each.value)) for each in recorded]
     except DecodeError as error:

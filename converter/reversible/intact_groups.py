@@ -60,7 +60,7 @@ def intact_groups(
         if _can_restore(group, surveyed.scope, defined, value_index):
             claimed.update(group.positions)
             groups.append(group)
-    return list(_compatible(groups))
+    return list(_compatible_groups(groups))
 
 
 def _find_group(entry: RecordEntry, value_index: ValueIndex, constants: Set[str]) -> Group | None:
@@ -124,7 +124,7 @@ def _can_restore(group: Group, scope: Scope, defined: Set[str], value_index: Val
     return preconditions_hold(group.entry.inputs, tuple(preconditions_of(original, read, scope)))
 
 
-def _compatible(groups: list[Group]) -> Iterator[Group]:
+def _compatible_groups(groups: list[Group]) -> Iterator[Group]:
     """Yield the groups that can be restored together.
 
     Groups are skipped if their originals read inner values of other groups, or produce a value that an
@@ -152,7 +152,7 @@ def preconditions_of(original: NodeProto, read: Set[str], scope: Scope) -> Itera
     if any(each.ref_attr_name for each in original.attribute):
         # sorted, because the order of attributes has no meaning
         by_name = sorted(scope.node(original).attributes.items())
-        yield Precondition(value=_digest("".join(f"{name} {_text(value)}" for name, value in by_name)))
+        yield Precondition(value=_digest("".join(f"{name} {_fact_text(value)}" for name, value in by_name)))
 
 
 def preconditions_hold(then: Sequence[Precondition], now: Sequence[Precondition]) -> bool:
@@ -160,10 +160,10 @@ def preconditions_hold(then: Sequence[Precondition], now: Sequence[Precondition]
 
     Unknown types and ranks match everything. A recorded value has to be unchanged.
     """
-    return len(then) == len(now) and all(map(_agree, then, now))
+    return len(then) == len(now) and all(map(_preconditions_agree, then, now))
 
 
-def _agree(then: Precondition, now: Precondition) -> bool:
+def _preconditions_agree(then: Precondition, now: Precondition) -> bool:
     same_type = not then.type or not now.type or then.type == now.type
     same_rank = -1 in (then.rank, now.rank) or then.rank == now.rank
     return same_type and same_rank and then.value in ("", now.value)
@@ -182,7 +182,7 @@ def _precondition_of(name: str, with_value: bool, scope: Scope) -> Precondition:
         return UNKNOWN_PRECONDITION
 
 
-def _text(value: object) -> str:
+def _fact_text(value: object) -> str:
     return serialize(cast("AttributeProto", value)).hex() if hasattr(value, "ref_attr_name") else repr(value)
 
 

@@ -118,11 +118,11 @@ def _merge_copies(copies: Iterable[RecordedCopy], model: ModelProto) -> tuple[Re
     # Removing one copy can make another copy, which calls it, equal to its original.
     while len(remaining) < count:
         count = len(remaining)
-        remaining = [each for each in remaining if not _merge(each, model)]
+        remaining = [each for each in remaining if not _merge_copy(each, model)]
     return tuple(remaining)
 
 
-def _merge(copy: RecordedCopy, model: ModelProto) -> bool:
+def _merge_copy(copy: RecordedCopy, model: ModelProto) -> bool:
     functions = _functions_by_path(model)
     kind, domain, _, overload = copy.place
     function, original = functions[copy.place], functions.get((kind, domain, copy.name, overload))

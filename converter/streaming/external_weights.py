@@ -49,7 +49,7 @@ class ExternalWeights(PlaceholderStore):
         """Replace the external data of all tensors by placeholders; empty tensors become internal."""
         for tensor in model_tensors(model):
             if tensor.data_location == EXTERNAL:
-                elements = self._elements(tensor)
+                elements = self._element_range(tensor)
                 tensor.ClearField("external_data")
                 tensor.ClearField("data_location")
                 # onnxruntime refuses an empty range at the end of a file
@@ -88,7 +88,7 @@ class ExternalWeights(PlaceholderStore):
         for file in self._files:
             file.require_unchanged()
 
-    def _elements(self, tensor: TensorProto) -> Range:
+    def _element_range(self, tensor: TensorProto) -> Range:
         data = read_external_data(tensor)
         kind, count = BY_NUMBER.get(tensor.data_type), element_count(tensor)
         length = byte_count(data.length) if data.length else None

@@ -56,7 +56,7 @@ class Weights(PlaceholderStore):
         InvalidModel is raised if the file is truncated, or the message is too large without its weights.
         """
         whole = self._source.size
-        pieces = self._extract() if whole >= MIN_STREAMED_FILE else None
+        pieces = self._extract_payloads() if whole >= MIN_STREAMED_FILE else None
         if (whole if pieces is None else sum(map(len, pieces))) > MAX_MESSAGE_BYTES:
             reason = "is not an ONNX model, or is larger than 2 GiB without its weights"
             raise self._named_format() or InvalidModel(
@@ -64,7 +64,7 @@ class Weights(PlaceholderStore):
             )
         return self._source.read(0, whole) if pieces is None else b"".join(pieces)
 
-    def _extract(self) -> list[bytes] | None:
+    def _extract_payloads(self) -> list[bytes] | None:
         try:
             return self._reduced_message(0, self._source.size)
         except InvalidModel as error:
