@@ -101,7 +101,7 @@ def test_lines_fit_terminal(width: int) -> None:
     stream = StringIO()
     console = Console(file=stream, width=width, force_terminal=True, color_system=None, markup=False)
     page = TerminalPage(console)
-    diff_model._write(page, "old.onnx -> new.onnx", opshift.diff_model("old.onnx", "new.onnx"), None)
+    diff_model._write_diff(page, "old.onnx -> new.onnx", opshift.diff_model("old.onnx", "new.onnx"), None)
     assert max(map(len, stream.getvalue().splitlines())) <= width
     assert "  + initializer 'const_1': float[] = 6" in stream.getvalue()
 

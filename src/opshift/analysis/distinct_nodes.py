@@ -42,7 +42,7 @@ def with_distinct_nodes(
     if model.training_info:
         return None
     scopes = graph_scopes(model, registry) if scope is None else nested_scopes(scope, "graph")
-    found = [_repetitions(each) for each, _ in scopes]
+    found = [_find_repetitions(each) for each, _ in scopes]
     repeated = sum(each.is_repeated.count(True) for each in found)
     kept = sum(each.is_repeated.count(False) for each in found)
     functions = {function_id(each): each for each in model.functions}
@@ -57,7 +57,7 @@ def with_distinct_nodes(
     containers = [scope.container for scope, _ in graph_scopes(copy, registry)]
     for container, repetitions in zip(containers, found, strict=True):
         if is_graph(container):
-            _remove(container, repetitions)
+            _remove_repeated(container, repetitions)
     remove_messages(copy.functions, is_uncalled)
     return copy
 
@@ -74,7 +74,7 @@ class _Repetitions(NamedTuple):
     renamed: dict[str, str]
 
 
-def _repetitions(scope: Scope) -> _Repetitions:
+def _find_repetitions(scope: Scope) -> _Repetitions:
     kinds, first = _Kinds(scope), dict[Hashable, NodeRecord]()
     found = _Repetitions([], {})
     required = {*names_outside_nodes(scope.container)}
@@ -107,11 +107,11 @@ class _Kinds:
         )
         premises = tuple("large" if isinstance(each, int) else each for each in scope.premises(inputs))
         shapes = tuple(name and scope.claimed_shape(name) for name in outputs)
-        producers = tuple(map(self._producer, inputs))
+        producers = tuple(map(self._producer_key, inputs))
         readers = tuple((scope.is_used(name), name in self._outputs) for name in outputs)
-        return self._number(record), types, premises, shapes, producers, readers
+        return self._operator_number(record), types, premises, shapes, producers, readers
 
-    def _producer(self, name: str) -> Hashable:
+    def _producer_key(self, name: str) -> Hashable:
         """Return the number of the node that produces a value, and the position of the value in its outputs.
 
         For a value without a producer, return whether it has a name, is an initializer, and is overridable.
@@ -124,9 +124,9 @@ class _Kinds:
         operator, position = scope.operator(op_type, domain), scope.output_position(record, name)
         last = len(operator.outputs) - 1 if operator else position
         # all values of a variadic output count as one output
-        return self._number(record), min(position, last)
+        return self._operator_number(record), min(position, last)
 
-    def _number(self, record: NodeRecord) -> int:
+    def _operator_number(self, record: NodeRecord) -> int:
         """Return a number that nodes share if their operator, attributes and pattern of names are equal."""
         # Hashing the key of a node with many values is slow: hash it once, not for each reader.
         if record[0] not in self._number_of_node:
@@ -135,7 +135,7 @@ class _Kinds:
         return self._number_of_node[record[0]]
 
 
-def _remove(graph: GraphProto, repetitions: _Repetitions) -> None:
+def _remove_repeated(graph: GraphProto, repetitions: _Repetitions) -> None:
     """Remove the repeated nodes of a graph, and the initializers that only they read."""
     is_repeated, renamed = repetitions
     before = _read_names(graph)

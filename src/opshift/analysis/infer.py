@@ -86,11 +86,11 @@ def infer(model: ModelLike, *, shapes: ShapesLike = (), registry: Registry | Non
     found: dict[str, Mapping[str, InferredValue]] = {}
     for root, _, path in root_scopes(proto, proto, registry):
         for scope, place in nested_scopes(root, path, names_attributes=True):
-            found[place] = {name: _value(name, scope) for name in _names(scope)}
+            found[place] = {name: _inferred_value(name, scope) for name in _value_names(scope)}
     return InferredModel(found)
 
 
-def _names(scope: Scope) -> dict[str, None]:
+def _value_names(scope: Scope) -> dict[str, None]:
     container = scope.container
     declared = [each if isinstance(each, str) else each.name for each in container.input]
     initializers = [each.name for each in getattr(container, "initializer", ())]
@@ -99,7 +99,7 @@ def _names(scope: Scope) -> dict[str, None]:
     return dict.fromkeys([*declared, *initializers, *sparse, *produced])
 
 
-def _value(name: str, scope: Scope) -> InferredValue:
+def _inferred_value(name: str, scope: Scope) -> InferredValue:
     kind, stored = scope.element_type(name), scope.initializer(name)
     count = element_count(stored) if stored is not None else 0
     constant = scope.constant(name) if count is not None and count <= MAX_CONSTANT else None

@@ -95,14 +95,14 @@ def summarize_model(model: ModelProto, registry: Registry) -> ModelSummary:
         opsets,
         {"graph": graph, "subgraphs": sum(subgraphs), "functions": sum(bodies), "training": sum(training)},
         len(model.graph.initializer) + len(model.graph.sparse_initializer),
-        tuple(_value(each) for each in model.graph.input if each.name not in initialized),
-        tuple(map(_value, model.graph.output)),
+        tuple(_value_summary(each) for each in model.graph.input if each.name not in initialized),
+        tuple(map(_value_summary, model.graph.output)),
         tuple(f"{each.domain}.{each.name}" for each in functions),
         counter.uses(),
     )
 
 
-def _value(value: ValueInfoProto) -> ValueSummary:
+def _value_summary(value: ValueInfoProto) -> ValueSummary:
     dims = declared_dims(value.type)
     return ValueSummary(value.name, type_to_string(value.type) or "", "" if dims is None else dims_text(dims))
 
@@ -124,7 +124,7 @@ class OperatorCounter:
             for node in each.node:
                 key = called_function(node)
                 if key not in resolved:
-                    resolved[key] = self._resolve(node, opsets)
+                    resolved[key] = self._resolve_operator(node, opsets)
                 self._counts[resolved[key]] += 1
             yield len(each.node)
 
@@ -133,7 +133,7 @@ class OperatorCounter:
         uses = [replace(use, count=count) for use, count in self._counts.items()]
         return tuple(sorted(uses, key=lambda use: (use.kind == "unresolved", -use.count, use.operator)))
 
-    def _resolve(self, node: NodeProto, opsets: Mapping[str, int]) -> OperatorUse:
+    def _resolve_operator(self, node: NodeProto, opsets: Mapping[str, int]) -> OperatorUse:
         called = called_function(node)
         domain, name = called.domain, f"{called.domain}.{node.op_type}"
         is_function, opset = called in self._functions, opsets.get(domain)

@@ -47,10 +47,10 @@ def model_lines(model: ModelProto) -> Iterator[str]:
     A long tensor is written as element type, shape and digest. The digest does not depend on the field that
     holds the elements. Attributes are sorted by name. Unknown fields are omitted.
     """
-    return _fields(model, "", ())
+    return _field_lines(model, "", ())
 
 
-def _fields(message: Message, indent: str, omitted: Collection[str]) -> Iterator[str]:
+def _field_lines(message: Message, indent: str, omitted: Collection[str]) -> Iterator[str]:
     fields = [(field.name, value) for field, value in message.ListFields() if field.name not in omitted]
     fields.sort(key=lambda item: LAST_FIELDS.index(item[0]) if item[0] in LAST_FIELDS else -1)
     for name, value in fields:
@@ -59,16 +59,16 @@ def _fields(message: Message, indent: str, omitted: Collection[str]) -> Iterator
             elements = _sorted_attributes(value)
         for element in elements:
             if isinstance(element, Message):
-                yield from _message(name, element, indent)
+                yield from _message_lines(name, element, indent)
             else:
                 yield f"{indent}{name} {_literal(element)}"
 
 
 def _sorted_attributes(attributes: Iterable[AttributeProto]) -> list[AttributeProto]:
-    return sorted(attributes, key=lambda each: _name(each.name))
+    return sorted(attributes, key=lambda each: _name_text(each.name))
 
 
-def _message(name: str, message: Message, indent: str) -> Iterator[str]:
+def _message_lines(name: str, message: Message, indent: str) -> Iterator[str]:
     printed = PRINTED_FIELDS.get(type(message), ())
     if name == "attribute" and all(field.name in printed for field, _ in message.ListFields()):
         return  # the line of the node already contains the whole attribute
@@ -77,23 +77,23 @@ def _message(name: str, message: Message, indent: str) -> Iterator[str]:
     text = _inline_text(message)
     label = "" if isinstance(message, NodeProto) else f"{name} "
     yield f"{indent}{label}{text}".rstrip()
-    yield from _fields(message, indent + "  ", printed)
+    yield from _field_lines(message, indent + "  ", printed)
 
 
 def _inline_text(message: Message) -> str:
     """Return the text of the fields in `PRINTED_FIELDS`."""
     if isinstance(message, NodeProto):
-        return _node(message)
+        return _node_text(message)
     if isinstance(message, TensorProto):
-        return _tensor(message)
+        return _tensor_text(message)
     if isinstance(message, ValueInfoProto):
-        return f"{_name(message.name)} {_tensor_type(message.type)}"
+        return f"{_name_text(message.name)} {_tensor_type(message.type)}"
     if isinstance(message, AttributeProto):
-        return _assignment(message)
+        return _attribute_text(message)
     if isinstance(message, OperatorSetIdProto):
-        return f"{_name(canonical_domain(message.domain))} {message.version}"
+        return f"{_name_text(canonical_domain(message.domain))} {message.version}"
     if isinstance(message, StringStringEntryProto):
-        return f"{_name(message.key)} {_literal(message.value)}"
+        return f"{_name_text(message.key)} {_literal(message.value)}"
     return ""
 
 
@@ -103,57 +103,63 @@ def _tensor_type(proto: TypeProto) -> str:
     dims = tensor.shape.dim
     if not proto.HasField("tensor_type") or proto.denotation or any(dim.denotation for dim in dims):
         return ""
-    shape = f"[{', '.join(map(_dim, dims))}]" if tensor.HasField("shape") else ""
+    shape = f"[{', '.join(map(_dim_text, dims))}]" if tensor.HasField("shape") else ""
     return f"{_element_type(tensor.elem_type)}{shape}"
 
 
-def _dim(dim: TensorShapeProto.Dimension) -> str:
-    return str(dim.dim_value) if dim.HasField("dim_value") else _name(dim.dim_param) if dim.dim_param else "?"
+def _dim_text(dim: TensorShapeProto.Dimension) -> str:
+    return (
+        str(dim.dim_value)
+        if dim.HasField("dim_value")
+        else _name_text(dim.dim_param)
+        if dim.dim_param
+        else "?"
+    )
 
 
 def _element_type(number: int) -> str:
     return NAME_BY_NUMBER.get(number, str(number))
 
 
-def _node(node: NodeProto) -> str:
-    domain = f"{_name(node.domain)}." if node.domain else ""
-    overload = f":{_name(node.overload)}" if node.overload else ""
-    attributes = ", ".join(map(_assignment, _sorted_attributes(node.attribute)))
-    operator = f"{domain}{_name(node.op_type)}{overload}{f' <{attributes}>' if attributes else ''}"
-    label = f"  # {_name(node.name)}" if node.name else ""
-    return f"{_names(node.output)} = {operator}({_names(node.input)}){label}"
+def _node_text(node: NodeProto) -> str:
+    domain = f"{_name_text(node.domain)}." if node.domain else ""
+    overload = f":{_name_text(node.overload)}" if node.overload else ""
+    attributes = ", ".join(map(_attribute_text, _sorted_attributes(node.attribute)))
+    operator = f"{domain}{_name_text(node.op_type)}{overload}{f' <{attributes}>' if attributes else ''}"
+    label = f"  # {_name_text(node.name)}" if node.name else ""
+    return f"{_names_text(node.output)} = {operator}({_names_text(node.input)}){label}"
 
 
-def _assignment(attribute: AttributeProto) -> str:
+def _attribute_text(attribute: AttributeProto) -> str:
     fields = [(field.name, value) for field, value in attribute.ListFields() if field.name in TYPE_BY_FIELD]
-    values = [_list(value) if hasattr(value, "extend") else _literal(value) for _, value in fields]
+    values = [_list_text(value) if hasattr(value, "extend") else _literal(value) for _, value in fields]
     types = [TYPE_BY_FIELD[field].number for field, _ in fields]
     # The field with the value implies the type, except for empty lists, which set no field.
     stated = "" if types == [attribute.type] else f":{type_name(attribute.type)}"
     if attribute.ref_attr_name:
-        values.append(f"@{_name(attribute.ref_attr_name)}")
-    return f"{_name(attribute.name)}{stated}{'=' if values else ''}{', '.join(values)}"
+        values.append(f"@{_name_text(attribute.ref_attr_name)}")
+    return f"{_name_text(attribute.name)}{stated}{'=' if values else ''}{', '.join(values)}"
 
 
-def _list(values: Iterable[object]) -> str:
+def _list_text(values: Iterable[object]) -> str:
     elements = list(values)
     texts = ", ".join(map(_literal, elements[:MAX_ELEMENTS]))
     if len(elements) <= MAX_ELEMENTS:
         return f"[{texts}]"
     # `repr` is fast for numbers; the `repr` of a tensor may show a placeholder instead of its data
     all_texts = ", ".join(map(_literal, elements)) if isinstance(elements[0], Message) else repr(elements)
-    return f"[{texts}, ...] ({len(elements)} elements, {_digest(all_texts.encode())})"
+    return f"[{texts}, ...] ({len(elements)} elements, {_digest_text(all_texts.encode())})"
 
 
-def _tensor(tensor: TensorProto) -> str:
-    label = f"{_name(tensor.name)} " if tensor.name else ""
+def _tensor_text(tensor: TensorProto) -> str:
+    label = f"{_name_text(tensor.name)} " if tensor.name else ""
     return f"{label}{_element_type(tensor.data_type)}{list(tensor.dims)} {_elements_text(tensor)}"
 
 
 def _elements_text(tensor: TensorProto) -> str:
     if tensor.data_location == EXTERNAL:
         entries = zip(("offset", "length", "checksum"), read_external_data(tensor)[1:], strict=True)
-        stored = "".join(f" {key} {_name(value)}" for key, value in entries if value)
+        stored = "".join(f" {key} {_name_text(value)}" for key, value in entries if value)
         return f"in {_literal(read_external_data(tensor).location)}{stored}"
     tensor = with_payload(tensor)
     count = element_count(tensor)
@@ -162,14 +168,14 @@ def _elements_text(tensor: TensorProto) -> str:
         return f"{{{', '.join(map(_literal, found.values))}}}"
     if found is not None and can_pack_tensor(found):
         payload = pack_tensor(found)
-        return _digest(payload if isinstance(payload, bytes) else repr(payload).encode())
-    return _digest(tensor.raw_data or serialize(tensor))
+        return _digest_text(payload if isinstance(payload, bytes) else repr(payload).encode())
+    return _digest_text(tensor.raw_data or serialize(tensor))
 
 
 def _literal(value: object) -> str:
     """Return the text of a scalar or tensor, of limited length; `...` for a message with separate lines."""
     if isinstance(value, Message):
-        return _tensor(value) if isinstance(value, TensorProto) else "..."
+        return _tensor_text(value) if isinstance(value, TensorProto) else "..."
     if isinstance(value, float):
         return float_text(value)
     if isinstance(value, bytes):
@@ -177,14 +183,14 @@ def _literal(value: object) -> str:
     if not isinstance(value, str):
         return str(value)
     quoted = json.dumps(value, ensure_ascii=False)
-    return quoted if len(quoted) <= MAX_TEXT else f"{quoted[:MAX_TEXT]}... ({_digest(value.encode())})"
+    return quoted if len(quoted) <= MAX_TEXT else f"{quoted[:MAX_TEXT]}... ({_digest_text(value.encode())})"
 
 
-def _digest(payload: bytes) -> str:
+def _digest_text(payload: bytes) -> str:
     return f"sha256 {hashlib.sha256(payload).hexdigest()[:16]}"
 
 
-def _name(text: str | bytes) -> str:
+def _name_text(text: str | bytes) -> str:
     """Return a name, in quotes if it contains characters that would make the line ambiguous.
 
     Some releases of protobuf return names that are not UTF-8 as bytes.
@@ -192,8 +198,8 @@ def _name(text: str | bytes) -> str:
     return text if isinstance(text, str) and re.fullmatch(r"[\w./:$@+-]+", text) else _literal(text)
 
 
-def _names(names: Iterable[str]) -> str:
-    return ", ".join(map(_name, names))
+def _names_text(names: Iterable[str]) -> str:
+    return ", ".join(map(_name_text, names))
 
 
 PRINTED_FIELDS: Mapping[type[Message], tuple[str, ...]] = {
@@ -224,17 +230,17 @@ def model_of_text(text: str, opset: int, registry: Registry) -> ModelProto:
         return found
     registry.require_opset(opset)
     domains = {canonical_domain(node.domain) for node in nested_nodes(found)} | {DEFAULT_DOMAIN}
-    opsets = {domain: _opset(domain, opset, registry) for domain in sorted(domains)}
+    opsets = {domain: _opset_for_release(domain, opset, registry) for domain in sorted(domains)}
     ir_version = max(FIRST_IR_WITH_STANDALONE_INITIALIZERS, registry.releases.ir_version_for(opsets))
     model = ModelProto(ir_version=ir_version, graph=found)
     for domain, version in opsets.items():
         model.opset_import.add(domain=model_domain(domain), version=version)
     if not found.name:
-        _complete(model.graph, opsets, registry)
+        _complete_graph(model.graph, opsets, registry)
     return model
 
 
-def _opset(domain: str, opset: int, registry: Registry) -> int:
+def _opset_for_release(domain: str, opset: int, registry: Registry) -> int:
     """Return the opset of a domain in the first release with an ai.onnx opset, else its newest one, or 1."""
     release = registry.releases.first_release_with(DEFAULT_DOMAIN, opset)
     opsets = {**(release.opsets if release else {}), DEFAULT_DOMAIN: opset}
@@ -243,7 +249,7 @@ def _opset(domain: str, opset: int, registry: Registry) -> int:
     return registry.newest_opset(domain) if registry.has_domain(domain) else 1
 
 
-def _complete(graph: GraphProto, opsets: Mapping[str, int], registry: Registry) -> None:
+def _complete_graph(graph: GraphProto, opsets: Mapping[str, int], registry: Registry) -> None:
     """Add the graph name, graph inputs and outputs, and output names for nodes without outputs."""
     graph.name = "nodes"
     names = {name for node in nested_nodes(graph) for name in (*node.input, *node.output)}
@@ -254,7 +260,7 @@ def _complete(graph: GraphProto, opsets: Mapping[str, int], registry: Registry) 
             outputs = [each.name for each in version.outputs if each.option == "single"] if version else []
             for name in outputs or ["y"]:
                 if name not in numbered:
-                    numbered[name] = _numbered(name)
+                    numbered[name] = _numbered_names(name)
                 node.output.append(next(each for each in numbered[name] if each not in names))
                 names.add(node.output[-1])
     types = {value.name: value for value in graph.value_info}
@@ -267,6 +273,6 @@ def _complete(graph: GraphProto, opsets: Mapping[str, int], registry: Registry) 
     graph.output.extend(ValueInfoProto(name=name) for name in produced if name not in inputs)
 
 
-def _numbered(name: str) -> Iterator[str]:
+def _numbered_names(name: str) -> Iterator[str]:
     yield name
     yield from (f"{name}_{number}" for number in count(1))

@@ -40,9 +40,9 @@ def settings_of(target: TargetLike | None, arguments: SharedArguments, settings:
     """
     require_known(arguments, SharedArguments.__annotations__)
     # the validation would exhaust iterators
-    kept: dict[str, Any] = {name: _kept(value) for name, value in arguments.items()}
+    kept: dict[str, Any] = {name: _without_iterator(value) for name, value in arguments.items()}
     plain, ir_version = split_target(target, kept.pop("ir_version", None))
-    plain = _kept(plain)
+    plain = _without_iterator(plain)
     options = Options.of(plain, ir_version=ir_version, registry=settings.load_definitions(), **kept)
     _require_texts_of_shapes(options.shapes)
     # Equal arguments must become equal texts, because a later run compares their digest.
@@ -51,8 +51,8 @@ def settings_of(target: TargetLike | None, arguments: SharedArguments, settings:
     texts |= {
         "allow": tuple(sorted(options.allow)),
         "recognize": tuple(sorted(options.recognize)),
-        "shapes": _texts(dict(options.shapes)),
-        "types": _texts(dict(options.types)),
+        "shapes": _mapping_texts(dict(options.shapes)),
+        "types": _mapping_texts(dict(options.types)),
         "without": tuple(sorted(map(str, options.without))),
     }
     requested = options.target.requested_ir_version
@@ -80,7 +80,7 @@ def source_names(sources: PathsLike) -> list[str]:
     Raises:
         UsageError: a name is `-`, which means standard input.
     """
-    names = [os.fspath(each) for each in _paths(sources)]
+    names = [os.fspath(each) for each in _as_paths(sources)]
     if LIST in names:
         remedy = "pass the paths of the models, or ./- for a file with this name"
         raise UsageError("is standard input, which has no models for a batch", place=LIST, remedy=remedy)
@@ -96,32 +96,32 @@ def number_of_jobs(jobs: int | None) -> int | None:
     return int(jobs)
 
 
-def _kept(argument: Item) -> Item:
+def _without_iterator(argument: Item) -> Item:
     """Return an argument; an iterator becomes a tuple, which can be read several times."""
     return tuple(argument) if hasattr(argument, "__next__") else argument  # type: ignore[return-value, arg-type]
 
 
 def paths_of(paths: PathsLike | None) -> tuple[Path, ...]:
     """Return the paths in an argument that may be one path."""
-    return tuple(map(Path, _paths(paths)))
+    return tuple(map(Path, _as_paths(paths)))
 
 
-def _paths(paths: PathsLike | None) -> Iterable[PathLike]:
+def _as_paths(paths: PathsLike | None) -> Iterable[PathLike]:
     return [paths] if isinstance(paths, str | os.PathLike) else paths or ()
 
 
-def _texts(argument: Mapping[str, object]) -> tuple[str, ...]:
+def _mapping_texts(argument: Mapping[str, object]) -> tuple[str, ...]:
     """Return the entries of a mapping as texts, such as `x=1,?`."""
-    return tuple(f"{name}={_joined(value)}" for name, value in argument.items())
+    return tuple(f"{name}={_shape_text(value)}" for name, value in argument.items())
 
 
-def _joined(dims: object) -> str:
+def _shape_text(dims: object) -> str:
     return ",".join("?" if each is None else str(each) for each in members_of(dims))
 
 
 def _require_texts_of_shapes(shapes: Iterable[tuple[str, Dims]]) -> None:
     """Raise UsageError for a dimension name with `,` or `=`, which the text of a shape cannot contain."""
     for name, dims in shapes:
-        if read_shapes(_texts({name: dims})) != {name: dims}:
+        if read_shapes(_mapping_texts({name: dims})) != {name: dims}:
             reason = f"the shape of {name!r} has a dimension with a comma or an equals sign"
             raise UsageError(reason, remedy="rename the dimension, or convert the models with convert_file")

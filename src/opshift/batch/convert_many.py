@@ -129,17 +129,17 @@ class Batch(NamedTuple):
         if not is_url(self.out) and os.path.lexists(self.out) and not os.path.isdir(self.out):
             raise UsageError("is not a folder", place=self.out, remedy="name a folder with --out")
         destinations = Destinations()
-        claimed = self._claimed(destinations)
+        claimed = self._claim_outputs(destinations)
         first = list(islice(claimed, MODELS_BEFORE_START))
         error = next((each.error for each in first if each.is_conflict), None)
         if error is not None:
             raise error
-        return self._outcomes(chain(first, claimed), destinations, digest, jobs, executor)
+        return self._convert_claimed(chain(first, claimed), destinations, digest, jobs, executor)
 
-    def _claimed(self, destinations: Destinations) -> Iterator[_Model]:
-        out, first_root = _folder(self.out), None
+    def _claim_outputs(self, destinations: Destinations) -> Iterator[_Model]:
+        out, first_root = _folder_of_location(self.out), None
         for source, relative, problem in self.models:
-            root = _folder(address_of(source).removesuffix(relative) or ".")
+            root = _folder_of_location(address_of(source).removesuffix(relative) or ".")
             output, place = os.path.join(self.out, relative.lstrip("/")), without_links(source)
             if root != out and out.startswith(root) and place.startswith(out):
                 reason = "is in the output folder, and no run with this ledger wrote it"
@@ -169,7 +169,7 @@ class Batch(NamedTuple):
                 model = model._replace(error=error, is_conflict=True)
             yield model
 
-    def _outcomes(
+    def _convert_claimed(
         self,
         models: Iterable[_Model],
         destinations: Destinations,
@@ -185,7 +185,7 @@ class Batch(NamedTuple):
         chunks = run_chunks(
             partial(convert_model, self.settings, digest),
             (
-                self._task(each, ledger, destinations, existing)
+                self._task_of(each, ledger, destinations, existing)
                 for each in models
                 if not _is_result(each, ledger)
             ),
@@ -196,14 +196,14 @@ class Batch(NamedTuple):
         try:
             with closing(chunks):
                 for chunk in chunks:
-                    done = [(task, _outcome(task, result)) for task, result in chunk]
+                    done = [(task, _outcome_of(task, result)) for task, result in chunk]
                     ledger.add(done, digest)
                     yield from (outcome for _, outcome in done)
             is_complete = True
         finally:
             ledger.close(is_complete=is_complete)
 
-    def _task(
+    def _task_of(
         self, model: _Model, ledger: Ledger, destinations: Destinations, existing: Container[str]
     ) -> Task:
         source, output, data, may_copy_data, error, *_ = model
@@ -265,7 +265,7 @@ def _is_result(model: _Model, ledger: Ledger) -> bool:
     return entry is not None and entry.owns_output
 
 
-def _folder(location: str) -> str:
+def _folder_of_location(location: str) -> str:
     return folder_prefix(without_links(location))
 
 
@@ -282,7 +282,7 @@ def _remove_unfinished_of(tasks: Sequence[Task], _: BaseException) -> None:
         remove_unfinished(task.output)
 
 
-def _outcome(task: Task, result: ModelOutcome | LostTask) -> ModelOutcome:
+def _outcome_of(task: Task, result: ModelOutcome | LostTask) -> ModelOutcome:
     if not isinstance(result, LostTask):
         return result
     reason = f"the worker that converted the model ended: {result}"

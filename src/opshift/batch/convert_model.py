@@ -146,13 +146,13 @@ def _convert_or_refuse(settings: Settings, digest: str, task: Task) -> ModelOutc
         require_files(dict.fromkeys(task.data, 0), Path(task.source).parent)
     states = states_of(with_data(task.source, task.data))
     try:
-        return _convert(settings, options, digest, task, states)
+        return _convert_with_states(settings, options, digest, task, states)
     except (ConversionRefused, IllegalModel) as error:
         reported = ModelError.of(error)
         return ModelOutcome(task.source, task.output, "refused", reported, files=states)
 
 
-def _convert(
+def _convert_with_states(
     settings: Settings, options: Options, digest: str, task: Task, states: FileStates
 ) -> ModelOutcome:
     def convert_in_place(model: ModelProto) -> Report:

@@ -30,8 +30,8 @@ def states_of(locations: Iterable[str]) -> dict[str, FileState]:
     """Return the states of files; raise OSError if a file cannot be read."""
     found = {}
     for location in map(full_name, locations):
-        report = _report(location)
-        found[location] = FileState(_digest(location, report), report)
+        report = _report_of(location)
+        found[location] = FileState(_digest_of(location, report), report)
     return found
 
 
@@ -44,7 +44,7 @@ def are_unchanged(states: FileStates) -> bool:
     """Return whether all files still have their recorded content; false if one cannot be read."""
     try:
         return all(
-            (report := _report(location)) == state.report or _digest(location, report) == state.digest
+            (report := _report_of(location)) == state.report or _digest_of(location, report) == state.digest
             for location, state in states.items()
         )
     # ValueError: a null character in a ledger that another tool wrote
@@ -52,7 +52,7 @@ def are_unchanged(states: FileStates) -> bool:
         return False
 
 
-def _report(path: str) -> str:
+def _report_of(path: str) -> str:
     if is_url(path):
         from opshift.stores.locations import object_state  # imported here: few locations are URLs
 
@@ -66,7 +66,7 @@ def _report(path: str) -> str:
 
 
 @lru_cache(1_000)  # cached, because many models may share a data file
-def _digest(path: str, report: str) -> str:
+def _digest_of(path: str, report: str) -> str:
     if is_url(path):
         return report
     with open(path, "rb") as file:

@@ -201,44 +201,46 @@ class Ledger:
         parsed = Entry.parse(line)
         if parsed is not None:
             output, entry = parsed
-            key = _key(output)
+            key = _location_key(output)
             self._index.execute("INSERT OR REPLACE INTO entries VALUES (?, ?)", (key, line))
             self._index.execute("DELETE FROM data WHERE output = ?", (key,))
             for path, (source, digest) in entry.data.items():
                 # Rows with another digest describe content that has been replaced.
-                self._index.execute("DELETE FROM data WHERE path = ? AND digest != ?", (_key(path), digest))
-                row = (_key(path), key, _key(source), digest)
+                self._index.execute(
+                    "DELETE FROM data WHERE path = ? AND digest != ?", (_location_key(path), digest)
+                )
+                row = (_location_key(path), key, _location_key(source), digest)
                 self._index.execute("INSERT INTO data VALUES (?, ?, ?, ?)", row)
 
     def entry(self, output: str) -> Entry | None:
         """Return the entry of an output; `None` if the ledger has none."""
-        key = _key(full_name(output))
+        key = _location_key(full_name(output))
         found = self._index.execute("SELECT line FROM entries WHERE output = ?", (key,)).fetchone()
         parsed = Entry.parse(found[0]) if found else None
         return parsed[1] if parsed else None
 
     def data_users(self, output: str, path: str, source: str) -> Iterator[str]:
         """Yield the other outputs whose data file `path` is a copy of a file other than `source`."""
-        values = (_key(full_name(each)) for each in (path, output, source))
+        values = (_location_key(full_name(each)) for each in (path, output, source))
         query = "SELECT output FROM data WHERE path = ? AND output != ? AND source != ?"
-        yield from (_name(found) for (found,) in self._index.execute(query, tuple(values)).fetchall())
+        yield from (_name_of_key(found) for (found,) in self._index.execute(query, tuple(values)).fetchall())
 
     def data_users_below(self, output: str, folder: str, source: str) -> Iterator[tuple[str, str]]:
         """Yield (data file below `folder`, another output), unless the file was copied from `source`.
 
         `source` is the URL of a folder: the data files of an object are known only during its conversion.
         """
-        below, read = (_key(folder_prefix(full_name(each))) for each in (folder, source))
+        below, read = (_location_key(folder_prefix(full_name(each))) for each in (folder, source))
         query = (
             "SELECT path, output, source FROM data WHERE substr(path, 1, ?) = ? AND output != ? "
             "AND source != CAST(? || substr(path, ?) AS BLOB)"
         )
-        values = (len(below), below, _key(full_name(output)), read, len(below) + 1)
+        values = (len(below), below, _location_key(full_name(output)), read, len(below) + 1)
         for path, found, copied in self._index.execute(query, values):
             # SQL cannot percent-encode names: on a web server, `a%20b` may be the source of the file `a b`.
-            relative = _name(path[len(below) :])
-            if not is_web_url(source) or copied != _key(url_below(source, quote(relative))):
-                yield _name(path), _name(found)
+            relative = _name_of_key(path[len(below) :])
+            if not is_web_url(source) or copied != _location_key(url_below(source, quote(relative))):
+                yield _name_of_key(path), _name_of_key(found)
 
     def start(self, source: str, output: str) -> None:
         """Record that this run may write an output that no run with this ledger wrote before.
@@ -251,19 +253,19 @@ class Ledger:
     def add(self, outcomes: Iterable[tuple[Task, ModelOutcome]], options: str) -> None:
         """Append a line for each outcome that is not yet in the ledger; `options` is the options digest."""
         self._write(
-            _record(task, outcome, options) | {"data": self._data(outcome)}
+            _record_of(task, outcome, options) | {"data": self._data_of_outcome(outcome)}
             for task, outcome in outcomes
             if task.is_started or not outcome.from_ledger
         )
 
-    def _data(self, outcome: ModelOutcome) -> dict[str, tuple[str, str]]:
+    def _data_of_outcome(self, outcome: ModelOutcome) -> dict[str, tuple[str, str]]:
         if outcome.status in WRITTEN:
             found = outcome.output_data.items()
             return {path: (source, outcome.files[path].digest) for path, source in found}
         # An output of an earlier run may still exist: keep the names of its data files.
         query = "SELECT path, source, digest FROM data WHERE output = ?"
-        rows = self._index.execute(query, (_key(full_name(outcome.output)),))
-        return {_name(path): (_name(source), digest) for path, source, digest in rows}
+        rows = self._index.execute(query, (_location_key(full_name(outcome.output)),))
+        return {_name_of_key(path): (_name_of_key(source), digest) for path, source, digest in rows}
 
     def _write(self, entries: Iterable[Mapping[str, object]]) -> None:
         lines = [f"{json_without_secrets(each)}\n".encode() for each in entries]
@@ -290,16 +292,16 @@ def ledger_storage(location: str) -> LedgerFile | LedgerSegments:
     return LedgerSegments(location) if is_url(location) else LedgerFile(location)
 
 
-def _key(name: str) -> bytes:
+def _location_key(name: str) -> bytes:
     """Return a location without credentials, as bytes, because a path may not be valid Unicode."""
     return without_secrets(name).encode(errors="surrogatepass")
 
 
-def _name(key: bytes) -> str:
+def _name_of_key(key: bytes) -> str:
     return key.decode(errors="surrogatepass")
 
 
-def _record(task: Task, outcome: ModelOutcome, options: str) -> dict[str, object]:
+def _record_of(task: Task, outcome: ModelOutcome, options: str) -> dict[str, object]:
     error = outcome.error
     # the worker may have written the output before it ended
     is_lost = error is not None and error.error == WORKER_LOST
@@ -310,7 +312,7 @@ def _record(task: Task, outcome: ModelOutcome, options: str) -> dict[str, object
         "status": outcome.status,
         "source_digest": outcome.source_digest,
         "output_digest": outcome.output_digest,
-        **_summary(outcome.report),
+        **_report_summary(outcome.report),
         "error": error and error.as_dict(),
         "options": options,
         "opshift": package_version(),
@@ -320,7 +322,7 @@ def _record(task: Task, outcome: ModelOutcome, options: str) -> dict[str, object
     }
 
 
-def _summary(report: Report | None) -> dict[str, object]:
+def _report_summary(report: Report | None) -> dict[str, object]:
     if report is None:
         return {"opsets": None, "report": None}
     return {

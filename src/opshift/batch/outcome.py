@@ -93,14 +93,14 @@ class ModelOutcome(FrozenRecord):
     @property
     def source_digest(self) -> str | None:
         """The digest of the model file that was read."""
-        return self._digest(self.source)
+        return self._digest_of(self.source)
 
     @property
     def output_digest(self) -> str | None:
         """The digest of the model file that was written."""
-        return self._digest(self.output)
+        return self._digest_of(self.output)
 
-    def _digest(self, location: str) -> str | None:
+    def _digest_of(self, location: str) -> str | None:
         state = self.files.get(full_name(location))
         return state and state.digest
 

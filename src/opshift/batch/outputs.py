@@ -102,22 +102,22 @@ class Destinations:
         Raises:
             UsageError: another source has the same destination, or a destination is also an input.
         """
-        found = _transfers(source, output, data, external, rewrites_data=rewrites_data)
+        found = _file_transfers(source, output, data, external, rewrites_data=rewrites_data)
         transfers = [_Transfer(*map(self._one_spelling, each)) for each in found]
         if transfers[0].source == transfers[0].destination:
             raise UsageError("is the input file", place=output, remedy="name another folder with --out")
         for position, (read, written) in enumerate(transfers):
-            first = self._first("output", written, read, source) if written else None
+            first = self._record_file("output", written, read, source) if written else None
             # models may share a data file, but not a model file
             if first and (position == 0 or first[0] != read):
                 reason = f"{first[1]} and {source} write different files to this path"
                 if position == 0:
                     reason = f"{first[1]} and {source} have the same output file"
                 raise UsageError(reason, place=written, remedy="convert them into separate folders")
-            self._first("input", read, read, source)
+            self._record_file("input", read, read, source)
         for read, written in transfers:
             for path, role in (read, "output"), (written, "input"):
-                other = self._get(role, path)
+                other = self._recorded_file(role, path)
                 if other and other[0] != read:
                     reader = source if role == "output" else other[1]
                     reason, remedy = f"is also an input file of {reader}", "name another folder with --out"
@@ -125,17 +125,17 @@ class Destinations:
 
     def is_output(self, path: str) -> bool:
         """Return whether a recorded model or data file will be written to `path`."""
-        return self._get("output", without_links(path)) is not None
+        return self._recorded_file("output", without_links(path)) is not None
 
-    def _first(self, role: str, path: str, source: str, model: str) -> tuple[str, str] | None:
+    def _record_file(self, role: str, path: str, source: str, model: str) -> tuple[str, str] | None:
         """Record a file and return `None`; if it is already recorded, return its source and model instead."""
         # Paths are bytes, because they may have characters that are not Unicode.
         row = (role, *(each.encode(errors="surrogatepass") for each in (path, source, model)))
         if self._files.execute("INSERT OR IGNORE INTO files VALUES (?, ?, ?, ?)", row).rowcount:
             return None
-        return self._get(role, path)
+        return self._recorded_file(role, path)
 
-    def _get(self, role: str, path: str) -> tuple[str, str] | None:
+    def _recorded_file(self, role: str, path: str) -> tuple[str, str] | None:
         found = self._files.execute(
             "SELECT source, model FROM files WHERE role = ? AND path = ?",
             (role, path.encode(errors="surrogatepass")),
@@ -146,7 +146,7 @@ class Destinations:
         """Return the first recorded spelling of a path if the file system ignores case, else the path."""
         if is_url(path):
             return path
-        first = self._first("spelling", normalize("NFC", path).casefold(), path, "")
+        first = self._record_file("spelling", normalize("NFC", path).casefold(), path, "")
         if not first or first[0] == path:
             return path
         return first[0] if _ignores_case(os.path.commonpath((first[0], path))) else path
@@ -157,7 +157,7 @@ def without_links(location: str) -> str:
     return location if is_url(location) else os.path.realpath(location)
 
 
-def _transfers(
+def _file_transfers(
     source: str, output: str, data: Sequence[str], external: ExternalHandling, *, rewrites_data: bool
 ) -> Iterator[_Transfer]:
     yield _Transfer(without_links(source), without_links(output))

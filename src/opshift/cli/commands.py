@@ -62,7 +62,7 @@ def write_options(command: AnyCommand, ctx: typer.Context, formatter: Formatter)
         is_main = not main or parameter.param_type_name == "argument" or not main.isdisjoint(parameter.opts)
         if record is not None and is_main:
             default = ARGUMENTS if parameter.param_type_name == "argument" else OPTIONS
-            rows.append((_section(parameter, default), record))
+            rows.append((_section_of(parameter, default), record))
     rows.sort(key=lambda row: (row[0] != ARGUMENTS, row[0] == OPTIONS))
     _write_sections(rows, formatter)
 
@@ -91,10 +91,10 @@ def summaries(group: TyperGroup, ctx: typer.Context) -> Iterator[tuple[str, str,
     for command in (group.get_command(ctx, name) for name in group.list_commands(ctx)):
         if command is not None:
             text = command.get_short_help_str(limit=SUMMARY_LENGTH)
-            yield _section(command, COMMANDS), command.name or "", text
+            yield _section_of(command, COMMANDS), command.name or "", text
 
 
-def _section(item: object, default: str) -> str:
+def _section_of(item: object, default: str) -> str:
     title = getattr(item, "rich_help_panel", None)
     return title if isinstance(title, str) else default
 

@@ -68,13 +68,13 @@ def compare(
             model_input(old), model_input(new), same_meaning=same_meaning, registry=registry
         )
         is_run = verify and _may_differ(result)
-        failure = _difference(model_input(old), model_input(new), registry) if is_run else ""
+        failure = _difference_of_outputs(model_input(old), model_input(new), registry) if is_run else ""
         if verify and not failure:
             result = result.with_same_meaning()
     data = {"old": old, "new": new, **result.as_dict()}
     if verify:
         data["difference"] = failure
-    print_result(form, data, lambda page: _write(page, data, result))
+    print_result(form, data, lambda page: _write_comparison(page, data, result))
     if not result.enough:
         raise typer.Exit(EXIT_FINDINGS)
 
@@ -83,7 +83,7 @@ def _may_differ(result: Comparison) -> bool:
     return any(each.rule == "OPERATORS_CHANGED" for each in result.changes)
 
 
-def _difference(old: FileLike, new: FileLike, registry: Registry) -> str:
+def _difference_of_outputs(old: FileLike, new: FileLike, registry: Registry) -> str:
     """Run two models on the same inputs, and return how the outputs differ; empty if they agree."""
     from opshift.analysis.verification.verify import verify
 
@@ -94,7 +94,7 @@ def _difference(old: FileLike, new: FileLike, registry: Registry) -> str:
     return ""
 
 
-def _write(page: Page, data: Mapping[str, object], result: Comparison) -> None:
+def _write_comparison(page: Page, data: Mapping[str, object], result: Comparison) -> None:
     page.line(f"{data['old']} -> {data['new']}", style="bold")
     change = f"{data['risen']} increment" if result.risen else "unchanged"
     versions = f"{data['old_version']} -> {data['new_version']}"

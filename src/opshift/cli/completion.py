@@ -33,7 +33,7 @@ def _from_registry(values: Callable[["Registry", typer.Context], Iterable[str]])
     return complete
 
 
-def _targets(registry: "Registry", _: typer.Context) -> Iterator[str]:
+def _target_names(registry: "Registry", _: typer.Context) -> Iterator[str]:
     for domain in registry.domains():
         prefix = "" if domain == DEFAULT_DOMAIN else f"{domain}="
         yield from (f"{prefix}{opset}" for opset in range(1, registry.newest_opset(domain) + 1))
@@ -45,7 +45,7 @@ def _targets(registry: "Registry", _: typer.Context) -> Iterator[str]:
     yield from complete_runtime()
 
 
-def _operators(registry: "Registry", context: typer.Context) -> Iterator[str]:
+def _operator_names(registry: "Registry", context: typer.Context) -> Iterator[str]:
     domain = context.params.get("domain")
     if domain is not None:
         yield from registry.names(domain)
@@ -55,7 +55,7 @@ def _operators(registry: "Registry", context: typer.Context) -> Iterator[str]:
         yield from (f"{prefix}{name}" for name in registry.names(each))
 
 
-def _versions(registry: "Registry", context: typer.Context) -> Iterator[str]:
+def _version_names(registry: "Registry", context: typer.Context) -> Iterator[str]:
     from opshift.cli.registry.operator_text import parse_operator
 
     named = parse_operator(context.params.get("operator") or "", context.params.get("domain"), None)
@@ -63,14 +63,14 @@ def _versions(registry: "Registry", context: typer.Context) -> Iterator[str]:
     yield from (str(each.since_version) for each in operator.versions) if operator else ()
 
 
-def _opsets(registry: "Registry", context: typer.Context) -> Iterator[str]:
+def _opset_numbers(registry: "Registry", context: typer.Context) -> Iterator[str]:
     return map(str, range(1, registry.newest_opset(context.params.get("domain") or "") + 1))
 
 
-complete_target = _from_registry(_targets)
-complete_operator = _from_registry(_operators)
-complete_version = _from_registry(_versions)
-complete_opset = _from_registry(_opsets)
+complete_target = _from_registry(_target_names)
+complete_operator = _from_registry(_operator_names)
+complete_version = _from_registry(_version_names)
+complete_opset = _from_registry(_opset_numbers)
 complete_domain = _from_registry(lambda registry, _: registry.domains())
 complete_product = _from_registry(lambda registry, _: registry.releases.products)
 

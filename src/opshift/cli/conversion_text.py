@@ -71,8 +71,8 @@ def write_missing(page: Page, missing: Sequence[MissingKernel]) -> None:
 def _write_nodes(page: Page, group: RefusalGroup, most: int | None) -> None:
     """Print the first `most` refused nodes, each below its reason: reasons are too long for a column."""
     members = group.refusals
-    shown = sorted(members[:most], key=lambda each: _detail(each, group))
-    for detail, refusals in groupby(shown, lambda each: _detail(each, group)):
+    shown = sorted(members[:most], key=lambda each: _reason_detail(each, group))
+    for detail, refusals in groupby(shown, lambda each: _reason_detail(each, group)):
         nodes = list(refusals)
         reasons = {each.reason for each in nodes}
         if detail:
@@ -84,7 +84,7 @@ def _write_nodes(page: Page, group: RefusalGroup, most: int | None) -> None:
         page.line(f"  and {len(members) - len(shown):,} more")
 
 
-def _detail(refusal: Refusal, group: RefusalGroup) -> str:
+def _reason_detail(refusal: Refusal, group: RefusalGroup) -> str:
     """Return the reason with quoted names replaced by '...'; empty if the group's summary contains it."""
     is_known = len(group.refusals) == 1 or refusal.subject in refusal.reason
     return "" if is_known else QUOTED_NAME.sub("'...'", refusal.reason)
@@ -254,13 +254,13 @@ def _write_summary(page: Page, report: Report, imports: Mapping[str, int]) -> No
     facts = {
         domain: f"{opset}, removed"
         if domain in report.removed_imports
-        else _step(opset, targets.get(domain, opset))
+        else _step_text(opset, targets.get(domain, opset))
         for domain, opset in imports.items()
     }
-    facts["IR version"] = "; ".join((_step(*report.ir_version), *report.ir_steps))
+    facts["IR version"] = "; ".join((_step_text(*report.ir_version), *report.ir_steps))
     if report.model_version:
         facts["model version"] = report.model_version
-    facts["nodes"] = _nodes(report)
+    facts["nodes"] = _nodes_text(report)
     if report.kept_operators and not report.refusals:
         facts["kept"] = counted_labels(list(report.kept_operators.items()), MAX_OPERATORS)
     if report.sizes:
@@ -312,7 +312,7 @@ def _change_row(group: ChangeGroup, most: int | None) -> tuple[str, str, str, st
         becomes += ", restored"
     return (
         nodes,
-        _label(group.operator),
+        _short_labels(group.operator),
         becomes,
         f"{group.constant_bytes:,} B" if group.constant_bytes else "",
     )
@@ -326,7 +326,7 @@ def _write_steps(page: Page, groups: Sequence[ChangeGroup]) -> None:
     for operator, steps in by_operator.items():
         described = [each for each in steps if ": " in each]
         if described:
-            page.heading(_label(operator))
+            page.heading(_short_labels(operator))
         for each in described:
             versions, _, change = each.partition(": ")
             page.prose(f"{short_label(versions)}: {change}", indent=2)
@@ -347,17 +347,17 @@ def _write_allowances(page: Page, report: Report) -> None:
         page.table(columns, [(count, *each) for each, count in Counter(report.allowances).items()])
 
 
-def _step(before: int, after: int) -> str:
+def _step_text(before: int, after: int) -> str:
     return f"{before} -> {after}" if before != after else f"{before}, unchanged"
 
 
-def _nodes(report: Report) -> str:
+def _nodes_text(report: Report) -> str:
     before, after = report.nodes
     counts = {"kept": report.kept, "changed": len(report.changed), "refused": len(report.refusals)}
     parts = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
     return f"{before:,}: {parts}" if report.refusals else f"{before:,} -> {after:,}: {parts}"
 
 
-def _label(operators: str) -> str:
+def _short_labels(operators: str) -> str:
     """Return the short labels of a comma-separated list of operators: a restored node replaces several."""
     return counted_labels(list(Counter(operators.split(", ")).items()), None)

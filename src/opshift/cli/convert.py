@@ -109,7 +109,7 @@ def convert(
         opsets=tuple(folders or ()),
         adapters=tuple(adapters or ()),
     )
-    sources = _sources(source, more, files_from)
+    sources = _named_sources(source, more, files_from)
     gate = GateOptions(
         "convert",
         folders,
@@ -167,7 +167,7 @@ def convert(
     )
 
 
-def _sources(source: str | None, more: list[str] | None, files_from: list[str] | None) -> list[str]:
+def _named_sources(source: str | None, more: list[str] | None, files_from: list[str] | None) -> list[str]:
     if source is None and not files_from:
         raise UsageError("IN is not given", remedy="name a model, or - for standard input")
     return [*([source] if source else []), *(more or ())]

@@ -63,10 +63,10 @@ def diff_model(
     if report is not None:
         write_report(diff, report, title=f"{old} -> {new}")
     data = {"old": old, "new": new, **diff.as_dict()}
-    print_result(form, data, lambda page: _write(page, f"{old} -> {new}", diff, report))
+    print_result(form, data, lambda page: _write_diff(page, f"{old} -> {new}", diff, report))
 
 
-def _write(page: Page, title: str, diff: ModelDiff, report: Path | None) -> None:
+def _write_diff(page: Page, title: str, diff: ModelDiff, report: Path | None) -> None:
     page.title(title)
     page.line(str(diff))
     for container in diff.containers:
@@ -100,10 +100,10 @@ def _write_regions(page: Page, group: Sequence[Region]) -> None:
         _write_properties(page, each.changes, MAX_NODE_LINES, "      ")
     _write_more(page, len(changed) - MAX_LINES, "node")
     if len(group) > 1:
-        page.line(f"  the same at {_listed(next(each.changed).node.place for each in group[1:])}")
+        page.line(f"  the same at {_places_text(next(each.changed).node.place for each in group[1:])}")
 
 
-def _listed(places: Iterable[str]) -> str:
+def _places_text(places: Iterable[str]) -> str:
     listed = list(places)
     more = len(listed) - MAX_PLACES
     return ", ".join(listed[:MAX_PLACES]) + (f", and {more:,} more" if more > 0 else "")

@@ -107,10 +107,10 @@ def doctor(
     if is_url(path):
         reason, remedy = "--fix writes local files only", "name a local file, and copy it to the store"
         raise UsageError(reason, place=path, remedy=remedy)
-    _fix(source, path, fix_settings, gate, keep_initializer_inputs)
+    _write_fixed_model(source, path, fix_settings, gate, keep_initializer_inputs)
 
 
-def _fix(
+def _write_fixed_model(
     source: str,
     path: str,
     settings: Settings,
@@ -128,7 +128,7 @@ def _fix(
 
     def fix_in_place(model: ModelProto) -> Report:
         with add_file_to_errors(source):
-            diagnosed.append(_diagnosed(source, model, gate.folders or ()))
+            diagnosed.append(_diagnose(source, model, gate.folders or ()))
             diagnosis = diagnosed[0].diagnosis
             require_fixable(diagnosis)
             fix_model(diagnosis, model, registry, keep_initializer_inputs=keep_initializer_inputs)
@@ -204,7 +204,7 @@ class DiagnosedModel(NamedTuple):
         file, version = self.source, self.diagnosis.ir_version
         for stamp in self.diagnosis.stamps:
             if not stamp.fits:
-                message = f"{stamp.domain}: {_verdict(self.diagnosis, stamp)}"
+                message = f"{stamp.domain}: {_verdict_text(self.diagnosis, stamp)}"
                 # the finding about the import suggests the same command (`--fix`) if an import is valid
                 remedy = self.diagnosis.unfixable_reason(stamp)[1] if stamp.fitting is None else FIX
                 yield FileFinding("declared.opset", "error", message, file, stamp.place, remedy)
@@ -236,7 +236,7 @@ class DiagnosedModel(NamedTuple):
 
     def write(self, page: Page) -> None:
         """Print the diagnosis and the plan."""
-        _write(page, self.source, self.diagnosis)
+        _write_diagnosis(page, self.source, self.diagnosis)
         if self.planned:
             page.blank()
             self.planned.write(page)
@@ -250,24 +250,24 @@ class DiagnosedModel(NamedTuple):
 def diagnose_file(source: str, settings: Settings) -> DiagnosedModel:
     """Diagnose a model file; with a target, plan the conversion if the declared versions fit."""
     with add_file_to_errors(source), open_without_weights(model_input(source)) as model:
-        found = _diagnosed(source, model, settings.opsets)
+        found = _diagnose(source, model, settings.opsets)
     if not (settings.target and found.diagnosis.fits):
         return found
     return found._replace(planned=plan_file(source, settings))
 
 
-def _diagnosed(source: str, model: ModelProto, folders: Sequence[Path]) -> DiagnosedModel:
+def _diagnose(source: str, model: ModelProto, folders: Sequence[Path]) -> DiagnosedModel:
     from opshift.analysis.doctor.diagnose import diagnose
 
     return DiagnosedModel(source, diagnose(model, registry=load_registry(folders)))
 
 
-def _write(page: Page, source: str, diagnosis: Diagnosis) -> None:
+def _write_diagnosis(page: Page, source: str, diagnosis: Diagnosis) -> None:
     page.line(source, style="bold")
     facts = {}
     for stamp in diagnosis.stamps:
         place = "" if stamp.place == "model" else f" in {stamp.place}"
-        facts[f"{stamp.domain}{place}"] = _verdict(diagnosis, stamp)
+        facts[f"{stamp.domain}{place}"] = _verdict_text(diagnosis, stamp)
     version = diagnosis.ir_version
     needed = f"fits; the model needs at least {version.needed}"
     verdict = needed if version.fits else f"does not fit: use {version.fitting}"
@@ -300,7 +300,7 @@ def _opsets_text(node: NodeValidity) -> str:
     return "unknown" if node.is_undefined else ranges_text(node.opsets)
 
 
-def _verdict(diagnosis: Diagnosis, stamp: Stamp) -> str:
+def _verdict_text(diagnosis: Diagnosis, stamp: Stamp) -> str:
     declared = "not imported" if stamp.opset is None else str(stamp.opset)
     if stamp.repeated:
         declared = f"imported as {', '.join(map(str, stamp.repeated))} and {stamp.opset}"

@@ -164,9 +164,9 @@ class FittedFile(NamedTuple):
         facts = {"runtime": report.runtime}
         for domain in {**self.imports, **report.opsets}:
             versions = [each.get(domain) for each in (self.imports, report.opsets)]
-            facts["opset" if domain == DEFAULT_DOMAIN else domain] = _step(*versions)
-        facts["IR version"] = _step(report.all_conversions[0].ir_version[0], report.ir_version)
-        facts["nodes"] = _step(*report.nodes)
+            facts["opset" if domain == DEFAULT_DOMAIN else domain] = _change_text(*versions)
+        facts["IR version"] = _change_text(report.all_conversions[0].ir_version[0], report.ir_version)
+        facts["nodes"] = _change_text(*report.nodes)
         page.facts(facts)
         for title, sentences in report.notes.items():
             page.heading(title)
@@ -179,6 +179,6 @@ class FittedFile(NamedTuple):
             page.prose(self.note)
 
 
-def _step(before: object, after: object) -> str:
+def _change_text(before: object, after: object) -> str:
     values = ["none" if each is None else f"{each:,}" for each in (before, after)]
     return values[0] if before == after else " -> ".join(values)

@@ -51,12 +51,12 @@ def inspect(
     ):
         summary = summarize_model(read_bytes(weights.message(), file.place), registry)
     data = {"input": source, "size": file.size, **asdict(summary), "unresolved": summary.unresolved}
-    print_result(form, data, lambda page: _write(page, data, summary, registry))
+    print_result(form, data, lambda page: _write_summary(page, data, summary, registry))
     if summary.unresolved:
         raise typer.Exit(EXIT_FINDINGS)
 
 
-def _write(page: Page, data: Mapping[str, object], summary: ModelSummary, registry: Registry) -> None:
+def _write_summary(page: Page, data: Mapping[str, object], summary: ModelSummary, registry: Registry) -> None:
     page.title(str(data["input"]))
     optional = {"domain": summary.domain, "author": summary.author, "license": summary.license}
     page.facts(
@@ -66,13 +66,13 @@ def _write(page: Page, data: Mapping[str, object], summary: ModelSummary, regist
             "model version": summary.model_version,
             "producer": summary.producer or "unknown",
             **{name: text for name, text in optional.items() if text},
-            "nodes": _nodes(summary.nodes),
+            "nodes": _node_counts_text(summary.nodes),
             "initializers": f"{summary.initializers:,}",
         }
     )
     page.heading("Opsets")
     opset_columns = (Column("domain", "cyan"), number("opset"), "introduced in")
-    page.table(opset_columns, [(*each, _release(*each, registry)) for each in summary.opsets.items()])
+    page.table(opset_columns, [(*each, _release_text(*each, registry)) for each in summary.opsets.items()])
     _write_values(page, "Inputs", summary.inputs)
     _write_values(page, "Outputs", summary.outputs)
     if summary.functions:
@@ -93,7 +93,7 @@ def _write_values(page: Page, title: str, values: tuple[ValueSummary, ...]) -> N
         page.table((NAME_COLUMN, "type", "shape"), rows)
 
 
-def _nodes(nodes: dict[str, int]) -> str:
+def _node_counts_text(nodes: dict[str, int]) -> str:
     """Format node counts, such as `12: 10 in the graph, 2 in subgraphs`."""
     total, parts = sum(nodes.values()), {place: count for place, count in nodes.items() if count}
     if set(parts) <= {"graph"}:
@@ -103,7 +103,7 @@ def _nodes(nodes: dict[str, int]) -> str:
     return f"{total:,}: {texts}"
 
 
-def _release(domain: str, opset: int, registry: Registry) -> str:
+def _release_text(domain: str, opset: int, registry: Registry) -> str:
     """Return the first ONNX release with an opset, or a remark if the opset is unknown, or an empty text."""
     if not registry.has_domain(domain):
         return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -284,6 +285,9 @@ class LazyCommandGroup(CommandGroup):
         for entry in [each for each in COMMANDS if each.name == cmd_name] or COMMANDS:
             if entry.name not in self.commands:
                 self.add_command(entry.load(), entry.name)
+        if not gc.isenabled():  # `opshift_start` disabled it
+            gc.freeze()  # later collections skip what is imported so far
+            gc.enable()
         return cast("AnyCommand | None", self.commands.get(cmd_name))
 
 
@@ -295,7 +299,7 @@ app = typer.Typer(
 )
 
 
-def _version(context: typer.Context, is_requested: bool) -> None:
+def _print_version(context: typer.Context, is_requested: bool) -> None:
     if is_requested and not context.resilient_parsing:
         typer.echo(f"opshift {package_version()}")
         raise typer.Exit
@@ -305,7 +309,8 @@ def _version(context: typer.Context, is_requested: bool) -> None:
 def start(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
     max_stream: Annotated[
         int | None,

@@ -435,7 +435,7 @@ def expand_records(command: Callable[..., None]) -> Callable[..., None]:
     """
     parameters = signature(command, eval_str=True).parameters.values()
     records = {each.name: each.annotation for each in parameters if _is_record(each.annotation)}
-    expanded = [option for each in parameters for option in _options(each)]
+    expanded = [option for each in parameters for option in _options_of_record(each)]
 
     @wraps(command)
     def run(**arguments: Any) -> None:
@@ -455,7 +455,7 @@ def _is_record(annotation: object) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, tuple) and hasattr(annotation, "_fields")
 
 
-def _options(parameter: Parameter) -> Iterator[Parameter]:
+def _options_of_record(parameter: Parameter) -> Iterator[Parameter]:
     record: type[NamedTuple] = parameter.annotation
     if not _is_record(record):
         yield parameter.replace(kind=Parameter.KEYWORD_ONLY)

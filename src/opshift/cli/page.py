@@ -82,11 +82,11 @@ class Page:
 
     def blank(self) -> None:
         """Print an empty line."""
-        self._echo("")
+        self._print_line("")
 
     def line(self, text: str, style: str = "") -> None:
         """Print one line without wrapping it."""
-        self._echo(displayable(text))
+        self._print_line(displayable(text))
 
     def prose(self, text: str, indent: int = 0, style: str = "") -> None:
         """Print a wrapped paragraph."""
@@ -98,7 +98,7 @@ class Page:
             subsequent_indent=margin,
             break_on_hyphens=False,
         )
-        self._echo("\n".join(lines))
+        self._print_line("\n".join(lines))
 
     def table(self, columns: Columns, rows: Iterable[Sequence[object]]) -> None:
         """Print a table, with a heading row if any column has a heading."""
@@ -107,23 +107,23 @@ class Page:
         headings = [column.heading for column in listed]
         if any(headings):
             lines.insert(0, headings)
-        widths = [max(map(_width, cells)) for cells in zip(*lines, strict=True)]
+        widths = [max(map(_width_in_cells, cells)) for cells in zip(*lines, strict=True)]
         for line in lines:
             padded = []
             for column, cell, width in zip(listed, line, widths, strict=True):
-                fill = " " * (width - _width(cell))
+                fill = " " * (width - _width_in_cells(cell))
                 padded.append(fill + cell if column.is_number else cell + fill)
-            self._echo("  ".join(padded).rstrip())
+            self._print_line("  ".join(padded).rstrip())
 
     def facts(self, facts: Mapping[str, object]) -> None:
         """Print pairs of names and values, one pair per line."""
         self.table(("", ""), facts.items())
 
-    def _echo(self, text: str) -> None:
+    def _print_line(self, text: str) -> None:
         typer.echo(text, err=self._on_stderr)
 
 
-def _width(text: str) -> int:
+def _width_in_cells(text: str) -> int:
     """Return the number of terminal cells that a text occupies."""
     if text.isascii():  # the usual case, which avoids the slow import of rich
         return len(text)

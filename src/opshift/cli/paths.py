@@ -49,13 +49,13 @@ def model_input(source: str) -> str | BinaryIO:
     """Return `source`, or for `STDIN` standard input as a seekable file object at its start."""
     if source != STDIN:
         return source
-    file = _seekable(typer.get_binary_stream("stdin"))
+    file = _seekable_stream(typer.get_binary_stream("stdin"))
     file.seek(0)
     return file
 
 
 @cache  # a command may read its input several times
-def _seekable(stream: BinaryIO) -> BinaryIO:
+def _seekable_stream(stream: BinaryIO) -> BinaryIO:
     if regular_descriptor(stream) is not None:
         return stream
     file = io.FileIO(temporary_copy(limited(read_blocks(stream), STDIN)))

@@ -68,7 +68,7 @@ def check(
         def write(page: Page) -> None:
             write_findings(page, shown, verdict)
             if not checked.errors:
-                sign_command = _command("sign", folder, tree, "--name", "NAME")
+                sign_command = _command_line("sign", folder, tree, "--name", "NAME")
                 page.line(f"Two reviewers sign it off with `{sign_command}`.")
 
         print_result(Format(form), data, write, quiet=quiet and not shown)
@@ -172,13 +172,13 @@ proposal = subcommand_group(
 )
 
 
-def _command(name: str, folder: Path, tree: Path | None, *options: str) -> str:
+def _command_line(name: str, folder: Path, tree: Path | None, *options: str) -> str:
     """Return the shell command line of a subcommand of `opshift proposal`."""
     chosen = () if tree is None else ("--opsets", str(tree))
     return shlex.join(("opshift", "proposal", name, str(folder), *options, *chosen))
 
 
-def _examples(command: str) -> str | None:
+def _examples_of_command(command: str) -> str | None:
     return examples_text(f"proposal {command}", [EXAMPLES[command]])
 
 
@@ -223,15 +223,15 @@ def new(
     def write(page: Page) -> None:
         for each in files:
             page.line(f"wrote {each}")
-        page.line(f"Answer the questions in them, then run `{_command('check', folder, tree)}`.")
+        page.line(f"Answer the questions in them, then run `{_command_line('check', folder, tree)}`.")
 
     print_result(form, {"files": files}, write, quiet=quiet)
 
 
-proposal.command("check", cls=HelpCommand, epilog=_examples("check"))(check)
+proposal.command("check", cls=HelpCommand, epilog=_examples_of_command("check"))(check)
 
 
-@proposal.command(cls=HelpCommand, epilog=_examples("explain"))
+@proposal.command(cls=HelpCommand, epilog=_examples_of_command("explain"))
 def explain(
     rule: Annotated[
         str,
@@ -339,14 +339,14 @@ def sign(
 
     def write(page: Page) -> None:
         page.line(f"{signed.name} signed off {signed.fingerprint}")
-        accept_command = _command("accept", folder, tree or Path("TREE"))
+        accept_command = _command_line("accept", folder, tree or Path("TREE"))
         missing = f"{valid} of {REQUIRED_SIGN_OFFS} sign-offs"
         page.line(missing if valid < REQUIRED_SIGN_OFFS else f"Accept it with `{accept_command}`.")
 
     print_result(form, signed.model_dump(), write, quiet=quiet)
 
 
-@proposal.command(cls=HelpCommand, epilog=_examples("status"))
+@proposal.command(cls=HelpCommand, epilog=_examples_of_command("status"))
 def status(
     folder: ProposalArgument,
     tree: TreeOption = None,
@@ -371,7 +371,7 @@ def status(
     print_result(form, found.as_dict(), write)
 
 
-@proposal.command(cls=HelpCommand, epilog=_examples("accept"))
+@proposal.command(cls=HelpCommand, epilog=_examples_of_command("accept"))
 def accept(
     folder: ProposalArgument,
     tree: Annotated[

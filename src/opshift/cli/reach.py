@@ -70,13 +70,13 @@ class ReachOfModel(NamedTuple):
 
     def findings(self) -> Iterator[FileFinding]:
         """Yield a note for each cause of refusals next to the lowest and the highest opset."""
-        for limit in self._ends():
+        for limit in self._nearest_limits():
             for group in limit.groups:
                 place = group.refusals[0].place
                 message = f"opset {limit.opset}: {group.summary}"
                 yield FileFinding(group.code, "note", message, self.source, place, group.remedy)
 
-    def _ends(self) -> list[ReachLimit]:
+    def _nearest_limits(self) -> list[ReachLimit]:
         ends = (self.limits.lowest - 1, self.limits.highest + 1)
         return [each for each in self.limits.limits if each.opset in ends]
 
@@ -91,7 +91,7 @@ class ReachOfModel(NamedTuple):
 
     def write(self, page: Page) -> None:
         """Print the lowest and highest opset, and the causes of refusals at other opsets."""
-        limits, ends = self.limits, self._ends()
+        limits, ends = self.limits, self._nearest_limits()
         page.line(self.source, style="bold")
         bounds = {} if limits.is_empty else {"lowest": limits.lowest, "highest": limits.highest}
         page.facts({limits.domain: limits.opset, **bounds})

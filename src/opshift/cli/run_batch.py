@@ -52,13 +52,13 @@ def run_batch(names: Sequence[str], settings: Settings, batch: BatchOptions, gat
     with (
         errors_as_lines(gate.form),
         models_named(names, gate.files_from) as models,
-        _executor(batch.dask) as (executor, slots),
+        _dask_executor(batch.dask) as (executor, slots),
     ):
         run = Batch(models, batch.out, settings, gate.ledger, batch.skip_existing).run(
             slots or gate.jobs, executor
         )
         try:
-            results = _results(run, settings, reported if batch.report else None, with_data=with_data)
+            results = _gate_results(run, settings, reported if batch.report else None, with_data=with_data)
             show_results(results, gate, COLUMNS, "Converting", common_folder(names, gate.files_from))
         finally:
             if batch.report is not None:
@@ -68,7 +68,7 @@ def run_batch(names: Sequence[str], settings: Settings, batch: BatchOptions, gat
 
 
 @contextmanager
-def _executor(address: str | None) -> Iterator[tuple[Executor | None, int]]:
+def _dask_executor(address: str | None) -> Iterator[tuple[Executor | None, int]]:
     """Yield an executor on a Dask cluster and its number of concurrent chunks; without address, `None, 0`."""
     if address is None:
         yield None, 0
@@ -91,7 +91,7 @@ def _executor(address: str | None) -> Iterator[tuple[Executor | None, int]]:
         yield client.get_executor(pure=False), 2 * max(1, sum(threads.values()))
 
 
-def _results(
+def _gate_results(
     run: Generator[ModelOutcome],
     settings: Settings,
     reported: list[tuple[ModelOutcome, GateResult]] | None,
@@ -100,24 +100,24 @@ def _results(
 ) -> Generator[GateResult]:
     with closing(run):
         for each in run:
-            result = _result(each, settings, with_data=with_data)
+            result = _gate_result(each, settings, with_data=with_data)
             if reported is not None:
                 reported.append((each, result))
             yield result
 
 
-def _result(outcome: ModelOutcome, settings: Settings, *, with_data: bool) -> GateResult:
+def _gate_result(outcome: ModelOutcome, settings: Settings, *, with_data: bool) -> GateResult:
     # Building the plain data of all changes takes as long as the conversion: omit the data if possible.
     cells, data = {}, outcome.as_dict() if with_data else {}
     if outcome.report is not None:
         cells = {"opsets": opsets_text(outcome.report), "changed": f"{len(outcome.report.changed):,}"}
     if outcome.error is not None and outcome.error.cause is not None:
         data |= error_data(outcome.error.cause, outcome.error.error)
-    findings = tuple(_findings(outcome, settings))
+    findings = tuple(_findings_of_outcome(outcome, settings))
     return result_of(outcome.source, outcome.status, findings, data, cells)
 
 
-def _findings(outcome: ModelOutcome, settings: Settings) -> Iterator[FileFinding]:
+def _findings_of_outcome(outcome: ModelOutcome, settings: Settings) -> Iterator[FileFinding]:
     """Yield the findings of the report, or the error, and a finding for weights that are not a copy."""
     file, error = outcome.source, outcome.error
     if outcome.report is not None:

@@ -137,7 +137,7 @@ class RunsOfModel(NamedTuple):
         page.line(self.source, style="bold")
         page.facts({**self.answers.opsets, "IR version": self.answers.ir_version})
         page.blank()
-        page.table((Column("runtime", "cyan"), "runs", "notes", "source"), _rows(self.answers.results))
+        page.table((Column("runtime", "cyan"), "runs", "notes", "source"), _table_rows(self.answers.results))
         if self.explain or self.is_named:
             for each, remedy in zip(self.answers.results, self._remedies(), strict=True):
                 self._write_details(page, each, remedy)
@@ -147,7 +147,7 @@ class RunsOfModel(NamedTuple):
         names = self.named or tuple(each.runtime for each in self.answers.results)
         for name, each in zip(names, self.answers.results, strict=True):
             # the path of a YAML file identifies its runtime, not the name in the file
-            yield _remedy(self.source, each, name if name.endswith(YAML_SUFFIX) else each.runtime)
+            yield _command_for(self.source, each, name if name.endswith(YAML_SUFFIX) else each.runtime)
 
     def _write_details(self, page: Page, result: RuntimeResult, remedy: str) -> None:
         """Print the nodes that a runtime does not run, and notes."""
@@ -158,7 +158,7 @@ class RunsOfModel(NamedTuple):
             if not each.operator or not conversion or conversion.succeeds:
                 _write_missing(page, each, most)
         if conversion and not conversion.succeeds:
-            page.prose(f"After a conversion to {_versions(conversion)}:")
+            page.prose(f"After a conversion to {_versions_text(conversion)}:")
             for cause in conversion.refusals:
                 page.prose(f"refused: {cause}", style="red")
             for each in conversion.support.missing if conversion.support else ():
@@ -174,35 +174,35 @@ class RunsOfModel(NamedTuple):
             page.prose(f"run by the fallback runtime: {', '.join(map(short_label, support.fallback))}")
 
 
-def _result(result: RuntimeResult) -> str:
+def _result_text(result: RuntimeResult) -> str:
     """Return the cell of the column `runs`: `yes`, `maybe`, `no`, or the opset, as in `at opset 17`."""
     if result.verdict == AFTER_CONVERSION and result.conversion:
         support = result.conversion.support
         is_uncertain = support is not None and support.uncertain
-        return f"{'maybe ' if is_uncertain else ''}at {_versions(result.conversion)}"
+        return f"{'maybe ' if is_uncertain else ''}at {_versions_text(result.conversion)}"
     return {RUNS: "yes", MAY_RUN: "maybe"}.get(result.verdict, "no")
 
 
-def _versions(conversion: ConversionAttempt) -> str:
+def _versions_text(conversion: ConversionAttempt) -> str:
     """Return the versions to convert to, such as `opset 17, ai.onnx.ml=3` or `IR version 8`."""
-    targets = ", ".join(_targets(conversion))
+    targets = ", ".join(_target_arguments(conversion))
     return f"opset {targets}" if targets else f"IR version {conversion.ir_version}"
 
 
-def _rows(results: Iterable[RuntimeResult]) -> Iterator[tuple[str, ...]]:
+def _table_rows(results: Iterable[RuntimeResult]) -> Iterator[tuple[str, ...]]:
     """Yield a row for each group of consecutive releases of a runtime with equal cells."""
     from opshift.analysis.runs import group_releases
 
-    for name, cells in group_releases(results, _cells):
+    for name, cells in group_releases(results, _table_cells):
         yield name, *cells
 
 
-def _cells(result: RuntimeResult) -> tuple[str, ...]:
+def _table_cells(result: RuntimeResult) -> tuple[str, ...]:
     """Return the cells after the name of the runtime: result, notes and source."""
-    return _result(result), _notes(result), EVIDENCE.get(result.evidence, result.evidence)
+    return _result_text(result), _notes_text(result), EVIDENCE.get(result.evidence, result.evidence)
 
 
-def _notes(result: RuntimeResult) -> str:
+def _notes_text(result: RuntimeResult) -> str:
     conversion = result.conversion
     support = conversion.support if conversion and conversion.support else result.support
     if result.verdict != DOES_NOT_RUN:
@@ -218,11 +218,11 @@ def _notes(result: RuntimeResult) -> str:
     return f"missing {', '.join(shown)}"
 
 
-def _remedy(source: str, result: RuntimeResult, runtime: str) -> str:
+def _command_for(source: str, result: RuntimeResult, runtime: str) -> str:
     """Return the command that makes a model run on `runtime`; empty if it runs, or if no command helps."""
     conversion = result.conversion
     if conversion is not None and conversion.succeeds:
-        targets = "".join(f" -t {each}" for each in _targets(conversion))
+        targets = "".join(f" -t {each}" for each in _target_arguments(conversion))
         ir_version = f" --ir-version {conversion.ir_version}" if conversion.ir_version else ""
         return f"opshift convert {source} OUT{targets}{ir_version}"
     missing = result.support.missing
@@ -230,7 +230,7 @@ def _remedy(source: str, result: RuntimeResult, runtime: str) -> str:
     return f"try opshift fit {source} OUT --runtime {runtime}" if is_promising else ""
 
 
-def _targets(conversion: ConversionAttempt) -> list[str]:
+def _target_arguments(conversion: ConversionAttempt) -> list[str]:
     opsets = conversion.opsets.items()
     return [str(opset) if domain == DEFAULT_DOMAIN else f"{domain}={opset}" for domain, opset in opsets]
 

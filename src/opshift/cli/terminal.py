@@ -35,12 +35,12 @@ class TerminalPage(Page):
 
     def line(self, text: str, style: str = "") -> None:
         """Print one line; if the terminal is narrower than the text, fold the line."""
-        self.console.print(_cell(text, style))
+        self.console.print(_cell_text(text, style))
 
     def prose(self, text: str, indent: int = 0, style: str = "") -> None:
         """Print a wrapped paragraph."""
         width = min(PROSE_WIDTH, self.console.width)
-        self.console.print(Padding(_cell(text, style), (0, 0, 0, indent), expand=False), width=width)
+        self.console.print(Padding(_cell_text(text, style), (0, 0, 0, indent), expand=False), width=width)
 
     def table(self, columns: Columns, rows: Iterable[Sequence[object]]) -> None:
         """Print a table; wrap cells at spaces, and print rows with too long words as paragraphs."""
@@ -55,12 +55,12 @@ class TerminalPage(Page):
             self._paragraphs(listed, [*headings, *cells])
             return
         if headings:
-            self.console.print(_grid(listed, widths, (), has_header=True))
+            self.console.print(_table_grid(listed, widths, (), has_header=True))
         for is_wide, group in groupby(cells, lambda row: any(map(gt, map(_longest_word, row), widths))):
             if is_wide:
                 self._paragraphs(listed, group)
             else:
-                self.console.print(_grid(listed, widths, group))
+                self.console.print(_table_grid(listed, widths, group))
 
     def _paragraphs(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
         """Print each row as one paragraph."""
@@ -76,7 +76,7 @@ class TerminalPage(Page):
             self.console.print(Text(f"\n{' ' * HANGING_INDENT}").join(lines))
 
 
-def _grid(
+def _table_grid(
     columns: Sequence[Column],
     widths: Sequence[int],
     rows: Iterable[Sequence[str]],
@@ -89,7 +89,9 @@ def _grid(
     )
     for column, width in zip(columns, widths, strict=True):
         justify: JustifyMethod = "right" if column.is_number else "left"
-        heading = column.heading if _longest_word(column.heading) <= width else _broken(column.heading)
+        heading = (
+            column.heading if _longest_word(column.heading) <= width else _broken_heading(column.heading)
+        )
         table.add_column(heading, style=column.style, justify=justify, width=width, overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
@@ -114,7 +116,7 @@ def _column_widths(
             (cell_len(each) if column.is_number else _longest_word(each) for each in texts), default=0
         )
         longest.append(max(map(cell_len, (column.heading, *texts))))
-        least.append(max(words, _longest_word(_broken(column.heading))))
+        least.append(max(words, _longest_word(_broken_heading(column.heading))))
     if sum(least) > available:
         return None
     widths, spare = least.copy(), available - sum(least)
@@ -131,7 +133,7 @@ def _longest_word(text: str) -> int:
     return max(map(cell_len, text.split()), default=0)
 
 
-def _broken(heading: str) -> str:
+def _broken_heading(heading: str) -> str:
     """Break a heading after its dots, because domains are long headings of narrow columns."""
     return heading.replace(".", ".\n")
 
@@ -141,5 +143,5 @@ def console_for(*, on_stderr: bool) -> Console:
     return Console(stderr=on_stderr, markup=False, emoji=False, highlight=False)
 
 
-def _cell(value: object, style: str = "") -> Text:
+def _cell_text(value: object, style: str = "") -> Text:
     return Text(displayable(str(value)), style=style)

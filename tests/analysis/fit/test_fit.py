@@ -182,13 +182,13 @@ def test_inlines_functions_only_if_the_runtime_refuses_nodes_of_them(
     monkeypatch: pytest.MonkeyPatch, calls: str, body: str, conversions: int, kept: int | None
 ) -> None:
     started: list[Attempt] = []
-    start = Attempt._start
+    start = Attempt._convert_copy
 
     def record(self: Attempt, *arguments: Any) -> None:
         started.append(self)
         start(self, *arguments)
 
-    monkeypatch.setattr(Attempt, "_start", record)
+    monkeypatch.setattr(Attempt, "_convert_copy", record)
     model = onnx.parser.parse_model(f"""
         <ir_version: 8, opset_import: ["" : 15, "l" : 1]> g (float[3,4] x) => (float[3,4] y) {{ {calls} }}
         <domain: "l", opset_import: ["" : 15]> f (x) => (y) {{ {body} }}

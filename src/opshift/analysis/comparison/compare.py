@@ -122,7 +122,7 @@ def _same_graph(old: ModelProto, new: ModelProto) -> bool:
         [each for each in graph.initializer if each.name not in inputs] for graph in (old.graph, new.graph)
     )
     return (
-        _serialize(old_weights) == _serialize(new_weights)
+        _serialize_each(old_weights) == _serialize_each(new_weights)
         and _same_fields(old.graph, new.graph, ("node", "sparse_initializer", "quantization_annotation"))
         and _same_fields(old, new, ("functions", "training_info", "configuration"))
     )
@@ -157,10 +157,10 @@ def _value_texts(value: ValueInfoProto) -> tuple[object, ...]:
 
 def _same_fields(old: Message, new: Message, fields: Iterable[str]) -> bool:
     """Return whether repeated fields of two messages are equal, even if their classes differ."""
-    return all(_serialize(getattr(old, each)) == _serialize(getattr(new, each)) for each in fields)
+    return all(_serialize_each(getattr(old, each)) == _serialize_each(getattr(new, each)) for each in fields)
 
 
-def _serialize(messages: Iterable[Message]) -> list[bytes]:
+def _serialize_each(messages: Iterable[Message]) -> list[bytes]:
     return [each.SerializeToString(deterministic=True) for each in messages]
 
 

@@ -103,13 +103,16 @@ class Structure:
         else:
             while inputs and not inputs[-1]:  # an empty name: an omitted input
                 inputs.pop()
-            attributes = [self._attribute(each, values, depth) for each in sorted(node.attribute, key=_name)]
-            key = _digest(self._digests.get(called_function(node), operator), attributes, inputs)
+            attributes = [
+                self._attribute_content(each, values, depth)
+                for each in sorted(node.attribute, key=_attribute_name)
+            ]
+            key = _digest_of(self._digests.get(called_function(node), operator), attributes, inputs)
             found = [f"{key} {index}" for index in range(len(node.output))]
         values.update(zip(node.output, found, strict=False))
 
-    def _attribute(self, attribute: AttributeProto, values: Digests, depth: int) -> object:
-        graphs = [self._subgraph(each, values, depth + 1) for each in graphs_in(attribute)]
+    def _attribute_content(self, attribute: AttributeProto, values: Digests, depth: int) -> object:
+        graphs = [self._subgraph_digest(each, values, depth + 1) for each in graphs_in(attribute)]
         tensors = [read_tensor(each) or each.SerializeToString() for each in dense_tensors_in(attribute)]
         if graphs or tensors:
             return attribute.name, graphs, tensors
@@ -118,19 +121,19 @@ class Structure:
             attribute.ClearField("doc_string")
         return attribute.SerializeToString(deterministic=True)
 
-    def _subgraph(self, graph: GraphProto, outer: Digests, depth: int) -> str:
+    def _subgraph_digest(self, graph: GraphProto, outer: Digests, depth: int) -> str:
         inputs = {each.name: f"input {depth} {index}" for index, each in enumerate(graph.input)}
         # A copy for each subgraph would take quadratic time, and lookups in a long chain of maps are slow.
         values = ChainMap(inputs, *(outer.maps if isinstance(outer, ChainMap) else (outer,)))
         self.add(graph, values, depth)
-        return _digest([values.get(each.name, "") for each in graph.output])
+        return _digest_of([values.get(each.name, "") for each in graph.output])
 
     def _function_digest(self, function: FunctionProto) -> str:
         values: Digests = {name: f"input {index}" for index, name in enumerate(function.input)}
         self.add(function, values)
         defaults = sorted(each.SerializeToString() for each in function.attribute_proto)
         outputs = [values.get(name, "") for name in function.output]
-        return _digest(sorted(map(str, function.attribute)), defaults, outputs)
+        return _digest_of(sorted(map(str, function.attribute)), defaults, outputs)
 
 
 def _callees_first(functions: dict[LocalFunction, FunctionProto]) -> list[LocalFunction]:
@@ -150,7 +153,7 @@ def _constant_digest(tensor: TensorProto) -> str:
     if kind is None or kind.name not in PARAMETER_TYPES or count is None or count > MAX_PARAMETER_ELEMENTS:
         return WEIGHT
     value = read_tensor(tensor)
-    return WEIGHT if value is None else _digest(value)
+    return WEIGHT if value is None else _digest_of(value)
 
 
 def _constant_attribute_digest(attribute: AttributeProto) -> str:
@@ -161,15 +164,15 @@ def _constant_attribute_digest(attribute: AttributeProto) -> str:
         is_list = attribute.name.endswith("s")
         values = tuple(attribute.ints or attribute.strings) if is_list else (attribute.s or attribute.i,)
         kind = "string" if "string" in attribute.name else "int64"
-        return _digest(Tensor(kind, (len(values),) if is_list else (), values))
+        return _digest_of(Tensor(kind, (len(values),) if is_list else (), values))
     return WEIGHT
 
 
-def _digest(*parts: object) -> str:
+def _digest_of(*parts: object) -> str:
     return sha256(repr(parts).encode()).hexdigest()
 
 
-def _name(attribute: AttributeProto) -> str:
+def _attribute_name(attribute: AttributeProto) -> str:
     return str(attribute.name)  # protobuf may return bytes for a string that is not UTF-8
 
 
@@ -210,27 +213,27 @@ def operator_changes(old: ModelProto, new: ModelProto, registry: Registry) -> It
     if is_same and (restamped or has_all):
         return
     if _all_imports(old) != _all_imports(new):
-        if any(_same_at(opsets, old, new, registry) for opsets in (_imports(new), _imports(old))):
+        if any(_same_at(opsets, old, new, registry) for opsets in (_graph_imports(new), _graph_imports(old))):
             return
         if is_same:
             # Values have new names, so the nodes cannot be compared one by one.
             yield ModelChange("OPERATOR_MEANING_CHANGED", "graph")
     if is_same:
         return
-    converted = _converted(old, _imports(new), registry, ALLOW_VALUES) or old
+    converted = _converted_or_none(old, _graph_imports(new), registry, ALLOW_VALUES) or old
     before, after = (Counter(node.op_type for node in _all_nodes(each)) for each in (converted, new))
     texts = map(_counts_text, (before - after, after - before))
     yield ModelChange("OPERATORS_CHANGED", "graph", *texts)
 
 
-def _imports(model: ModelProto) -> Opsets:
+def _graph_imports(model: ModelProto) -> Opsets:
     return opset_imports(model.opset_import, model.ir_version)
 
 
 def _all_imports(model: ModelProto) -> list[Opsets]:
     """Return the opset imports of the model and of its functions."""
     return [
-        _imports(model),
+        _graph_imports(model),
         *(opset_imports(each.opset_import) for each in model.functions if each.opset_import),
     ]
 
@@ -239,7 +242,7 @@ def _same_at(opsets: Opsets, old: ModelProto, new: ModelProto, registry: Registr
     """Return whether the models have the same structure after conversions of both to these opsets."""
     # Allowed inexact conversions write other nodes: compare without such conversions, and then with them.
     for allow in ((), ALLOW_VALUES):
-        converted = [_converted(model, opsets, registry, allow) for model in (old, new)]
+        converted = [_converted_or_none(model, opsets, registry, allow) for model in (old, new)]
         if converted[0] and converted[1] and _same_structure(converted[0], converted[1]):
             return True
     return False
@@ -256,15 +259,17 @@ def _same_structure(old: ModelProto, new: ModelProto) -> bool:
     return all(before[name] == after[name] for name in before.keys() & after.keys())
 
 
-def _converted(model: ModelProto, opsets: Opsets, registry: Registry, allow: AllowLike) -> ModelProto | None:
+def _converted_or_none(
+    model: ModelProto, opsets: Opsets, registry: Registry, allow: AllowLike
+) -> ModelProto | None:
     """Return the converted model; `None` if it cannot be converted."""
     try:
-        return convert_with(model, _options(opsets, registry, allow))[0]
+        return convert_with(model, _comparison_options(opsets, registry, allow))[0]
     except OpshiftError:
         return None
 
 
-def _options(opsets: Opsets, registry: Registry, allow: AllowLike = ALLOW_VALUES) -> Options:
+def _comparison_options(opsets: Opsets, registry: Registry, allow: AllowLike = ALLOW_VALUES) -> Options:
     published = {each: registry.newest_opset(each) for each in registry.domains()}
     known = {each: opset for each, opset in opsets.items() if 1 <= opset <= published.get(each, 0)}
     return Options.of(known, allow=allow, registry=registry)
@@ -302,13 +307,15 @@ def _meaning_changes(
 def _changed_places(model: ModelProto, opsets: Opsets, registry: Registry) -> set[str] | None:
     """Return the labels of nodes that a conversion changes or refuses; `None` if planning it fails."""
     try:
-        plan = plan_with(model, _options(opsets, registry))
+        plan = plan_with(model, _comparison_options(opsets, registry))
     except OpshiftError:
         return None
     changes = [change for container in plan.containers() for change in container.changes]
     nodes = {node.label: node for node in _placed_nodes(model)}
     places = [
-        change.place for change in changes if not _keeps(change.result, nodes.get(_place_of(change.place)))
+        change.place
+        for change in changes
+        if not _keeps_node(change.result, nodes.get(_place_of(change.place)))
     ]
     return {_place_of(each) for each in (*places, *(refusal.place for refusal in plan.refusals))}
 
@@ -318,7 +325,7 @@ def _place_of(label: str) -> str:
     return re.sub(r", called by .*?(?=, node | / )", "", label)
 
 
-def _keeps(result: NodeRewrite, node: PlacedNode | None) -> bool:
+def _keeps_node(result: NodeRewrite, node: PlacedNode | None) -> bool:
     """Return whether a rewrite reproduces the node; `False` without a node."""
     if node is None or len(result.operators) != 1:
         return False
@@ -328,7 +335,7 @@ def _keeps(result: NodeRewrite, node: PlacedNode | None) -> bool:
 
 
 def _placed_nodes(model: ModelProto) -> Iterator[PlacedNode]:
-    opsets = _imports(model)
+    opsets = _graph_imports(model)
     pending: list[tuple[str, ContainerProto, Opsets]] = [("graph", model.graph, opsets)]
     for function in model.functions:
         imports: Opsets = opset_imports(function.opset_import) if function.opset_import else opsets

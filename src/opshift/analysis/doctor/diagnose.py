@@ -53,7 +53,7 @@ def shape_violation(node: Node, shapes: Shapes, version: OperatorVersion) -> str
     return rule(node, shapes, version) if rule and shapes else ""
 
 
-def _group_normalization(node: Node, shapes: Shapes, version: OperatorVersion) -> str:
+def _group_normalization_violation(node: Node, shapes: Shapes, version: OperatorVersion) -> str:
     data, *others = shapes
     groups = node.attribute("num_groups", 0)
     channels = data[1] if data is not None and len(data) > 1 else None
@@ -67,7 +67,7 @@ def _group_normalization(node: Node, shapes: Shapes, version: OperatorVersion) -
     return ""
 
 
-def _broadcast(node: Node, shapes: Shapes, version: OperatorVersion) -> str:
+def _broadcast_violation(node: Node, shapes: Shapes, version: OperatorVersion) -> str:
     is_limited = version.since_version < (8 if node.op_type in VARIADIC else 7)
     if not is_limited or node.attribute("broadcast", 0):
         return ""
@@ -80,7 +80,7 @@ def _broadcast(node: Node, shapes: Shapes, version: OperatorVersion) -> str:
     return ""
 
 
-def _scale_rank(node: Node, shapes: Shapes, version: OperatorVersion) -> str:
+def _scale_rank_violation(node: Node, shapes: Shapes, version: OperatorVersion) -> str:
     scale = shapes[1] if len(shapes) > 1 else None
     if scale is None or version.since_version >= 13 or all(size == 1 for size in scale):
         return ""
@@ -94,9 +94,9 @@ _BINARY: Final = ("Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", 
 SHAPE_VIOLATIONS: Final[dict[tuple[str, str], Callable[[Node, Shapes, OperatorVersion], str]]] = {
     (DEFAULT_DOMAIN, name): rule
     for rule, names in (
-        (_group_normalization, ("GroupNormalization",)),
-        (_broadcast, (*VARIADIC, *_BINARY)),
-        (_scale_rank, ("DequantizeLinear", "QuantizeLinear")),
+        (_group_normalization_violation, ("GroupNormalization",)),
+        (_broadcast_violation, (*VARIADIC, *_BINARY)),
+        (_scale_rank_violation, ("DequantizeLinear", "QuantizeLinear")),
     )
     for name in names
 }
@@ -123,8 +123,8 @@ class OpsetValidity:
         operator = self._registry.operator(node.op_type, domain)
         if self._registry.is_open(domain) or (self._is_nonstandard(node) and operator is None):
             return None
-        types = _types(node, scope)
-        shapes = _shapes(node, scope)
+        types = _known_types(node, scope)
+        shapes = _known_shapes(node, scope)
         key = _cache_key(node, types), shapes
         if key not in self._cache:
             valid: set[int] = set()
@@ -162,8 +162,8 @@ class OpsetValidity:
         domain = canonical_domain(node.domain)
         for version, opsets in self._versions(node.op_type, domain):
             if opset in opsets:
-                violation = first_violation(node, _types(node, scope), version)
-                return violation or shape_violation(node, _shapes(node, scope), version)
+                violation = first_violation(node, _known_types(node, scope), version)
+                return violation or shape_violation(node, _known_shapes(node, scope), version)
         if opset in self.nonstandard_opsets(node):
             home = self._registry.releases.nonstandard[node.op_type]
             return f"{node.op_type} does not exist in opset {opset} of {domain}, only {home} defines it"
@@ -233,7 +233,7 @@ def _value_violations(
             yield f"{name!r} is {known}, which {version.id} does not allow for {formal.name!r}"
 
 
-def _types(node: Node, scope: Scope) -> NodeTypes:
+def _known_types(node: Node, scope: Scope) -> NodeTypes:
     """Return the known types of a node's inputs and outputs.
 
     Only declared types of outputs count, because inference of outputs depends on the opset to be determined.
@@ -242,7 +242,7 @@ def _types(node: Node, scope: Scope) -> NodeTypes:
     return (*inputs, *map(scope.declared_type, node.outputs))
 
 
-def _shapes(node: Node, scope: Scope) -> tuple[Shape | None, ...]:
+def _known_shapes(node: Node, scope: Scope) -> tuple[Shape | None, ...]:
     """Return the known shapes of a node's inputs if SHAPE_VIOLATIONS has its operator, else no shapes."""
     if (canonical_domain(node.domain), node.op_type) not in SHAPE_VIOLATIONS:
         return ()
@@ -320,7 +320,7 @@ class _Doctor:
         self._validity = OpsetValidity(registry)
         # Calls of local functions have no operator definition.
         self._functions = {(canonical_domain(each.domain), each.name) for each in model.functions}
-        self._nodes: list[NodeValidity] = []
+        self._all_nodes: list[NodeValidity] = []
         self._unknown = 0
 
     def diagnosis(self) -> Diagnosis:
@@ -328,26 +328,26 @@ class _Doctor:
         require_graph(model)
         imports = _imports_of(model)
         opsets = _last_opsets(imports) or declared_opsets((), model.ir_version)
-        graph = self._survey(model.graph, "graph", opsets)
+        graph = self._survey_all(model.graph, "graph", opsets)
         training = (
-            self._survey(each.graph, each.path, opsets, graph.scope) for each in training_graphs(model)
+            self._survey_all(each.graph, each.path, opsets, graph.scope) for each in training_graphs(model)
         )
-        stamps = self._stamps("model", opsets, imports, self._examine_all([graph, *training], opsets))
+        stamps = self._stamps_of("model", opsets, imports, self._examine_all([graph, *training], opsets))
         for function in model.functions:
             imports = _imports_of(function)
             own = _last_opsets(imports) or opsets
             place = f"function {function_label(function)}"
-            examined = self._examine_all([self._survey(function, place, own)], own)
-            stamps += self._stamps(place, own, imports, examined) if imports else []
+            examined = self._examine_all([self._survey_all(function, place, own)], own)
+            stamps += self._stamps_of(place, own, imports, examined) if imports else []
         ir_version = self._ir_stamp(stamps)
         overridable: tuple[str, ...] = ()
         if ir_version.fitting >= FIRST_IR_WITH_STANDALONE_INITIALIZERS:
             overridable = tuple(sorted(initializer_inputs(model.graph)))
         return Diagnosis(
-            tuple(stamps), ir_version, tuple(self._nodes), self._unknown, overridable=overridable
+            tuple(stamps), ir_version, tuple(self._all_nodes), self._unknown, overridable=overridable
         )
 
-    def _survey(
+    def _survey_all(
         self, container: ContainerProto, path: str, opsets: Mapping[str, int], parent: Scope | None = None
     ) -> ContainerSurvey:
         scope = Scope(container, opsets, self._registry, {}, parent)
@@ -359,13 +359,13 @@ class _Doctor:
         """Return the opsets at which the nodes of graphs or of a function are valid, by domain."""
         found: defaultdict[str, set[_NodeOpsets]] = defaultdict(set)
         for part in parts:
-            for node, scope, path in _nodes(part):
-                examined = self._examine(node, scope, path, opsets)
+            for node, scope, path in _all_nodes(part):
+                examined = self._examine_node(node, scope, path, opsets)
                 if examined is not None:
                     found[canonical_domain(node.domain)].add(examined)
         return found
 
-    def _stamps(
+    def _stamps_of(
         self,
         place: str,
         opsets: Mapping[str, int],
@@ -376,13 +376,15 @@ class _Doctor:
         stamps = []
         for domain in dict.fromkeys((*opsets, *examined)):
             nodes = examined.get(domain, set[_NodeOpsets]())
-            stamp = self._stamp(place, domain, opsets, imports.get(domain, ()), nodes)
+            stamp = self._stamp_of_domain(place, domain, opsets, imports.get(domain, ()), nodes)
             last = opsets.get(domain)
             repeated = tuple(dict.fromkeys(each for each in imports.get(domain, ()) if each != last))
             stamps.append(replace(stamp, repeated=repeated))
         return stamps
 
-    def _examine(self, node: Node, scope: Scope, path: str, opsets: Mapping[str, int]) -> _NodeOpsets | None:
+    def _examine_node(
+        self, node: Node, scope: Scope, path: str, opsets: Mapping[str, int]
+    ) -> _NodeOpsets | None:
         domain = canonical_domain(node.domain)
         opset = opsets.get(domain)
         is_call = (domain, node.op_type) in self._functions
@@ -394,14 +396,14 @@ class _Doctor:
             if opset is not None or self._model.ir_version < 3:
                 return None
             valid = self._undefined_opsets(domain)
-            self._nodes.append(NodeValidity(path, operator, opset_ranges(valid), missing_import(domain)))
+            self._all_nodes.append(NodeValidity(path, operator, opset_ranges(valid), missing_import(domain)))
             return _NodeOpsets(node.op_type, valid, None, frozenset())
         reason = ""
         if opset is None:
             reason = missing_import(domain)
         elif opset not in valid:
             reason = self._validity.violation(node, scope, opset)
-        self._nodes.append(NodeValidity(path, operator, opset_ranges(valid), reason))
+        self._all_nodes.append(NodeValidity(path, operator, opset_ranges(valid), reason))
         replaced = self._validity.replaced_from(node, valid)
         return _NodeOpsets(node.op_type, valid, replaced, self._validity.nonstandard_opsets(node))
 
@@ -414,7 +416,7 @@ class _Doctor:
             newest = max(newest, 1)  # runtimes ignore the imported opset of a local function's domain
         return frozenset(range(1, newest + 1))
 
-    def _stamp(
+    def _stamp_of_domain(
         self,
         place: str,
         domain: str,
@@ -472,7 +474,7 @@ class _Doctor:
         return IrStamp(declared, needed, max(needed, self._registry.releases.ir_version_for(opsets)))
 
 
-def _nodes(surveyed: ContainerSurvey) -> Iterator[tuple[Node, Scope, str]]:
+def _all_nodes(surveyed: ContainerSurvey) -> Iterator[tuple[Node, Scope, str]]:
     """Yield the nodes of a graph or function and of all nested subgraphs, with their scopes and labels."""
     for current in surveyed.walk():
         for line in current.candidates:

@@ -129,12 +129,14 @@ class Diagnosis:
 
     def is_unknown(self, stamp: Stamp) -> bool:
         """Return whether a stamp is for a domain that is not imported, and whose opsets are unknown."""
-        return stamp.fitting is None and all(each.is_undefined for each in self.nodes if _uses(each, stamp))
+        return stamp.fitting is None and all(
+            each.is_undefined for each in self.nodes if _uses_stamp(each, stamp)
+        )
 
     def unfixable_reason(self, stamp: Stamp) -> tuple[str, str]:
         """Return the reason why no opset fits a stamp in `unfixable`, and the remedy."""
         domain = stamp.domain
-        nodes = [each for each in self.nodes if _uses(each, stamp)]
+        nodes = [each for each in self.nodes if _uses_stamp(each, stamp)]
         if self.is_unknown(stamp):
             reason = f"domain {domain} has no opset import, and its opsets are unknown"
             return reason, f"add the import of {domain} with the version for which its nodes are written"
@@ -142,7 +144,7 @@ class Diagnosis:
         never = [each for each in nodes if not each.opsets]
         candidates = {opset for each in nodes for pair in each.opsets for opset in pair}
         if never or not candidates:
-            return reason, f"correct the nodes that are valid at no opset: {_listed(never)}"
+            return reason, f"correct the nodes that are valid at no opset: {_nodes_text(never)}"
         declared = stamp.opset or 0
         best = max(
             candidates,
@@ -151,7 +153,7 @@ class Diagnosis:
         others = [each for each in nodes if not each.is_valid_at(best)]
         remedy = (
             f"rewrite {len(others)} of {len(nodes)} nodes for opset {best}, "
-            f"for example with opshift.convert_node: {_listed(others)}"
+            f"for example with opshift.convert_node: {_nodes_text(others)}"
         )
         return reason, remedy
 
@@ -164,7 +166,7 @@ MAX_LISTED = 3
 """Maximum number of nodes that a remedy names."""
 
 
-def _uses(node: NodeValidity, stamp: Stamp) -> bool:
+def _uses_stamp(node: NodeValidity, stamp: Stamp) -> bool:
     """Return whether a node depends on the opset import of a stamp."""
     if node.operator.rpartition(".")[0] != stamp.domain:
         return False
@@ -174,7 +176,7 @@ def _uses(node: NodeValidity, stamp: Stamp) -> bool:
     return node.place.startswith((f"{stamp.place}, ", f"{stamp.place} / "))
 
 
-def _listed(nodes: Sequence[NodeValidity]) -> str:
+def _nodes_text(nodes: Sequence[NodeValidity]) -> str:
     texts = [
         f"{each.operator.rpartition('.')[2]} ({each.place}; valid at {ranges_text(each.opsets)})"
         for each in nodes[:MAX_LISTED]

@@ -30,22 +30,22 @@ Rule = Callable[[KnownNode], Sizes | None]
 """Function that returns the only possible elements of an input; `None` if several results are possible."""
 
 
-def _output(known: KnownNode) -> Sizes:
+def _output_shape(known: KnownNode) -> Sizes:
     return known.outputs[0]
 
 
-def _expanded(known: KnownNode) -> Sizes:
+def _shape_of_expand(known: KnownNode) -> Sizes:
     # Expand aligns shapes of different rank at the last axis.
     output = known.outputs[0]
     return output if known.length is None else output[max(len(output) - known.length, 0) :]
 
 
-def _reshape(known: KnownNode) -> Sizes | None:
+def _shape_of_reshape(known: KnownNode) -> Sizes | None:
     # Without `allowzero`, a 0 in `shape` copies the size of the data.
     return known.outputs[0] if 0 not in known.outputs[0] or known.attribute("allowzero") == 1 else None
 
 
-def _repeats(known: KnownNode) -> Sizes | None:
+def _repeats_of_tile(known: KnownNode) -> Sizes | None:
     data, output = known.data, known.outputs[0]
     if data is None or len(data) != len(output):
         return None
@@ -53,17 +53,17 @@ def _repeats(known: KnownNode) -> Sizes | None:
     return counts if tuple(map(mul, data, counts)) == output else None
 
 
-def _split(known: KnownNode) -> Sizes | None:
+def _lengths_of_split(known: KnownNode) -> Sizes | None:
     sizes = [known.at_axis(shape) for shape in known.outputs]
     is_complete = len(sizes) == len(known.node.outputs) and None not in sizes
     return tuple(chain.from_iterable(filter(None, sizes))) if is_complete else None
 
 
-def _inserted_axes(known: KnownNode) -> Sizes | None:
+def _axes_of_unsqueeze(known: KnownNode) -> Sizes | None:
     return None if known.data is None else _single_axes(known.outputs[0], known.data)
 
 
-def _removed_axes(known: KnownNode) -> Sizes | None:
+def _axes_of_squeeze(known: KnownNode) -> Sizes | None:
     return None if known.data is None else _single_axes(known.data, known.outputs[0])
 
 
@@ -78,7 +78,7 @@ def _single_axes(longer: Sizes, shorter: Sizes) -> Sizes | None:
     return tuple(axes) if axes and is_found else None
 
 
-def _reduced_axes(known: KnownNode) -> Sizes | None:
+def _axes_of_reduction(known: KnownNode) -> Sizes | None:
     data, output = known.data, known.outputs[0]
     if data is None or len(data) > MAX_REDUCED_RANK:
         return None
@@ -106,7 +106,7 @@ def _along_axes(known: KnownNode) -> Sizes | None:
     return axes and tuple(known.outputs[0][axis] for axis in axes)
 
 
-def _sizes(known: KnownNode) -> Sizes | None:
+def _sizes_of_resize(known: KnownNode) -> Sizes | None:
     is_stretched = known.attribute("keep_aspect_ratio_policy") in (None, b"stretch")
     return _along_axes(known) if is_stretched else None
 
@@ -117,19 +117,19 @@ RULES: Final[Mapping[str, Mapping[str, Rule]]] = {
     # The number of channels does not affect the sampling grid.
     "AffineGrid": {"size": lambda known: (*known.outputs[0][:1], 1, *known.outputs[0][1:-1])},
     "CenterCropPad": {"shape": _along_axes},
-    "ConstantOfShape": {"input": _output},
-    "Expand": {"shape": _expanded},
-    "MaxUnpool": {"output_shape": _output},
+    "ConstantOfShape": {"input": _output_shape},
+    "Expand": {"shape": _shape_of_expand},
+    "MaxUnpool": {"output_shape": _output_shape},
     "OneHot": {"depth": lambda known: known.at_axis(known.outputs[0])},
-    "Reshape": {"shape": _reshape},
-    "Resize": {"sizes": _sizes},
-    "Split": {"split": _split},
-    "Squeeze": {"axes": _removed_axes},
-    "Tile": {"repeats": _repeats},
+    "Reshape": {"shape": _shape_of_reshape},
+    "Resize": {"sizes": _sizes_of_resize},
+    "Split": {"split": _lengths_of_split},
+    "Squeeze": {"axes": _axes_of_squeeze},
+    "Tile": {"repeats": _repeats_of_tile},
     "TopK": {"K": lambda known: known.at_axis(known.outputs[0])},
-    "Unsqueeze": {"axes": _inserted_axes},
-    **{f"Reduce{each}": {"axes": _reduced_axes} for each in _REDUCTIONS},
-    **{f"{each}Window": {"size": _output} for each in ("Blackman", "Hamming", "Hann")},
+    "Unsqueeze": {"axes": _axes_of_unsqueeze},
+    **{f"Reduce{each}": {"axes": _axes_of_reduction} for each in _REDUCTIONS},
+    **{f"{each}Window": {"size": _output_shape} for each in ("Blackman", "Hamming", "Hann")},
 }
 """Rules by op_type in the default domain, and by name of the input."""
 

@@ -43,7 +43,7 @@ class Bridges:
             types: types such as `tensor(float)`, by type variable or by parameter name.
         """
         variables = [each for each in dict.fromkeys(p.type for p in version.inputs) if each in types]
-        choices = [(None, *self._replacements(version, short_type(types[each]))) for each in variables]
+        choices = [(None, *self._candidate_types(version, short_type(types[each]))) for each in variables]
         for chosen in sorted(product(*choices), key=lambda each: len(each) - each.count(None)):
             bridges = tuple(
                 TypeBridge(version.id, variable, short_type(types[variable]), replacement)
@@ -54,7 +54,7 @@ class Bridges:
                 return bridges
         return ()
 
-    def _replacements(self, version: OperatorVersion, element_type: str) -> Iterator[str]:
+    def _candidate_types(self, version: OperatorVersion, element_type: str) -> Iterator[str]:
         found = [*wider_types(element_type, version.bridge)]
         if version.bridge == "order":
             found += MOVED_AS.get(element_type, ())

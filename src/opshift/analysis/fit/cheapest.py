@@ -81,17 +81,17 @@ class Attempt:
         self._options = replace(options, target=Target({}, runtime.ir_version))
         self._refused: set[Equivalent] = set()
         self._called = _called_domains(nodes, check)
-        self._start(model, nodes)
+        self._convert_copy(model, nodes)
         if self._depends_on_inlining():
             # Nodes may be convertible for one call of a function, but not for all of its calls.
             self._called = frozenset()
-            self._start(model, nodes)
+            self._convert_copy(model, nodes)
         # The runtime may have a kernel for an equivalent operator, but refuse the attributes of its nodes.
         while self.missing and (refused := set(self._refused_equivalents())):
             self._refused |= refused
-            self._start(model, nodes)
+            self._convert_copy(model, nodes)
 
-    def _start(self, model: ModelProto, nodes: ModelNodes) -> None:
+    def _convert_copy(self, model: ModelProto, nodes: ModelNodes) -> None:
         """Convert a copy of the model, without the equivalent operators that the runtime refused before."""
         self.model = deepcopy(model)
         self._reports: list[Report] = []
@@ -395,7 +395,7 @@ class _Trials:
         self.failures = _Failures(nodes, runtime, options)
 
     @cached_property
-    def _distinct(self) -> ModelProto | None:
+    def _distinct_model(self) -> ModelProto | None:
         return with_distinct_nodes(self._model, self._options.registry)
 
     def attempt(self, target: TargetOpsets, strict: RuntimeCheck | None = None) -> Attempt:
@@ -408,9 +408,9 @@ class _Trials:
             attempt = self._attempt(self._model, target, strict)
             if not attempt.missing:
                 return attempt
-        if self._distinct is None:
+        if self._distinct_model is None:
             return self._attempt(self._model, target, strict)
-        attempt = self._attempt(self._distinct, target, strict)
+        attempt = self._attempt(self._distinct_model, target, strict)
         if attempt.missing:
             return attempt
         nodes = _without_versions(attempt.model)
@@ -431,7 +431,7 @@ class _Trials:
             DoesNotFit: it does not fit; the error names the opset with the fewest missing nodes.
         """
         best, missing = nearest_failure(failed, self._nodes)
-        if self._distinct is not None:
+        if self._distinct_model is not None:
             best = self._attempt(self._model, best.target, None)
             if not best.missing:
                 return best

@@ -81,7 +81,7 @@ def write_strict_forms(model: ModelProto, registry: Registry) -> None:
         for position, node in enumerate(scope.container.node):
             if _pads_with_a_vector(node, scope):
                 pads[-1][1].append(position)
-            if _is(node, "ConstantOfShape") and not node.attribute:
+            if _has_op_type(node, "ConstantOfShape") and not node.attribute:
                 write_tensor(node.attribute.add(name="value", type=TENSOR).t, Tensor("float", (1,), (0.0,)))
             _declare_types(node, scope)
     # Nodes are added last, because scopes identify nodes by their positions.
@@ -98,7 +98,7 @@ def _join_reshapes(model: ModelProto, registry: Registry) -> None:
         has_joined = False
         for node in scope.container.node:
             source = node.input[0] if node.input and node.output else ""
-            if source in data and _is(node, "Identity"):
+            if source in data and _has_op_type(node, "Identity"):
                 data[node.output[0]] = data[source]
             if not source or not _is_reshape(node, scope):
                 continue
@@ -116,7 +116,11 @@ def _join_reshapes(model: ModelProto, registry: Registry) -> None:
 
 def _is_reshape(node: NodeProto, scope: InferenceScope) -> bool:
     """Return whether a node is a valid Reshape whose shape is an input."""
-    return _is(node, "Reshape") and len(node.input) == 2 and scope.element_type(node.input[1]) == "int64"
+    return (
+        _has_op_type(node, "Reshape")
+        and len(node.input) == 2
+        and scope.element_type(node.input[1]) == "int64"
+    )
 
 
 def _remove_unread(container: ContainerProto, names: Set[str]) -> None:
@@ -147,13 +151,15 @@ def _add_scalars(
     sort_by_keys(graph.node, keys)
 
 
-def _is(node: NodeProto, op_type: str) -> bool:
+def _has_op_type(node: NodeProto, op_type: str) -> bool:
     return node.op_type == op_type and canonical_domain(node.domain) == DEFAULT_DOMAIN
 
 
 def _pads_with_a_vector(node: NodeProto, scope: InferenceScope) -> bool:
     """Return whether a node is a Pad whose `constant_value` has rank 1."""
-    is_given = _is(node, "Pad") and len(node.input) > CONSTANT_VALUE and bool(node.input[CONSTANT_VALUE])
+    is_given = (
+        _has_op_type(node, "Pad") and len(node.input) > CONSTANT_VALUE and bool(node.input[CONSTANT_VALUE])
+    )
     return is_given and scope.rank(node.input[CONSTANT_VALUE]) == 1
 
 
@@ -175,10 +181,10 @@ def share_casts(model: ModelProto, original: ModelProto) -> int:
     """
     own = {*defined_values(*root_graphs(original), *original.functions)}
     roots: list[ContainerProto] = [*root_graphs(model), *model.functions]
-    return sum(_share(each, own) for each in nested_containers(roots))
+    return sum(_share_in_container(each, own) for each in nested_containers(roots))
 
 
-def _share(container: ContainerProto, own: set[str]) -> int:
+def _share_in_container(container: ContainerProto, own: set[str]) -> int:
     required = own.union(*map(names_outside_nodes, nested_containers([container])))
     casts: dict[tuple[str, frozenset[bytes]], str] = {}
     shared: dict[str, str] = {}
@@ -333,13 +339,13 @@ def _fit_and_share_casts(
 def _fit_with_types(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelProto, FitReport]:
     """Fit a model with its own types, or else with wider types for types that the runtime lacks."""
     try:
-        return _fit(model, runtime, options)
+        return _fit_or_raise(model, runtime, options)
     except DoesNotFit as error:
         widened = without_lacking_types(model, runtime, options.registry)
         if widened is None:
             raise
         try:
-            result, report = _fit(widened.model, runtime, options)
+            result, report = _fit_or_raise(widened.model, runtime, options)
         except DoesNotFit:  # raise the first error, which is about the model with its own types
             raise error from None
         changes = tuple(interface_changes(model, result))
@@ -355,7 +361,7 @@ def _fit_with_types(model: ModelProto, runtime: Runtime, options: Options) -> tu
         )
 
 
-def _fit(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelProto, FitReport]:
+def _fit_or_raise(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelProto, FitReport]:
     """Fit the model itself, else a copy with strict forms and assumed constants, else raise DoesNotFit."""
     model, nodes = ordered(model, options.registry)
     try:

@@ -87,7 +87,7 @@ def rank_targets(
     ]
     # The nearest opset of a domain that the model does not import is the newest supported one.
     current = {**runtime.opsets, **nodes.opsets}
-    ranked = sorted(found, key=lambda each: (each.cost, _distance(each.opsets, current)))
+    ranked = sorted(found, key=lambda each: (each.cost, _distance_of_opsets(each.opsets, current)))
     return ranked[:1] if unknown else ranked
 
 
@@ -106,7 +106,7 @@ def _is_lost(node: ModelNode, runtime: Runtime, registry: Registry) -> bool:
     return all(each.versions[0] > opset for each in kernels)
 
 
-def _distance(opsets: Mapping[str, int], current: Mapping[str, int]) -> int:
+def _distance_of_opsets(opsets: Mapping[str, int], current: Mapping[str, int]) -> int:
     return sum(abs(opset - current[domain]) for domain, opset in opsets.items())
 
 
@@ -157,14 +157,17 @@ class NodeCosts:
         """Yield the graph vertices for an opset (version in effect, or expansions), each with a cost."""
         version = operator.at(opset)
         if version is not None:
-            yield version.id, self._cost(operator, version, {name: each for name, each in types if each})
+            yield (
+                version.id,
+                self._cost_of_version(operator, version, {name: each for name, each in types if each}),
+            )
             return
         for each in operator.versions:
             if each.removal:
                 yield OperatorId(*each.id[:2], each.removal.removed_in), EXPANSION_COST
         yield OperatorId(*operator.versions[0].id[:2], operator.versions[0].since_version - 1), EXPANSION_COST
 
-    def _cost(self, operator: Operator, version: OperatorVersion, types: Mapping[str, str]) -> int:
+    def _cost_of_version(self, operator: Operator, version: OperatorVersion, types: Mapping[str, str]) -> int:
         if self._runtime.kernel(version.id, types) or self._fallback.kernel(version.id, types):
             return 0
         return self.of_replacement(operator, version, types)

@@ -129,7 +129,7 @@ def regions_of(
     for position in kept:
         for name in new.node_records[position][3]:
             readers[name].append(position)
-    for component in sorted(networkx.connected_components(_connections(changes)), key=min):
+    for component in sorted(networkx.connected_components(_connection_graph(changes)), key=min):
         members = [changes[each] for each in sorted(component)]
         context = [
             NodeDifference("kept", diff_node(old, kept[each]), diff_node(new, each))
@@ -140,23 +140,23 @@ def regions_of(
         yield Region(tuple(sorted(nodes, key=lambda each: each.node.position)))
 
 
-def _sides(change: NodeDifference) -> Iterator[DiffNode]:
+def _nodes_of_change(change: NodeDifference) -> Iterator[DiffNode]:
     yield from (each for each in (change.before, change.after) if each is not None)
 
 
-def _connections(changes: Sequence[NodeDifference]) -> "networkx.Graph[int]":
+def _connection_graph(changes: Sequence[NodeDifference]) -> "networkx.Graph[int]":
     """Return a graph of changed nodes; edges join the producer of a name with readers and other producers."""
     connections: networkx.Graph[int] = networkx.Graph()
     connections.add_nodes_from(range(len(changes)))
     producers = {
         name: index
         for index, change in enumerate(changes)
-        for node in _sides(change)
+        for node in _nodes_of_change(change)
         for name in filter(None, node.outputs)
     }
     shared: set[str] = set()
     for index, change in enumerate(changes):
-        for name in (name for node in _sides(change) for name in (*node.inputs, *node.outputs)):
+        for name in (name for node in _nodes_of_change(change) for name in (*node.inputs, *node.outputs)):
             producer = producers.get(name, index)
             # A producer without inputs, such as Constant, joins only one reader, because its readers are
             # unrelated.
@@ -172,7 +172,7 @@ def _neighbours(
 ) -> dict[int, None]:
     """Return positions in the new graph: the producers of inputs of `members`, and some of their readers."""
     found: dict[int, None] = {}
-    for node in (node for change in members for node in _sides(change)):
+    for node in (node for change in members for node in _nodes_of_change(change)):
         producers = (new.producing_records[name] for name in node.inputs if name in new.producing_records)
         found.update(dict.fromkeys(record[0] for record in producers))
         for name in node.outputs:
@@ -208,7 +208,7 @@ def diff_model(old: ModelLike, new: ModelLike) -> ModelDiff:
     """
     before, after = model_with_graph(old), model_with_graph(new)
     with reading_text():
-        containers, kept = _compare(before, after)
+        containers, kept = _compare_models(before, after)
     if external_data_may_differ(before, after, (folder_of(old), folder_of(new))):
         change = PropertyChange(
             "external data files", "", "different, or not compared: both models must be files"
@@ -221,11 +221,11 @@ def diff_model(old: ModelLike, new: ModelLike) -> ModelDiff:
     return ModelDiff(tuple(containers), kept)
 
 
-def _compare(old: ModelProto, new: ModelProto) -> tuple[list[ContainerDiff], int]:
+def _compare_models(old: ModelProto, new: ModelProto) -> tuple[list[ContainerDiff], int]:
     """Return the differences of the model, its graphs and its functions, and the number of equal nodes."""
     found = [ContainerDiff("model", tuple(property_changes(old, new, ("graph",))))]
     kept = 0
-    pending = _roots(old, new)[::-1]
+    pending = _root_pairs(old, new)[::-1]
     while pending:
         pair = pending.pop()
         difference, same, subgraphs = _compare_containers(pair)
@@ -235,7 +235,7 @@ def _compare(old: ModelProto, new: ModelProto) -> tuple[list[ContainerDiff], int
     return [each for each in found if each.properties or each.regions or each.renamed], kept
 
 
-def _roots(old: ModelProto, new: ModelProto) -> list[ContainerPair]:
+def _root_pairs(old: ModelProto, new: ModelProto) -> list[ContainerPair]:
     """Return the main graph, and the functions and training graphs that both models have."""
     functions = [{function_id(each): each for each in model.functions} for model in (old, new)]
     training = [{each.path: each.graph for each in training_graphs(model)} for model in (old, new)]

@@ -82,14 +82,14 @@ def _properties(message: Message | None, skipped: frozenset[str]) -> Mapping[str
             continue
         if hasattr(value, "add"):
             for position, each in enumerate(value):
-                name = f"{noun} {_key(each) or position}"
+                name = f"{noun} {_key_text(each) or position}"
                 found[name if name not in found else f"{name}, entry {position}"] = each
         else:
             found[noun] = value
     return found
 
 
-def _key(message: Message) -> str:
+def _key_text(message: Message) -> str:
     if type(message).__name__ == "FunctionProto":
         return function_label(cast("FunctionProto", message))
     field = next((each for each in KEYS if hasattr(message, each)), "")
@@ -102,10 +102,10 @@ def _key(message: Message) -> str:
 
 def same_content(one: object, other: object) -> bool:
     """Return whether two field values are equal; messages are compared as bytes, whatever their classes."""
-    return _content(one) == _content(other)
+    return _comparable_content(one) == _comparable_content(other)
 
 
-def _content(value: object) -> object:
+def _comparable_content(value: object) -> object:
     serialize = getattr(value, "SerializeToString", None)
     if serialize is not None:
         return serialize(deterministic=True)
@@ -114,11 +114,11 @@ def _content(value: object) -> object:
 
 def value_text(value: object) -> str:
     """Return a field value as text, cut after `MAX_TEXT` characters."""
-    text = " ".join(_text(value).split())
+    text = " ".join(_field_text(value).split())
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}..."
 
 
-def _text(value: object) -> str:
+def _field_text(value: object) -> str:
     kind = type(value).__name__
     if kind in TEXTS:
         return TEXTS[kind](value)
@@ -128,7 +128,7 @@ def _text(value: object) -> str:
         return f"{value:.7g}"
     if isinstance(value, str | int) or hasattr(value, "SerializeToString"):
         return str(value) or "empty"
-    return f"[{', '.join(map(_text, list(value)[:MAX_TEXT]))}]"  # type: ignore[call-overload]
+    return f"[{', '.join(map(_field_text, list(value)[:MAX_TEXT]))}]"  # type: ignore[call-overload]
 
 
 def tensor_text(tensor: TensorProto) -> str:
@@ -138,7 +138,7 @@ def tensor_text(tensor: TensorProto) -> str:
     if tensor.data_location == EXTERNAL:
         return f"{text} in {read_external_data(tensor).location}"
     value = read_tensor(tensor) if count is not None and count <= MAX_SHOWN_ELEMENTS else None
-    return f"{text} = {', '.join(map(_text, value.values)) or 'empty'}" if value else text
+    return f"{text} = {', '.join(map(_field_text, value.values)) or 'empty'}" if value else text
 
 
 def _declaration_text(value: ValueInfoProto) -> str:
@@ -155,7 +155,7 @@ def _attribute_text(attribute: AttributeProto) -> str:
         return f"@{attribute.ref_attr_name}"
     graphs = [f"graph, number of nodes: {len(each.node)}" for each in graphs_in(attribute)]
     kind = TYPE_BY_NUMBER.get(attribute.type)
-    return ", ".join(graphs) or (_text(getattr(attribute, kind.field)) if kind else "empty")
+    return ", ".join(graphs) or (_field_text(getattr(attribute, kind.field)) if kind else "empty")
 
 
 TEXTS: Mapping[str, Callable[..., str]] = {

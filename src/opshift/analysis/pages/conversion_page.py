@@ -38,26 +38,26 @@ def conversion_page(
     """Return the page; long tables are cut, with a note. `result` is the text of the converted model."""
     sections = {
         "Resulting model": [code_block(result) if result else ""],
-        "Refusals": _refusals(report.refusal_groups()),
-        "Versions": _versions(report),
+        "Refusals": _refusals_section(report.refusal_groups()),
+        "Versions": _versions_section(report),
         "Changes": changes_section(report),
-        "Recognized": _recognized(report),
-        "Allowed": _allowed(report),
-        "Notes": [_items((*report.notes, *report.requested, *report.warnings, *report.ir_steps))],
-        "Verification": _verification(verification, location) if verification else [],
-        "Steps": _steps(report.groups()),
-        "Changed nodes": _changed_nodes(report),
+        "Recognized": _recognized_section(report),
+        "Allowed": _allowed_section(report),
+        "Notes": [_list_text((*report.notes, *report.requested, *report.warnings, *report.ir_steps))],
+        "Verification": _verification_section(verification, location) if verification else [],
+        "Steps": _steps_section(report.groups()),
+        "Changed nodes": _changed_nodes_section(report),
     }
     texts = {name: "\n\n".join(filter(None, parts)) for name, parts in sections.items()}
     listed = [name for name, text in texts.items() if text]
-    parts = [f"# {escape_line(title)}", _verdict(report, verification)]
+    parts = [f"# {escape_line(title)}", _verdict_text(report, verification)]
     parts.append("\n".join(f"* [{name}](#{anchor(name)})" for name in listed))
     for name in listed:
         parts += [f"## {name}", texts[name]]
     return Document("\n\n".join(parts) + "\n")
 
 
-def _verdict(report: Report, verification: Verification | None) -> str:
+def _verdict_text(report: Report, verification: Verification | None) -> str:
     if report.refusals:
         return f"**Refused.** Nodes and features that cannot be converted: {len(report.refusals):,}."
     if verification is None:
@@ -67,7 +67,7 @@ def _verdict(report: Report, verification: Verification | None) -> str:
     return "**The outputs of the converted model differ.** Nothing was written."
 
 
-def _versions(report: Report) -> Iterator[str]:
+def _versions_section(report: Report) -> Iterator[str]:
     pairs: dict[str, tuple[object, object]] = {
         each.domain: (each.source, each.target) for each in report.opsets
     }
@@ -78,13 +78,15 @@ def _versions(report: Report) -> Iterator[str]:
     pairs["nodes"] = report.nodes[0], "" if report.refusals else report.nodes[1]
     if report.sizes:
         pairs["bytes of the file"] = report.sizes
-    rows = [(escape_line(name), _cell(before), _cell(after)) for name, (before, after) in pairs.items()]
+    rows = [
+        (escape_line(name), _cell_text(before), _cell_text(after)) for name, (before, after) in pairs.items()
+    ]
     yield table(("property", "before", "after"), rows)
     if report.constants and not report.refusals:
         yield f"Added constants: {report.constants:,}, in bytes: {report.added_bytes:,}."
 
 
-def _cell(value: object) -> str:
+def _cell_text(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else escape_line(value)
 
 
@@ -93,7 +95,7 @@ def changes_section(report: Report) -> Iterator[str]:
     rows = []
     for group in report.groups():
         before, after = (f"{each:,}" for each in group.nodes)
-        becomes = _counted(group.becomes) or "nothing"
+        becomes = _counts_text(group.becomes) or "nothing"
         rows.append((before, code_span(group.operator), after, becomes, f"{group.constant_bytes:,}"))
     yield from limited_table(("nodes", "operator", "nodes after", "becomes", "bytes of constants"), rows)
     copies = [
@@ -101,22 +103,22 @@ def changes_section(report: Report) -> Iterator[str]:
     ]
     yield from limited_table(("specialized function", "copies"), copies)
     if report.kept_operators:
-        yield f"Kept: {_counted(report.kept_operators.items())}."
+        yield f"Kept: {_counts_text(report.kept_operators.items())}."
 
 
-def _counted(operators: Iterable[tuple[str, int]]) -> str:
+def _counts_text(operators: Iterable[tuple[str, int]]) -> str:
     return ", ".join(
         f"{count:,} x {code_span(name)}" if count > 1 else code_span(name) for name, count in operators
     )
 
 
-def _steps(groups: Sequence[ChangeGroup]) -> Iterator[str]:
+def _steps_section(groups: Sequence[ChangeGroup]) -> Iterator[str]:
     steps = dict.fromkeys(step.partition(": ") for group in groups for step in group.steps)
     rows = [(code_span(versions), escape_line(change)) for versions, _, change in steps if change]
     yield from limited_table(("step", "change"), rows)
 
 
-def _changed_nodes(report: Report) -> Iterator[str]:
+def _changed_nodes_section(report: Report) -> Iterator[str]:
     rows = [
         (escape_line(each.place), code_span(each.operator), f"{len(each.becomes):,}")
         for each in report.changed
@@ -124,7 +126,7 @@ def _changed_nodes(report: Report) -> Iterator[str]:
     yield from limited_table(("node", "operator", "nodes after"), rows)
 
 
-def _refusals(groups: Sequence[RefusalGroup]) -> Iterator[str]:
+def _refusals_section(groups: Sequence[RefusalGroup]) -> Iterator[str]:
     for group in groups:
         yield f"### {escape_line(group.title)} ({code_span(group.code)})"
         summary = escape_line(group.summary)
@@ -142,7 +144,7 @@ def _refusals(groups: Sequence[RefusalGroup]) -> Iterator[str]:
         yield from limited_table(("node", "operator", "reason")[: 2 if is_common else 3], rows)
 
 
-def _recognized(report: Report) -> Iterator[str]:
+def _recognized_section(report: Report) -> Iterator[str]:
     rows = [
         (escape_line(each.place), code_span(each.operator), f"{each.nodes:,}", escape_line(each.rounding))
         for each in report.recognized
@@ -155,17 +157,17 @@ def _recognized(report: Report) -> Iterator[str]:
     yield from limited_table(("node that remains", "operator", "reason"), misses)
 
 
-def _allowed(report: Report) -> Iterator[str]:
+def _allowed_section(report: Report) -> Iterator[str]:
     counts = Counter(report.allowances).items()
     rows = [(f"{count:,}", escape_line(kind), escape_line(reason)) for (kind, reason), count in counts]
     yield from limited_table(("nodes", "kind", "reason"), rows)
 
 
-def _items(texts: Sequence[str]) -> str:
+def _list_text(texts: Sequence[str]) -> str:
     return "\n".join(f"* {escape_line(each)}" for each in texts)
 
 
-def _verification(verification: Verification, location: DifferenceLocation | None) -> Iterator[str]:
+def _verification_section(verification: Verification, location: DifferenceLocation | None) -> Iterator[str]:
     yield from limited_table(
         ("output", "type", "elements", "largest difference", "allowed", "result"),
         [_output_row(each) for each in verification.outputs],
@@ -173,9 +175,9 @@ def _verification(verification: Verification, location: DifferenceLocation | Non
     if location is not None:
         becomes = ", ".join(map(code_span, location.becomes)) or "an unchanged node"
         yield f"First node with a different value: {escape_line(location)}, which becomes {becomes}."
-        yield _items((*location.steps, f"{location.value.name}: {location.value.reason}"))
+        yield _list_text((*location.steps, f"{location.value.name}: {location.value.reason}"))
     inputs = [
-        (code_span(each.name), _type(each), "given" if each.given else "generated")
+        (code_span(each.name), _type_text(each), "given" if each.given else "generated")
         for each in verification.inputs
     ]
     yield from limited_table(("input", "type", "values"), inputs)
@@ -183,7 +185,7 @@ def _verification(verification: Verification, location: DifferenceLocation | Non
     yield escape_line(f"Samples: {verification.samples}, run with {runtimes}.")
 
 
-def _type(value: InputUsed | OutputCompared) -> str:
+def _type_text(value: InputUsed | OutputCompared) -> str:
     return escape_line(value.type if value.shape is None else f"{value.type}{list(value.shape)}")
 
 
@@ -196,4 +198,4 @@ def _output_row(output: OutputCompared) -> tuple[str, ...]:
     allowed = "" if worst is None else f"{worst.allowed:.2g}"
     result = "equal" if output.equal else output.reason
     texts = map(escape_line, (difference, allowed, result))
-    return code_span(output.name), _type(output), f"{output.count:,}", *texts
+    return code_span(output.name), _type_text(output), f"{output.count:,}", *texts

@@ -57,7 +57,7 @@ class Box(NamedTuple):
     @property
     def text_lines(self) -> list[str]:
         """Lines of the text; a long label is cut."""
-        return [_label(self.label), *filter(None, [self.detail])]
+        return [_short_label(self.label), *filter(None, [self.detail])]
 
 
 class EdgePath(NamedTuple):
@@ -75,7 +75,7 @@ def mermaid(boxes: Sequence[Box], caption: str = "") -> str:
     lines = ["---", f"title: {caption}", "---"] if caption else []
     lines.append("flowchart TD")
     for position, box in enumerate(boxes):
-        text = re.sub(r"[^\w .=]", lambda match: f"#{ord(match[0])};", _label(box.label))
+        text = re.sub(r"[^\w .=]", lambda match: f"#{ord(match[0])};", _short_label(box.label))
         lines.append(f'n{position}["{text}"]' if box.is_node else f'n{position}(["{text}"])')
         lines += [f"n{source} --> n{position}" for source in box.sources]
     return "\n".join(["```mermaid", *lines, "```"])
@@ -86,16 +86,16 @@ def svg(boxes: Sequence[Box], caption: str) -> str:
     if not boxes:
         return ""
     caption = html.escape(caption)
-    centers, routes = _layout(boxes)
-    halves = [(_width(box) / 2, _height(box) / 2) for box in boxes]
+    centers, routes = _layout_boxes(boxes)
+    halves = [(_box_width(box) / 2, _box_height(box) / 2) for box in boxes]
     # points of lines have no width, and may be farther to the right than all boxes
-    halves += [(0.0, max(map(_height, boxes)) / 2)] * (len(centers) - len(boxes))
+    halves += [(0.0, max(map(_box_height, boxes)) / 2)] * (len(centers) - len(boxes))
     # Lines are drawn first, so that boxes cover them.
     parts, notes, sentences = [], [], []
     for route, is_upward, note in routes:
         first, last = (route[-1], route[0]) if is_upward else (route[0], route[-1])
         end = "start" if is_upward else "end"
-        path = _curve([(centers[each], halves[each][1]) for each in route])
+        path = _curve_path([(centers[each], halves[each][1]) for each in route])
         parts.append(f'<path d="{path}" marker-{end}="url(#arrow)"/>')
         names = " to ".join(boxes[each].text_lines[0] for each in (first, last))
         sentences.append(f"{names} ({note})" if note else names)
@@ -122,12 +122,12 @@ def svg(boxes: Sequence[Box], caption: str) -> str:
     )
 
 
-def _label(text: str) -> str:
+def _short_label(text: str) -> str:
     printable = "".join(each if each.isprintable() else "?" for each in without_secrets(text))
     return printable if len(printable) <= MAX_LABEL else f"{printable[:MAX_LABEL]}..."
 
 
-def _curve(points: Sequence[tuple[Point, float]]) -> str:
+def _curve_path(points: Sequence[tuple[Point, float]]) -> str:
     """Return the path of a line that passes vertically between the boxes of each row.
 
     Args:
@@ -142,7 +142,7 @@ def _curve(points: Sequence[tuple[Point, float]]) -> str:
     return path
 
 
-def _rows(boxes: Sequence[Box]) -> list[int]:
+def _row_of_each(boxes: Sequence[Box]) -> list[int]:
     """Return the row of each box: below all boxes that it reads."""
     rows: list[int] = []
     for box in boxes:
@@ -158,9 +158,13 @@ def _rows(boxes: Sequence[Box]) -> list[int]:
     return rows
 
 
-def _layout(boxes: Sequence[Box]) -> tuple[list[Point], list[EdgePath]]:
+def _layout_boxes(boxes: Sequence[Box]) -> tuple[list[Point], list[EdgePath]]:
     """Return the centers of the boxes and of points in lines, and the route of each line through them."""
-    rows, widths, tallest = _rows(boxes), [_width(box) for box in boxes], max(map(_height, boxes))
+    rows, widths, tallest = (
+        _row_of_each(boxes),
+        [_box_width(box) for box in boxes],
+        max(map(_box_height, boxes)),
+    )
     above: dict[int, list[int]] = defaultdict(list)
     routes: list[EdgePath] = []
     for position, box in enumerate(boxes):
@@ -184,7 +188,7 @@ def _layout(boxes: Sequence[Box]) -> tuple[list[Point], list[EdgePath]]:
     centers = [(0.0, 0.0)] * len(rows)
     for row in sorted(members):
         # Sort boxes by the mean position of their sources, to reduce crossings of lines.
-        placed = sorted(members[row], key=lambda each: _mean([centers[one][0] for one in above[each]]))
+        placed = sorted(members[row], key=lambda each: _mean_of([centers[one][0] for one in above[each]]))
         x = GAP + max(0.0, middle - totals[row] / 2)
         for position in placed:
             centers[position] = (x + widths[position] / 2, GAP + (row + 0.5) * tallest + row * ROW_GAP)
@@ -192,15 +196,15 @@ def _layout(boxes: Sequence[Box]) -> tuple[list[Point], list[EdgePath]]:
     return centers, routes
 
 
-def _width(box: Box) -> float:
+def _box_width(box: Box) -> float:
     return max(map(len, box.text_lines)) * CHARACTER_WIDTH + 16
 
 
-def _height(box: Box) -> float:
+def _box_height(box: Box) -> float:
     return len(box.text_lines) * LINE_HEIGHT + PADDING
 
 
-def _mean(values: list[float]) -> float:
+def _mean_of(values: list[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
@@ -214,23 +218,26 @@ def body_boxes(version: OperatorVersion) -> list[Box]:
         return []
     nodes = [(each.op_type, each.attributes, each.inputs, each.outputs) for each in version.body.nodes]
     inputs, outputs = ([each.name for each in listed] for listed in (version.inputs, version.outputs))
-    return _boxes(inputs, nodes, outputs)
+    return _body_boxes(inputs, nodes, outputs)
 
 
 def function_boxes(function: FunctionProto) -> list[Box]:
     """Return the boxes of a local function like `body_boxes`, without tensor and graph attributes."""
-    nodes = [(each.op_type, dict(_values(each.attribute)), each.input, each.output) for each in function.node]
-    return _boxes(function.input, nodes, function.output)
+    nodes = [
+        (each.op_type, dict(_attribute_values(each.attribute)), each.input, each.output)
+        for each in function.node
+    ]
+    return _body_boxes(function.input, nodes, function.output)
 
 
-def _values(attributes: Iterable[AttributeProto]) -> Iterator[tuple[str, object]]:
+def _attribute_values(attributes: Iterable[AttributeProto]) -> Iterator[tuple[str, object]]:
     for each in attributes:
         value = f"@{each.ref_attr_name}" if each.ref_attr_name else read_attribute(each)
         if not isinstance(value, TensorProto | GraphProto):
             yield each.name, value.decode() if isinstance(value, bytes) else value
 
 
-def _boxes(inputs: Sequence[str], nodes: Sequence[BodyNode], outputs: Sequence[str]) -> list[Box]:
+def _body_boxes(inputs: Sequence[str], nodes: Sequence[BodyNode], outputs: Sequence[str]) -> list[Box]:
     if len(nodes) > MAX_NODES:
         return []
     boxes = [Box(each) for each in inputs]

@@ -76,7 +76,7 @@ def _region_section(place: str, group: Sequence[Region], drawings: list[str]) ->
         "After": [(each.after, each.status) for each in region.nodes if each.after],
     }
     for caption, listed in sides.items():
-        boxes = _boxes(sorted(listed, key=lambda pair: pair[0].position)[:MAX_DRAWN_NODES])
+        boxes = _boxes_of_region(sorted(listed, key=lambda pair: pair[0].position)[:MAX_DRAWN_NODES])
         if len(listed) > MAX_DRAWN_NODES:
             caption = f"{caption} (the first {MAX_DRAWN_NODES} of {len(listed):,} nodes)"
         if boxes:
@@ -103,7 +103,7 @@ def _node_rows(change: NodeDifference) -> Iterator[Sequence[str]]:
         yield (*first, f"and {len(change.changes) - MAX_NODE_ROWS} more", "", "")
 
 
-def _boxes(nodes: Sequence[tuple[DiffNode, Status]]) -> list[Box]:
+def _boxes_of_region(nodes: Sequence[tuple[DiffNode, Status]]) -> list[Box]:
     """Return boxes of nodes, in their order, and of the values that changed nodes read or return."""
     boxes: list[Box] = []
     producers: dict[str, int] = {}
@@ -114,20 +114,20 @@ def _boxes(nodes: Sequence[tuple[DiffNode, Status]]) -> list[Box]:
         for name in missing[:MAX_VALUES] if status != "kept" else ():
             # Each reader gets its own box for a constant, to keep lines short.
             producers[name] = len(boxes)
-            boxes.append(Box(f"{_tail(name, 12)} {constants.get(name, '')}".strip(), kind="value"))
+            boxes.append(Box(f"{_end_of_name(name, 12)} {constants.get(name, '')}".strip(), kind="value"))
         read.update(node.inputs)
         sources = dict.fromkeys(producers[name] for name in node.inputs if name in producers)
         producers.update(dict.fromkeys(filter(None, node.outputs), len(boxes)))
         label = f"{MARKS[status]} {node.operator}".strip()
-        label = f"{label} {_tail(node.name, MAX_LABEL - len(label) - 4)}".strip()
+        label = f"{label} {_end_of_name(node.name, MAX_LABEL - len(label) - 4)}".strip()
         boxes.append(Box(label, tuple(sources), KINDS.get(status, "node")))
     changed = [node for node, status in nodes if status != "kept"]
     results = [[name for name in each.outputs if name and name not in read] for each in changed]
     unread = [name for names in results for name in names[:MAX_VALUES]]
-    return [*boxes, *(Box(_tail(name, MAX_LABEL), (producers[name],), "value") for name in unread)]
+    return [*boxes, *(Box(_end_of_name(name, MAX_LABEL), (producers[name],), "value") for name in unread)]
 
 
-def _tail(name: str, length: int) -> str:
+def _end_of_name(name: str, length: int) -> str:
     """Return the end of a long name, without credentials: its start is often common to many nodes."""
     name = without_secrets(name)
     return name if len(name) <= length else f"...{name[-length:]}" if length > 0 else ""

@@ -39,7 +39,7 @@ URL_CHARACTERS = ":/?#[]@!$&'()*+,;=%-._~"
 
 def escape_text(text: str) -> str:
     """Escape plain text as Markdown paragraphs; code between backticks on one line remains code."""
-    lines = (line.strip() for line in _shown(text).splitlines())
+    lines = (line.strip() for line in _visible_text(text).splitlines())
     escaped = CODE_OR_MARKUP.sub(_escape_token, "\n".join(lines).strip())
     return BLOCK_START.sub(lambda match: f"{match[1][:-1]}\\{match[1][-1]}", escaped)
 
@@ -51,27 +51,29 @@ def escape_line(value: object) -> str:
 
 def code_span(value: object) -> str:
     """Return a value as code on one line."""
-    text = " ".join(_shown(str(value)).split())
+    text = " ".join(_visible_text(str(value)).split())
     if not text:
         return ""
-    fence = _fence(text, 1)
+    fence = _fence_for(text, 1)
     padding = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{fence}{padding}{text}{padding}{fence}"
 
 
 def code_block(text: str) -> str:
     """Return lines of text as a code block."""
-    fence = _fence(text, 3)
-    return f"{fence}\n{_shown(text).strip()}\n{fence}"
+    fence = _fence_for(text, 3)
+    return f"{fence}\n{_visible_text(text).strip()}\n{fence}"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table of cells that are already escaped; an empty text without rows."""
     lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(map(_cell, cells))} |" for cells in lines) if len(lines) > 2 else ""
+    return (
+        "\n".join(f"| {' | '.join(map(_escape_cell, cells))} |" for cells in lines) if len(lines) > 2 else ""
+    )
 
 
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     """Escape the pipes in the code of a table cell; those in other text have an escape."""
     if "|" not in text:
         return text
@@ -101,7 +103,7 @@ def plain_text(escaped: str) -> str:
     return re.sub(r"\\([^\w\s])", r"\1", escaped)
 
 
-def _shown(text: str) -> str:
+def _visible_text(text: str) -> str:
     return printable(without_secrets(text))
 
 
@@ -109,7 +111,7 @@ def _escape_token(match: re.Match[str]) -> str:
     return match[1] or f"\\{match[0]}"
 
 
-def _fence(text: str, least: int) -> str:
+def _fence_for(text: str, least: int) -> str:
     runs = re.findall("`+", text)
     return "`" * max([least, *(len(run) + 1 for run in runs)])
 
@@ -119,10 +121,10 @@ def printable(text: str) -> str:
     if text.isprintable():  # Most texts are printable: this saves a slower pass in Python.
         return text
     lines = (line.replace("\t", " ") for line in text.splitlines())
-    return "\n".join(line if line.isprintable() else "".join(map(_escaped, line)) for line in lines)
+    return "\n".join(line if line.isprintable() else "".join(map(_escaped_character, line)) for line in lines)
 
 
-def _escaped(character: str) -> str:
+def _escaped_character(character: str) -> str:
     return character if character.isprintable() else character.encode("unicode_escape").decode()
 
 

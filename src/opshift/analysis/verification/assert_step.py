@@ -88,7 +88,7 @@ def generate_nodes(
     yielded with graph inputs only, and with initializers for all inputs but the first. Raises UsageError if
     the definition is not sufficient to generate a node.
     """
-    choices = _choices(version, preset)
+    choices = _choices_for(version, preset)
     sizes = [len(each) for each in (*choices[:3], *choices.attributes.values())]
     random = np.random.default_rng(seed)
     picks = [[0] * len(sizes)]
@@ -99,7 +99,7 @@ def generate_nodes(
     picks += [random.integers(sizes).tolist() for _ in range(count)]
     seen: set[str] = set()
     for pick, is_constant in product(picks, (False, True)):
-        node = _node(version, choices, pick, is_constant)
+        node = _generated_node(version, choices, pick, is_constant)
         if str(node) not in seen and (node.constants or not is_constant):
             seen.add(str(node))
             yield node
@@ -118,7 +118,7 @@ class _Choices(NamedTuple):
     attributes: Mapping[str, Sequence[object]]
 
 
-def _choices(version: OperatorVersion, preset: Preset) -> _Choices:
+def _choices_for(version: OperatorVersion, preset: Preset) -> _Choices:
     attributes: dict[str, Sequence[object]] = {}
     for name, attribute in version.attributes.items():
         if name in preset.attributes:
@@ -185,7 +185,7 @@ def _type_choices(version: OperatorVersion, preset: Preset) -> list[Mapping[str,
     ]
 
 
-def _node(
+def _generated_node(
     version: OperatorVersion, choices: _Choices, pick: Sequence[int], is_constant: bool
 ) -> GeneratedNode:
     types = choices.types[pick[0]]
@@ -211,17 +211,17 @@ def candidate_models(
 ) -> Iterator[ModelProto]:
     """Yield models with one node, for different input shapes and values of constants."""
     values = [
-        ModelInput(name, f"tensor({node.types[name]})", node.types[name], _dims(version, name, preset))
+        ModelInput(name, f"tensor({node.types[name]})", node.types[name], _preset_dims(version, name, preset))
         for name in node.inputs
         if name
     ]
     needs_integers = any("int" in node.types[name] for name in node.constants)
     ranges = INTEGER_RANGES if needs_integers else INTEGER_RANGES[:1]
     for integer_range, shapes in product(ranges, candidate_shapes(values, {})):
-        yield _model(version, node, preset, opsets, shapes, integer_range, seed)
+        yield _model_of_node(version, node, preset, opsets, shapes, integer_range, seed)
 
 
-def _dims(version: OperatorVersion, name: str, preset: Preset) -> tuple[Dim, ...] | None:
+def _preset_dims(version: OperatorVersion, name: str, preset: Preset) -> tuple[Dim, ...] | None:
     formal = _formal_name(version, name)
     if formal in preset.inputs:
         return np.asarray(preset.inputs[formal]).shape
@@ -233,7 +233,7 @@ def _formal_name(version: OperatorVersion, name: str) -> str:
     return name if version.input_named(name) else name.rpartition("_")[0]
 
 
-def _model(
+def _model_of_node(
     version: OperatorVersion,
     node: GeneratedNode,
     preset: Preset,
@@ -266,13 +266,13 @@ def _model(
         array = preset.inputs.get(_formal_name(version, name))
         if array is None:
             array = generate_values(node.types[name], shape, 0, integer_range, random)
-        write_tensor(graph.initializer.add(), _tensor(node.types[name], np.asarray(array)), name)
+        write_tensor(graph.initializer.add(), _tensor_of(node.types[name], np.asarray(array)), name)
     for name in node.outputs:
         graph.output.add(name=name)
     return model
 
 
-def _tensor(element_type: str, array: Array) -> Tensor:
+def _tensor_of(element_type: str, array: Array) -> Tensor:
     values = array.ravel().tolist()
     if element_type == "string":
         values = [str(each).encode() for each in values]

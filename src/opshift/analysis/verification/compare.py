@@ -47,7 +47,7 @@ def compare_output(
     If it is not `None`, `tolerance` replaces the relative and the absolute tolerances in `TOLERANCES`.
     """
     # the first sample may contain an empty sequence or an absent value
-    leaves = (array for value in original for _, array in _leaves(value))
+    leaves = (array for value in original for _, array in _tensor_leaves(value))
     first = next((array for array in leaves if array is not None), None)
     element_type = "" if first is None else array_element_type(first)
     allowed = _tolerance_of(element_type, tolerance)
@@ -79,9 +79,9 @@ def compare_output(
 def agreeing_elements(one: Array, other: Array, tolerance: float | None) -> Array:
     """Return a boolean array that is `True` where two numeric arrays of equal type and shape agree."""
     with np.errstate(all="ignore"):  # infinities and NaN are expected in the arrays
-        first, second = _widen(one), _widen(other)
+        first, second = _widen_floats(one), _widen_floats(other)
         same = (first == second) | (np.isnan(first) & np.isnan(second))
-        allowed = _allowed(np.abs(first), _tolerance_of(array_element_type(one), tolerance))
+        allowed = _allowed_differences(np.abs(first), _tolerance_of(array_element_type(one), tolerance))
         return np.asarray(same | (np.abs(first - second) <= allowed))
 
 
@@ -94,7 +94,7 @@ def _tolerance_of(element_type: str, tolerance: float | None) -> Tolerance:
 def _compare_values(
     sample: int, original: object, converted: object, tolerance: Tolerance
 ) -> Iterator[TensorDifference]:
-    ones, others = dict(_leaves(original)), dict(_leaves(converted))
+    ones, others = dict(_tensor_leaves(original)), dict(_tensor_leaves(converted))
     if list(ones) != list(others):
         reason = f"the structure differs ({len(ones)} and {len(others)} tensors)"
         yield TensorDifference(reason=reason)
@@ -103,14 +103,14 @@ def _compare_values(
         yield _compare_tensors(sample, place, one, others[place], tolerance)
 
 
-def _leaves(value: object, place: str = "") -> Iterator[tuple[str, Array | None]]:
+def _tensor_leaves(value: object, place: str = "") -> Iterator[tuple[str, Array | None]]:
     """Yield the place in sequences and maps, such as `[0]`, and the tensor, for each tensor of an output."""
     if isinstance(value, list | tuple):
         for index, each in enumerate(value):
-            yield from _leaves(each, f"{place}[{index}]")
+            yield from _tensor_leaves(each, f"{place}[{index}]")
     elif isinstance(value, Mapping):
         for key in sorted(value, key=str):
-            yield from _leaves(value[key], f"{place}[{key!r}]")
+            yield from _tensor_leaves(value[key], f"{place}[{key!r}]")
     else:
         # onnxruntime returns the float32 values of a map as Python floats
         kind = np.float32 if type(value) is float else None
@@ -142,7 +142,7 @@ def _compare_elements(
         same = np.asarray(original.astype(str) == converted.astype(str))
         magnitude = differences = np.zeros(original.shape)
     else:
-        one, other = _widen(original), _widen(converted)
+        one, other = _widen_floats(original), _widen_floats(converted)
         same = np.asarray((original == converted) | (np.isnan(one) & np.isnan(other)))
         magnitude = np.abs(one)
         differences = _integer_differences(original, converted) if kind in "iu" else np.abs(one - other)
@@ -150,7 +150,7 @@ def _compare_elements(
     if same.all():
         return TensorDifference(original.size, finite)
     distances = np.nan_to_num(np.where(same, 0.0, differences), nan=np.inf, posinf=np.inf)
-    allowed = _allowed(magnitude, tolerance)
+    allowed = _allowed_differences(magnitude, tolerance)
     differs = ~same & ~(distances <= allowed) if tolerance != EXACT else ~same
     # Near 0, the absolute limit decides: a large relative difference is expected there.
     is_relative = differs | (2 * tolerance.relative * magnitude >= allowed)
@@ -160,7 +160,7 @@ def _compare_elements(
     candidates = np.where(differs, distances, -1.0) if differs.any() else distances
     where = np.unravel_index(int(np.argmax(candidates)), original.shape)
     index = f"[{', '.join(map(str, where))}]" if where else ""
-    values = _plain(original[where]), _plain(converted[where])
+    values = _json_element(original[where]), _json_element(converted[where])
     limits = float(distances[where]), float(allowed[where])
     return TensorDifference(
         original.size,
@@ -172,7 +172,7 @@ def _compare_elements(
     )
 
 
-def _allowed(magnitude: Array, tolerance: Tolerance) -> Array:
+def _allowed_differences(magnitude: Array, tolerance: Tolerance) -> Array:
     """Return the largest allowed difference of each element; `magnitude` has the absolute values.
 
     The differences are finite: an infinite difference is never allowed.
@@ -185,7 +185,7 @@ def _allowed(magnitude: Array, tolerance: Tolerance) -> Array:
     return np.where(finite, allowed, 0.0)
 
 
-def _plain(element: Any) -> Json:
+def _json_element(element: Any) -> Json:
     """Return an element as JSON data; a float has only the digits that its type needs, such as 0.1."""
     if isinstance(element, np.bool_ | np.integer):
         return cast("Json", element.item())
@@ -199,5 +199,5 @@ def _integer_differences(original: Array, converted: Array) -> Array:
     return np.asarray((larger.astype(np.uint64) - smaller.astype(np.uint64)).astype(np.float64))
 
 
-def _widen(array: Array) -> Array:
+def _widen_floats(array: Array) -> Array:
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)

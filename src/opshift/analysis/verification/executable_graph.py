@@ -91,7 +91,7 @@ class ExecutableGraph:
 
         The search stops at values in `known`. Independent nodes keep the order of the file.
         """
-        waiting, found = self._producing(names, known), set[int]()
+        waiting, found = self._producing_positions(names, known), set[int]()
         readers: dict[int, list[int]] = {}
         missing: dict[int, int] = {}
         while waiting:
@@ -99,7 +99,7 @@ class ExecutableGraph:
             if position in found:
                 continue
             found.add(position)
-            read = {*self._producing(self.reads[position], known)}
+            read = {*self._producing_positions(self.reads[position], known)}
             missing[position] = len(read)
             for each in read:
                 readers.setdefault(each, []).append(position)
@@ -115,7 +115,7 @@ class ExecutableGraph:
                     heappush(ready, reader)
         return order
 
-    def _producing(self, names: Iterable[str], known: Container[str]) -> list[int]:
+    def _producing_positions(self, names: Iterable[str], known: Container[str]) -> list[int]:
         return [self.producers[each] for each in names if each in self.producers and each not in known]
 
     def execute(self, feeds: Feeds) -> list[object]:
@@ -163,7 +163,7 @@ class ExecutableGraph:
             if name in self.declared:
                 graph.input.add().CopyFrom(self.declared[name])
             else:
-                _declare(graph.input.add(name=name), feeds[name])
+                _declare_input(graph.input.add(name=name), feeds[name])
         read -= feeds.keys()
         for scope in self.scopes:
             graph.initializer.extend(each for each in scope.initializer if each.name in read)
@@ -174,7 +174,7 @@ class ExecutableGraph:
         return model, inputs
 
 
-def _declare(declaration: ValueInfoProto, value: object) -> None:
+def _declare_input(declaration: ValueInfoProto, value: object) -> None:
     """Declare an input with the type and rank of a value; raise CannotRun if its type is unknown."""
     element = value[0] if isinstance(value, list) and value else value
     if not isinstance(element, np.ndarray | np.generic):

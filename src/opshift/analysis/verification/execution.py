@@ -91,19 +91,19 @@ def run_nonfinite(inputs: NonfiniteInputs, tolerance: float | None, registry: Re
     """
     if not inputs.replaceable or not inputs.is_small:
         return NonfiniteRun((), (), ())
-    runners = [list(_runners(each, registry)) for each in (inputs.original, inputs.converted)]
+    runners = [list(_open_runners(each, registry)) for each in (inputs.original, inputs.converted)]
     found = NonfiniteRun([], [], [])
     if any(len(each) < 2 for each in runners):
         return found
     samples, originals, conversions = list[Feeds](), list[Sequence[object]](), list[Sequence[object]]()
-    for feeds in _samples(inputs):
+    for feeds in _nonfinite_samples(inputs):
         try:
             one, other = ([runner.run(feeds) for runner in each] for each in runners)
         except CannotRun:
             continue
         samples.append(feeds)
         originals.append(one[0])
-        conversions.append(_defined(one, other, tolerance))
+        conversions.append(_with_defined_elements(one, other, tolerance))
     return NonfiniteRun(samples, originals, conversions)
 
 
@@ -117,7 +117,7 @@ def _is_small(source: RuntimeModel) -> bool:
     return count <= MAX_NODES and source.model.ByteSize() <= MAX_BYTES
 
 
-def _runners(source: RuntimeModel, registry: Registry) -> Iterator[Runner]:
+def _open_runners(source: RuntimeModel, registry: Registry) -> Iterator[Runner]:
     for opener in openers("auto"):
         try:
             yield opener(source, registry)
@@ -125,7 +125,7 @@ def _runners(source: RuntimeModel, registry: Registry) -> Iterator[Runner]:
             continue
 
 
-def _samples(inputs: NonfiniteInputs) -> Iterator[Feeds]:
+def _nonfinite_samples(inputs: NonfiniteInputs) -> Iterator[Feeds]:
     model = inputs.original.model
     nodes = list(nested_nodes(model.graph, *model.functions))
     for position, values in enumerate(NONFINITE_VALUES):
@@ -133,7 +133,10 @@ def _samples(inputs: NonfiniteInputs) -> Iterator[Feeds]:
             continue
         random = np.random.default_rng([inputs.seed, position])
         names = [each.name for each in inputs.replaceable]
-        yield {**inputs.sample, **{name: _replace(inputs.sample[name], values, random) for name in names}}
+        yield {
+            **inputs.sample,
+            **{name: _insert_values(inputs.sample[name], values, random) for name in names},
+        }
 
 
 def _is_open(node: NodeProto, values: Sequence[float]) -> bool:
@@ -144,7 +147,7 @@ def _is_open(node: NodeProto, values: Sequence[float]) -> bool:
     return node.op_type == "Cast" and any("int" in name for name in targets)
 
 
-def _replace(array: Array, values: Sequence[float], random: np.random.Generator) -> Array:
+def _insert_values(array: Array, values: Sequence[float], random: np.random.Generator) -> Array:
     found = np.array(array)
     count = -(-found.size // ELEMENTS_PER_VALUE)
     places = random.permutation(found.size)[: max(count, min(len(values), found.size))]
@@ -152,13 +155,13 @@ def _replace(array: Array, values: Sequence[float], random: np.random.Generator)
     return found
 
 
-def _defined(
+def _with_defined_elements(
     originals: Sequence[Sequence[object]], conversions: Sequence[Sequence[object]], tolerance: float | None
 ) -> list[object]:
     """Return the converted outputs; elements on which runtimes disagree are copied from the original ones."""
     found: list[object] = []
     for one, another, first, second in zip(*originals, *conversions, strict=True):
-        is_defined = _agreement(one, another, tolerance) & _agreement(first, second, tolerance)
+        is_defined = _agreement_mask(one, another, tolerance) & _agreement_mask(first, second, tolerance)
         if not isinstance(one, np.ndarray) or not isinstance(first, np.ndarray) or not is_defined.any():
             found.append(one)
         elif first.shape != one.shape or first.dtype != one.dtype:
@@ -168,7 +171,7 @@ def _defined(
     return found
 
 
-def _agreement(one: object, other: object, tolerance: float | None) -> Array:
+def _agreement_mask(one: object, other: object, tolerance: float | None) -> Array:
     """Return a boolean array that is `True` where two runtimes agree, and `False` for all other types.
 
     Equal integers may be a coincidence: ONNX does not define the integer that an infinity or NaN becomes.
@@ -335,20 +338,20 @@ def _run_samples(pair: RuntimePair, request: RunRequest, reasons: list[str]) -> 
     for samples in generate_inputs(request.inputs, request.given, request.samples, request.seed):
         request.progress.done, request.progress.total = 0, 2 * len(samples)
         try:
-            original = _run(pair.original, samples, request.progress)
+            original = _run_all(pair.original, samples, request.progress)
         except CannotRun as error:
             first = first or error.reason
             continue
         has_run = True
         try:
-            yield RunResult(samples, original, _run(pair.converted, samples, request.progress), "")
+            yield RunResult(samples, original, _run_all(pair.converted, samples, request.progress), "")
         except CannotRun as error:
             yield RunResult(samples, original, [], error.reason)
     if not has_run:
         reasons.append(first)
 
 
-def _run(runner: Runner, samples: Sequence[Feeds], progress: Progress) -> SampleOutputs:
+def _run_all(runner: Runner, samples: Sequence[Feeds], progress: Progress) -> SampleOutputs:
     outputs = []
     for feeds in samples:
         outputs.append(runner.run(feeds))

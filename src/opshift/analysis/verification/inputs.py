@@ -38,7 +38,7 @@ READABLE_TYPES = {*NUMPY_TYPES, "bfloat16"}
 
 def read_arrays(path: str | os.PathLike[str]) -> Mapping[str, Array]:
     """Return the arrays of an .npz file by name; raise UsageError if it cannot be read."""
-    arrays = _read(Path(path))
+    arrays = _read_file(Path(path))
     if not isinstance(arrays, Mapping):
         reason = "cannot be read as arrays: it contains a single array without a name"
         raise UsageError(reason, place=str(path), remedy="write it with numpy.savez")
@@ -50,7 +50,7 @@ def read_array(path: os.PathLike[str], name: str) -> Array:
 
     An .npz file must contain an array with the name of the input, or only one array.
     """
-    found = _read(Path(path))
+    found = _read_file(Path(path))
     if not isinstance(found, Mapping):
         return found
     if name in found:
@@ -63,11 +63,11 @@ def read_array(path: os.PathLike[str], name: str) -> Array:
 
 def _read_sequence(path: os.PathLike[str]) -> list[Array]:
     """Return the tensors of a sequence from a file: all arrays of an .npz file in order, or one array."""
-    found = _read(Path(path))
+    found = _read_file(Path(path))
     return list(found.values()) if isinstance(found, Mapping) else [found]
 
 
-def _read(path: Path) -> Array | Mapping[str, Array]:
+def _read_file(path: Path) -> Array | Mapping[str, Array]:
     try:
         if path.suffix == ".pb":
             return _read_tensor(path)
@@ -152,12 +152,12 @@ _Key = int | str | tuple[str, int]
 def candidate_shapes(inputs: Sequence[ModelInput], bound: Mapping[str, int]) -> Iterator[InputShapes]:
     """Yield candidate shapes of all inputs; `bound` contains known sizes by dimension name."""
     ranks = CANDIDATE_RANKS if any(each.dims is None for each in inputs) else CANDIDATE_RANKS[:1]
-    layouts = (_layout(inputs, bound, sizes, rank) for rank, sizes in product(ranks, SIZE_PATTERNS))
+    layouts = (_shapes_for_sizes(inputs, bound, sizes, rank) for rank, sizes in product(ranks, SIZE_PATTERNS))
     for shapes in islice(dict.fromkeys(layouts), MAX_CANDIDATES):
         yield {each.name: shape for each, shape in zip(inputs, shapes, strict=True)}
 
 
-def _layout(
+def _shapes_for_sizes(
     inputs: Sequence[ModelInput], bound: Mapping[str, int], sizes: SizePattern, rank: int
 ) -> tuple[tuple[int, ...], ...]:
     keys = [_dimension_keys(each, rank) for each in inputs]
@@ -194,16 +194,16 @@ def inputs_of(graph: GraphProto) -> tuple[ModelInput, ...]:
     """Return the graph inputs without a default value."""
     defaults = {each.name for each in graph.initializer}
     defaults |= {each.values.name for each in graph.sparse_initializer}
-    return tuple(_input(value) for value in graph.input if value.name not in defaults)
+    return tuple(_model_input(value) for value in graph.input if value.name not in defaults)
 
 
 def with_sizes_of(inputs: Iterable[ModelInput], graph: GraphProto) -> tuple[ModelInput, ...]:
     """Return inputs with the sizes of a converted graph, which may be valid for these sizes only."""
     declared = {value.name: declared_dims(value.type) for value in graph.input}
-    return tuple(each._replace(dims=_refined(each.dims, declared.get(each.name))) for each in inputs)
+    return tuple(each._replace(dims=_refined_dims(each.dims, declared.get(each.name))) for each in inputs)
 
 
-def _refined(dims: tuple[Dim, ...] | None, sizes: tuple[Dim, ...] | None) -> tuple[Dim, ...] | None:
+def _refined_dims(dims: tuple[Dim, ...] | None, sizes: tuple[Dim, ...] | None) -> tuple[Dim, ...] | None:
     if dims is None or sizes is None or len(dims) != len(sizes):
         return sizes if dims is None else dims
     return tuple(size if isinstance(size, int) else dim for dim, size in zip(dims, sizes, strict=True))
@@ -214,14 +214,14 @@ def read_provided(given: ProvidedInputs, graph: GraphProto, converted: GraphProt
 
     Raises UsageError for unknown names, other types or shapes, and files that cannot be read.
     """
-    inputs = with_sizes_of(map(_input, graph.input), converted or graph)
+    inputs = with_sizes_of(map(_model_input, graph.input), converted or graph)
     declared = {each.name: each for each in inputs}
     values = given if isinstance(given, Mapping) else read_arrays(given) if given is not None else {}
     for name in values:
         if name not in declared:
             remedy = f"the inputs are {', '.join(declared) or 'none'}"
             raise UsageError(f"{name!r} is not an input of the model", remedy=remedy)
-    return {name: _convert(value, declared[name]) for name, value in values.items()}
+    return {name: _convert_provided(value, declared[name]) for name, value in values.items()}
 
 
 def generate_inputs(
@@ -236,7 +236,7 @@ def generate_inputs(
     for each in missing:
         if each.element_type is None:
             reason = f"no value can be generated for input {each.name!r} of type {each.type or 'unknown'}"
-            raise CannotVerify(reason, remedy=_provide(each))
+            raise CannotVerify(reason, remedy=_remedy_for_missing(each))
     # integers and strings of digits may be indices or sizes, which models accept only in small ranges
     ranges = INTEGER_RANGES if any(map(_has_range, missing)) else INTEGER_RANGES[:1]
     layouts = _generatable(missing, candidate_shapes(missing, _known_sizes(inputs, given)), samples)
@@ -253,7 +253,7 @@ def generate_inputs(
         yield attempt
 
 
-def _provide(missing: ModelInput) -> str:
+def _remedy_for_missing(missing: ModelInput) -> str:
     """Return the remedy for an input whose value cannot be generated."""
     example = f"--input {missing.name}=FILE{'.npz' if missing.is_sequence else ''}"
     return f"provide a value: {example} (inputs={{{missing.name!r}: ...}} in Python)"
@@ -268,21 +268,21 @@ def _generatable(
     if found or not all_layouts:
         return found
     shapes = all_layouts[0]
-    largest = max(missing, key=lambda each: (len(shapes[each.name]), _count(shapes[each.name])))
+    largest = max(missing, key=lambda each: (len(shapes[each.name]), _count_elements(shapes[each.name])))
     if all(len(shape) <= MAX_GENERATED_RANK for shape in shapes.values()):
-        largest = max(missing, key=lambda each: _count(shapes[each.name]))
+        largest = max(missing, key=lambda each: _count_elements(shapes[each.name]))
     shape = shape_to_string(shapes[largest.name])
     reason = f"input {largest.name!r} with the shape {shape} is too large: no values were generated"
-    raise CannotVerify(reason, remedy=_provide(largest))
+    raise CannotVerify(reason, remedy=_remedy_for_missing(largest))
 
 
 def _can_be_generated(shapes: Iterable[tuple[int, ...]], samples: int) -> bool:
     sizes = list(shapes)
     has_ranks = all(len(shape) <= MAX_GENERATED_RANK for shape in sizes)
-    return has_ranks and samples * sum(map(_count, sizes)) <= MAX_GENERATED_ELEMENTS
+    return has_ranks and samples * sum(map(_count_elements, sizes)) <= MAX_GENERATED_ELEMENTS
 
 
-def _count(shape: tuple[int, ...]) -> int:
+def _count_elements(shape: tuple[int, ...]) -> int:
     """Return the product of the nonzero sizes, which numpy limits even if the array has no elements."""
     return math.prod(size or 1 for size in shape)
 
@@ -302,13 +302,13 @@ def _known_sizes(inputs: Sequence[ModelInput], given: Feeds) -> dict[str, int]:
     }
 
 
-def _input(value: ValueInfoProto) -> ModelInput:
+def _model_input(value: ValueInfoProto) -> ModelInput:
     is_tensor = value.type.WhichOneof("value") == "tensor_type"
     element_type = element_type_of(value.type) if is_tensor else None
     return ModelInput(value.name, type_to_string(value.type) or "", element_type, declared_dims(value.type))
 
 
-def _convert(value: object, declared: ModelInput) -> object:
+def _convert_provided(value: object, declared: ModelInput) -> object:
     """Return a tensor as an array of the declared type and shape, or raise UsageError; keep non-tensors."""
     if isinstance(value, os.PathLike):
         value = _read_sequence(value) if declared.is_sequence else read_array(value, declared.name)

@@ -159,7 +159,7 @@ def body_of(outer: ExecutableGraph, position: int, path: str, feeds: Feeds) -> E
         )
         values = outer.values(filter(None, proto.input), feeds)
         given = {formal: values[name] for name, formal in zip(proto.input, call.input, strict=False) if name}
-        return ExecutedBody(graph, f"function {function_label(function)}", {}, _once(given))
+        return ExecutedBody(graph, f"function {function_label(function)}", {}, _execute_once(given))
     if canonical_domain(proto.domain) != DEFAULT_DOMAIN or not any(graphs_of(proto)):
         return None
     node = Node.from_proto(proto)
@@ -170,13 +170,13 @@ def body_of(outer: ExecutableGraph, position: int, path: str, feeds: Feeds) -> E
     inputs = [values.get(name) for name in proto.input]
     if proto.op_type == "If":
         attribute = "then_branch" if np.asarray(inputs[0]).all() else "else_branch"
-        executions = _once({})
+        executions = _execute_once({})
     elif proto.op_type == "Loop":
         attribute = "body"
-        executions = _loop(node.attribute(attribute), inputs)
+        executions = _loop_executions(node.attribute(attribute), inputs)
     elif proto.op_type == "Scan" and outer.opsets.get(DEFAULT_DOMAIN, 1) >= SCAN_WITHOUT_BATCHES:
         attribute = "body"
-        executions = _scan(node, inputs)
+        executions = _scan_executions(node, inputs)
     else:
         return None
     graph = outer.subgraph(node.attribute(attribute))
@@ -184,11 +184,11 @@ def body_of(outer: ExecutableGraph, position: int, path: str, feeds: Feeds) -> E
     return ExecutedBody(graph, name, captured, executions, proto.op_type != "If")
 
 
-def _once(feeds: Feeds) -> Executions:
+def _execute_once(feeds: Feeds) -> Executions:
     yield feeds
 
 
-def _loop(body: GraphProto, inputs: Sequence[Any]) -> Executions:
+def _loop_executions(body: GraphProto, inputs: Sequence[Any]) -> Executions:
     trip_count, condition, *carried = [*inputs, None, None][: max(2, len(inputs))]
     names = [each.name for each in passed_inputs(body)]
     for iteration in count():
@@ -200,7 +200,7 @@ def _loop(body: GraphProto, inputs: Sequence[Any]) -> Executions:
         carried = outputs[: len(carried)]
 
 
-def _scan(node: Node, inputs: Sequence[Any]) -> Executions:
+def _scan_executions(node: Node, inputs: Sequence[Any]) -> Executions:
     names = [each.name for each in passed_inputs(node.attribute("body"))]
     scanned = node.attribute("num_scan_inputs")
     states, sequences = inputs[: len(inputs) - scanned], inputs[len(inputs) - scanned :]
@@ -226,8 +226,10 @@ Changes: TypeAlias = Mapping[tuple[str, str], ChangedNode]
 def describe(found: DifferentNode, tolerance: float | None) -> DifferenceLocation:
     """Return the location of `found`, or of an earlier changed node that introduces the difference."""
     runtime = found.pair.original.runtime
-    changes = _changes(runtime.source.model, found.pair.converted.runtime.source.model, runtime.registry)
-    source = _source(found, changes, tolerance)
+    changes = _changed_nodes(
+        runtime.source.model, found.pair.converted.runtime.source.model, runtime.registry
+    )
+    source = _source_of_difference(found, changes, tolerance)
     node, opsets = source.pair.original.nodes[source.position], source.pair.original.opsets
     domain = canonical_domain(node.domain)
     version = runtime.registry.known_at(node.op_type, opsets.get(domain, 0), domain)
@@ -243,7 +245,7 @@ def describe(found: DifferentNode, tolerance: float | None) -> DifferenceLocatio
     )
 
 
-def _source(found: DifferentNode, changes: Changes, tolerance: float | None) -> DifferentNode:
+def _source_of_difference(found: DifferentNode, changes: Changes, tolerance: float | None) -> DifferentNode:
     """Return the earlier changed node with the largest difference, if `found` only amplifies a difference.
 
     An unchanged node computes equal results from equal inputs, so its difference starts at a changed node.
@@ -257,17 +259,17 @@ def _source(found: DifferentNode, changes: Changes, tolerance: float | None) -> 
         graph = level.pair.original
         ancestors = set(graph.ancestors(graph.reads[level.position]))
         candidates = [each for each in level.smaller if graph.producers[each.name] in ancestors]
-        candidates.sort(key=_severity, reverse=True)
+        candidates.sort(key=_severity_of, reverse=True)
         compared = [_own_difference(level, each, changes, tolerance) for each in candidates[:MAX_CANDIDATES]]
         values = [each for each in (*compared, own) if each is not None and each.absolute]
         if values:
-            worst = max(values, key=_severity)
+            worst = max(values, key=_severity_of)
             return level._replace(position=graph.producers[worst.name], value=worst)
         level, own = level.pair.outer, None
     return found
 
 
-def _severity(value: OutputCompared) -> float:
+def _severity_of(value: OutputCompared) -> float:
     """Return the largest difference divided by its limit, to rank values of different types and sizes."""
     return value.worst.difference / (value.worst.allowed or 1) if value.worst else 0.0
 
@@ -295,7 +297,7 @@ def _own_difference(
     return compare_values(name, original[name], converted[name], tolerance)
 
 
-def _changes(original: ModelProto, converted: ModelProto, registry: Registry) -> Changes:
+def _changed_nodes(original: ModelProto, converted: ModelProto, registry: Registry) -> Changes:
     """Return the nodes that a conversion of the original to the opsets of the converted model changes."""
     before, after = (opset_imports(each.opset_import, each.ir_version) for each in (original, converted))
     target = {each: opset for each, opset in after.items() if before.get(each, opset) != opset}
@@ -343,7 +345,7 @@ def locate(
     original, converted = models
     both_feeds = feeds, converted.source.casts.cast_inputs(feeds)
     pair = GraphPair(original.main_graph(), converted.main_graph(), both_feeds, "graph", progress)
-    found = _search(pair, [each.name for each in different], tolerance)
+    found = _search_graph(pair, [each.name for each in different], tolerance)
     if found is None:
         # No value with a name in both models differs: report the producer of the output.
         position = pair.original.producers.get(different[0].name)
@@ -353,7 +355,7 @@ def locate(
     return describe(found, tolerance)
 
 
-def _search(pair: GraphPair, outputs: Sequence[str], tolerance: float | None) -> DifferentNode | None:
+def _search_graph(pair: GraphPair, outputs: Sequence[str], tolerance: float | None) -> DifferentNode | None:
     found = _first_difference(pair, outputs, tolerance)
     if found is None:
         return None
@@ -420,12 +422,12 @@ def _search_body(found: DifferentNode, tolerance: float | None) -> DifferentNode
         values = [compare_values(*each, tolerance) for each in compared]
         different = [each.name for each in values if each and not each.equal]
         if different:
-            return _search(inner, different, tolerance)
-        inputs = _next(one.executions, outputs[0]), _next(other.executions, outputs[1])
+            return _search_graph(inner, different, tolerance)
+        inputs = _next_feeds(one.executions, outputs[0]), _next_feeds(other.executions, outputs[1])
     return None
 
 
-def _next(executions: Executions, outputs: Sequence[object]) -> Feeds | None:
+def _next_feeds(executions: Executions, outputs: Sequence[object]) -> Feeds | None:
     try:
         return executions.send(outputs)
     except StopIteration:

@@ -84,7 +84,7 @@ class _ReferenceOperator(OpRun):  # type: ignore[misc]  # onnx has no types
         version = self.registry.get_schema(node.op_type, self.run_params["opsets"][node.domain], domain)
         linked = linked_attributes or {}
         given = {
-            each.name: _plain(
+            each.name: _plain_numbers(
                 linked[each.ref_attr_name] if each.ref_attr_name else self._extract_attribute_value(each)
             )
             for each in node.attribute
@@ -93,10 +93,10 @@ class _ReferenceOperator(OpRun):  # type: ignore[misc]  # onnx has no types
         return call_reference(version, inputs, given, node.output)
 
 
-def _plain(value: object) -> object:
+def _plain_numbers(value: object) -> object:
     """Convert NumPy scalars to Python numbers, which keep the type of an array in arithmetic."""
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [_plain_numbers(each) for each in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -122,13 +122,13 @@ def call_reference(
     found = results if isinstance(results, tuple) else (results,)
     for position, name in enumerate(outputs):
         result = found[position] if position < len(found) else None
-        problem = _problem(version, position, result, inputs) if name else ""
+        problem = _result_problem(version, position, result, inputs) if name else ""
         if problem:
             raise extension_failed(label, function, problem)
     return tuple(np.asarray(each) if isinstance(each, np.generic) else each for each in found)
 
 
-def _problem(version: OperatorVersion, position: int, result: object, inputs: Sequence[object]) -> str:
+def _result_problem(version: OperatorVersion, position: int, result: object, inputs: Sequence[object]) -> str:
     parameter = version.outputs[min(position, len(version.outputs) - 1)]
     types = _expected_types(version, parameter, inputs)
     if not isinstance(result, np.ndarray | np.generic):

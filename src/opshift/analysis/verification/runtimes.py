@@ -78,7 +78,7 @@ class Runner:
         except (CannotRun, ExtensionFailed):
             raise
         except Exception as error:  # runtimes may raise any exception
-            raise CannotRun(f"{self.name}: {_shorten(error)}") from error
+            raise CannotRun(f"{self.name}: {_short_message(error)}") from error
 
 
 Opener = Callable[[RuntimeModel, Registry], Runner]
@@ -148,7 +148,7 @@ def _raising_runner(error: CannotRun) -> Runner:
 
 def open_onnxruntime(source: RuntimeModel, registry: Registry) -> Runner:
     """Load a model into onnxruntime on the CPU; raise CannotRun, or UsageError for an invalid library."""
-    ort = _import("onnxruntime")
+    ort = _import_package("onnxruntime")
     name = f"onnxruntime {ort.__version__}"
     _require_supported(source.model, ort.__version__, registry)
     _require_numpy_types(source.model)
@@ -167,20 +167,20 @@ def open_onnxruntime(source: RuntimeModel, registry: Registry) -> Runner:
             options.register_custom_ops_library(str(library))
         except Exception as error:  # the exceptions of onnxruntime have no common base class
             remedy = "pass a library for this release that exports RegisterCustomOps"
-            raise UsageError(f"{name}: {_shorten(error)}", place=str(library), remedy=remedy) from error
-    data = _serialize(source)
+            raise UsageError(f"{name}: {_short_message(error)}", place=str(library), remedy=remedy) from error
+    data = _serialize_source(source)
     try:
         session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the exceptions of onnxruntime have no common base class
         is_valid = any(each in str(error) for each in (UNREGISTERED_OPERATOR, INSERTED_CAST))
         unsupported = type(error).__name__ == "NotImplemented" or is_valid
-        raise CannotRun(f"{name}: {_shorten(error)}", unsupported=unsupported) from error
+        raise CannotRun(f"{name}: {_short_message(error)}", unsupported=unsupported) from error
     return _session_runner(name, session, source.casts)
 
 
 def open_reference(source: RuntimeModel, registry: Registry) -> Runner:
     """Load a model into onnx.reference; raise CannotRun if an operator is not implemented."""
-    onnx = _import("onnx")
+    onnx = _import_package("onnx")
     from onnx.external_data_helper import load_external_data_for_model
 
     # imported here, because the module imports onnx
@@ -190,14 +190,14 @@ def open_reference(source: RuntimeModel, registry: Registry) -> Runner:
     reason = next(unsupported_operators(source.model, registry), None)
     if reason is not None:
         raise CannotRun(f"{name}: {reason}", unsupported=True)
-    data = _serialize(source)
+    data = _serialize_source(source)
     try:
         model = onnx.load_model_from_string(data)
         if source.folder is not None:
             load_external_data_for_model(model, str(source.folder))
         session = evaluator(model, registry)
     except Exception as error:  # implementations of operators may raise any exception
-        raise CannotRun(f"{name}: {_shorten(error)}", unsupported=True) from error
+        raise CannotRun(f"{name}: {_short_message(error)}", unsupported=True) from error
     return _session_runner(name, session, source.casts)
 
 
@@ -205,7 +205,7 @@ def _session_runner(name: str, session: Any, casts: InterfaceCasts) -> Runner:
     return Runner(name, lambda feeds: casts.cast_outputs(session.run(None, casts.cast_inputs(feeds))))
 
 
-def _serialize(source: RuntimeModel) -> bytes:
+def _serialize_source(source: RuntimeModel) -> bytes:
     try:
         return bytes(source.model.SerializeToString())
     except Exception as error:  # the class of the error depends on the release of protobuf
@@ -213,7 +213,7 @@ def _serialize(source: RuntimeModel) -> bytes:
         raise CannotRun(reason, unsupported=True) from error
 
 
-def _import(package: str) -> ModuleType:
+def _import_package(package: str) -> ModuleType:
     try:
         return import_module(package)
     except ImportError as error:
@@ -244,6 +244,6 @@ def _require_numpy_types(model: ModelProto) -> None:
             raise CannotRun(reason, unsupported=True)
 
 
-def _shorten(error: Exception) -> str:
+def _short_message(error: Exception) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= MAX_MESSAGE_LENGTH else f"{text[:MAX_MESSAGE_LENGTH]} ..."

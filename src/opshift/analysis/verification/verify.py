@@ -92,13 +92,13 @@ def verify(
         if error.name != "numpy":
             raise
         raise CannotVerify("numpy is not installed", remedy="pip install 'opshift[verify]'") from error
-    home, libraries = _folder(original), _libraries(custom_ops)
+    home, libraries = _folder_of_model(original), _library_paths(custom_ops)
     first = RuntimeModel(model_of(original)[0], home, libraries)
     result = model_of(converted)[0]
     casts = interface_casts(first.model, result)
     tolerance = tolerance_for(casts.types) if tolerance is None and casts.types else tolerance
     named = None if folder is None else Path(folder).resolve()
-    second = RuntimeModel(result, _folder(converted) or named or home, libraries, casts)
+    second = RuntimeModel(result, _folder_of_model(converted) or named or home, libraries, casts)
     require_deterministic(first.model)
     graph = first.model.graph
     given = read_provided(inputs, graph, second.model.graph)
@@ -139,12 +139,12 @@ def _require_inputs(given: Iterable[str], converted: ModelProto) -> None:
         raise UsageError(reason, remedy=remedy)
 
 
-def _folder(model: ModelLike) -> Path | None:
+def _folder_of_model(model: ModelLike) -> Path | None:
     folder = folder_of(model)
     return folder and folder.resolve()
 
 
-def _libraries(paths: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:
+def _library_paths(paths: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:
     libraries = tuple(map(Path, paths))
     for each in libraries:
         if not each.is_file():

@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TextIO
 import typer
 
 from opshift.checker.findings import Level
-from opshift.checker.rule_table import rule_table as checker_rules
 from opshift.model.errors import OpshiftError
 from opshift.model.shared_data import FrozenRecord
-from opshift.registry.changes.classes import CHANGE_RULES
 from opshift.registry.explanations import refusal_causes
-from opshift.registry.lint.rule_table import rule_table as definition_rules
 
 if TYPE_CHECKING:
     from opshift.converter.refusals import Refusal
@@ -192,32 +189,41 @@ def repository_address() -> str:
 
 def rules_of(command: str) -> dict[str, RuleFacts]:
     """Return the rules that the findings of a command can have, by id."""
-    alone = {"lint": _definitions, "breaking": _changes}
+    alone = {"lint": _definition_rules, "breaking": _change_rules}
     if command in alone:
         return {each.id: each for each in alone[command]()}
-    own = {"check": _checker, "doctor": _doctor}.get(command, tuple)
-    return {each.id: each for each in (*own(), *_refusals(), *_results())}
+    own = {"check": _checker_rules, "doctor": _doctor_rules}.get(command, tuple)
+    return {each.id: each for each in (*own(), *_refusal_rules(), *_result_rules())}
 
 
-def _checker() -> Iterator[RuleFacts]:
-    for rule in checker_rules().values():
+# The tables of rules are imported where they are read: only a few formats list the rules of a command.
+
+
+def _checker_rules() -> Iterator[RuleFacts]:
+    from opshift.checker.rule_table import rule_table
+
+    for rule in rule_table().values():
         advice = f"What to do: {rule.remedy}.\n\nSource: {rule.source}."
         yield RuleFacts(rule.id, SEVERITIES[rule.level], rule.title, advice, "docs/checker-rules.md")
 
 
-def _definitions() -> Iterator[RuleFacts]:
-    for rule in definition_rules().values():
+def _definition_rules() -> Iterator[RuleFacts]:
+    from opshift.registry.lint.rule_table import rule_table
+
+    for rule in rule_table().values():
         advice = f"What to do: {rule.remedy}."
         yield RuleFacts(rule.id, "error", rule.title, advice, "docs/definition-rules.md")
 
 
-def _changes() -> Iterator[RuleFacts]:
+def _change_rules() -> Iterator[RuleFacts]:
+    from opshift.registry.changes.classes import CHANGE_RULES
+
     for rule in CHANGE_RULES.values():
         advice = f"Class of the change: {rule.change_class}. {rule.change_class.meaning}"
         yield RuleFacts(rule.id, "error", rule.purpose, advice, "docs/changes.md#rules")
 
 
-def _doctor() -> Iterable[RuleFacts]:
+def _doctor_rules() -> Iterable[RuleFacts]:
     fix = "`opshift doctor --fix` corrects the version if another one is valid for all nodes."
     node = "Correct the node, or the opset import with `opshift doctor --fix`."
     free = "`opshift doctor --fix` removes them from the inputs. Keep them if callers override their values."
@@ -229,7 +235,7 @@ def _doctor() -> Iterable[RuleFacts]:
     )
 
 
-def _results() -> Iterable[RuleFacts]:
+def _result_rules() -> Iterable[RuleFacts]:
     fit = "`opshift fit` converts a model so that the runtime implements all of its nodes."
     copy = "Copy the files to the folder of the output, or convert with `--external copy`."
     return (
@@ -238,7 +244,7 @@ def _results() -> Iterable[RuleFacts]:
     )
 
 
-def _refusals() -> Iterator[RuleFacts]:
+def _refusal_rules() -> Iterator[RuleFacts]:
     for code, cause in refusal_causes().items():
         advice = f"{cause.cause}\n\nExample: {cause.example}\n\nWhat to do: {cause.remedy}."
         page = f"docs/refusals.md#{code.replace('.', '')}"

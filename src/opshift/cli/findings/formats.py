@@ -154,7 +154,7 @@ class GithubWriter(FindingsWriter):
                 escape_line(first.rule),
                 f"{cause.count:,}",
                 f"{cause.files:,}",
-                escape_line(_problem(first)),
+                escape_line(_problem_text(first)),
             )
             for severity in COMMANDS
             for cause in self._sorted(severity)
@@ -165,7 +165,7 @@ class GithubWriter(FindingsWriter):
 
 
 def _finding_annotation(command: str, finding: FileFinding) -> str:
-    return annotation(command, _properties(finding, finding.rule), _text(finding))
+    return annotation(command, _properties(finding, finding.rule), _finding_text(finding))
 
 
 def _cause_annotation(command: str, cause: RuleFindings) -> str:
@@ -175,7 +175,7 @@ def _cause_annotation(command: str, cause: RuleFindings) -> str:
     counts = f"{count_text(cause.count, 'finding')} in {count_text(cause.files, 'file')}"
     others = ", ".join(cause.names) + (", ..." if cause.files > len(cause.names) else "")
     properties = _properties(first, f"{first.rule}: {counts}")
-    return annotation(command, properties, f"{_text(first)}\nfiles: {displayable(others)}")
+    return annotation(command, properties, f"{_finding_text(first)}\nfiles: {displayable(others)}")
 
 
 def _properties(finding: FileFinding, title: str) -> dict[str, str]:
@@ -190,12 +190,12 @@ def _properties(finding: FileFinding, title: str) -> dict[str, str]:
     return {"file": name, "line": str(finding.line or 1), "title": title}
 
 
-def _text(finding: FileFinding) -> str:
-    problem = displayable(_problem(finding) if is_url(finding.file) else problem_text(finding))
+def _finding_text(finding: FileFinding) -> str:
+    problem = displayable(_problem_text(finding) if is_url(finding.file) else problem_text(finding))
     return f"{problem}\nhelp: {displayable(finding.help)}" if finding.help else problem
 
 
-def _problem(finding: FileFinding) -> str:
+def _problem_text(finding: FileFinding) -> str:
     return f"{finding.file}: {problem_text(finding)}"
 
 
@@ -232,7 +232,7 @@ class GitlabWriter(FindingsWriter):
     def add_findings(self, findings: Sequence[FileFinding]) -> None:
         """Write the findings of one file."""
         for each in findings:
-            self.write(f"{self._separator}\n{displayable_json(_issue(each))}")
+            self.write(f"{self._separator}\n{displayable_json(_gitlab_issue(each))}")
             self._separator = ","
 
     def end(self, *, interrupted: bool, reason: str = "") -> None:
@@ -240,7 +240,7 @@ class GitlabWriter(FindingsWriter):
         self.write("\n]\n")
 
 
-def _issue(finding: FileFinding) -> dict[str, object]:
+def _gitlab_issue(finding: FileFinding) -> dict[str, object]:
     path = finding.file
     if not is_url(path):
         path = relative_name(absolute_path(path), Path.cwd()) or path
@@ -334,32 +334,32 @@ class SarifWriter(FindingsWriter):
             "columnKind": "unicodeCodePoints",
             "originalUriBaseIds": {SOURCE_ROOT: {"uri": working_folder()}},
         }
-        head = _dump({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
+        head = _compact_json({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
         self.write(f'{head.removesuffix("}]}")},"results":[')
 
     def add_findings(self, findings: Sequence[FileFinding]) -> None:
         """Write the results of one file; if MAX_RESULTS are written, only count the others."""
         groups: dict[tuple[str, int], list[FileFinding]] = {}
         for each in findings:
-            groups.setdefault((_identity(each), each.line), []).append(each)
+            groups.setdefault((_finding_identity(each), each.line), []).append(each)
         repeated: Counter[str] = Counter()
         for (identity, _), members in groups.items():
             repeated[identity] += 1
             if self._written == MAX_RESULTS:
                 self._omitted += 1
                 continue
-            result = {**self._result(members), **_fingerprint(identity, repeated[identity])}
-            self.write(f"{',' if self._written else ''}\n{_dump(result)}")
+            result = {**self._sarif_result(members), **_sarif_fingerprint(identity, repeated[identity])}
+            self.write(f"{',' if self._written else ''}\n{_compact_json(result)}")
             self._written += 1
 
     def end(self, *, interrupted: bool, reason: str = "") -> None:
         """Write the tool, its rules, and how the command ended; a notification reports missing results."""
         notifications = []
         if interrupted:
-            notifications.append(_notification("run.interrupted", "error", incomplete(reason)))
+            notifications.append(_sarif_notification("run.interrupted", "error", incomplete(reason)))
         if self._omitted:
             text = f"{self._omitted:,} results are omitted: code hosts accept {MAX_RESULTS:,} in one run."
-            notifications.append(_notification("results.omitted", "warning", text))
+            notifications.append(_sarif_notification("results.omitted", "warning", text))
         invocation = {
             "executionSuccessful": not interrupted,
             "workingDirectory": {"uri": working_folder()},
@@ -367,17 +367,17 @@ class SarifWriter(FindingsWriter):
         }
         if not interrupted:
             invocation["exitCode"] = 1 if self.failed else 0
-        end = {"tool": {"driver": self._driver()}, "invocations": [invocation]}
-        self.write(f"\n],{_dump(end).removeprefix('{')}]}}\n")
+        end = {"tool": {"driver": self._sarif_driver()}, "invocations": [invocation]}
+        self.write(f"\n],{_compact_json(end).removeprefix('{')}]}}\n")
         self.is_complete = True
 
-    def _driver(self) -> dict[str, object]:
+    def _sarif_driver(self) -> dict[str, object]:
         driver: dict[str, object] = {"name": "opshift", "version": package_version()}
         if address := repository_address():
             driver["informationUri"] = address
-        return {**driver, "rules": [_descriptor(each) for each in self._rules.values()]}
+        return {**driver, "rules": [_rule_descriptor(each) for each in self._rules.values()]}
 
-    def _result(self, members: Sequence[FileFinding]) -> dict[str, object]:
+    def _sarif_result(self, members: Sequence[FileFinding]) -> dict[str, object]:
         first = members[0]
         location = artifact_location(first.file)
         physical = {"artifactLocation": location, "region": {"startLine": first.line or 1}}
@@ -388,25 +388,25 @@ class SarifWriter(FindingsWriter):
             "ruleId": first.rule,
             "ruleIndex": self._positions[first.rule],
             "level": first.level,
-            "message": {"text": _message(members)},
-            "locations": [_location(physical, each) for each in members[:MAX_LOCATIONS]],
+            "message": {"text": _result_message(members)},
+            "locations": [_sarif_location(physical, each) for each in members[:MAX_LOCATIONS]],
             "occurrenceCount": len(members),
         }
 
 
-def _identity(finding: FileFinding) -> str:
+def _finding_identity(finding: FileFinding) -> str:
     """Return a text that identifies a finding across runs; without a line, it omits place and message."""
     text = (finding.place, finding.message) if finding.line else ()
     uri = artifact_location(finding.file)["uri"]
     return "\0".join((uri, finding.rule, finding.level, *text))
 
 
-def _fingerprint(identity: str, number: int) -> dict[str, object]:
+def _sarif_fingerprint(identity: str, number: int) -> dict[str, object]:
     digest = sha256(identity.encode(errors="surrogatepass")).hexdigest()
     return {"partialFingerprints": {"opshiftFinding/v1": f"{digest}:{number}"}}
 
 
-def _descriptor(rule: RuleFacts) -> Mapping[str, object]:
+def _rule_descriptor(rule: RuleFacts) -> Mapping[str, object]:
     descriptor: dict[str, object] = {
         "id": rule.id,
         "shortDescription": {"text": rule.title},
@@ -417,14 +417,14 @@ def _descriptor(rule: RuleFacts) -> Mapping[str, object]:
     return {**descriptor, "helpUri": rule.help_uri} if rule.help_uri else descriptor
 
 
-def _location(physical: Mapping[str, object], finding: FileFinding) -> dict[str, object]:
+def _sarif_location(physical: Mapping[str, object], finding: FileFinding) -> dict[str, object]:
     location: dict[str, object] = {"physicalLocation": physical}
     if finding.place:
         location["logicalLocations"] = [{"fullyQualifiedName": displayable(finding.place)}]
     return {**location, "message": {"text": _clean_message(finding.message)}}
 
 
-def _message(members: Sequence[FileFinding]) -> str:
+def _result_message(members: Sequence[FileFinding]) -> str:
     shown = members[:MAX_MESSAGES]
     lines = [problem_text(each) for each in shown]
     if len(members) > len(shown):
@@ -435,19 +435,19 @@ def _message(members: Sequence[FileFinding]) -> str:
 
 def _clean_message(text: str) -> str:
     """Escape a message: SARIF readers interpret placeholders `{0}` and links `[text](target)`."""
-    return _clean(text).replace("{", "{{").replace("}", "}}").replace("](", "] (")
+    return _clean_text(text).replace("{", "{{").replace("}", "}}").replace("](", "] (")
 
 
-def _clean(text: str) -> str:
+def _clean_text(text: str) -> str:
     """Escape control characters, and characters that UTF-8 cannot encode, on each line."""
     return "\n".join(map(displayable, text.split("\n")))
 
 
-def _notification(name: str, level: str, text: str) -> dict[str, object]:
+def _sarif_notification(name: str, level: str, text: str) -> dict[str, object]:
     return {"descriptor": {"id": name}, "level": level, "message": {"text": text}}
 
 
-def _dump(value: object) -> str:
+def _compact_json(value: object) -> str:
     return displayable_json(value, separators=(",", ":"))
 
 

@@ -99,7 +99,7 @@ class GateLedger:
     def tasks(self, files: Iterable[str]) -> Iterator[InspectionTask]:
         """Yield a task for each file."""
         for file in files:
-            recorded = self._entry(file)
+            recorded = self._entry_of_file(file)
             yield InspectionTask(file, recorded[0] if recorded else {})
 
     def result(self, task: InspectionTask, inspection: Inspection) -> GateResult:
@@ -108,7 +108,7 @@ class GateLedger:
         Errors are not recorded: a later run may be able to read the file.
         """
         if inspection.result is None:
-            recorded = self._entry(task.file)
+            recorded = self._entry_of_file(task.file)
             assert recorded is not None  # the task has file states only if the ledger has a result
             return recorded[1]
         if inspection.states and inspection.result.word != FAILED:
@@ -119,7 +119,7 @@ class GateLedger:
             self._add(line)
         return inspection.result
 
-    def _entry(self, file: str) -> tuple[FileStates, GateResult] | None:
+    def _entry_of_file(self, file: str) -> tuple[FileStates, GateResult] | None:
         name, shown = full_name(file), without_secrets(full_name(file))
         row = (json_without_secrets(file),)
         found = self._index.execute("SELECT line FROM entries WHERE file = ?", row).fetchone()

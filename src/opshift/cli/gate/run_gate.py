@@ -45,7 +45,7 @@ def run_gate(names: Sequence[str], options: GateOptions, inspect: Inspect, colum
         errors_as_lines(options.form),
         models_named(names, options.files_from, allow_empty=options.allow_empty) as models,
     ):
-        results = _results(models, options, inspect)
+        results = _inspect_models(models, options, inspect)
         show_results(results, options, columns, "Inspecting", common_folder(names, options.files_from))
 
 
@@ -120,7 +120,7 @@ def show_results(
         if options.sarif:
             sarif = stack.enter_context(open_sarif(options.sarif, options.command))
             writers.append(FindingsOutput(sarif))
-        writers.append(_writer(options, summary, page, columns, folder))
+        writers.append(_results_writer(options, summary, page, columns, folder))
         try:
             with progress_bar as progress, closing(results):
                 for result in results:
@@ -147,7 +147,7 @@ def common_folder(names: Sequence[str], files_from: Sequence[str] | None) -> str
     return os.path.join(os.path.normpath(names[0]), "") if os.path.normpath(names[0]) != os.curdir else ""
 
 
-def _writer(
+def _results_writer(
     options: GateOptions, summary: Summary, page: Page, columns: Sequence[str], folder: str
 ) -> Writer:
     findings = findings_writer(options.form, options.command)
@@ -173,20 +173,22 @@ def _names_listed(files_from: str) -> Iterator[Iterable[str]]:
             yield lines
 
 
-def _results(models: Iterator[FoundModel], options: GateOptions, inspect: Inspect) -> Generator[GateResult]:
+def _inspect_models(
+    models: Iterator[FoundModel], options: GateOptions, inspect: Inspect
+) -> Generator[GateResult]:
     function = partial(inspect_file, inspect, options.adapters or ())
     unreadable: list[GateResult] = []
     locations = _readable_locations(models, unreadable)
     if options.ledger is not None:
         for result in _recorded_results(locations, options, inspect, options.ledger):
-            yield from _drain(unreadable)
+            yield from _drain_results(unreadable)
             yield result
     else:
         with closing(run_chunks(function, locations, jobs=options.jobs)) as chunks:
             for file, found in chain.from_iterable(chunks):
-                yield from _drain(unreadable)
-                yield _lost(file, found) if isinstance(found, LostTask) else found
-    yield from _drain(unreadable)
+                yield from _drain_results(unreadable)
+                yield _result_of_lost_task(file, found) if isinstance(found, LostTask) else found
+    yield from _drain_results(unreadable)
 
 
 def _readable_locations(models: Iterable[FoundModel], unreadable: list[GateResult]) -> Iterator[str]:
@@ -197,7 +199,7 @@ def _readable_locations(models: Iterable[FoundModel], unreadable: list[GateResul
             unreadable.append(failure(each.location, each.error))
 
 
-def _drain(results: list[GateResult]) -> Iterator[GateResult]:
+def _drain_results(results: list[GateResult]) -> Iterator[GateResult]:
     """Yield and remove all results."""
     while results:
         yield results.pop(0)
@@ -214,9 +216,13 @@ def _recorded_results(
         closing(run_chunks(function, record.tasks(files), jobs=options.jobs)) as chunks,
     ):
         for task, found in chain.from_iterable(chunks):
-            yield _lost(task.file, found) if isinstance(found, LostTask) else record.result(task, found)
+            yield (
+                _result_of_lost_task(task.file, found)
+                if isinstance(found, LostTask)
+                else record.result(task, found)
+            )
 
 
-def _lost(file: str, reason: LostTask) -> GateResult:
+def _result_of_lost_task(file: str, reason: LostTask) -> GateResult:
     error = OpshiftError(f"the process that read the file ended: {reason}", remedy="use fewer --jobs")
     return failure(file, error, WORKER_LOST)

@@ -54,7 +54,7 @@ class RuntimeTable:
             verdict = each["verdict"]
             count.verdicts[verdict] += 1
             if verdict not in (RUNS, MAY_RUN):
-                count.reasons.setdefault(verdict, Counter()).update(_reasons(each))
+                count.reasons.setdefault(verdict, Counter()).update(_reasons_of(each))
 
     def __bool__(self) -> bool:
         return bool(self._counts)
@@ -78,7 +78,7 @@ class RuntimeTable:
         }
 
 
-def _reasons(result: Mapping[str, Any]) -> set[str]:
+def _reasons_of(result: Mapping[str, Any]) -> set[str]:
     """Return why a runtime does not run a model: missing operators, or refusals of the conversion."""
     conversion = result.get("conversion") or {}
     support = conversion.get("support") if result["verdict"] == DOES_NOT_RUN else None

@@ -233,7 +233,7 @@ class TextWriter:
             return
         if not self._has_title:
             name = f"model in {self._folder}" if self._folder else "model"
-            self._page.title(self._row("result", self._columns, name))
+            self._page.title(self._row_text("result", self._columns, name))
             self._has_title = True
         counts = dict.fromkeys((each.rule for each in found if each.level != "note"), 0)
         for each in found:
@@ -242,7 +242,7 @@ class TextWriter:
         causes = ", ".join(rule if count == 1 else f"{rule} ({count:,})" for rule, count in counts.items())
         cells = [result.cells.get(each.strip(), "") for each in self._columns]
         name = result.model.file.removeprefix(self._folder)
-        row = self._row(result.word, cells, f"{name}  {causes}".rstrip())
+        row = self._row_text(result.word, cells, f"{name}  {causes}".rstrip())
         if not result.model.ok:
             self._page.line(row, style="red")
         elif self._max_rows is None:
@@ -252,7 +252,7 @@ class TextWriter:
         else:
             self._dropped += 1
 
-    def _row(self, word: str, cells: Sequence[str], model: str) -> str:
+    def _row_text(self, word: str, cells: Sequence[str], model: str) -> str:
         # a heading with a leading space marks a column of numbers
         aligned = [
             cell.rjust(len(heading)) if heading.startswith(" ") else cell.ljust(len(heading))

@@ -79,7 +79,7 @@ def policy_named(policy: str) -> Policy:
 def list_rules(form: Format, explain: str | None) -> None:
     """Print all rules and policies, or explain one rule."""
     if explain is not None:
-        _explain(form, explain)
+        _explain_rule(form, explain)
         return
     rows = [(rule.id, rule.change_class, rule.purpose) for rule in CHANGE_RULES.values()]
     rules = [dict(zip(("rule", "class", "purpose"), row, strict=True)) for row in rows]
@@ -93,7 +93,7 @@ def list_rules(form: Format, explain: str | None) -> None:
     print_result(form, {"rules": rules, "policies": policies}, write)
 
 
-def _explain(form: Format, name: str) -> None:
+def _explain_rule(form: Format, name: str) -> None:
     rule = CHANGE_RULES.get(name)
     if rule is None:
         raise UsageError(f"unknown rule {name!r}", remedy="list the rules with --rules")
@@ -173,10 +173,10 @@ def breaking(
     folder = tree or default_registry().folders[0]
     writer = findings_writer(form, "breaking")
     with writer or nullcontext():
-        found, steps = _findings(folder, against, chosen, mode)
+        found, steps = _find_changes(folder, against, chosen, mode)
         findings = list(apply_waivers(found, accepted, date.today()))
         if writer:
-            writer.add_all(_finding(each, folder) for each in findings)
+            writer.add_all(_file_finding(each, folder) for each in findings)
     unused = find_unused_waivers(findings, accepted)
     open_findings = [each for each in findings if not each.is_waived]
     data = {
@@ -194,7 +194,7 @@ def breaking(
         raise typer.Exit(EXIT_FINDINGS)
 
 
-def _findings(
+def _find_changes(
     folder: Path, against: str | None, policy: Policy, mode: Mode
 ) -> tuple[list[ChangeFinding], Counter[ChangeClass]]:
     """Return the findings and, if `against` is `None`, the number of steps in the history per class."""
@@ -211,7 +211,7 @@ def _findings(
     return list(history_findings(operators, mode)), steps
 
 
-def _finding(found: ChangeFinding, folder: Path) -> FileFinding:
+def _file_finding(found: ChangeFinding, folder: Path) -> FileFinding:
     from opshift.registry.changes.trees import version_place
 
     place = version_place(folder, found.operator)
@@ -235,7 +235,7 @@ def _write_breaking(
         page.table(columns, [(each, steps[each], each.meaning) for each in ChangeClass])
         page.blank()
     if findings:
-        page.table(FINDING_COLUMNS, map(_row, findings))
+        page.table(FINDING_COLUMNS, map(_finding_row, findings))
         for remedy in dict.fromkeys(each.remedy for each in findings if not each.is_waived):
             page.line(f"help: {remedy}")
     for waiver in unused_waivers:
@@ -246,7 +246,7 @@ def _write_breaking(
     page.line(f"{summary}{waived}", style="bold red" if open_findings else "green")
 
 
-def _row(finding: ChangeFinding) -> tuple[object, ...]:
+def _finding_row(finding: ChangeFinding) -> tuple[object, ...]:
     change, waiver = finding.change, finding.waiver
     until = f"{'until' if finding.is_waived else 'expired on'} {waiver.until}" if waiver else ""
     text = change_text(change.change)
@@ -320,7 +320,7 @@ def diff(
     data = {
         "policy": chosen.name,
         "mode": str(mode),
-        "differences": [_data(each, chosen, mode) for each in differences],
+        "differences": [_difference_data(each, chosen, mode) for each in differences],
     }
     forbidden = sum(not mode.allows(change) for each in differences for change in each.changes)
     summary = f"not allowed by --mode {mode}: {count_text(forbidden, 'change')}" if forbidden else ""
@@ -341,7 +341,7 @@ def _operator_difference(
     return operator_difference(definition, before, after)
 
 
-def _data(each: Difference, policy: Policy, mode: Mode) -> dict[str, object]:
+def _difference_data(each: Difference, policy: Policy, mode: Mode) -> dict[str, object]:
     return {
         "operator": f"{each.domain}.{each.op_type}",
         "old": each.old and str(each.old),
@@ -362,14 +362,14 @@ def _write_differences(page: Page, differences: Sequence[Difference], policy: Po
         if each.changes:
             rows = [(c.change_class, c.rule, change_text(c.change)) for c in each.changes]
             page.table((Column("class", "cyan"), "rule", "change"), rows)
-            page.line(_summary(each, policy))
+            page.line(_difference_summary(each, policy))
     if not differences:
         page.line("no operator changed")
     if forbidden:
         page.line(forbidden, style="bold red")
 
 
-def _summary(each: Difference, policy: Policy) -> str:
+def _difference_summary(each: Difference, policy: Policy) -> str:
     """Summarize a difference, as in `backward yes, forward no; onnx-strict requires a new version`."""
     backward, forward = (
         "yes" if _are_compatible(each.changes, classes) else "no" for classes in (BACKWARD, FORWARD)

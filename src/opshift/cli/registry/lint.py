@@ -52,22 +52,22 @@ def lint(
     writer = findings_writer(form, "lint")
     if writer:
         with writer:
-            writer.add_all(map(_finding, findings))
+            writer.add_all(map(_file_finding, findings))
     else:
         data = {"findings": [each.as_dict() for each in findings]}
-        print_result(form, data, lambda page: _write(page, findings), quiet=quiet and not findings)
+        print_result(form, data, lambda page: _write_findings(page, findings), quiet=quiet and not findings)
     if findings:
         raise typer.Exit(EXIT_FINDINGS)
 
 
-def _finding(found: DefinitionFinding) -> FileFinding:
+def _file_finding(found: DefinitionFinding) -> FileFinding:
     place = found.place
     return FileFinding(
         found.rule, "error", found.reason, place.file, place.node, found.remedy, line=place.line
     )
 
 
-def _write(page: Page, findings: list[DefinitionFinding]) -> None:
+def _write_findings(page: Page, findings: list[DefinitionFinding]) -> None:
     for each in findings:
         place = f"{each.place}:{each.place.column}" if each.place.column else each.place
         page.line(f"{place}: {each.rule}: {each.reason}")

@@ -247,7 +247,7 @@ def targets(
             page.title(each)
             _write_releases(page, each, found, with_sources=True)
 
-    data = {each: _releases(each, releases) for each, releases in listed.items()}
+    data = {each: _releases_data(each, releases) for each, releases in listed.items()}
     print_result(form, data, write if product is None else write_product)
 
 
@@ -258,9 +258,9 @@ def _write_releases(page: Page, product: str, found: Releases, *, with_sources: 
         Column("target", "cyan"): [f"{product}-{version}" for version in releases],
         number("IR version"): [release.ir_version or "" for release in releases.values()],
         **{number(each): [release.opsets.get(each, "") for release in releases.values()] for each in domains},
-        Column("note"): [_remark(release) for release in releases.values()],
+        Column("note"): [_release_remark(release) for release in releases.values()],
     }
-    sources = [_source(product, release) for release in releases.values()]
+    sources = [_source_text(product, release) for release in releases.values()]
     if with_sources and len(set(sources)) > 1:
         columns[Column("source")] = [*sources]
     shown = {column: cells for column, cells in columns.items() if any(cells)}
@@ -272,18 +272,18 @@ def _write_releases(page: Page, product: str, found: Releases, *, with_sources: 
         page.prose(f"the same versions of these packages are targets, too: {', '.join(variants)}")
 
 
-def _source(product: str, release: Release | Consumer) -> str:
+def _source_text(product: str, release: Release | Consumer) -> str:
     return release.source if isinstance(release, Consumer) else SOURCE_URLS.get(product, "")
 
 
-def _remark(release: Release | Consumer) -> str:
+def _release_remark(release: Release | Consumer) -> str:
     if isinstance(release, Consumer):
         return release.note
     return "" if release.released else "not released"
 
 
-def _releases(product: str, releases: Mapping[str, Release | Consumer]) -> list[dict[str, object]]:
+def _releases_data(product: str, releases: Mapping[str, Release | Consumer]) -> list[dict[str, object]]:
     return [
-        {"target": f"{product}-{version}", **to_plain_data(each), "source": _source(product, each)}
+        {"target": f"{product}-{version}", **to_plain_data(each), "source": _source_text(product, each)}
         for version, each in releases.items()
     ]

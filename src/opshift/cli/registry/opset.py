@@ -135,7 +135,7 @@ def load(
         "versions": versions,
         "written": written,
     }
-    print_result(form, data, lambda page: _write(page, document, versions, written), quiet=quiet)
+    print_result(form, data, lambda page: _write_loaded(page, document, versions, written), quiet=quiet)
 
 
 def _write_names(page: Page, document: OperatorNames) -> None:
@@ -198,7 +198,7 @@ def release(
     print_result(form, data, write, quiet=quiet)
 
 
-def _write(page: Page, document: OperatorSet, versions: int, written: list[Path]) -> None:
+def _write_loaded(page: Page, document: OperatorSet, versions: int, written: list[Path]) -> None:
     operators = document.versions_in_effect
     _write_header(page, document, len(operators))
     names = count_text(len(document.operators), "operator name")

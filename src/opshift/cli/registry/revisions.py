@@ -28,14 +28,14 @@ def unpacked(revision: str, folder: Path) -> Iterator[Path]:
         CannotWrite: a file cannot be written.
     """
     with tempfile.TemporaryDirectory(prefix="opshift-") as scratch:
-        _unpack(revision, folder, Path(scratch).resolve())
+        _unpack_folder(revision, folder, Path(scratch).resolve())
         yield Path(scratch)
 
 
-def _unpack(revision: str, folder: Path, destination: Path) -> None:
+def _unpack_folder(revision: str, folder: Path, destination: Path) -> None:
     """Write the files and links of `folder` at a git revision to another folder."""
     links: dict[Path, str] = {}
-    for name, mode, content in _entries(revision, folder):
+    for name, mode, content in _git_entries(revision, folder):
         path = destination_below(destination, *name.split("/"))
         with raising_cannot_write(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ def _unpack(revision: str, folder: Path, destination: Path) -> None:
             raise UsageError(reason, place=str(folder), remedy=remedy)
 
 
-def _entries(revision: str, folder: Path) -> Iterator[tuple[str, bytes, bytes]]:
+def _git_entries(revision: str, folder: Path) -> Iterator[tuple[str, bytes, bytes]]:
     """Yield the name, the mode and the content of each file, link and submodule at a git revision.
 
     The content of a link is its target; a submodule has no content. `git archive` would apply attributes such
@@ -73,13 +73,13 @@ def _entries(revision: str, folder: Path) -> Iterator[tuple[str, bytes, bytes]]:
     reason = f"{revision!r} is neither a folder nor a git revision of the tree"
     if revision.startswith("-"):  # git would read a name with a leading dash as an option
         raise UsageError(reason, place=str(folder), remedy="pass a commit, a tag or a branch")
-    listed = _git(folder, reason, "ls-tree", "-r", "-z", revision)
+    listed = _run_git(folder, reason, "ls-tree", "-r", "-z", revision)
     entries = [entry.partition(b"\t") for entry in listed.split(b"\0") if entry]
     if not entries:
         missing = f"git revision {revision!r} has no files of the folder"
         raise UsageError(missing, place=str(folder), remedy="name a revision that contains the folder")
     blobs = [head.split()[2] for head, _, _ in entries if b" blob " in head]
-    contents = _git(folder, reason, "cat-file", "--batch", content=b"\n".join(blobs) + b"\n")
+    contents = _run_git(folder, reason, "cat-file", "--batch", content=b"\n".join(blobs) + b"\n")
     start = 0
     for head, _, name in entries:
         mode, kind, identifier = head.split()
@@ -96,7 +96,7 @@ def _entries(revision: str, folder: Path) -> Iterator[tuple[str, bytes, bytes]]:
         start = end + 1  # a line break follows the content
 
 
-def _git(folder: Path, reason: str, *arguments: str, content: bytes = b"") -> bytes:
+def _run_git(folder: Path, reason: str, *arguments: str, content: bytes = b"") -> bytes:
     """Return the output of a git command in a folder; an error has `reason`, and git's message as remedy."""
     command = ["git", "-C", str(folder.resolve()), *arguments]
     try:

@@ -78,10 +78,10 @@ def _print_all(found: list[Runtime], form: Format) -> None:
         ]
         page.table(columns, rows)
 
-    print_result(form, {"runtimes": [_facts(each) for each in found]}, write)
+    print_result(form, {"runtimes": [_runtime_data(each) for each in found]}, write)
 
 
-def _facts(runtime: Runtime) -> dict[str, object]:
+def _runtime_data(runtime: Runtime) -> dict[str, object]:
     facts = to_plain_data(runtime, exclude={"operators", "extends"})
     return {"name": runtime.name, **facts}
 
@@ -120,7 +120,11 @@ def _print_runtime(runtime: Runtime, form: Format) -> None:
         _write_notes(page, runtime.notes)
 
     kernels = to_plain_data(runtime)["operators"]
-    data = {**_facts(runtime), "operators": kernels, "without_kernel": [each.as_dict() for each in missing]}
+    data = {
+        **_runtime_data(runtime),
+        "operators": kernels,
+        "without_kernel": [each.as_dict() for each in missing],
+    }
     print_result(form, data, write)
 
 

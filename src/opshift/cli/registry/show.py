@@ -32,16 +32,18 @@ def show(
     """
     registry = registry_with(folders)
     named = operator_text.parse_operator(operator, domain, opset)
-    version, definition = _find(named, registry)
+    version, definition = _find_operator(named, registry)
     entries = list(history_of(definition))
 
     def data() -> dict[str, object]:
         return {**version.to_dict(), "history": [each.as_dict() for each in entries]}
 
-    print_result(form, data, lambda page: _write(page, version, entries, registry))
+    print_result(form, data, lambda page: _write_operator(page, version, entries, registry))
 
 
-def _find(named: operator_text.OperatorReference, registry: Registry) -> tuple[OperatorVersion, Operator]:
+def _find_operator(
+    named: operator_text.OperatorReference, registry: Registry
+) -> tuple[OperatorVersion, Operator]:
     """Return the version to show and its operator; without an opset, removed operators are found, too."""
     domains = operator_text.domains_with(named.op_type, registry)
     if named.domain is None and len(domains) == 1:
@@ -55,7 +57,9 @@ def _find(named: operator_text.OperatorReference, registry: Registry) -> tuple[O
     return operator.versions[-1], operator
 
 
-def _write(page: Page, version: OperatorVersion, entries: list[HistoryEntry], registry: Registry) -> None:
+def _write_operator(
+    page: Page, version: OperatorVersion, entries: list[HistoryEntry], registry: Registry
+) -> None:
     page.line(str(version.id), style="bold cyan")
     page.line(availability(version, entries))
     if version.deprecation:
@@ -72,7 +76,7 @@ def _write(page: Page, version: OperatorVersion, entries: list[HistoryEntry], re
             page.line(line)
     page.heading("History")
     columns = (Column("since", is_number=True, style="cyan"), "", "")
-    page.table(columns, [row for entry in entries for row in _entry(entry)])
+    page.table(columns, [row for entry in entries for row in _history_rows(entry)])
 
 
 def _write_signature(page: Page, version: OperatorVersion, registry: Registry) -> None:
@@ -105,7 +109,7 @@ def _write_table(page: Page, title: str, headings: Sequence[str], rows: Sequence
         page.table(columns, [row[: len(columns)] for row in rows])
 
 
-def _entry(entry: HistoryEntry) -> Iterator[tuple[object, str, str]]:
+def _history_rows(entry: HistoryEntry) -> Iterator[tuple[object, str, str]]:
     version, before = entry.version, entry.before
     facts = [("change", entry.change or "first version")]
     if entry.arriving:
