@@ -10,14 +10,14 @@ from typing import Any
 import onnx
 import pytest
 
-from opshift.catalogue.examples import SESSIONS, _examples, array_text, example_of, plain
+from opshift.catalogue.examples import SESSIONS, _read_examples, array_text, example_of, plain
 from opshift.model.operator_ids import canonical_domain
 from opshift.registry.registry import default_registry
 from opshift.registry.yaml_files import load_yaml
 
 ROOT = Path(__file__).parents[2]
 
-EXAMPLES = _examples()
+EXAMPLES = _read_examples()
 REGISTRY = default_registry()
 
 

@@ -47,24 +47,30 @@ def data_schema() -> Schema:
     definitions["OperatorVersion"]["properties"] |= {
         "operator": {**_TEXT, "description": "The identity, such as `ai.onnx.Softmax:13`."},
         "has_function": {"type": "boolean", "description": "Whether it has a function body."},
-        "history": _reference("History"),
-        "changes": {"type": "array", "items": _reference("Change")},
+        "history": _reference_schema("History"),
+        "changes": {"type": "array", "items": _reference_schema("Change")},
     }
-    definitions |= {"History": _history(), "Conversion": _conversion(), "Change": _change()}
+    definitions |= {
+        "History": _history_schema(),
+        "Conversion": _conversion_schema(),
+        "Change": _change_schema(),
+    }
     for each in definitions.values():
         each.pop("title", None)
         each["required"] = list(each["properties"])
-    release = {"anyOf": [_reference("Release"), _reference("Consumer")]}
-    versions = {"type": "array", "minItems": 1, "items": _reference("OperatorVersion")}
-    top = _object(
+    release = {"anyOf": [_reference_schema("Release"), _reference_schema("Consumer")]}
+    versions = {"type": "array", "minItems": 1, "items": _reference_schema("OperatorVersion")}
+    top = _object_schema(
         "Definitions of operators, and the releases that support them.",
         {
             "$schema": _TEXT,
             "format": {**_TEXT, "pattern": rf"^{FORMAT.partition('.')[0]}\.\d+$"},
             "opshift": {**_TEXT, "description": "The version of opshift that wrote the data."},
-            "releases": _mapping("Releases by product and version.", _mapping("", release)),
-            "opsets": _mapping("The newest opset of each domain.", _NUMBER),
-            "operators": _mapping("Versions by domain and name, oldest first.", _mapping("", versions)),
+            "releases": _mapping_schema("Releases by product and version.", _mapping_schema("", release)),
+            "opsets": _mapping_schema("The newest opset of each domain.", _NUMBER),
+            "operators": _mapping_schema(
+                "Versions by domain and name, oldest first.", _mapping_schema("", versions)
+            ),
         },
     )
     used: dict[str, Schema] = {}
@@ -72,9 +78,9 @@ def data_schema() -> Schema:
     return {"$schema": DRAFT, **top, "$defs": dict(sorted(used.items()))}
 
 
-def _history() -> Schema:
-    conversion = {"anyOf": [_reference("Conversion"), {"type": "null"}]}
-    return _object(
+def _history_schema() -> Schema:
+    conversion = {"anyOf": [_reference_schema("Conversion"), {"type": "null"}]}
+    return _object_schema(
         "Changes from the previous version, and how nodes are converted.",
         {
             "operator": _TEXT,
@@ -84,17 +90,17 @@ def _history() -> Schema:
             "differences": {"type": "array", "items": _TEXT},
             "up": {**conversion, "description": "Conversion from the previous version to this one."},
             "down": {**conversion, "description": "Conversion from this version to the previous one."},
-            "deprecation": {"anyOf": [_reference("Deprecation"), {"type": "null"}]},
-            "removal": {"anyOf": [_reference("Removal"), {"type": "null"}]},
+            "deprecation": {"anyOf": [_reference_schema("Deprecation"), {"type": "null"}]},
+            "removal": {"anyOf": [_reference_schema("Removal"), {"type": "null"}]},
             "leaving": {**conversion, "description": "Conversion to the opset that removes the operator."},
             "arriving": {**conversion, "description": "Conversion to the opset before the first version."},
         },
     )
 
 
-def _conversion() -> Schema:
+def _conversion_schema() -> Schema:
     methods = [{"const": name, "description": meaning} for name, meaning in METHODS.items()]
-    return _object(
+    return _object_schema(
         "Conversion of the nodes of an operator version.",
         {
             "how": {"oneOf": methods},
@@ -104,21 +110,21 @@ def _conversion() -> Schema:
     )
 
 
-def _change() -> Schema:
+def _change_schema() -> Schema:
     properties = dict.fromkeys(("rule", "subject", "change", "purpose"), _TEXT)
     description = "Change from the previous version, with its effect on existing models."
-    return _object(description, {**properties, "class": {"enum": [str(each) for each in ChangeClass]}})
+    return _object_schema(description, {**properties, "class": {"enum": [str(each) for each in ChangeClass]}})
 
 
-def _reference(name: str) -> Schema:
+def _reference_schema(name: str) -> Schema:
     return {"$ref": f"#/$defs/{name}"}
 
 
-def _mapping(description: str, values: Schema) -> Schema:
+def _mapping_schema(description: str, values: Schema) -> Schema:
     return {"type": "object", "description": description, "additionalProperties": values}
 
 
-def _object(description: str, properties: Mapping[str, Schema]) -> Schema:
+def _object_schema(description: str, properties: Mapping[str, Schema]) -> Schema:
     return {
         "description": description,
         "type": "object",

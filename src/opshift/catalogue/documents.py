@@ -147,7 +147,7 @@ class DocumentPage:
             if token.type == "heading_open":
                 title = plain_text(self._tokens[position + 1].content.replace("`", ""))
                 name = heading_anchor(title)
-                text = " ".join(self._texts(position + 3))
+                text = " ".join(self._texts_of_section(position + 3))
                 level = int(token.tag[1:])
             elif token.type == "tr_open" and (rule := RULE_ID.fullmatch(self._tokens[position + 2].content)):
                 name = title = rule[1]
@@ -160,7 +160,7 @@ class DocumentPage:
                 token.attrSet("id", name)
                 yield Section(name, title, text, level)
 
-    def _texts(self, start: int) -> Iterator[str]:
+    def _texts_of_section(self, start: int) -> Iterator[str]:
         for token in self._tokens[start:]:
             if token.type in ("heading_open", "table_open"):
                 return

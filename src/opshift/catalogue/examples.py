@@ -70,19 +70,19 @@ class OperatorExample(NamedTuple):
     @property
     def script(self) -> str:
         """Python script that computes the outputs."""
-        inputs = [f"    {name!r}: {self._array(name, value)}," for name, value in self.inputs.items()]
+        inputs = [f"    {name!r}: {self._array_code(name, value)}," for name, value in self.inputs.items()]
         raw = "r" if "\\" in self.model else ""
         imported, session = SESSIONS[self.computed_by]
         text = "\n".join(inputs)
         return SCRIPT.format(model=self.model, raw=raw, inputs=text, imported=imported, session=session)
 
-    def _array(self, name: str, value: Any) -> str:
+    def _array_code(self, name: str, value: Any) -> str:
         found = re.search(rf"{INPUT}{re.escape(name)}\b", self.model)
         assert found, name
         kind = NUMPY.get(found[2], f"np.{found[2]}")
         if found[1]:
-            return f"[{', '.join(f'np.array({_literal(each)}, {kind})' for each in value)}]"
-        return f"np.array({_literal(value)}, {kind})"
+            return f"[{', '.join(f'np.array({_literal_text(each)}, {kind})' for each in value)}]"
+        return f"np.array({_literal_text(value)}, {kind})"
 
     @property
     def rows(self) -> list[tuple[str, str, bool]]:
@@ -95,7 +95,7 @@ class OperatorExample(NamedTuple):
 
 
 @cache
-def _examples() -> Mapping[str, OperatorExample]:
+def _read_examples() -> Mapping[str, OperatorExample]:
     from opshift.registry.yaml_files import load_yaml  # imported here: the completion of names needs no YAML
 
     return {name: OperatorExample(**each) for name, each in load_yaml(EXAMPLES).items()}
@@ -103,24 +103,24 @@ def _examples() -> Mapping[str, OperatorExample]:
 
 def example_of(operator: Operator | OperatorVersion) -> OperatorExample | None:
     """Return the example of an operator, or `None`; the node may have a different operator version."""
-    return _examples().get(f"{operator.domain}.{operator.name}")
+    return _read_examples().get(f"{operator.domain}.{operator.name}")
 
 
 def array_text(value: Any, indent: int = 0) -> str:
     """Format nested lists as text, with a line for each row."""
     if not isinstance(value, list) or not any(isinstance(each, list) for each in value):
-        return _numbers(value)
+        return _numbers_text(value)
     rows = [array_text(each, indent + 1) for each in value]
     return f"[{(',' + chr(10) + ' ' * (indent + 1)).join(rows)}]"
 
 
-def _literal(value: Any) -> str:
+def _literal_text(value: Any) -> str:
     return re.sub(r"\b(nan|inf)\b", r"np.\1", repr(value))
 
 
-def _numbers(value: Any) -> str:
+def _numbers_text(value: Any) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(map(_numbers, value))}]"
+        return f"[{', '.join(map(_numbers_text, value))}]"
     if isinstance(value, str):
         return f'"{value}"'
     return f"{value:g}" if isinstance(value, float) else str(value).lower()

@@ -48,13 +48,13 @@ class FunctionText(NamedTuple):
 def function_text(version: OperatorVersion, registry: Registry) -> FunctionText:
     """Return the function body of an operator; if it depends on the node, the body for an example node."""
     if version.body is not None:
-        return FunctionText("", "\n".join(_function(version.function_body())))
+        return FunctionText("", "\n".join(_function_lines(version.function_body())))
     for note, node, types in _example_nodes(version, registry):
         try:
             function = version.function_body(node, types, registry=registry)
         except OpshiftError:  # the body depends on a required attribute or a shape, which this node lacks
             continue
-        return FunctionText(note, "\n".join(_function(function)), function)
+        return FunctionText(note, "\n".join(_function_lines(function)), function)
     return FunctionText(BUILT_BODY, "")
 
 
@@ -78,13 +78,13 @@ def _example_nodes(
         model = model_of_text(example.model, version.since_version, registry)
         if opset_imports(model.opset_import, model.ir_version)[version.domain] == version.since_version:
             tensors = (each for each in model.graph.input if each.type.HasField("tensor_type"))
-            facts = {each.name: _facts(each) for each in tensors}
+            facts = {each.name: _type_and_shape(each) for each in tensors}
             stated = ", ".join(f"`{kind}{list(shape)} {name}`" for name, (kind, shape) in facts.items())
             node = model.graph.node[0]
             yield EXAMPLE_NODE.format(example.node, stated), node, [facts.get(name) for name in node.input]
 
 
-def _facts(value: ValueInfoProto) -> tuple[str, tuple[int, ...]]:
+def _type_and_shape(value: ValueInfoProto) -> tuple[str, tuple[int, ...]]:
     tensor = value.type.tensor_type
     return NAME_BY_NUMBER[tensor.elem_type], tuple(each.dim_value for each in tensor.shape.dim)
 
@@ -95,57 +95,57 @@ def _example_type(parameter: Parameter, version: OperatorVersion) -> str:
     return short_type(chosen)
 
 
-def _function(function: FunctionProto) -> Iterator[str]:
+def _function_lines(function: FunctionProto) -> Iterator[str]:
     imports = ", ".join(f'"{each.domain}" : {each.version}' for each in function.opset_import)
     yield f'<domain: "{canonical_domain(function.domain)}", opset_import: [{imports}]>'
-    attributes = ", ".join((*function.attribute, *map(_attribute, function.attribute_proto)))
+    attributes = ", ".join((*function.attribute, *map(_attribute_text, function.attribute_proto)))
     stated = f" <{attributes}>" if attributes else ""
     yield f"{function.name}{stated} ({', '.join(function.input)}) => ({', '.join(function.output)}) {{"
-    yield from _nodes(function.node)
+    yield from _node_lines(function.node)
     yield "}"
 
 
-def _nodes(nodes: Iterable[NodeProto]) -> Iterator[str]:
+def _node_lines(nodes: Iterable[NodeProto]) -> Iterator[str]:
     for node in nodes:
         domain = f"{node.domain}." if node.domain else ""
         # a node with a subgraph has several lines
-        texts = [_attribute(each) for each in node.attribute]
+        texts = [_attribute_text(each) for each in node.attribute]
         stated = f" <{', '.join(texts)}>" if texts else ""
         inputs = ", ".join(each or '""' for each in node.input)
         outputs = ", ".join(each or '""' for each in node.output)
         yield from f"  {outputs} = {domain}{node.op_type}{stated} ({inputs})".splitlines()
 
 
-def _attribute(attribute: AttributeProto) -> str:
+def _attribute_text(attribute: AttributeProto) -> str:
     name = f"{attribute.name}: {type_name(attribute.type).lower()}"
     if attribute.ref_attr_name:
         return f"{name} = @{attribute.ref_attr_name}"
     if attribute.type == GRAPH:
-        lines = list(_graph(attribute.g))
+        lines = list(_graph_lines(attribute.g))
         return f"{name} = " + "\n    ".join(lines)
-    return f"{name} = {_value(read_attribute(attribute))}"
+    return f"{name} = {_value_text(read_attribute(attribute))}"
 
 
-def _graph(graph: GraphProto) -> Iterator[str]:
+def _graph_lines(graph: GraphProto) -> Iterator[str]:
     inputs, outputs = (
-        ", ".join(f"{_type(each.type.tensor_type.elem_type)}{each.name}" for each in values)
+        ", ".join(f"{_type_name(each.type.tensor_type.elem_type)}{each.name}" for each in values)
         for values in (graph.input, graph.output)
     )
     yield f"{graph.name} ({inputs}) => ({outputs}) {{"
-    yield from _nodes(graph.node)
+    yield from _node_lines(graph.node)
     yield "}"
 
 
-def _type(number: int) -> str:
+def _type_name(number: int) -> str:
     return f"{NAME_BY_NUMBER[number]} " if number else ""
 
 
-def _value(value: object) -> str:
+def _value_text(value: object) -> str:
     match value:
         case TensorProto():
             tensor = require_tensor(value)
             dims = f"[{', '.join(map(str, tensor.dims))}]" if tensor.dims else ""
-            return f"{tensor.element_type}{dims} {{{', '.join(map(_value, tensor.values))}}}"
+            return f"{tensor.element_type}{dims} {{{', '.join(map(_value_text, tensor.values))}}}"
         case bytes():
             return json.dumps(value.decode())
         case str():
@@ -155,4 +155,4 @@ def _value(value: object) -> str:
         case int():
             return str(value)
     assert isinstance(value, Iterable)
-    return f"[{', '.join(map(_value, value))}]"
+    return f"[{', '.join(map(_value_text, value))}]"

@@ -91,20 +91,20 @@ def history_of(operator: Operator) -> Iterator[HistoryEntry]:
         step = version.step
         leaving = arriving = None
         if version.removal:
-            leaving = _conversion(version, None, version.removal.removed_in, version.removal.up)
+            leaving = _step_summary(version, None, version.removal.removed_in, version.removal.up)
         if version.before is not None:
-            arriving = _conversion(version, None, version.since_version - 1, version.before)
+            arriving = _step_summary(version, None, version.since_version - 1, version.before)
         if before is None:
             yield HistoryEntry(version, leaving=leaving, arriving=arriving)
         else:
-            up = _conversion(before, version, version.since_version, step.up if step else None)
-            down = _conversion(version, before, before.since_version, step.down if step else None)
+            up = _step_summary(before, version, version.since_version, step.up if step else None)
+            down = _step_summary(version, before, before.since_version, step.down if step else None)
             change = step.change if step and step.change else _changed_types(before, version)
             yield HistoryEntry(version, before, change, up, down, leaving)
         before = version
 
 
-def _conversion(
+def _step_summary(
     source: OperatorVersion,
     target: OperatorVersion | None,
     opset: int,

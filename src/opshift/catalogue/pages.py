@@ -86,7 +86,7 @@ def operator_pages(
             domain,
             description=f"The {len(listed)} operators of {domain}, with their versions.",
             trail=(OPERATORS,),
-            data={"domain": domain, "newest_opset": newest, "operators": list(map(_summary, listed))},
+            data={"domain": domain, "newest_opset": newest, "operators": list(map(_summary_data, listed))},
             domain=domain,
             views=listed,
             newest=newest,
@@ -99,7 +99,7 @@ def operator_pages(
                 yield from _comparison_pages(renderer, view, old, new)
 
 
-def _summary(view: OperatorView) -> dict[str, object]:
+def _summary_data(view: OperatorView) -> dict[str, object]:
     newest = view.newest.version
     return {"operator": str(newest.id), "status": view.status, "summary": view.summary}
 
@@ -119,22 +119,22 @@ def _operator_page(renderer: Renderer, view: OperatorView, runtimes: Runtimes) -
         },
         here=name,
         view=view,
-        rows=[(each, _release(view, each.version)) for each in reversed(view.versions)],
+        rows=[(each, _release_of(view, each.version)) for each in reversed(view.versions)],
         numbers=[each.version.since_version for each in view.versions],
         runtimes=rows,
         states=list(State),
-        conversions=_steps(view),
+        conversions=_conversion_rows(view),
         example_conversions=view.example_conversions,
     )
 
 
-def _steps(view: OperatorView) -> list[ConversionRow]:
+def _conversion_rows(view: OperatorView) -> list[ConversionRow]:
     """Return the conversions between all versions of an operator, the newest first."""
     rows = [row for each in reversed(view.versions) for row in each.conversions]
     return list({(row.source, row.opset): row for row in rows}.values())
 
 
-def _release(view: OperatorView, version: OperatorVersion) -> str:
+def _release_of(view: OperatorView, version: OperatorVersion) -> str:
     return release_with(version.domain, version.since_version, view.registry)
 
 
@@ -142,8 +142,8 @@ def _version_pages(renderer: Renderer, view: VersionView) -> Pages:
     """Yield the page of an operator version, and its copies in JSON and Markdown."""
     version = view.version
     domain, name = version.domain, version.name
-    conversions, release = list(view.conversions), _release(view.operator, version)
-    trail = (*_trail(version), (name, paths.operator_path(domain, name)))
+    conversions, release = list(view.conversions), _release_of(view.operator, version)
+    trail = (*_parent_links(version), (name, paths.operator_path(domain, name)))
     here = str(version.since_version)
     path, title = paths.version_path(version), str(version.id)
     yield from renderer.page(
@@ -170,7 +170,7 @@ def _comparison_pages(
         paths.comparison_path(old, new),
         f"{new.domain}.{new.name} {old.since_version} to {new.since_version}",
         description=f"Changes of {new.name} from version {old.since_version} to {new.since_version}.",
-        trail=(*_trail(new), (new.name, paths.operator_path(new.domain, new.name))),
+        trail=(*_parent_links(new), (new.name, paths.operator_path(new.domain, new.name))),
         here=f"{old.since_version} to {new.since_version}",
         data={"old": str(old.id), "new": str(new.id), "changes": [each.as_dict() for each in changes]},
         view=view,
@@ -180,7 +180,7 @@ def _comparison_pages(
     )
 
 
-def _trail(version: OperatorVersion) -> Links:
+def _parent_links(version: OperatorVersion) -> Links:
     return OPERATORS, (version.domain, paths.domain_path(version.domain))
 
 

@@ -89,9 +89,9 @@ class _MarkdownWriter(HTMLParser):
         elif tag == self._code:
             self._code = ""
             if tag == "pre":
-                self.blocks.append(code_block(self._take()))
+                self.blocks.append(code_block(self._take_text()))
         elif tag in ("td", "th"):
-            parts = (" ".join(each.split()) for each in self._take().split(PART))
+            parts = (" ".join(each.split()) for each in self._take_text().split(PART))
             self._rows[-1].append("; ".join(filter(None, parts)))
         elif tag == "table":
             heads, *rows = self._rows
@@ -113,12 +113,12 @@ class _MarkdownWriter(HTMLParser):
             before, after = (" " if each.isspace() else "" for each in (data[0], data[-1]))
             self._text += f"{before}{escape_line(data)}{after}"
 
-    def _take(self) -> str:
+    def _take_text(self) -> str:
         text, self._text = self._text, ""
         return text
 
     def _finish_block(self, prefix: str) -> None:
-        text = " ".join(self._take().split())
+        text = " ".join(self._take_text().split())
         if not text:
             return
         if prefix in CONTINUATIONS and self.blocks and self.blocks[-1].startswith("* "):

@@ -100,25 +100,31 @@ def search_index(
 
     `pages` has entries for further pages of the site.
     """
-    entries = [*pages, *_operators(operators), *_opsets(opsets), *_documents(documents), *_messages()]
+    entries = [
+        *pages,
+        *_operator_entries(operators),
+        *_opset_entries(opsets),
+        *_document_entries(documents),
+        *_message_entries(),
+    ]
     entries += (SearchEntry(each.name, "runtime", runtime_path(each), "") for each in runtimes)
     # ASCII, so that the script is valid in any encoding, and without U+2028, which ends a line in JavaScript.
     return f"self.searchIndex = {json.dumps(entries, separators=(',', ':'))};\n"
 
 
-def _operators(views: Iterable[OperatorView]) -> Iterator[SearchEntry]:
+def _operator_entries(views: Iterable[OperatorView]) -> Iterator[SearchEntry]:
     for view in views:
         names = [name for each in view.versions for name in each.version.attributes]
         texts = [text for each in view.versions for text in texts_of(each.version).values()]
         kinds = {kind for each in view.versions for kind in chain(*each.version.type_constraints.values())}
         operator = view.operator
         path = operator_path(operator.domain, operator.name)
-        words = _words([*names, *texts, *sorted(kinds)])
+        words = _search_words([*names, *texts, *sorted(kinds)])
         versions = [str(each.version.since_version) for each in view.versions]
         yield SearchEntry(operator.name, operator.domain, path, words, versions)
 
 
-def _opsets(views: Iterable[OpsetView]) -> Iterator[SearchEntry]:
+def _opset_entries(views: Iterable[OpsetView]) -> Iterator[SearchEntry]:
     for each in views:
         yield SearchEntry(
             f"{each.domain} {each.opset}",
@@ -128,21 +134,21 @@ def _opsets(views: Iterable[OpsetView]) -> Iterator[SearchEntry]:
         )
 
 
-def _documents(pages: Iterable[DocumentPage]) -> Iterator[SearchEntry]:
+def _document_entries(pages: Iterable[DocumentPage]) -> Iterator[SearchEntry]:
     for page in pages:
         for section in page.sections:
-            words = _words([section.text], MAX_WORDS)
+            words = _search_words([section.text], MAX_WORDS)
             kind = "command" if section.title.startswith("opshift ") else page.title
             yield SearchEntry(section.title, kind, f"{page.path}#{section.anchor}", words)
 
 
-def _messages() -> Iterator[SearchEntry]:
+def _message_entries() -> Iterator[SearchEntry]:
     for error in tool_errors():
         path = f"docs/errors-elsewhere.html#{heading_anchor(error.title)}"
         yield from (SearchEntry(each, "error message", path, "") for each in error.texts)
 
 
-def _words(texts: Sequence[str], most: int | None = None) -> str:
+def _search_words(texts: Sequence[str], most: int | None = None) -> str:
     """Return the distinct words of texts in lower case, without words of up to 3 characters."""
     found = (word.lower() for text in texts for word in re.findall(r"\w[\w.]*\w", text) if len(word) > 3)
     return " ".join(list(dict.fromkeys(found))[:most])
@@ -202,10 +208,10 @@ def build_site(registry: Registry, package: str, *, url: str = "", converter: st
         files |= dict(converter_page(renderer, converter))
     if url:
         files["sitemap.xml"] = _site_map(url, files)
-    files["llms.txt"] = _llms(views)
+    files["llms.txt"] = _language_model_index(views)
     files |= data_files(registry, package)
     files["search-index.js"] = search_index(
-        views, chain.from_iterable(opsets.values()), releases, documents, _pages(bool(converter))
+        views, chain.from_iterable(opsets.values()), releases, documents, _page_entries(bool(converter))
     )
     files |= {
         each.name: each.read_text("utf-8") for each in sorted(STATIC.iterdir()) if each.name != paths.IMAGE
@@ -218,7 +224,7 @@ def site_images() -> dict[str, bytes]:
     return {paths.IMAGE: (STATIC / paths.IMAGE).read_bytes()}
 
 
-def _pages(converter: bool) -> Iterator[SearchEntry]:
+def _page_entries(converter: bool) -> Iterator[SearchEntry]:
     """Yield the search entries of pages that are not about one operator, opset, runtime or document."""
     if converter:
         words = "convert plan reach runs fit check inspect compare diff model onnx opset"
@@ -243,7 +249,7 @@ def _is_listed(path: str) -> bool:
     return path.endswith(".html") and path != paths.MISSING
 
 
-def _llms(views: Iterable[OperatorView]) -> str:
+def _language_model_index(views: Iterable[OperatorView]) -> str:
     """Return the file `llms.txt`, an index for language models, see https://llmstxt.org."""
     lines = [LLMS_HEAD]
     domain = ""

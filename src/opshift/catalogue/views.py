@@ -69,14 +69,15 @@ def example_conversions(
     newest = operator.versions[-1].since_version
     model = model_of_text(example.model, newest, registry)
     results = (
-        (opset, _convert(model, operator.domain, opset, registry)) for opset in range(newest - 1, 0, -1)
+        (opset, _conversion_result(model, operator.domain, opset, registry))
+        for opset in range(newest - 1, 0, -1)
     )
     for result, group in groupby(results, key=lambda pair: pair[1]):
         opsets = [opset for opset, _ in group]
         yield ExampleConversion(opsets[-1], opsets[0], result)
 
 
-def _convert(model: ModelProto, domain: str, opset: int, registry: Registry) -> Result:
+def _conversion_result(model: ModelProto, domain: str, opset: int, registry: Registry) -> Result:
     report = Report.of(plan_version(model, {domain: opset}, registry=registry))
     if report.refusals:
         return Result(reason=report.refusals[0].reason)
@@ -355,7 +356,7 @@ def comparison_groups(changes: Iterable[ClassifiedChange]) -> list[EffectGroup]:
     found: dict[tuple[ChangeClass, str], dict[tuple[str, str, str], list[str]]] = {}
     for each in sorted(changes, key=lambda each: -severity(each.change_class)):
         change = each.change
-        key = (change_subject(change.kind), *_sides(change.kind, change.old, change.new))
+        key = (change_subject(change.kind), *_old_and_new_texts(change.kind, change.old, change.new))
         lines = found.setdefault((each.change_class, each.purpose), {})
         lines.setdefault(key, []).append(change.subject)
     return [
@@ -364,7 +365,7 @@ def comparison_groups(changes: Iterable[ClassifiedChange]) -> list[EffectGroup]:
     ]
 
 
-def _sides(kind: str, old: object, new: object) -> tuple[str, str]:
+def _old_and_new_texts(kind: str, old: object, new: object) -> tuple[str, str]:
     """Return texts for the old and new value of a change; for types, only the removed and added ones."""
     if isinstance(old, frozenset) and isinstance(new, frozenset):
         removed, added = (", ".join(sorted(map(short_type, each))) for each in (old - new, new - old))
@@ -373,17 +374,17 @@ def _sides(kind: str, old: object, new: object) -> tuple[str, str]:
         return "", _with_value("added", kind, new)
     if kind.endswith("_removed"):
         return _with_value("", kind, old), "removed"
-    return ("", "") if old is None and new is None else (_value(old), _value(new))
+    return ("", "") if old is None and new is None else (_value_html(old), _value_html(new))
 
 
 def _with_value(event: str, kind: str, value: object) -> str:
     """Append to `event` the default of an attribute, or the number of values of a parameter."""
-    text = "" if value is None else _value(value)
+    text = "" if value is None else _value_html(value)
     stated = f"default {text}" if text and kind.startswith("attribute") else text
     return ", ".join(filter(None, (event, stated)))
 
 
-def _value(value: object) -> str:
+def _value_html(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     match value:

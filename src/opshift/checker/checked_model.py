@@ -180,7 +180,7 @@ class CheckedModel:
                         continue
                     if position < len(formals):
                         passed_on[called, formals[position]].append((key, name))
-                    elif called not in self.functions and _requires(operator, position):
+                    elif called not in self.functions and _requires_input(operator, position):
                         required.add((key, name))
         pending = list(required)
         while pending:
@@ -191,6 +191,6 @@ class CheckedModel:
         return required
 
 
-def _requires(operator: OperatorVersion | None, position: int) -> bool:
+def _requires_input(operator: OperatorVersion | None, position: int) -> bool:
     parameter = parameter_at(operator.inputs, position) if operator is not None else None
     return parameter is not None and parameter.option != "optional"

@@ -164,7 +164,7 @@ class CheckedSparseTensor(NamedTuple):
     @property
     def location(self) -> str:
         """The place of the tensor in the model, for findings."""
-        return f"{self.owner.location}, {self.role}{_quoted(self.proto.values.name)}"
+        return f"{self.owner.location}, {self.role}{_quoted_name(self.proto.values.name)}"
 
 
 class CheckedTensor(NamedTuple):
@@ -178,7 +178,7 @@ class CheckedTensor(NamedTuple):
     @property
     def location(self) -> str:
         """The place of the tensor in the model, for findings."""
-        return f"{self.owner.location}, {self.role}{_quoted(self.proto.name)}"
+        return f"{self.owner.location}, {self.role}{_quoted_name(self.proto.name)}"
 
     @property
     def kind(self) -> ElementType | None:
@@ -245,7 +245,7 @@ def restricts_values(declared: Declared) -> bool:
     return declared.values is not None or declared.minimum is not None or declared.maximum is not None
 
 
-def _quoted(name: str) -> str:
+def _quoted_name(name: str) -> str:
     return f" {name!r}" if name else ""
 
 

@@ -112,14 +112,14 @@ class TypedNode:
 
     def bound_inputs(self) -> Iterator[BoundValue]:
         """Yield the inputs of known type, bound to the operator's parameters."""
-        return _bind(self.operator.inputs, self.node.inputs, self.inputs)
+        return _bind_values(self.operator.inputs, self.node.inputs, self.inputs)
 
     def bound_outputs(self) -> Iterator[BoundValue]:
         """Yield the outputs of known type, bound to the operator's parameters."""
-        return _bind(self.operator.outputs, self.node.outputs, self.outputs)
+        return _bind_values(self.operator.outputs, self.node.outputs, self.outputs)
 
 
-def _bind(
+def _bind_values(
     formals: Sequence[Parameter], names: Sequence[str], types: Sequence[str | None]
 ) -> Iterator[BoundValue]:
     last = len(formals) - 1

@@ -136,10 +136,12 @@ class CheckedContainer:
         """Return the definition of a node, cached by domain, operator name and overload."""
         key = domain, op_type, overload
         if key not in self._resolved:
-            self._resolved[key] = self._resolve(LocalFunction(canonical_domain(domain), op_type, overload))
+            self._resolved[key] = self._resolve_uncached(
+                LocalFunction(canonical_domain(domain), op_type, overload)
+            )
         return self._resolved[key]
 
-    def _resolve(self, key: LocalFunction) -> NodeDefinition:
+    def _resolve_uncached(self, key: LocalFunction) -> NodeDefinition:
         function = self.model.functions.get(key)
         domain, op_type, _ = key
         if function is not None:

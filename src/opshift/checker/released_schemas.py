@@ -23,35 +23,35 @@ def released_schemas(operator: str) -> tuple[tuple[str, SchemaDifference], ...]:
 
 def adds_attribute(node: CheckedNode, name: str) -> bool:
     """Return whether the schema in any onnxruntime release has an attribute that the definition lacks."""
-    return any(name in each.adds for _, each in _schemas(node))
+    return any(name in each.adds for _, each in _changed_schemas(node))
 
 
 def adds_type(node: CheckedNode, parameter: Parameter, kind: str) -> bool:
     """Return whether the changed schema in any onnxruntime release accepts a type for a parameter."""
     return any(
         kind in (*each.types.get(parameter.name, ()), *each.types.get(parameter.type, ()))
-        for _, each in _schemas(node)
+        for _, each in _changed_schemas(node)
     )
 
 
 def accepting_releases(node: CheckedNode) -> list[str]:
     """Return releases whose changed schema allows the attributes and input and output counts of a node."""
-    return [name for name, each in _schemas(node) if _allows(each, node)]
+    return [name for name, each in _changed_schemas(node) if _allows_node(each, node)]
 
 
 def needs_release(node: CheckedNode) -> bool:
     """Return whether the definition does not allow a node, but releases have changed schemas."""
-    return bool(_schemas(node)) and not _allows(SchemaDifference(), node)
+    return bool(_changed_schemas(node)) and not _allows_node(SchemaDifference(), node)
 
 
-def _schemas(node: CheckedNode) -> tuple[tuple[str, SchemaDifference], ...]:
+def _changed_schemas(node: CheckedNode) -> tuple[tuple[str, SchemaDifference], ...]:
     operator = node.operator
     if operator is None or operator.domain not in node.container.model.registry.releases.open_domains:
         return ()
     return released_schemas(f"{operator.domain}.{operator.name}")
 
 
-def _allows(schema: SchemaDifference, node: CheckedNode) -> bool:
+def _allows_node(schema: SchemaDifference, node: CheckedNode) -> bool:
     operator = node.operator
     assert operator is not None
     attributes = {each.name for each in node.proto.attribute if not each.name.startswith(PRIVATE)}

@@ -12,13 +12,13 @@ Requirement = Callable[[ShapeContext], Iterator[str]]
 """Function that yields problems of a node's input shapes; sizes that are not certain are `None`."""
 
 
-def _broadcast(node: ShapeContext) -> Iterator[str]:
+def _broadcast_problems(node: ShapeContext) -> Iterator[str]:
     # Versions with an attribute `broadcast` align the second input by a different rule.
     if "broadcast" not in node.version.attributes:
-        yield from _unlike(node.inputs)
+        yield from _unequal_shape_problems(node.inputs)
 
 
-def _unlike(shapes: Sequence[Shape | None]) -> Iterator[str]:
+def _unequal_shape_problems(shapes: Sequence[Shape | None]) -> Iterator[str]:
     """Yield a problem if the known shapes do not broadcast by NumPy's rules."""
     known = [shape for shape in shapes if shape is not None]
     # Fast path for equal shapes, the most common case.
@@ -26,42 +26,42 @@ def _unlike(shapes: Sequence[Shape | None]) -> Iterator[str]:
         return
     for column in zip_longest(*(shape[::-1] for shape in known), fillvalue=1):
         if len({size for size in column if size not in (None, 1)}) > 1:
-            yield f"{_listed(known)} cannot be broadcast"
+            yield f"{_shapes_text(known)} cannot be broadcast"
             return
 
 
-def _product(first: Shape | None, second: Shape | None) -> Iterator[str]:
+def _product_problems(first: Shape | None, second: Shape | None) -> Iterator[str]:
     """Yield a problem if MatMul cannot multiply the two shapes."""
     if first is None or second is None:
         return
     if not first or not second:
         yield "an operand of the matrix product is a scalar"
-    elif _differ(first[-1], second[-2:][0]):
-        yield f"{_listed([first, second])} cannot be multiplied"
+    elif _sizes_differ(first[-1], second[-2:][0]):
+        yield f"{_shapes_text([first, second])} cannot be multiplied"
     else:
-        yield from _unlike([first[:-2], second[:-2]])
+        yield from _unequal_shape_problems([first[:-2], second[:-2]])
 
 
-def _gemm(node: ShapeContext) -> Iterator[str]:
+def _gemm_problems(node: ShapeContext) -> Iterator[str]:
     first, second, added = (node.shape(position) for position in range(3))
     if "broadcast" in node.version.attributes or first is None or second is None:
         return
     if len(first) != 2 or len(second) != 2:
-        yield f"{_listed([first, second])} are not both matrices"
+        yield f"{_shapes_text([first, second])} are not both matrices"
         return
     first = first[::-1] if node.integer("transA", 0) else first
     second = second[::-1] if node.integer("transB", 0) else second
-    if _differ(first[1], second[0]):
-        yield f"{_listed([first, second])}, after transposition, cannot be multiplied"
+    if _sizes_differ(first[1], second[0]):
+        yield f"{_shapes_text([first, second])}, after transposition, cannot be multiplied"
     result = (first[0], second[1])
     padded = added if added is None else (1,) * (2 - len(added)) + added
     if padded is not None and any(
-        size != 1 and _differ(size, target) for size, target in zip_longest(padded, result, fillvalue=1)
+        size != 1 and _sizes_differ(size, target) for size, target in zip_longest(padded, result, fillvalue=1)
     ):
         yield f"the product has the shape {shape_to_string(result)}; C has {shape_to_string(padded)}"
 
 
-def _concat(node: ShapeContext, inputs: Sequence[Shape | None] | None = None) -> Iterator[str]:
+def _concat_problems(node: ShapeContext, inputs: Sequence[Shape | None] | None = None) -> Iterator[str]:
     # Runtimes ignore inputs without elements, whatever their rank.
     shapes = node.inputs if inputs is None else inputs
     known = [shape for shape in shapes if shape is not None and 0 not in shape]
@@ -72,64 +72,64 @@ def _concat(node: ShapeContext, inputs: Sequence[Shape | None] | None = None) ->
     elif known and axis is None and node.integer("axis") is not None:
         yield f"axis {node.integer('axis')} is out of range for {rank} dimensions"
     elif any(len(shape) != rank for shape in known):
-        yield f"{_listed(known)} have different ranks"
+        yield f"{_shapes_text(known)} have different ranks"
     elif axis is not None and any(
         len({*sizes} - {None}) > 1 for other, sizes in enumerate(zip(*known, strict=True)) if other != axis
     ):
-        yield f"{_listed(known)} differ in axes other than {axis}"
+        yield f"{_shapes_text(known)} differ in axes other than {axis}"
 
 
-def _convolution(node: ShapeContext, weights_at: int = 1) -> Iterator[str]:
+def _convolution_problems(node: ShapeContext, weights_at: int = 1) -> Iterator[str]:
     data, weights, group = node.shape(0), node.shape(weights_at), node.integer("group", 1)
     if data is None or weights is None:
         return
     if len(data) != len(weights) or len(data) < 3:
-        yield f"{_listed([data, weights])} of data and weights must have the same rank, at least 3"
+        yield f"{_shapes_text([data, weights])} of data and weights must have the same rank, at least 3"
         return
-    if weights[1] is not None and group and _differ(data[1], weights[1] * group):
+    if weights[1] is not None and group and _sizes_differ(data[1], weights[1] * group):
         yield f"the data has {data[1]} channels; weights and group require {weights[1] * group}"
     if weights[0] is not None and group and weights[0] % group:
         yield f"{weights[0]} output channels cannot be divided into {group} groups"
-    yield from _kernel(node, weights)
+    yield from _kernel_problems(node, weights)
 
 
-def _conv_transpose(node: ShapeContext) -> Iterator[str]:
+def _conv_transpose_problems(node: ShapeContext) -> Iterator[str]:
     data, weights = node.shape(0), node.shape(1)
     if data is None or weights is None:
         return
     if len(data) != len(weights) or len(data) < 3:
-        yield f"{_listed([data, weights])} of data and weights must have the same rank, at least 3"
-    elif _differ(data[1], weights[0]):
+        yield f"{_shapes_text([data, weights])} of data and weights must have the same rank, at least 3"
+    elif _sizes_differ(data[1], weights[0]):
         yield f"the data has {data[1]} channels; the weights require {weights[0]}"
     else:
-        yield from _kernel(node, weights)
+        yield from _kernel_problems(node, weights)
 
 
-def _kernel(node: ShapeContext, weights: Shape) -> Iterator[str]:
+def _kernel_problems(node: ShapeContext, weights: Shape) -> Iterator[str]:
     kernel = node.integers("kernel_shape")
-    if kernel and (len(kernel) != len(weights) - 2 or any(map(_differ, kernel, weights[2:]))):
+    if kernel and (len(kernel) != len(weights) - 2 or any(map(_sizes_differ, kernel, weights[2:]))):
         yield f"kernel_shape is {shape_to_string(kernel)}; the weights have {shape_to_string(weights[2:])}"
 
 
-def _pool(node: ShapeContext) -> Iterator[str]:
+def _pool_problems(node: ShapeContext) -> Iterator[str]:
     data, kernel = node.shape(0), node.integers("kernel_shape")
     if data is not None and kernel and len(data) != len(kernel) + 2:
         yield f"the kernel has {len(kernel)} dimensions; data of rank {len(data)} requires {len(data) - 2}"
 
 
-def _batch_normalization(node: ShapeContext) -> Iterator[str]:
+def _batch_normalization_problems(node: ShapeContext) -> Iterator[str]:
     data = node.shape(0)
     if data is None or node.integer("spatial", 1) != 1:
         return
     channels = dim_at(data, 1) if len(data) > 1 else 1
     for position in range(1, 5):
         shape = node.shape(position)
-        if shape is not None and (len(shape) != 1 or _differ(shape[0], channels)):
+        if shape is not None and (len(shape) != 1 or _sizes_differ(shape[0], channels)):
             expected = "one dimension" if channels is None else f"[{channels}]"
             yield f"input {position} has the shape {shape_to_string(shape)}; expected {expected}"
 
 
-def _reshape(node: ShapeContext) -> Iterator[str]:
+def _reshape_problems(node: ShapeContext) -> Iterator[str]:
     data, target = node.shape(0), node.setting("shape").values
     if data is None or target is None:
         return
@@ -151,17 +151,17 @@ def _reshape(node: ShapeContext) -> Iterator[str]:
         yield f"{shape_to_string(data)} cannot be reshaped to {shape_to_string(target)}"
 
 
-def _expand(node: ShapeContext) -> Iterator[str]:
-    return _unlike([node.shape(0), node.setting("shape").values])
+def _expand_problems(node: ShapeContext) -> Iterator[str]:
+    return _unequal_shape_problems([node.shape(0), node.setting("shape").values])
 
 
-def _transpose(node: ShapeContext) -> Iterator[str]:
+def _transpose_problems(node: ShapeContext) -> Iterator[str]:
     data, order = node.shape(0), node.integers("perm")
     if data is not None and order is not None and sorted(order) != list(range(len(data))):
         yield f"perm {list(order)} is not a permutation of the {len(data)} axes"
 
 
-def _squeeze(node: ShapeContext) -> Iterator[str]:
+def _squeeze_problems(node: ShapeContext) -> Iterator[str]:
     data = node.shape(0)
     for axis in normalize_axes(node.setting("axes").values, len(data)) or () if data else ():
         size = dim_at(data, axis)
@@ -169,23 +169,23 @@ def _squeeze(node: ShapeContext) -> Iterator[str]:
             yield f"axis {axis} has the size {size}, and cannot be removed"
 
 
-def _split(node: ShapeContext) -> Iterator[str]:
+def _split_problems(node: ShapeContext) -> Iterator[str]:
     data, lengths = node.shape(0), node.setting("split").values
     axis = normalize_axis(node.integer("axis"), None if data is None else len(data))
     if axis is None and data == ():
         yield "a scalar cannot be split"
     if lengths is None:
-        yield from _split_evenly(node, dim_at(data, axis or 0) if axis is not None else None)
+        yield from _even_split_problems(node, dim_at(data, axis or 0) if axis is not None else None)
         return
     if None in lengths:
         return
     if len(lengths) != node.output_count:
         yield f"split has {len(lengths)} lengths; the node has {node.output_count} outputs"
-    elif axis is not None and _differ(dim_at(data, axis), sum(filter(None, lengths))):
+    elif axis is not None and _sizes_differ(dim_at(data, axis), sum(filter(None, lengths))):
         yield f"the lengths {list(lengths)} do not sum up to {dim_at(data, axis)}, the size of axis {axis}"
 
 
-def _split_evenly(node: ShapeContext, size: int | None) -> Iterator[str]:
+def _even_split_problems(node: ShapeContext, size: int | None) -> Iterator[str]:
     """Yield a problem if a Split without lengths is invalid; only `num_outputs` allows unequal parts."""
     if not node.setting("split").absent:
         return
@@ -199,7 +199,7 @@ def _split_evenly(node: ShapeContext, size: int | None) -> Iterator[str]:
         yield f"{size} elements cannot be split into {node.output_count} equal parts"
 
 
-def _einsum(node: ShapeContext) -> Iterator[str]:
+def _einsum_problems(node: ShapeContext) -> Iterator[str]:
     operands, _, result = node.string("equation").replace(" ", "").partition("->")
     terms = operands.split(",")
     if len(terms) != len(node.inputs):
@@ -224,32 +224,32 @@ def _einsum(node: ShapeContext) -> Iterator[str]:
         yield f"the subscripts {', '.join(unknown)} of the result occur in no input term"
 
 
-def _differ(first: int | None, second: int | None) -> bool:
+def _sizes_differ(first: int | None, second: int | None) -> bool:
     return first is not None and second is not None and first != second
 
 
-def _listed(shapes: Sequence[Shape]) -> str:
+def _shapes_text(shapes: Sequence[Shape]) -> str:
     return f"the shapes {', '.join(map(shape_to_string, dict.fromkeys(shapes)))}"
 
 
 REQUIREMENTS: Mapping[str, Requirement] = {
-    "broadcast": _broadcast,
-    "matmul": lambda node: _product(node.shape(0), node.shape(1)),
-    "fused_matmul": lambda node: _product(transposed_operand(node, 0), transposed_operand(node, 1)),
-    "quantized_matmul": lambda node: _product(node.shape(0), node.shape(3)),
-    "gemm": _gemm,
-    "concat": _concat,
-    "convolution": _convolution,
-    "quantized_convolution": lambda node: _convolution(node, weights_at=3),
-    "conv_transpose": _conv_transpose,
-    "pool": _pool,
-    "batch_normalization": _batch_normalization,
-    "reshape": _reshape,
-    "expand": _expand,
-    "transpose": _transpose,
-    "squeeze": _squeeze,
-    "split": _split,
-    "einsum": _einsum,
-    "quantized_concat": lambda node: _concat(node, node.inputs[2::3]),
+    "broadcast": _broadcast_problems,
+    "matmul": lambda node: _product_problems(node.shape(0), node.shape(1)),
+    "fused_matmul": lambda node: _product_problems(transposed_operand(node, 0), transposed_operand(node, 1)),
+    "quantized_matmul": lambda node: _product_problems(node.shape(0), node.shape(3)),
+    "gemm": _gemm_problems,
+    "concat": _concat_problems,
+    "convolution": _convolution_problems,
+    "quantized_convolution": lambda node: _convolution_problems(node, weights_at=3),
+    "conv_transpose": _conv_transpose_problems,
+    "pool": _pool_problems,
+    "batch_normalization": _batch_normalization_problems,
+    "reshape": _reshape_problems,
+    "expand": _expand_problems,
+    "transpose": _transpose_problems,
+    "squeeze": _squeeze_problems,
+    "split": _split_problems,
+    "einsum": _einsum_problems,
+    "quantized_concat": lambda node: _concat_problems(node, node.inputs[2::3]),
 }
 """Checks by the name of the shape rule; only for the requirements that invalid models break most often."""

@@ -358,7 +358,7 @@ def _superseded_operator(draft: DefinedDraft) -> Operator:
     operator_id = OperatorId.parse(draft.proposal.promotes)
     operator = draft.registry.operator(operator_id.op_type, operator_id.domain)
     assert operator is not None
-    last = replace(operator.versions[-1], deprecation=_deprecation(draft))
+    last = replace(operator.versions[-1], deprecation=_deprecation_of(draft))
     return replace(operator, versions=(*operator.versions[:-1], last))
 
 
@@ -368,7 +368,7 @@ def superseded_definition(draft: DefinedDraft, tree: Path) -> tuple[Path, str]:
     Raises:
         DefinitionError: the deprecation cannot be appended to the text.
     """
-    operator_id, deprecation = OperatorId.parse(draft.proposal.promotes), _deprecation(draft)
+    operator_id, deprecation = OperatorId.parse(draft.proposal.promotes), _deprecation_of(draft)
     path = tree / operator_id.domain / f"{operator_id.op_type}.yaml"
     mapping = quote_yaml(deprecation.mapping)
     deprecation_line = f"  deprecation: {{replaced_by: {deprecation.replaced_by}, mapping: {mapping}}}"
@@ -381,7 +381,7 @@ def superseded_definition(draft: DefinedDraft, tree: Path) -> tuple[Path, str]:
     raise DefinitionError("cannot append the deprecation", place=Place(str(path)), remedy=remedy)
 
 
-def _deprecation(draft: DefinedDraft) -> Deprecation:
+def _deprecation_of(draft: DefinedDraft) -> Deprecation:
     mapping = " ".join(draft.proposal.mapping.split())
     return Deprecation(replaced_by=f"{draft.operator.domain}.{draft.operator.name}", mapping=mapping)
 

@@ -41,8 +41,8 @@ def review_page(path: Path, registry: Registry) -> Document:
         InvalidProposal: the folder does not contain a proposal.
     """
     checked = check_proposal(path, registry)
-    parts = [_heading(checked.draft.proposal)] if checked.draft else []
-    sections = [(title, text.strip()) for title, text in _sections(checked) if text.strip()]
+    parts = [_heading_text(checked.draft.proposal)] if checked.draft else []
+    sections = [(title, text.strip()) for title, text in _page_sections(checked) if text.strip()]
     parts += ["\n".join(f"* [{title}](#{anchor(title)})" for title, _ in sections)]
     for title, text in sections:
         parts += [f"## {title}", text]
@@ -54,33 +54,33 @@ def operator_page(draft: Evaluated) -> str:
     """Return the page of an accepted operator version in Markdown."""
     parts = [f"# {escape_line(draft.version.id)}"]
     for title, text in (
-        ("Signature", _signature(draft.version)),
+        ("Signature", _signature_section(draft.version)),
         ("Formula", draft.proposal.formula and code_block(draft.proposal.formula)),
-        ("Changes", _changes(draft)),
-        ("Examples", _examples(draft)),
+        ("Changes", _changes_section(draft)),
+        ("Examples", _examples_section(draft)),
     ):
         if text:
             parts += [f"## {title}", text]
     return "\n\n".join(parts) + "\n"
 
 
-def _heading(proposal: Proposal) -> str:
+def _heading_text(proposal: Proposal) -> str:
     kind = proposal.kind.replace("-", " ").capitalize()
     title = escape_line(f"{proposal.operator.domain}.{proposal.operator.name}: {proposal.title}")
     return f"# {title}\n\n{kind} by {escape_line(proposal.author.name)}."
 
 
-def _sections(checked: CheckResult) -> Iterator[tuple[str, str]]:
+def _page_sections(checked: CheckResult) -> Iterator[tuple[str, str]]:
     """Yield title and text of each section; the text may be empty."""
     draft = checked.draft
     if draft is not None:
-        yield from _answers(draft.proposal)
+        yield from _answer_sections(draft.proposal)
     if isinstance(draft, DefinedDraft):
-        yield "Signature", _signature(draft.version)
-        yield "Changes", _changes(draft)
+        yield "Signature", _signature_section(draft.version)
+        yield "Changes", _changes_section(draft)
     if isinstance(draft, Evaluated):
-        yield "Examples", _examples(draft)
-        yield "Evidence", f"{_comparisons(draft.evidence)}\n\n{_coverage(draft)}"
+        yield "Examples", _examples_section(draft)
+        yield "Evidence", f"{_comparisons_section(draft.evidence)}\n\n{_coverage_section(draft)}"
     findings = [
         (
             str(each.level),
@@ -101,7 +101,7 @@ def _sections(checked: CheckResult) -> Iterator[tuple[str, str]]:
         yield "Sign-offs", f"{count}\n\n{table(('name', 'date', 'signed'), signers)}"
 
 
-def _answers(proposal: Proposal) -> Iterator[tuple[str, str]]:
+def _answer_sections(proposal: Proposal) -> Iterator[tuple[str, str]]:
     yield "Motivation", escape_text(proposal.motivation)
     yield "Formula", proposal.formula and code_block(proposal.formula)
     yield "Reason for not being a function", escape_text(proposal.primitive_reason)
@@ -116,7 +116,7 @@ def _answers(proposal: Proposal) -> Iterator[tuple[str, str]]:
     yield "Frameworks", table(("framework", "function", "differs", "link"), rows)
 
 
-def _signature(version: OperatorVersion) -> str:
+def _signature_section(version: OperatorVersion) -> str:
     rows: list[tuple[str, ...]] = []
     for side, formals in (("input", version.inputs), ("output", version.outputs)):
         for each in formals:
@@ -126,7 +126,7 @@ def _signature(version: OperatorVersion) -> str:
     for name, attribute in version.attributes.items():
         default = "" if attribute.default is None else code_span(attribute.default)
         option = "required" if attribute.required else "optional"
-        facts = (attribute.type, option, default, _range(attribute), attribute.description)
+        facts = (attribute.type, option, default, _range_text(attribute), attribute.description)
         rows.append(("attribute", code_span(name), *facts))
     rows += [
         ("type", code_span(name), "", "", "", "", text) for name, text in version.type_descriptions.items()
@@ -143,7 +143,7 @@ def _signature(version: OperatorVersion) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _range(attribute: Attribute) -> str:
+def _range_text(attribute: Attribute) -> str:
     """Return the allowed values of an attribute as text, such as `0 to 1`; empty if any is allowed."""
     if attribute.values is not None:
         return ", ".join(map(code_span, attribute.values))
@@ -153,7 +153,7 @@ def _range(attribute: Attribute) -> str:
     return f"{low} to {high}"
 
 
-def _changes(draft: DefinedDraft) -> str:
+def _changes_section(draft: DefinedDraft) -> str:
     """Return the changes since the previous version, and the conversions in both directions."""
     version, step, retirement = draft.version, draft.version.step, draft.retirement
     conversions: list[str] = []
@@ -179,11 +179,11 @@ def _action_text(action: StepAction | str | None) -> str:
     return action or "derived from the types"
 
 
-def _examples(draft: Evaluated) -> str:
-    return "\n\n".join(_example(each) for each in draft.evidence.outcomes if not each.case.retyped)
+def _examples_section(draft: Evaluated) -> str:
+    return "\n\n".join(_example_section(each) for each in draft.evidence.outcomes if not each.case.retyped)
 
 
-def _example(outcome: Outcome) -> str:
+def _example_section(outcome: Outcome) -> str:
     case = outcome.case
     inputs, outputs = case.version.inputs, case.version.outputs
     rows = [(_parameter_name(inputs, each), _array_text(array)) for each, array in enumerate(case.inputs)]
@@ -217,7 +217,7 @@ def _rounded(value: object) -> object:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def _comparisons(evidence: Evidence) -> str:
+def _comparisons_section(evidence: Evidence) -> str:
     comparisons = {
         "expected outputs": evidence.expected,
         "function body": evidence.bodies,
@@ -234,7 +234,7 @@ def _comparisons(evidence: Evidence) -> str:
     return table(("compared with the reference", *verdicts), rows)
 
 
-def _coverage(draft: Evaluated) -> str:
+def _coverage_section(draft: Evaluated) -> str:
     rows: list[tuple[str, ...]] = []
     for kind, item, examples in coverage_of(implemented_version(draft), draft.evidence):
         names = ", ".join(map(escape_line, examples[:3])) + (", ..." if examples[3:] else "")

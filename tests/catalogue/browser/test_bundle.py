@@ -24,7 +24,7 @@ from opshift.converter.options import ALLOW_VALUES
 from opshift.model.errors import UsageError
 from opshift.registry.registry import default_registry
 
-RUNTIMES = bundle._runtimes
+RUNTIMES = bundle._runtime_files
 PYODIDE = {
     "pyodide.mjs": b"loader",
     "pyodide.asm.mjs": b"module",
@@ -47,7 +47,7 @@ def _archive(files: Mapping[str, bytes]) -> bytes:
 @pytest.fixture(scope="module")
 def compiled() -> Mapping[str, bytes]:
     """Return the files of opshift, which take seconds to compile."""
-    return bundle._opshift()
+    return bundle._opshift_files()
 
 
 @pytest.fixture(autouse=True)
@@ -57,8 +57,10 @@ def pyodide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(bundle, "PYODIDE_SHA512", hashlib.sha512(content).hexdigest())
     monkeypatch.setattr(bundle, "urlopen", lambda *_, **__: io.BytesIO(content))
-    monkeypatch.setattr(bundle, "_opshift", lambda: {"opshift/__init__.py": b"", bundle.PATTERNS: b"{}"})
-    monkeypatch.setattr(bundle, "_runtimes", lambda: {"opshift/opsets/runtimes/a.yaml": b""})
+    monkeypatch.setattr(
+        bundle, "_opshift_files", lambda: {"opshift/__init__.py": b"", bundle.PATTERNS: b"{}"}
+    )
+    monkeypatch.setattr(bundle, "_runtime_files", lambda: {"opshift/opsets/runtimes/a.yaml": b""})
     return content
 
 
@@ -77,7 +79,7 @@ def unpacked(archive: bytes) -> dict[str, bytes]:
 def test_contains_pyodide_and_a_package_that_converts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: Mapping[str, bytes]
 ) -> None:
-    monkeypatch.setattr(bundle, "_opshift", lambda: compiled)
+    monkeypatch.setattr(bundle, "_opshift_files", lambda: compiled)
     files = converter_files(opshift.__version__)
     assert files["converter/pyodide.mjs"] == b"loader"
     assert gzip.decompress(files["converter/pyodide.asm.wasm.bin"]) == b"\0asm"
@@ -129,8 +131,8 @@ def test_data_is_read_on_demand_without_further_packages(
     command: str,
     settings: str,
 ) -> None:
-    monkeypatch.setattr(bundle, "_opshift", lambda: compiled)
-    monkeypatch.setattr(bundle, "_runtimes", RUNTIMES)
+    monkeypatch.setattr(bundle, "_opshift_files", lambda: compiled)
+    monkeypatch.setattr(bundle, "_runtime_files", RUNTIMES)
     files = converter_files(opshift.__version__)
     site = tmp_path / "site"
     _unpack(files["converter/packages.bin"], site)

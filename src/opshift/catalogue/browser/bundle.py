@@ -77,19 +77,19 @@ def converter_files(version: str) -> dict[str, bytes]:
         UsageError: Pyodide cannot be downloaded.
     """
     files = {path.name: path.read_bytes() for path in sorted(STATIC.iterdir())}
-    with tarfile.open(fileobj=io.BytesIO(_pyodide())) as archive:
+    with tarfile.open(fileobj=io.BytesIO(_pyodide_archive())) as archive:
         for name in (*PLAIN, LOCK, COMPRESSED):
             member = archive.extractfile(f"package/{name}")
             assert member is not None
             files[name] = member.read()
-    files[f"{COMPRESSED}.bin"] = _compress(files.pop(COMPRESSED))
+    files[f"{COMPRESSED}.bin"] = _compress_content(files.pop(COMPRESSED))
     files[LOCK] = json.dumps({**json.loads(files[LOCK]), "packages": {}}).encode()
-    packages = {path: content for name in IMPORTED for path, content in _package(name)}
-    own = dict(_opshift())
-    files["patterns.bin"] = _archive({PATTERNS: own.pop(PATTERNS)})
-    files["packages.bin"] = _archive({**packages, **own})
-    files |= {f"{name}.bin": _archive(dict(_package(name))) for name in ON_DEMAND}
-    files["runtimes.bin"] = _archive(_runtimes())
+    packages = {path: content for name in IMPORTED for path, content in _package_files(name)}
+    own = dict(_opshift_files())
+    files["patterns.bin"] = _pack_files({PATTERNS: own.pop(PATTERNS)})
+    files["packages.bin"] = _pack_files({**packages, **own})
+    files |= {f"{name}.bin": _pack_files(dict(_package_files(name))) for name in ON_DEMAND}
+    files["runtimes.bin"] = _pack_files(_runtime_files())
     files[SOFTWARE_BILL] = software_bill(version, _components(json.loads(files[LOCK]))).encode()
     return {f"{FOLDER}/{name}": content for name, content in files.items()}
 
@@ -115,7 +115,7 @@ def digest(files: Mapping[str, bytes]) -> str:
     return found.hexdigest()[:16]
 
 
-def _pyodide() -> bytes:
+def _pyodide_archive() -> bytes:
     """Return the archive of Pyodide from the user's cache, or download and cache it."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     path = Path(base, "opshift", PYODIDE_URL.rpartition("/")[2])
@@ -138,7 +138,7 @@ def _is_pyodide(content: bytes) -> bool:
     return hashlib.sha512(content).hexdigest() == PYODIDE_SHA512
 
 
-def _opshift() -> Mapping[str, bytes]:
+def _opshift_files() -> Mapping[str, bytes]:
     """Return the files of opshift that the page needs, with compiled definitions, by path."""
     root = Path(__file__).parents[2]
     needed = {
@@ -158,13 +158,13 @@ def _opshift() -> Mapping[str, bytes]:
     return {f"opshift/{path}": content for path, content in files.items()}
 
 
-def _runtimes() -> Mapping[str, bytes]:
+def _runtime_files() -> Mapping[str, bytes]:
     """Return the files about runtimes by path, which the page loads only for `runs` and `fit`."""
     files = {f"opshift/opsets/runtimes/{path}": content for path, content in _files_below(RUNTIMES)}
     return files | {"opshift/registry/runtimes/compiled.json": compiled_runtimes().encode()}
 
 
-def _package(name: str) -> Iterator[tuple[str, bytes]]:
+def _package_files(name: str) -> Iterator[tuple[str, bytes]]:
     spec = find_spec(name)
     assert spec is not None
     for folder in spec.submodule_search_locations or ():
@@ -182,11 +182,11 @@ def _files_below(folder: Path) -> Iterator[tuple[str, bytes]]:
                 yield path.relative_to(folder).as_posix(), path.read_bytes()
 
 
-def _archive(files: Mapping[str, bytes]) -> bytes:
+def _pack_files(files: Mapping[str, bytes]) -> bytes:
     """Pack files into one compressed file, in the format that `static/converter.js` reads."""
     index = json.dumps([(path, len(content)) for path, content in files.items()]).encode()
-    return _compress(b"".join([len(index).to_bytes(4, "little"), index, *files.values()]))
+    return _compress_content(b"".join([len(index).to_bytes(4, "little"), index, *files.values()]))
 
 
-def _compress(content: bytes) -> bytes:
+def _compress_content(content: bytes) -> bytes:
     return gzip.compress(content, mtime=0)

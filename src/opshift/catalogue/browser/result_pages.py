@@ -39,7 +39,7 @@ def error_page(error: OpshiftError) -> Document:
     """Return the page about an error: the problem, its place and what to do."""
     remedy = f"What to do: {escape_line(error.remedy)}." if error.remedy else ""
     place = f"Place: {escape_line(error.place)}." if str(error.place) else ""
-    return _document("Not possible", f"**{escape_line(error.reason)}.**", place, remedy)
+    return _page_of("Not possible", f"**{escape_line(error.reason)}.**", place, remedy)
 
 
 def summary_page(name: str, size: int, summary: ModelSummary) -> Document:
@@ -59,18 +59,18 @@ def summary_page(name: str, size: int, summary: ModelSummary) -> Document:
         for each in summary.operators
     ]
     functions = ", ".join(map(code_span, summary.functions))
-    return _document(
+    return _page_of(
         name,
         table(("property", "value"), rows),
-        *_values("Inputs", summary.inputs),
-        *_values("Outputs", summary.outputs),
+        *_values_section("Inputs", summary.inputs),
+        *_values_section("Outputs", summary.outputs),
         f"Functions: {functions}." if functions else "",
         "## Operators",
         *limited_table(("nodes", "operator", "note"), uses),
     )
 
 
-def _values(title: str, values: Sequence[ValueSummary]) -> list[str]:
+def _values_section(title: str, values: Sequence[ValueSummary]) -> list[str]:
     rows = [(code_span(each.name), code_span(each.type), code_span(each.shape)) for each in values]
     return [f"## {title}", *limited_table(("name", "type", "shape"), rows)] if rows else []
 
@@ -89,7 +89,7 @@ def findings_page(name: str, findings: Sequence[Finding]) -> Document:
     ]
     verdict = f"Findings: {len(rows):,}." if rows else "No findings: the model follows all rules."
     heads = ("level", "place", "finding", "what to do", "rule")
-    return _document(name, f"**{verdict}**", *limited_table(heads, rows))
+    return _page_of(name, f"**{verdict}**", *limited_table(heads, rows))
 
 
 def reach_page(name: str, found: Reach) -> Document:
@@ -105,7 +105,7 @@ def reach_page(name: str, found: Reach) -> Document:
             ]
             rows = [(escape_line(each.place), escape_line(each.reason)) for each in group.refusals]
             parts += limited_table(("node", "reason"), rows)
-    return _document(name, *parts)
+    return _page_of(name, *parts)
 
 
 def runs_page(name: str, found: Runs) -> Document:
@@ -115,7 +115,7 @@ def runs_page(name: str, found: Runs) -> Document:
     heads = ("runtime", "verdict", "opsets to convert to", "reasons and notes")
     stated = ", ".join(f"{words}: {counts[verdict]:,}" for verdict, words in VERDICT_WORDS.items())
     verdict = f"**Of {len(found.results):,} runtimes: {stated}.**"
-    return _document(name, verdict, *limited_table(heads, rows))
+    return _page_of(name, verdict, *limited_table(heads, rows))
 
 
 def _runs_cells(result: RuntimeResult) -> tuple[str, ...]:
@@ -124,11 +124,11 @@ def _runs_cells(result: RuntimeResult) -> tuple[str, ...]:
     if conversion and conversion.support and conversion.succeeds:
         opsets, support = conversion.opsets, conversion.support
     target = ", ".join(f"{domain} {opset}" for domain, opset in opsets.items())
-    notes = "; ".join((*map(_missing, support.missing), *support.uncertain, *support.warnings))
+    notes = "; ".join((*map(_missing_text, support.missing), *support.uncertain, *support.warnings))
     return result.verdict, escape_line(target), escape_line(notes)
 
 
-def _missing(missing: MissingKernel) -> str:
+def _missing_text(missing: MissingKernel) -> str:
     return f"{missing.reason} ({missing.remedy})" if missing.remedy else missing.reason
 
 
@@ -153,20 +153,20 @@ def fit_page(name: str, report: FitReport, imports: Mapping[str, int], result: s
     for title, section in sections.items():
         if any(section):
             parts += [f"## {title}", *section]
-    return _document(name, *parts)
+    return _page_of(name, *parts)
 
 
 def does_not_fit_page(name: str, error: DoesNotFit) -> Document:
     """Return the page about a model that a runtime cannot run, even after a conversion."""
     rows = [
-        (escape_line(place), code_span(each.operator), escape_line(_missing(each)))
+        (escape_line(place), code_span(each.operator), escape_line(_missing_text(each)))
         for each in error.missing
         for place in each.places
     ]
     verdict = f"**No conversion makes {escape_line(error.runtime)} run the model.**"
     nearest = f"Nodes that prevent it at opset {error.opset}, which has the fewest:"
     heads = ("node", "operator", "reason and what to do")
-    return _document(name, verdict, nearest, *limited_table(heads, rows))
+    return _page_of(name, verdict, nearest, *limited_table(heads, rows))
 
 
 def comparison_page(name: str, result: Comparison) -> Document:
@@ -177,14 +177,14 @@ def comparison_page(name: str, result: Comparison) -> Document:
         cells = (texts["rise"], each.place, each.before, each.after, texts["why"])
         rows.append(tuple(map(escape_line, cells)))
     advice = "is sufficient" if result.enough else f"must be {result.lowest} or higher"
-    return _document(
+    return _page_of(
         name,
         f"**{len(rows):,} changes. The model version {escape_line(advice)}.**",
         *limited_table(("requires", "place", "before", "after", "reason"), rows),
     )
 
 
-def _document(title: str, *parts: str) -> Document:
+def _page_of(title: str, *parts: str) -> Document:
     return Document("\n\n".join(filter(None, (f"# {escape_line(title)}", *parts))) + "\n")
 
 
@@ -245,7 +245,7 @@ def offers(
     """
     found = refusals
     for _ in range(MAX_ATTEMPTS):
-        opset = _nearest(found)
+        opset = _nearest_possible_opset(found)
         if opset in (0, source):
             break
         found = refused_at(opset)
@@ -257,7 +257,7 @@ def offers(
         yield {"label": f"Allow {', '.join(deviations)}", "allow": deviations}
 
 
-def _nearest(refusals: Sequence[Refusal]) -> int:
+def _nearest_possible_opset(refusals: Sequence[Refusal]) -> int:
     """Return the opset nearest to the target to which all refused nodes may be converted; 0 if unknown."""
     if not all(each.nearest and each.domain == DEFAULT_DOMAIN for each in refusals):
         return 0

@@ -75,11 +75,11 @@ def run(command: str, paths: Sequence[str], settings: str) -> Answer:
     except ModuleNotFoundError as error:
         return {"missing": str(error.name).partition(".")[0]}
     except MemoryError:
-        return _failure(
+        return _answer_of_error(
             UsageError("needs more memory than the browser provides", remedy="use the command line")
         )
     except OpshiftError as error:
-        return _failure(error)
+        return _answer_of_error(error)
 
 
 def _lacks_patterns() -> bool:
@@ -102,11 +102,11 @@ def _bytes_of_text(text: str, opset: int) -> bytes:
     return serialize_model(model_of_text(text, opset, default_registry()))
 
 
-def _failure(error: OpshiftError) -> Answer:
-    return _answer(result_pages.error_page(error), error.as_dict(), possible=False)
+def _answer_of_error(error: OpshiftError) -> Answer:
+    return _answer_with_page(result_pages.error_page(error), error.as_dict(), possible=False)
 
 
-def _answer(
+def _answer_with_page(
     document: Document, data: Mapping[str, object], pieces: Sequence[Piece] = (), *, possible: bool = True
 ) -> Answer:
     return {
@@ -119,7 +119,7 @@ def _answer(
     }
 
 
-def _options(settings: Mapping[str, object]) -> Options:
+def _options_of_settings(settings: Mapping[str, object]) -> Options:
     given = {name: each for name, each in settings.items() if name not in OWN_SETTINGS}
     return Options.of(**given, inplace=True)  # type: ignore[arg-type]
 
@@ -127,12 +127,12 @@ def _options(settings: Mapping[str, object]) -> Options:
 def read(settings: Mapping[str, object]) -> Answer:
     """Convert the text of a model or of nodes to a serialized model."""
     content = _bytes_of_text(str(settings["text"]), int(str(settings["opset"])))
-    return _answer(Document(""), {}, [content])
+    return _answer_with_page(Document(""), {}, [content])
 
 
 def convert(path: str, settings: Mapping[str, object]) -> Answer:
     """Convert a model, or explain the refusals; the setting `nodes` adds the result as text."""
-    options = _options(settings)
+    options = _options_of_settings(settings)
     with open_source(path) as file, Weights(file) as weights:
         message = weights.message()
         model = read_bytes(message, file.place)
@@ -141,14 +141,14 @@ def convert(path: str, settings: Mapping[str, object]) -> Answer:
             result, plan = convert_with(model, options)
         except ConversionRefused:
             report = Report.of(plan_with(model, options))
-            return _with_offers(_conversion(path, report, located), report, model, settings)
+            return _with_offers(_answer_of_conversion(path, report, located), report, model, settings)
         report = conversion_report(plan, result, options)
-        pieces = _pieces(report, message, model, weights, file)
+        pieces = _pieces_of_result(report, message, model, weights, file)
         report = replace(report, sizes=(file.size, total_size(pieces)))
-        return _conversion(path, report, located, pieces, _text(result, settings))
+        return _answer_of_conversion(path, report, located, pieces, _text_of_model(result, settings))
 
 
-def _pieces(
+def _pieces_of_result(
     report: Report, message: bytes, model: ModelProto, weights: Weights, file: Source
 ) -> Sequence[Piece]:
     found = unconverted(output_pieces(report, message, model, weights, file))
@@ -156,12 +156,12 @@ def _pieces(
     return found
 
 
-def _text(model: ModelProto, settings: Mapping[str, object]) -> str:
+def _text_of_model(model: ModelProto, settings: Mapping[str, object]) -> str:
     """Return the text of a model if the setting `nodes` is true, else an empty text."""
     return "\n".join(model_lines(model)) if settings.get("nodes") else ""
 
 
-def _conversion(
+def _answer_of_conversion(
     path: str,
     report: Report,
     located: Mapping[str, int],
@@ -175,22 +175,22 @@ def _conversion(
         page = Document(
             f"{page.markdown}\nThe model has weights in separate files: save it next to {names}.\n"
         )
-    return _answer(page, data, pieces, possible=not report.refusals)
+    return _answer_with_page(page, data, pieces, possible=not report.refusals)
 
 
 def plan(path: str, settings: Mapping[str, object]) -> Answer:
     """List the changes that a conversion would make, and their cost."""
     with open_source(path) as file, Weights(file) as weights:
         model = read_bytes(weights.message(), file.place)
-        report = plan_with_cost(model, _options(settings), file.size)
-        return _with_offers(_conversion(path, report, {}), report, model, settings)
+        report = plan_with_cost(model, _options_of_settings(settings), file.size)
+        return _with_offers(_answer_of_conversion(path, report, {}), report, model, settings)
 
 
 def _with_offers(answer: Answer, report: Report, model: ModelProto, settings: Mapping[str, object]) -> Answer:
     """Return the answer; if the conversion was refused, add other conversions that may succeed."""
 
     def refused_at(opset: int) -> Sequence[Refusal]:
-        return plan_with(model, _options({**settings, "target": [str(opset)]})).refusals
+        return plan_with(model, _options_of_settings({**settings, "target": [str(opset)]})).refusals
 
     if report.refusals:
         source = opset_imports(model.opset_import, model.ir_version).get(DEFAULT_DOMAIN, 0)
@@ -204,7 +204,7 @@ def inspect(path: str, _: Mapping[str, object]) -> Answer:
     with open_source(path) as file, Weights(file) as weights:
         summary = summarize_model(read_bytes(weights.message(), file.place), default_registry())
         data = {"input": path, "size": file.size, **asdict(summary)}
-        return _answer(result_pages.summary_page(path, file.size, summary), data)
+        return _answer_with_page(result_pages.summary_page(path, file.size, summary), data)
 
 
 def reach(path: str, settings: Mapping[str, object]) -> Answer:
@@ -212,7 +212,7 @@ def reach(path: str, settings: Mapping[str, object]) -> Answer:
     allow, shapes = settings.get("allow", ()), settings.get("shapes", ())
     with open_without_weights(path) as model:
         found = reachable(model, allow=allow, shapes=shapes)  # type: ignore[arg-type]
-    return _answer(result_pages.reach_page(path, found), {"input": path, **found.as_dict()})
+    return _answer_with_page(result_pages.reach_page(path, found), {"input": path, **found.as_dict()})
 
 
 def check(path: str, _: Mapping[str, object]) -> Answer:
@@ -225,7 +225,7 @@ def check(path: str, _: Mapping[str, object]) -> Answer:
     except InvalidModel:  # `check` reports an unreadable file as a finding
         findings = findings_of(path)
     data = {"input": path, "findings": [each.as_dict() for each in findings]}
-    return _answer(result_pages.findings_page(path, findings), data)
+    return _answer_with_page(result_pages.findings_page(path, findings), data)
 
 
 def runs(path: str, settings: Mapping[str, object]) -> Answer:
@@ -235,7 +235,7 @@ def runs(path: str, settings: Mapping[str, object]) -> Answer:
     newest = {name.rpartition("-")[0]: name for name in runtime_files()}  # the newest release is the last one
     chosen = settings.get("runtime") or [*newest.values()]
     found = runtimes_of(path, None if chosen == ALL_RUNTIMES else chosen)  # type: ignore[arg-type]
-    return _answer(result_pages.runs_page(path, found), {"input": path, **found.to_dict()})
+    return _answer_with_page(result_pages.runs_page(path, found), {"input": path, **found.to_dict()})
 
 
 def fit(path: str, settings: Mapping[str, object]) -> Answer:
@@ -256,11 +256,13 @@ def fit(path: str, settings: Mapping[str, object]) -> Answer:
         try:
             result, report = fit_message(model, runtime, options)
         except DoesNotFit as error:
-            return _answer(result_pages.does_not_fit_page(path, error), error.as_dict(), possible=False)
+            return _answer_with_page(
+                result_pages.does_not_fit_page(path, error), error.as_dict(), possible=False
+            )
         model.CopyFrom(result)
-        pieces = _pieces(report.conversions[-1], message, model, weights, file)
-        page = result_pages.fit_page(path, report, imports, _text(result, settings))
-        return _answer(page, {"input": path, **report.as_dict()}, pieces)
+        pieces = _pieces_of_result(report.conversions[-1], message, model, weights, file)
+        page = result_pages.fit_page(path, report, imports, _text_of_model(result, settings))
+        return _answer_with_page(page, {"input": path, **report.as_dict()}, pieces)
 
 
 def compare(old: str, new: str, _: Mapping[str, object]) -> Answer:
@@ -269,7 +271,7 @@ def compare(old: str, new: str, _: Mapping[str, object]) -> Answer:
 
     result = compare_models(old, new)
     data = {"old": old, "new": new, **result.as_dict()}
-    return _answer(result_pages.comparison_page(f"{old} -> {new}", result), data)
+    return _answer_with_page(result_pages.comparison_page(f"{old} -> {new}", result), data)
 
 
 def diff(old: str, new: str, _: Mapping[str, object]) -> Answer:
@@ -278,7 +280,7 @@ def diff(old: str, new: str, _: Mapping[str, object]) -> Answer:
     from opshift.analysis.pages.diff_page import diff_page
 
     found = diff_model(old, new)
-    return _answer(diff_page(found, f"{old} -> {new}"), {"old": old, "new": new, **found.as_dict()})
+    return _answer_with_page(diff_page(found, f"{old} -> {new}"), {"old": old, "new": new, **found.as_dict()})
 
 
 COMMANDS: Final[Mapping[str, Callable[..., Answer]]] = {

@@ -132,11 +132,11 @@ class Contents:
         self._collects_external_data = oldest < features["external_data"]
         self._collects_types = any(oldest < version <= newest for version in types)
         self._skips_nodes = operators is not None and self._are_irrelevant(operators)
-        self._graph("graph", model.graph)
+        self._collect_graph("graph", model.graph)
         for each in training_graphs(model):
-            self._graph(each.path, each.graph)
+            self._collect_graph(each.path, each.graph)
         for function in model.functions:
-            self._function(f"function {function_label(function)}", function)
+            self._collect_function(f"function {function_label(function)}", function)
 
     def _are_irrelevant(self, operators: Collection[tuple[str, str]]) -> bool:
         """Return whether no node of these operators can be a call or have attributes to collect."""
@@ -147,17 +147,17 @@ class Contents:
             for domain, op_type in operators
         )
 
-    def _function(self, path: str, function: FunctionProto) -> None:
+    def _collect_function(self, path: str, function: FunctionProto) -> None:
         self.functions.append((path, function))
         self._caller = function
         element_types = self._element_type_attributes[function_id(function)]
         for attribute in getattr(function, "attribute_proto", ()):
             if attribute.type != INT or attribute.name in element_types:
-                self._attribute(Located(path, attribute, None, "attribute"))
+                self._collect_attribute(Located(path, attribute, None, "attribute"))
         self.value_lists.append((path, getattr(function, "value_info", ())))
-        self._nodes(path, function.node)
+        self._collect_nodes(path, function.node)
 
-    def _graph(self, path: str, graph: GraphProto) -> None:
+    def _collect_graph(self, path: str, graph: GraphProto) -> None:
         self.graphs.append((path, graph))
         for tensor in self._relevant_tensors(graph.initializer):
             self.tensors.append((Located(path, tensor, None, "initializer"), tensor))
@@ -165,7 +165,7 @@ class Contents:
             for part in filter(self._is_relevant, (sparse.values, sparse.indices)):
                 self.tensors.append((Located(path, sparse.values, None, "initializer"), part))
         self.value_lists += [(path, values) for values in (graph.input, graph.output, graph.value_info)]
-        self._nodes(path, graph.node)
+        self._collect_nodes(path, graph.node)
 
     @property
     def has_newer_values(self) -> bool:
@@ -218,7 +218,7 @@ class Contents:
             return True
         return self._collects_metadata and bool(getattr(tensor, "metadata_props", None))
 
-    def _nodes(self, path: str, nodes: Sequence[NodeProto]) -> None:
+    def _collect_nodes(self, path: str, nodes: Sequence[NodeProto]) -> None:
         self.node_lists.append((path, nodes))
         if self._skips_nodes:
             return
@@ -228,7 +228,7 @@ class Contents:
             if names is None:
                 names = self._look_up(path, node)
             if names:
-                self._attributes(path, node, names)
+                self._collect_attributes(path, node, names)
 
     def _look_up(self, path: str, node: NodeProto) -> frozenset[str]:
         """Return the names of attributes to examine, and collect the node if it is a call.
@@ -250,7 +250,7 @@ class Contents:
         called = called_function(node)
         return called == (DEFAULT_DOMAIN, "Constant", "") and called not in self._element_type_attributes
 
-    def _attributes(self, path: str, node: NodeProto, names: frozenset[str]) -> None:
+    def _collect_attributes(self, path: str, node: NodeProto, names: frozenset[str]) -> None:
         for attribute in node.attribute:
             kind = attribute.type
             # Most attributes with messages are tensors with types that all IR versions have: skip these.
@@ -260,14 +260,14 @@ class Contents:
                 else kind in MESSAGE_TYPES or (kind == INT and attribute.name in names)
             )
             if is_examined:
-                self._attribute(Located(path, attribute, node, "attribute"))
+                self._collect_attribute(Located(path, attribute, node, "attribute"))
 
-    def _attribute(self, held: Located[AttributeProto]) -> None:
+    def _collect_attribute(self, held: Located[AttributeProto]) -> None:
         self.attributes.append(held)
         self.tensors += [(held, tensor) for tensor in filter(self._is_relevant, tensors_in(held.proto))]
         for graph in graphs_in(held.proto):
             holder = "" if held.node is None else held.node.name or held.node.op_type
-            self._graph(f"{held.path} / {holder}.{held.proto.name}", graph)
+            self._collect_graph(f"{held.path} / {holder}.{held.proto.name}", graph)
 
 
 def _element_type_attributes(model: ModelProto, registry: Registry) -> Mapping[LocalFunction, Set[str]]:

@@ -93,7 +93,7 @@ def find_sparse_initializers(contents: Contents) -> Iterator[Use]:
     for path, graph in contents.graphs:
         for sparse in graph.sparse_initializer:
             place = f"{path}, initializer {sparse.values.name!r}"
-            yield Use("sparse_initializers", place, _obstacle(sparse), SPARSE_REMEDY)
+            yield Use("sparse_initializers", place, _obstacle_of_sparse(sparse), SPARSE_REMEDY)
 
 
 def find_sparse_attributes(contents: Contents) -> Iterator[Use]:
@@ -101,7 +101,9 @@ def find_sparse_attributes(contents: Contents) -> Iterator[Use]:
     for held in contents.attributes:
         for sparse in sparse_tensors_in(held.proto):
             is_dense = has_dense_equivalent(held, contents)
-            obstacle = _obstacle(sparse) if is_dense else "the attribute accepts only sparse tensors"
+            obstacle = (
+                _obstacle_of_sparse(sparse) if is_dense else "the attribute accepts only sparse tensors"
+            )
             yield Use("sparse_attributes", held.place, obstacle, SPARSE_REMEDY)
 
 
@@ -111,7 +113,7 @@ def has_dense_equivalent(held: Located[AttributeProto], contents: Contents) -> b
     return is_constant and held.proto.name == "sparse_value"
 
 
-def _obstacle(sparse: SparseTensorProto) -> str:
+def _obstacle_of_sparse(sparse: SparseTensorProto) -> str:
     kind = BY_NUMBER.get(sparse.values.data_type)
     values, indices = read_tensor(sparse.values), read_tensor(sparse.indices)
     if kind is None or not kind.code or values is None or indices is None:
@@ -134,22 +136,22 @@ TYPE_FEATURES = {
 
 def find_types(contents: Contents) -> Iterator[Use]:
     """Yield the uses of newer types by values, tensors and attributes."""
-    newer = _newer()
+    newer = _newer_types()
     for value in contents.values:
         yield from _uses_in_type(value.proto.type, value.place, newer)
     for holder, tensor in contents.tensors:
         if tensor.data_type in newer:
-            yield _use(newer[tensor.data_type], holder.place)
+            yield _use_of_feature(newer[tensor.data_type], holder.place)
     for held in contents.attributes:
         if held.proto.type == INT and held.proto.i in newer:
-            yield _use(newer[held.proto.i], held.place)
+            yield _use_of_feature(newer[held.proto.i], held.place)
         for declared in types_in(held.proto):
-            yield _use("type_attributes", held.place)
+            yield _use_of_feature("type_attributes", held.place)
             yield from _uses_in_type(declared, held.place, newer)
 
 
 @cache
-def _newer() -> dict[int, str]:
+def _newer_types() -> dict[int, str]:
     """Return the names of the element types that an IR version added, by number."""
     newer = ir_versions().element_types
     return {number: kind.name for number, kind in BY_NUMBER.items() if kind.name in newer}
@@ -162,16 +164,16 @@ def _uses_in_type(declared: TypeProto, place: str, newer: dict[int, str]) -> Ite
         return
     content = getattr(declared, kind)
     if kind in TYPE_FEATURES:
-        yield _use(TYPE_FEATURES[kind], place)
+        yield _use_of_feature(TYPE_FEATURES[kind], place)
     if kind in ("tensor_type", "sparse_tensor_type") and content.elem_type in newer:
-        yield _use(newer[content.elem_type], place)
+        yield _use_of_feature(newer[content.elem_type], place)
     elif kind in ("sequence_type", "optional_type"):
         yield from _uses_in_type(content.elem_type, place, newer)
     elif kind == "map_type":
         yield from _uses_in_type(content.value_type, place, newer)
 
 
-def _use(feature: str, place: str) -> Use:
+def _use_of_feature(feature: str, place: str) -> Use:
     remedy = "use another type in the framework that exports the model"
     return Use(feature, place, "it has no equivalent", remedy)
 

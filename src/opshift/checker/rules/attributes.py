@@ -126,7 +126,7 @@ def known_attribute(attribute: CheckedAttribute) -> Problems:
 @rule("node.attribute-type", ERROR, SIGNATURE, "provide a value of the type that the operator defines")
 def declared_type(attribute: CheckedAttribute) -> Problems:
     """An attribute must have the type that its operator defines."""
-    declared = _declared(attribute)
+    declared = _declaration_of(attribute)
     actual = attribute.proto.type or next((TYPE_BY_FIELD[used].number for used in attribute.fields), 0)
     if declared is not None and actual and actual != ATTRIBUTE_TYPES[declared.type].number:
         yield f"has the type {type_name(actual)}; expected {declared.type}"
@@ -174,23 +174,23 @@ def type_code(attribute: CheckedAttribute) -> Problems:
         yield f"is {proto.i}, {kind.name}, which {operator.id} cannot produce"
 
 
-def _declared(attribute: CheckedAttribute) -> Declared | None:
+def _declaration_of(attribute: CheckedAttribute) -> Declared | None:
     operator = attribute.node.operator
     return operator.attributes.get(attribute.proto.name) if operator is not None else None
 
 
 def _disallowed_values(attribute: CheckedAttribute) -> Iterator[tuple[Scalar, str]]:
     """Yield each value that the operator does not allow, and a description of the allowed values."""
-    declared, proto = _declared(attribute), attribute.proto
+    declared, proto = _declaration_of(attribute), attribute.proto
     if declared is None or proto.type != ATTRIBUTE_TYPES[declared.type].number or proto.ref_attr_name:
         return
-    for element in _elements(read_attribute(proto)) if restricts_values(declared) else ():
+    for element in _elements_of(read_attribute(proto)) if restricts_values(declared) else ():
         if not declared.allows(element):
             yield element, _allowed_values(declared)
 
 
 def _is_flag(attribute: CheckedAttribute) -> bool:
-    declared = _declared(attribute)
+    declared = _declaration_of(attribute)
     return declared is not None and declared.values == (0, 1)
 
 
@@ -204,7 +204,7 @@ def _is_allowed_by_another_version(attribute: CheckedAttribute, element: Scalar)
     return any(other.allows(element) for other in others if other and other.type == kind)
 
 
-def _elements(value: Any) -> Iterator[Scalar]:
+def _elements_of(value: Any) -> Iterator[Scalar]:
     for element in value if isinstance(value, tuple) else (value,):
         yield element.decode(errors="replace") if isinstance(element, bytes) else element
 

@@ -45,7 +45,7 @@ def configuration(placement: DevicePlacement) -> Problems:
 @rule("device.tensor", WARNING, SOURCE, "name an input or output of the node")
 def tensor(placement: DevicePlacement) -> Problems:
     """A node may only shard its own inputs and outputs."""
-    for spec in _shardings(placement):
+    for spec in _sharding_specs(placement):
         if spec.tensor_name not in (*placement.inputs, *placement.outputs):
             yield f"shards {spec.tensor_name!r}, which is not an input or output of the node"
 
@@ -53,7 +53,7 @@ def tensor(placement: DevicePlacement) -> Problems:
 @rule("device.shards", WARNING, SOURCE, "set the axis and the number of its shards")
 def shards(placement: DevicePlacement) -> Problems:
     """A sharding must specify its axis and the number of shards."""
-    for spec in _shardings(placement):
+    for spec in _sharding_specs(placement):
         axes = [dim.axis if dim.HasField("axis") else None for dim in spec.sharded_dim]
         if None in axes:
             yield f"shards {spec.tensor_name!r} without an axis"
@@ -80,13 +80,13 @@ def index(placement: DevicePlacement) -> Problems:
 def axis(placement: DevicePlacement) -> Problems:
     """A sharded axis must be an axis of the tensor."""
     container = placement.container
-    for spec in () if container.is_invalid else _shardings(placement):
+    for spec in () if container.is_invalid else _sharding_specs(placement):
         shape = container.scope.shape(spec.tensor_name)
         for dim in spec.sharded_dim:
             if shape is not None and not -len(shape) <= dim.axis < len(shape):
                 yield f"shards {spec.tensor_name!r}, which has {len(shape)} dimensions, along axis {dim.axis}"
 
 
-def _shardings(placement: DevicePlacement) -> Iterator[ShardingSpecProto]:
+def _sharding_specs(placement: DevicePlacement) -> Iterator[ShardingSpecProto]:
     for entry in placement.proto.device_configurations:
         yield from entry.sharding_spec

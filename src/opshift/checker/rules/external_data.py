@@ -47,7 +47,7 @@ def path(external: ExternalTensor) -> Problems:
 @rule("external.file", ERROR, SOURCE, "copy the file to the model's folder")
 def file_exists(external: ExternalTensor) -> Problems:
     """The file must exist, and must not be a link to a file outside the model's folder."""
-    data_file, folder = _file(external), external.model.folder
+    data_file, folder = _data_file(external), external.model.folder
     if data_file is not None and folder is not None:
         file_name = external.data.location
         if not data_file.is_file():
@@ -64,7 +64,7 @@ def links(external: ExternalTensor) -> Problems:
     if folder is None or name in examined:  # report a file once, at its first tensor
         return
     examined.add(name)
-    data_file, below = _file(external), PurePath(name)
+    data_file, below = _data_file(external), PurePath(name)
     if data_file is None or any(file_exists(external)):
         return
     if any((folder / each).is_symlink() for each in (below, *below.parents[:-1])):
@@ -98,7 +98,7 @@ def size(external: ExternalTensor) -> Problems:
     length = byte_count(external.data.length)
     if length is not None and length != required:
         yield f"has external data of {length:,} bytes; its shape requires {required:,}"
-    data_file = _file(external)
+    data_file = _data_file(external)
     if data_file is not None and offset is not None and data_file.is_file():
         file_size = data_file.stat().st_size
         if offset + required > file_size:
@@ -108,7 +108,7 @@ def size(external: ExternalTensor) -> Problems:
 @rule("external.checksum", ERROR, SOURCE, "restore the file, or correct the checksum")
 def checksum(external: ExternalTensor) -> Problems:
     """The checksum of external data must be the SHA1 digest of the file."""
-    expected, data_file = external.data.checksum, _file(external)
+    expected, data_file = external.data.checksum, _data_file(external)
     if not expected or data_file is None or any(file_exists(external)):
         return
     digests = external.model.digests
@@ -149,7 +149,7 @@ def _required_bytes(external: ExternalTensor) -> int | None:
     return None if kind is None or kind.name == "string" or count is None else byte_size(kind, count)
 
 
-def _file(external: ExternalTensor) -> Path | None:
+def _data_file(external: ExternalTensor) -> Path | None:
     """Return the path of the data file; `None` without a folder or location, or outside the folder."""
     folder, file_name = external.model.folder, external.data.location
     return None if folder is None or not file_name or any(path(external)) else folder / file_name

@@ -60,7 +60,7 @@ def node_name_unique(container: CheckedGraph | CheckedFunction) -> Problems:
 @rule("name.identifier", INFO, NAMES, "rename them only if a tool generates variables from the names")
 def c_identifiers(container: CheckedGraph | CheckedFunction) -> Problems:
     """Names of graphs, nodes, values, attributes and dimensions should be C identifiers."""
-    names = dict.fromkeys(filter(None, _names(container)))
+    names = dict.fromkeys(filter(None, _names_in(container)))
     invalid = [found for found in names if not IDENTIFIER.fullmatch(str(found))]
     if invalid:
         yield f"has names that are not C identifiers: {list_names(invalid)}"
@@ -82,7 +82,7 @@ def annotation_tensor(graph: CheckedGraph) -> Problems:
                 yield f"the annotation of {annotation.tensor_name!r} refers to unknown value {tensor!r}"
 
 
-def _names(container: CheckedGraph | CheckedFunction) -> Iterator[str]:
+def _names_in(container: CheckedGraph | CheckedFunction) -> Iterator[str]:
     if isinstance(container, CheckedGraph):
         yield container.proto.name
         yield from container.initializers

@@ -166,7 +166,7 @@ def opset_of_default_domain(model: CheckedModel) -> Problems:
 @rule("opset.unique", ERROR, IMPORTS, "keep the import that the nodes were written for")
 def opset_unique(found: CheckedModel | CheckedFunction) -> Problems:
     """A domain must not be imported with different versions."""
-    for domain, versions in _imports(found).items():
+    for domain, versions in _versions_by_domain(found).items():
         if len(set(versions)) > 1:
             yield f"domain {domain} is imported with the versions {', '.join(map(str, versions))}"
 
@@ -174,7 +174,7 @@ def opset_unique(found: CheckedModel | CheckedFunction) -> Problems:
 @rule("opset.repeated", WARNING, IMPORTS, 'keep one import; "" and ai.onnx are the same domain')
 def opset_repeated(found: CheckedModel | CheckedFunction) -> Problems:
     """A domain should be imported only once."""
-    for domain, versions in _imports(found).items():
+    for domain, versions in _versions_by_domain(found).items():
         if len(versions) > 1 and len(set(versions)) == 1:
             yield f"domain {domain} is imported {len(versions)} times"
 
@@ -182,7 +182,7 @@ def opset_repeated(found: CheckedModel | CheckedFunction) -> Problems:
 @rule("opset.version", ERROR, IDENTIFIERS, "import the opset that the nodes were written for")
 def opset_version(found: CheckedModel | CheckedFunction) -> Problems:
     """An opset version must fit into 32 bits."""
-    for domain, versions in _imports(found).items():
+    for domain, versions in _versions_by_domain(found).items():
         for version in versions:
             if not -LARGEST_OPSET <= version <= LARGEST_OPSET:
                 yield f"opset {version} of {domain} does not fit into 32 bits"
@@ -191,7 +191,7 @@ def opset_version(found: CheckedModel | CheckedFunction) -> Problems:
 @rule("opset.positive", WARNING, IDENTIFIERS, "import the opset that the nodes were written for")
 def opset_positive(found: CheckedModel | CheckedFunction) -> Problems:
     """An opset version should be set and positive."""
-    for domain, versions in _imports(found).items():
+    for domain, versions in _versions_by_domain(found).items():
         if min(versions) < 1:
             yield f"opset {min(versions)} of {domain} is not positive"
 
@@ -199,7 +199,7 @@ def opset_positive(found: CheckedModel | CheckedFunction) -> Problems:
 @rule("opset.domain", INFO, "IR: Operator Sets", "reverse a domain name that you own, such as com.example")
 def opset_domain(found: CheckedModel | CheckedFunction) -> Problems:
     """The domain of an operator set should be a reversed DNS name."""
-    for domain in _imports(found):
+    for domain in _versions_by_domain(found):
         if not REVERSED_DNS_NAME.fullmatch(domain):
             yield f"domain {domain!r} is not a reversed DNS name"
 
@@ -226,7 +226,7 @@ def opset_unreleased(model: CheckedModel) -> Problems:
     yield from registry.releases.unreleased(known)
 
 
-def _imports(found: CheckedModel | CheckedFunction) -> dict[str, list[int]]:
+def _versions_by_domain(found: CheckedModel | CheckedFunction) -> dict[str, list[int]]:
     imports: dict[str, list[int]] = {}
     for entry in found.proto.opset_import:
         imports.setdefault(canonical_domain(entry.domain), []).append(entry.version)
@@ -247,7 +247,7 @@ def element_types(newer: NewerFeatures) -> Problems:
         yield from newer.problems(element_type, f"element type {element_type}")
 
 
-def _register(feature: str) -> None:
+def _register_feature_rule(feature: str) -> None:
     meaning, version = ir_versions().meaning(feature), since(feature)
 
     def check(newer: NewerFeatures) -> Problems:
@@ -262,4 +262,4 @@ for _features in FINDERS.values():
     for _feature in _features:
         # All element types share one rule, and the rule initializer.is-input covers standalone initializers.
         if _feature in ir_versions().features and _feature != STANDALONE:
-            _register(_feature)
+            _register_feature_rule(_feature)

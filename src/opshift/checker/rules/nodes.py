@@ -139,13 +139,13 @@ def training_outputs(node: CheckedCall) -> Problems:
 @rule("node.input-missing", ERROR, "IR: Static Optional; IR: Variadic Inputs and Outputs", "name the input")
 def input_missing(node: CheckedCall) -> Problems:
     """A required input, or one of a variable number of inputs, must not be omitted."""
-    return _omitted(node, "input", node.inputs, ("single", "variadic"))
+    return _omitted_problems(node, "input", node.inputs, ("single", "variadic"))
 
 
 @rule("node.output-missing", ERROR, "IR: Static Optional", "name the output")
 def output_missing(node: CheckedCall) -> Problems:
     """A required output must not be omitted."""
-    return _omitted(node, "output", node.outputs, ("single",))
+    return _omitted_problems(node, "output", node.outputs, ("single",))
 
 
 @rule("node.attribute-unique", ERROR, "IR: Attributes", "keep one of them")
@@ -191,7 +191,9 @@ def _wrong_count(node: CheckedCall, kind: str, count: int) -> Problems:
             yield f"has {count_text(count, kind)}; {operator.id} has {low if low == high else several}"
 
 
-def _omitted(node: CheckedCall, kind: str, names: Sequence[str], required: Sequence[str]) -> Problems:
+def _omitted_problems(
+    node: CheckedCall, kind: str, names: Sequence[str], required: Sequence[str]
+) -> Problems:
     operator = node.operator
     if operator is not None:
         for position, name in enumerate(names):

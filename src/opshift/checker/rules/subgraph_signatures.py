@@ -57,7 +57,7 @@ BATCHED_SCAN = SubgraphCall(skipped_inputs=1, is_exact=False)
 @rule("body.inputs", ERROR, SOURCE, "declare the inputs that the operator passes to the graph")
 def subgraph_inputs(attribute: CheckedAttribute) -> Problems:
     """A subgraph must have the inputs that its node passes."""
-    body = _body(attribute.node.operator, attribute.proto)
+    body = _body_of(attribute.node.operator, attribute.proto)
     if body is not None:
         actual = len(passed_inputs(attribute.proto.g))
         passed = [] if body.skipped_inputs is None else attribute.node.inputs[body.skipped_inputs :]
@@ -69,7 +69,7 @@ def subgraph_inputs(attribute: CheckedAttribute) -> Problems:
 @rule("body.outputs", ERROR, SOURCE, "return a value for each output of the node")
 def subgraph_outputs(attribute: CheckedAttribute) -> Problems:
     """A subgraph must return the values that its node outputs."""
-    body = _body(attribute.node.operator, attribute.proto)
+    body = _body_of(attribute.node.operator, attribute.proto)
     if body is not None:
         actual, expected = len(attribute.proto.g.output), len(attribute.node.outputs) + body.extra_outputs
         if actual < expected or (body.is_exact and actual > expected):
@@ -79,7 +79,7 @@ def subgraph_outputs(attribute: CheckedAttribute) -> Problems:
 @rule("type.body-input", ERROR, SOURCE, "cast the value, or correct the declared type")
 def subgraph_input_types(typed: TypedNode) -> Problems:
     """The inputs of a subgraph must declare the element types of the values that the node passes."""
-    for name, body, graph in _bodies(typed):
+    for name, body, graph in _bodies_of(typed):
         if body.skipped_inputs is not None:
             inner = typed.node.container.scope.child(graph)
             parameters = passed_inputs(graph)[body.extra_inputs :]
@@ -95,7 +95,7 @@ def subgraph_input_shapes(typed: TypedNode) -> Problems:
     container = typed.node.container
     if container.may_not_run:
         return
-    for name, body, graph in _bodies(typed):
+    for name, body, graph in _bodies_of(typed):
         if body.skipped_inputs is None:
             continue
         inner = container.scope.child(graph)
@@ -105,7 +105,7 @@ def subgraph_input_shapes(typed: TypedNode) -> Problems:
             declared = without_symbols(inner.claimed_shape(value.name))
             if passed is None or declared is None:
                 continue
-            if len(passed) != len(declared) or any(map(_differ, passed, declared)):
+            if len(passed) != len(declared) or any(map(_sizes_differ, passed, declared)):
                 shapes = f"{shape_to_string(declared)}, but receives {shape_to_string(passed)}"
                 yield f"{name} declares its input {value.name!r} as {shapes}"
 
@@ -121,7 +121,7 @@ def _passed_shape(typed: TypedNode, inner: InferenceScope, position: int, name: 
 @rule("type.body-output", ERROR, SOURCE, "cast the value in the graph")
 def subgraph_output_types(typed: TypedNode) -> Problems:
     """The outputs of a subgraph must have the element types of the node's outputs."""
-    for name, body, graph in _bodies(typed):
+    for name, body, graph in _bodies_of(typed):
         inner = typed.node.container.scope.child(graph)
         for expected, value in zip(typed.outputs, graph.output[body.extra_outputs :], strict=False):
             actual = inner.element_type(value.name)
@@ -129,19 +129,19 @@ def subgraph_output_types(typed: TypedNode) -> Problems:
                 yield f"{name} returns {value.name!r} as {actual}; the output of the node is {expected}"
 
 
-def _differ(size: int | None, other: int | None) -> bool:
+def _sizes_differ(size: int | None, other: int | None) -> bool:
     return size is not None and other is not None and size != other
 
 
-def _bodies(typed: TypedNode) -> Iterator[tuple[str, SubgraphCall, GraphProto]]:
+def _bodies_of(typed: TypedNode) -> Iterator[tuple[str, SubgraphCall, GraphProto]]:
     """Yield the name, `SubgraphCall` and graph of each graph attribute; nothing for SequenceMap."""
     for attribute in typed.node.proto.attribute:
-        body = _body(typed.operator, attribute)
+        body = _body_of(typed.operator, attribute)
         if body is not None and not body.is_elementwise:
             yield attribute.name, body, attribute.g
 
 
-def _body(operator: OperatorVersion | None, attribute: AttributeProto) -> SubgraphCall | None:
+def _body_of(operator: OperatorVersion | None, attribute: AttributeProto) -> SubgraphCall | None:
     """Return the `SubgraphCall` of the graph in an attribute; `None` if no rule applies to the attribute."""
     if operator is None or operator.domain != DEFAULT_DOMAIN or not attribute.HasField("g"):
         return None

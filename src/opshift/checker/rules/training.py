@@ -25,7 +25,7 @@ class TrainingStep(NamedTuple):
 @rule("training.binding-unique", ERROR, SOURCE, "keep one binding for each initializer")
 def binding_unique(training: CheckedTraining) -> Problems:
     """An initializer must be bound only once in each step."""
-    for step in _steps(training):
+    for step in _training_steps(training):
         for key, count in repeated(binding.key for binding in step.bindings):
             yield f"{step.field} has {count} entries for {key!r}"
 
@@ -33,7 +33,7 @@ def binding_unique(training: CheckedTraining) -> Problems:
 @rule("training.binding-key", ERROR, SOURCE, "name an initializer of the model or the algorithm")
 def binding_key(training: CheckedTraining) -> Problems:
     """A binding must update an initializer of the main graph or of the algorithm."""
-    for step in _steps(training):
+    for step in _training_steps(training):
         for binding in step.bindings:
             if _graph_of(binding.key, training) is None:
                 yield f"{step.field} updates {binding.key!r}, which is not an initializer"
@@ -42,7 +42,7 @@ def binding_key(training: CheckedTraining) -> Problems:
 @rule("training.binding-value", ERROR, SOURCE, "name an output of the graph of the step")
 def binding_value(training: CheckedTraining) -> Problems:
     """The new value of a binding must be an output of the step."""
-    for step in _steps(training):
+    for step in _training_steps(training):
         for binding in step.bindings:
             if binding.value not in step.outputs:
                 problem = f"{binding.value!r}, which is not an output of the step"
@@ -62,7 +62,7 @@ def binding_update(training: CheckedTraining) -> Problems:
 @rule("training.binding-type", ERROR, SOURCE, "bind a value with the type and the shape of the initializer")
 def binding_type(training: CheckedTraining) -> Problems:
     """The new value of a binding must have the element type and the shape of the initializer."""
-    for step in _steps(training):
+    for step in _training_steps(training):
         for key, value in ((binding.key, binding.value) for binding in step.bindings):
             holder, graph = _graph_of(key, training), step.graph
             if holder is None or graph is None or graph.is_invalid or value not in step.outputs:
@@ -89,7 +89,7 @@ def initialization(training: CheckedTraining) -> Problems:
         yield f"the initialization has {len(inputs)} inputs"
 
 
-def _steps(training: CheckedTraining) -> Iterator[TrainingStep]:
+def _training_steps(training: CheckedTraining) -> Iterator[TrainingStep]:
     proto, graphs = training.proto, training.graphs
     initial = {value.name for value in proto.initialization.output}
     yield TrainingStep(

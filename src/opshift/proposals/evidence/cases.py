@@ -60,13 +60,13 @@ def case_of_example(example: Example, position: int, operator: Operator, default
     if version is None:
         versions = ", ".join(str(each.since_version) for each in operator.versions)
         raise BadValue(f"{operator.name} has no version {example.version}, only {versions}")
-    expected = None if example.outputs is None else _arrays(example.outputs)
-    case = Case(example, position, version, _arrays(example.inputs), expected)
+    expected = None if example.outputs is None else _arrays_of(example.outputs)
+    case = Case(example, position, version, _arrays_of(example.inputs), expected)
     _require_valid(case)
     return case
 
 
-def _arrays(listed: tuple[ExampleTensor | None, ...]) -> Arrays:
+def _arrays_of(listed: tuple[ExampleTensor | None, ...]) -> Arrays:
     return tuple(None if each is None else _array_of(each) for each in listed)
 
 

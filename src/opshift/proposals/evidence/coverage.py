@@ -73,7 +73,7 @@ def _has_input(position: int, is_present: bool, run: Outcome) -> bool:
 
 def _binds_type(variable: str, type_text: str, run: Outcome) -> bool:
     # An empty tensor does not test the arithmetic of its type.
-    has_elements = any(array.size for array in _arrays(run.case))
+    has_elements = any(array.size for array in _present_arrays(run.case))
     return has_elements and f"tensor({_type_of(run, variable)})" == type_text
 
 
@@ -89,7 +89,7 @@ def _is_corner_case(test: Callable[[Case], bool], run: Outcome) -> bool:
 
 
 def _corner_cases(version: OperatorVersion) -> Iterator[tuple[str, Callable[[Case], bool]]]:
-    yield "empty tensor", lambda case: any(array.size == 0 for array in _arrays(case))
+    yield "empty tensor", lambda case: any(array.size == 0 for array in _present_arrays(case))
     yield "scalar", lambda case: bool(case.inputs) and case.inputs[0] is not None and case.inputs[0].ndim == 0
     axes = [name for name in version.attributes if name in ("axis", "axes")]
     if axes:
@@ -105,9 +105,9 @@ def _is_negative(value: object) -> bool:
     return any(isinstance(each, int) and each < 0 for each in listed)
 
 
-def _arrays(case: Case) -> Iterator[Array]:
+def _present_arrays(case: Case) -> Iterator[Array]:
     return (each for each in case.inputs if each is not None)
 
 
 def _float_arrays(case: Case) -> Iterator[Array]:
-    return (each.astype(np.float64) for each in _arrays(case) if each.dtype.kind in "fV")
+    return (each.astype(np.float64) for each in _present_arrays(case) if each.dtype.kind in "fV")

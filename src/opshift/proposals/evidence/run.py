@@ -59,17 +59,17 @@ class References:
 
     def of_node(self, node: NodeProto, model: ModelProto) -> Reference | None:
         """Return the reference of a node's operator version, or `None`."""
-        version = self._version(node, model)
+        version = self._version_of_node(node, model)
         return self.of_version(version) if version else None
 
     def missing_files(self, model: ModelProto) -> list[str]:
         """Return the paths of missing references of private operators, which no runtime supports."""
-        versions = filter(None, (self._version(node, model) for node in model.graph.node))
+        versions = filter(None, (self._version_of_node(node, model) for node in model.graph.node))
         private = (each for each in versions if self.registry.releases.newest_opset(each.domain) is None)
         tree = self.registry.folders[-1]
         return sorted({str(reference_file(tree, each)) for each in private if not self.of_version(each)})
 
-    def _version(self, node: NodeProto, model: ModelProto) -> OperatorVersion | None:
+    def _version_of_node(self, node: NodeProto, model: ModelProto) -> OperatorVersion | None:
         domain = canonical_domain(node.domain)
         opset = next(each.version for each in model.opset_import if canonical_domain(each.domain) == domain)
         return self.registry.known_at(node.op_type, opset, domain)
@@ -86,7 +86,7 @@ def run_reference(reference: Reference, inputs: Arrays, given: Mapping[str, obje
     """
     declared = reference.version.attributes
     attributes = {
-        name: _argument(given.get(name, each.default), each.type) for name, each in declared.items()
+        name: _stored_argument(given.get(name, each.default), each.type) for name, each in declared.items()
     }
     # The reference may modify its inputs, which later runs need unchanged.
     copies = [None if each is None else each.copy() for each in inputs]
@@ -105,11 +105,11 @@ def run_reference(reference: Reference, inputs: Arrays, given: Mapping[str, obje
     return tuple(None if each is None else np.asarray(each) for each in outputs)
 
 
-def _argument(value: Any, kind: str) -> object:
+def _stored_argument(value: Any, kind: str) -> object:
     """Return an attribute value as a model stores it: floats in float32, bytes as text, lists as tuples."""
     if value is None:
         return None
-    values = tuple(map(_decode, value)) if isinstance(value, list | tuple) else _decode(value)
+    values = tuple(map(_decoded_value, value)) if isinstance(value, list | tuple) else _decoded_value(value)
     return stored_value(values, kind)
 
 
@@ -137,7 +137,7 @@ def run_model(model: ModelProto, feeds: Mapping[str, Array], references: Referen
 
 
 def _run_node_by_node(model: ModelProto, feeds: Mapping[str, Array], references: References) -> list[object]:
-    values: dict[str, Any] = {**feeds, **_initializers(model)}
+    values: dict[str, Any] = {**feeds, **_initializer_arrays(model)}
     for node in model.graph.node:
         reference = references.of_node(node, model)
         if reference:
@@ -171,17 +171,17 @@ def _run_single_node(
     return [next(results) if name else None for name in node.output]
 
 
-def _initializers(model: ModelProto) -> dict[str, Array]:
+def _initializer_arrays(model: ModelProto) -> dict[str, Array]:
     tensors = ((each.name, read_tensor(each)) for each in model.graph.initializer)
-    return {name: _array(tensor) for name, tensor in tensors if tensor is not None}
+    return {name: _array_of_tensor(tensor) for name, tensor in tensors if tensor is not None}
 
 
-def _array(tensor: Tensor) -> Array:
-    values = [_decode(each) for each in tensor.values]
+def _array_of_tensor(tensor: Tensor) -> Array:
+    values = [_decoded_value(each) for each in tensor.values]
     return np.asarray(values, dtype_of(tensor.element_type)).reshape(tensor.dims)
 
 
-def _decode(value: Any) -> Any:
+def _decoded_value(value: Any) -> Any:
     return value.decode() if isinstance(value, bytes) else value
 
 

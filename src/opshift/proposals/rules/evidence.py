@@ -92,7 +92,7 @@ def check_reference_expected(draft: Evaluated) -> Problems:
 
     These come from an independent source, such as a calculation by hand or a framework.
     """
-    return _differences(draft, draft.evidence.expected)
+    return _difference_problems(draft, draft.evidence.expected)
 
 
 @rule("reference.types", ERROR, REFERENCES, "return arrays of the types in the signature")
@@ -147,7 +147,7 @@ def check_reference_numpy(draft: Evaluated) -> Problems:
     if draft.proposal.numpy and draft.evidence.outcomes and all(each.verdict == "not run" for each in found):
         cause = f": {found[0].reason}" if found else ""
         yield draft.at_examples(f"no example can be compared with {draft.proposal.numpy}{cause}")
-    yield from _differences(draft, found)
+    yield from _difference_problems(draft, found)
 
 
 @rule("coverage.outputs", ERROR, TESTS, "add an example with this output", unless=FAILED_EXAMPLES)
@@ -201,7 +201,7 @@ def _uncovered_items(draft: Evaluated, kind: CoverageKind) -> Problems:
         yield draft.at_examples(f"no example covers: {', '.join(missing)}")
 
 
-def _differences(draft: Evaluated, comparisons: list[OutputComparison]) -> Problems:
+def _difference_problems(draft: Evaluated, comparisons: list[OutputComparison]) -> Problems:
     different = [each for each in comparisons if each.verdict == "differs"]
     return first_of((each.case.name, draft.at_case(each.case, each.reason)) for each in different)
 

@@ -215,13 +215,13 @@ def _similar_operators(draft: DefinedDraft) -> list[str]:
     close = difflib.get_close_matches(version.name.lower(), by_lower, MAX_SIMILAR)
     similar = [by_lower[each] for each in close]
     if version.attributes:  # a signature without attributes is too common to indicate similarity
-        signature = _signature(version)
+        signature = _signature_key(version)
         operators = registry.operators(version.domain)
-        similar += [each.name for each in operators if _signature(each.versions[-1]) == signature]
+        similar += [each.name for each in operators if _signature_key(each.versions[-1]) == signature]
     return [each for each in dict.fromkeys(similar) if each != version.name][:MAX_SIMILAR]
 
 
-def _signature(version: OperatorVersion) -> tuple[object, ...]:
+def _signature_key(version: OperatorVersion) -> tuple[object, ...]:
     parameters = [(each.option, version.types_of(each)) for each in (*version.inputs, *version.outputs)]
     attributes = {(name, each.type) for name, each in version.attributes.items()}
     return (len(version.inputs), tuple(parameters), frozenset(attributes))

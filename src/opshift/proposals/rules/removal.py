@@ -24,7 +24,7 @@ def check_leaving_replacement(draft: DefinedDraft) -> Problems:
     if not draft.retirement.replacements:
         yield _at_retirement(draft, "no replacement is named", "replaced_by")
     for name in draft.retirement.replacements:
-        found = _replacement(draft, name)
+        found = _resolve_replacement(draft, name)
         if isinstance(found, ResolveError):
             problem = _at_retirement(draft, f"unknown replacement {name}: {found.reason}", "replaced_by")
             yield problem._replace(remedy=found.remedy)
@@ -74,7 +74,7 @@ def check_leaving_function(draft: DefinedDraft) -> Problems:
     removal = draft.version.removal
     if removal is None or not draft.version.has_function:
         return
-    found = [_replacement(draft, name) for name in removal.replacements]
+    found = [_resolve_replacement(draft, name) for name in removal.replacements]
     if len(found) != 1 or not (isinstance(found[0], OperatorVersion) and found[0].has_function):
         names = " and ".join(removal.replacements)
         yield _at_retirement(draft, f"{draft.operator.name} is a function, but {names} is not", "replaced_by")
@@ -97,7 +97,7 @@ def check_promotion_source(draft: DefinedDraft) -> Problems:
         yield draft.at_answer(f"{found.id} is already an operator of ONNX, and not experimental", "promotes")
 
 
-def _replacement(draft: DefinedDraft, name: str) -> OperatorVersion | ResolveError:
+def _resolve_replacement(draft: DefinedDraft, name: str) -> OperatorVersion | ResolveError:
     domain, _, op_type = name.rpartition(".")
     opset = draft.opset if domain in ("", draft.operator.domain) else None
     try:
