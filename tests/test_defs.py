@@ -205,10 +205,10 @@ def with_unpublished_versions(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     new = replace(later, name="Relu2", step=None)
     registry = registry.with_operator(replace(relu, versions=(*relu.versions, later)))
     registry = registry.with_operator(Operator(domain="ai.onnx", name="Relu2", versions=(new,)))
-    opshift.defs._versions.cache_clear()
+    opshift.defs._versions_of.cache_clear()
     monkeypatch.setattr(opshift.defs, "default_registry", lambda: registry)
     yield
-    opshift.defs._versions.cache_clear()
+    opshift.defs._versions_of.cache_clear()
 
 
 @pytest.mark.usefixtures("with_unpublished_versions")

@@ -140,9 +140,11 @@ class OpSchema:
     )
     deprecated = _Member(lambda version: version.deprecated)
 
-    inputs = _Member(lambda version: [_parameter(each, version) for each in version.inputs])
-    outputs = _Member(lambda version: [_parameter(each, version) for each in version.outputs])
-    attributes = _Member(lambda version: {k: _attribute(k, each) for k, each in version.attributes.items()})
+    inputs = _Member(lambda version: [_formal_parameter(each, version) for each in version.inputs])
+    outputs = _Member(lambda version: [_formal_parameter(each, version) for each in version.outputs])
+    attributes = _Member(
+        lambda version: {k: _attribute_schema(k, each) for k, each in version.attributes.items()}
+    )
     type_constraints = _Member(
         lambda version: [
             OpSchema.TypeConstraintParam(name, list(types), version.type_descriptions.get(name, ""))
@@ -214,7 +216,7 @@ def _function_opsets(version: OperatorVersion) -> list[int]:
     return list(opsets) if version.has_function else []
 
 
-def _parameter(parameter: Parameter, version: OperatorVersion) -> OpSchema.FormalParameter:
+def _formal_parameter(parameter: Parameter, version: OperatorVersion) -> OpSchema.FormalParameter:
     # In parameters, but not in type constraints, ONNX writes `map(int64, float)` as
     # `map(int64,tensor(float))`.
     types = {_MAP_VALUE.sub(r",tensor(\1))", each) for each in version.types_of(parameter)}
@@ -230,7 +232,7 @@ def _parameter(parameter: Parameter, version: OperatorVersion) -> OpSchema.Forma
     )
 
 
-def _attribute(name: str, attribute: AttributeDefinition) -> OpSchema.Attribute:
+def _attribute_schema(name: str, attribute: AttributeDefinition) -> OpSchema.Attribute:
     default = AttributeProto()
     if attribute.default is not None:
         write_attribute(default, name, ATTRIBUTE_TYPES[attribute.type], attribute.default)
@@ -278,7 +280,7 @@ def get_schema(
         return get_schema(op_type, None, domain or max_inclusive_version)
     require_argument_types(op_type, max_inclusive_version, domain)
     domain = canonical_domain(domain)
-    listed = _versions(op_type, domain)
+    listed = _versions_of(op_type, domain)
     for each in reversed(listed):
         if max_inclusive_version is None or each.since_version <= max_inclusive_version:
             return each
@@ -333,13 +335,13 @@ def _all_versions() -> list[tuple[OpSchema, ...]]:
     registry = default_registry()
     # `onnx.defs` lists no operators of other projects
     domains = [each for each in registry.domains() if each not in registry.releases.open_domains]
-    every = (_versions(each.name, domain) for domain in domains for each in registry.operators(domain))
+    every = (_versions_of(each.name, domain) for domain in domains for each in registry.operators(domain))
     return [versions for versions in every if versions]
 
 
 # large enough for all operators, and limited, so that unknown names cannot fill the memory
 @lru_cache(maxsize=1024)
-def _versions(op_type: str, domain: str) -> tuple[OpSchema, ...]:
+def _versions_of(op_type: str, domain: str) -> tuple[OpSchema, ...]:
     """Return the versions that `onnx.defs` lists for an operator, oldest first; `()` if it is unknown."""
     operator = default_registry().operator(op_type, domain)
     return tuple(

@@ -303,7 +303,7 @@ def test_raising_step_refuses_only_its_nodes(
     before = model.SerializeToString()
     broken_step = VersionStep(version_of("Softmax", 11), version_of("Softmax", 13), 13, "adapter", step)
     monkeypatch.setattr(
-        "opshift.rewriting.routes.Router._path",
+        "opshift.rewriting.routes.Router._steps_of_path",
         lambda self, operator, version, target: [broken_step] if operator.name == "Softmax" else [],
     )
     monkeypatch.setattr("opshift.converter.plan.node_analysis.router_for", _fresh_router)

@@ -108,7 +108,7 @@ def test_reads_the_weights_if_the_store_cannot_copy(
     bucket: str, large: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copies: list[Range] = []
-    request = MultipartUpload._request
+    request = MultipartUpload._send_request
 
     def refuse(self: MultipartUpload, method: str, **parameters: Any) -> dict[str, object]:
         if method == "upload_part_copy":
@@ -116,7 +116,7 @@ def test_reads_the_weights_if_the_store_cannot_copy(
             raise OSError("not implemented")
         return request(self, method, **parameters)
 
-    monkeypatch.setattr(MultipartUpload, "_request", refuse)
+    monkeypatch.setattr(MultipartUpload, "_send_request", refuse)
     s3().pipe_file(f"{bucket}/in.onnx", large)
     opshift.convert_file(f"{bucket}/in.onnx", f"{bucket}/out.onnx", 17)
     assert len(copies) == 1
@@ -201,14 +201,14 @@ def test_terminated_command_leaves_nothing(bucket: str, server: Server, tmp_path
 @pytest.mark.usefixtures("_in_parts")
 def test_refuses_a_source_that_changes(bucket: str, large: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     s3().pipe_file(f"{bucket}/in.onnx", large)
-    request = MultipartUpload._request
+    request = MultipartUpload._send_request
 
     def change(self: MultipartUpload, method: str, **parameters: Any) -> dict[str, object]:
         if method == "upload_part_copy":
             s3().pipe_file(f"{bucket}/in.onnx", large[:-1] + b"?")
         return request(self, method, **parameters)
 
-    monkeypatch.setattr(MultipartUpload, "_request", change)
+    monkeypatch.setattr(MultipartUpload, "_send_request", change)
     with pytest.raises(InvalidModel, match="changed while it was read"):
         opshift.convert_file(f"{bucket}/in.onnx", f"{bucket}/out.onnx", 17)
     assert not s3().exists(f"{bucket}/out.onnx")

@@ -124,13 +124,13 @@ class CallFacts:
         if self.rank(name) is None:
             return None
         if len(self.calls) == 1:
-            return self.calls[0].scope.symbolic_shape(self._argument(self.calls[0], name))
+            return self.calls[0].scope.symbolic_shape(self._argument_of(self.calls[0], name))
         exact: Shape | None = self._agreed_fact(Fact("shape", name))
         if exact is not None:
             return exact
         shapes = self._shapes.setdefault(name, [])
         for call in self.calls[len(shapes) :]:
-            argument = self._argument(call, name)
+            argument = self._argument_of(call, name)
             shapes.append(call.scope.shape(argument) if argument else None)
         sizes = (set(each) for each in zip(*filter(None, shapes), strict=True))
         return tuple(each.pop() if len(each) == 1 else None for each in sizes)
@@ -145,7 +145,7 @@ class CallFacts:
         if self._agreed_fact(Fact("constant", name)) is None:
             return None
         call = self.calls[0]
-        return call.scope.constant(self._argument(call, name))
+        return call.scope.constant(self._argument_of(call, name))
 
     def attribute(self, name: str) -> AttributeProto | None:
         """Return the attribute value on which all calls agree, which may be `ABSENT`, or `None`."""
@@ -197,14 +197,14 @@ class CallFacts:
         if asked.kind != "attribute" and asked.name not in self._positions:
             return None
         with self._functions.nested_calls as is_shallow:
-            return self._compare(asked) if is_shallow else None
+            return self._compare_calls(asked) if is_shallow else None
 
-    def _compare(self, asked: Fact) -> Any:
+    def _compare_calls(self, asked: Fact) -> Any:
         # `_fact_of` may raise `Unanswered`; the next query then continues with the same call.
         for position in range(self._compared.get(asked, 0), len(self.calls)):
             call = self.calls[position]
             # Only calls that provide the input have to agree.
-            if asked.kind not in ("element_type", "rank", "shape") or self._argument(call, asked.name):
+            if asked.kind not in ("element_type", "rank", "shape") or self._argument_of(call, asked.name):
                 found = self._fact_of(call, asked)
                 if self._agreed.setdefault(asked, found) != found:
                     self.disagreements.add(asked)
@@ -214,10 +214,10 @@ class CallFacts:
 
     def _fact_of(self, call: CallSite, asked: Fact) -> Hashable:
         if asked.kind == "attribute":
-            return _comparable(self._attribute_of(call, asked.name))
+            return _comparable_value(self._attribute_of(call, asked.name))
         if asked.kind == "presence":
             return self._provides(call, asked.name)
-        argument = self._argument(call, asked.name)
+        argument = self._argument_of(call, asked.name)
         if asked.kind == "constant":
             return _small_constant(call.scope, argument) if argument else None
         found: Hashable = getattr(call.scope, asked.kind)(argument) if argument else None
@@ -227,9 +227,9 @@ class CallFacts:
         """Return the scope and the value of each argument for an input; empty if `name` is not an input."""
         if name not in self._positions:  # for example, an input of a subgraph that the conversion adds
             return []
-        return [(call.scope, self._argument(call, name)) for call in self.calls]
+        return [(call.scope, self._argument_of(call, name)) for call in self.calls]
 
-    def _argument(self, call: CallSite, name: str) -> str:
+    def _argument_of(self, call: CallSite, name: str) -> str:
         return call.node.input(self._positions[name])
 
     def _is_provided(self, name: str) -> bool | None:
@@ -239,7 +239,7 @@ class CallFacts:
 
     def _provides(self, call: CallSite, name: str) -> bool | None:
         """Return whether a call provides an input; `None` if the calls of the calling function differ."""
-        argument = self._argument(call, name)
+        argument = self._argument_of(call, name)
         outer = self._functions.call_facts_of(call.scope)
         if outer is None or not outer._is_function_input(argument, call.scope) or not outer.calls:
             return bool(argument)
@@ -264,18 +264,18 @@ class CallFacts:
             if provided is None or provided is value:
                 yield name, value
             elif provided is not ABSENT:
-                yield name, _renamed(provided, name)
+                yield name, _renamed_attribute(provided, name)
 
     def _is_set(self, name: str) -> bool | None:
         """Return whether an attribute has a default or all calls set it; `None` if only some calls set it."""
         with self._functions.nested_calls as is_shallow:
-            answers = {self._sets(call, name) for call in self.calls} if is_shallow else {None}
+            answers = {self._sets_attribute(call, name) for call in self.calls} if is_shallow else {None}
         found = answers.pop() if len(answers) == 1 else None
         if found is None:
             self.disagreements.add(Fact("attribute", name))
         return found
 
-    def _sets(self, call: CallSite, name: str) -> bool | None:
+    def _sets_attribute(self, call: CallSite, name: str) -> bool | None:
         provided = call.node.attributes.get(name)
         if name in self._defaults or provided is None or not provided.ref_attr_name:
             return name in self._defaults or provided is not None
@@ -296,17 +296,17 @@ class CallFacts:
         return None if getattr(provided, "type", 0) in (GRAPH, GRAPHS) else provided
 
 
-def _comparable(attribute: AttributeProto | None) -> Hashable:
+def _comparable_value(attribute: AttributeProto | None) -> Hashable:
     if attribute is None:
         return None
     if attribute is ABSENT:
         return "absent"
-    bare = _renamed(attribute, "")
+    bare = _renamed_attribute(attribute, "")
     bare.ClearField("doc_string")
     return serialize(bare)
 
 
-def _renamed(attribute: AttributeProto, name: str) -> AttributeProto:
+def _renamed_attribute(attribute: AttributeProto, name: str) -> AttributeProto:
     copy = type(attribute)()
     copy.CopyFrom(attribute)
     copy.name = name

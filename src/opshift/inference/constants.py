@@ -65,7 +65,7 @@ def cast(tensor: Tensor, target: str) -> Tensor | None:
         return (
             None
             if source in FLOAT_INTEGER_RANGES
-            else Tensor(target, tensor.dims, tuple(map(_truth, values)))
+            else Tensor(target, tensor.dims, tuple(map(_truth_of, values)))
         )
     return _cast_integers(tensor, target)
 
@@ -74,7 +74,7 @@ def _may_be_integer(element: object) -> bool:
     return not isinstance(element, float) or element.is_integer()
 
 
-def _truth(element: int | None) -> bool | None:
+def _truth_of(element: int | None) -> bool | None:
     return None if element is None or type(element) is Symbol else bool(element)
 
 

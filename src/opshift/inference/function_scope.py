@@ -307,7 +307,7 @@ class CallScope(Scope):
             constant = self.call_facts.constant(name)
         elif record is not None and self.is_call(record):
             proto, position = self.proto_of(record), self.output_position(record, name)
-            constant = self.functions.infer_output(proto, position, self, _constant)
+            constant = self.functions.infer_output(proto, position, self, _constant_of_call)
         else:
             return super()._find_producer(name)
         if constant is None:
@@ -318,7 +318,7 @@ class CallScope(Scope):
         return Producer(node, 0, self.registry.known_at("Constant", self.opset_of(""), ""))
 
 
-def _constant(scope: InferenceScope, name: str) -> Tensor | None:
+def _constant_of_call(scope: InferenceScope, name: str) -> Tensor | None:
     return scope.constant(name)
 
 

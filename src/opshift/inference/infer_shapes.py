@@ -50,10 +50,10 @@ def infer_ranks(node: Node, operator: OperatorVersion, scope: InferenceScope) ->
     """Infer the ranks of the outputs: from input ranks and, if needed, also from constants or shapes."""
     asked_inputs = rank_inputs(operator)
     context = _RankContext(operator, node, scope, asked_inputs, reads_constants=False)
-    ranks = _ranks(context)
+    ranks = _ranks_of_outputs(context)
     if asked_inputs is not None or not any(map(_is_missing, node.outputs, ranks)):
         return Inferred(ranks, context.is_cacheable)
-    ranks = _ranks(_RankContext(operator, node, scope, asked_inputs, reads_constants=True))
+    ranks = _ranks_of_outputs(_RankContext(operator, node, scope, asked_inputs, reads_constants=True))
     for position, name in enumerate(node.outputs):
         if _is_missing(name, ranks[position]):
             shape = scope.symbolic_shape(name)
@@ -61,7 +61,7 @@ def infer_ranks(node: Node, operator: OperatorVersion, scope: InferenceScope) ->
     return Inferred(ranks, is_cacheable=False)
 
 
-def _ranks(context: _Context) -> list[int | None]:
+def _ranks_of_outputs(context: _Context) -> list[int | None]:
     ranks = [None if shape is None else len(shape) for shape in _apply_rule(context)]
     return ranks + [None] * (context.output_count - len(ranks))
 

@@ -204,7 +204,7 @@ class Propagation(Generic[FactT]):
                 info = self._operator_info(record, scope)
                 self._infer_record(record, info, info.queried_names(inputs), scope)
             else:
-                self._record((name,), (fact,), scope)
+                self._record_facts((name,), (fact,), scope)
             fact = known[name]
 
     def _infer_record(
@@ -214,18 +214,18 @@ class Propagation(Generic[FactT]):
         if info.takes_maximum:
             facts: list[Any] = list(map(self._known.get, filter(None, asked)))
             if facts and None not in facts:
-                self._record(record[4], (max(facts),), scope)
+                self._record_facts(record[4], (max(facts),), scope)
                 return
         operator = info.operator
         if operator is None:
             call_facts = scope.infer_call(record, self._kind.query)
-            self._record(record[4], call_facts or (), scope)
+            self._record_facts(record[4], call_facts or (), scope)
         elif (
             scope.has_plain_nodes
             and record[2] not in self._cache.uncacheable
             and (info.is_plain or record[0] in scope.node_keys or has_small_tensors(scope.proto_of(record)))
         ):
-            self._record(record[4], self._infer_cached(record, operator, asked, scope), scope)
+            self._record_facts(record[4], self._infer_cached(record, operator, asked, scope), scope)
         else:
             self._infer_node(scope.node_of(record), operator, scope)
 
@@ -313,9 +313,13 @@ class Propagation(Generic[FactT]):
         return found
 
     def _infer_node(self, node: Node, operator: OperatorVersion | None, scope: InferenceScope) -> None:
-        self._record(node.outputs, self._kind.infer(node, operator, scope).facts if operator else (), scope)
+        self._record_facts(
+            node.outputs, self._kind.infer(node, operator, scope).facts if operator else (), scope
+        )
 
-    def _record(self, outputs: Sequence[str], facts: Sequence[FactT | None], scope: InferenceScope) -> None:
+    def _record_facts(
+        self, outputs: Sequence[str], facts: Sequence[FactT | None], scope: InferenceScope
+    ) -> None:
         known, count = self._known, len(facts)
         for position, name in enumerate(outputs):
             if name and name not in known:

@@ -93,10 +93,10 @@ class _Sorter:
         enclosing = visible | values.names
         reads = [{*node.input} - {""} for node in nodes]
         for names, node in zip(reads, nodes, strict=True):
-            for inner_path, graph in _subgraphs(node, path):
+            for inner_path, graph in _subgraphs_with_paths(node, path):
                 names |= self.sort(graph, inner_path, enclosing, frozenset(), depth + 1)
         dependencies = _dependencies(values, reads, visible)
-        order = _sort(dependencies, nodes, path)
+        order = _sorted_positions(dependencies, nodes, path)
         live = {values.producers[name] for name in (values.outputs | needed) & values.producers.keys()}
         for position in reversed(order):  # Visit consumers before producers.
             if position in live:
@@ -135,7 +135,7 @@ def _dependencies(values: _Values, reads: list[set[str]], visible: Set[str]) -> 
     return dependencies
 
 
-def _sort(dependencies: nx.DiGraph[int], nodes: list[NodeProto], path: str) -> list[int]:
+def _sorted_positions(dependencies: nx.DiGraph[int], nodes: list[NodeProto], path: str) -> list[int]:
     """Return node positions in topological order; the smallest of the possible next positions comes first."""
     import networkx as nx
 
@@ -145,20 +145,20 @@ def _sort(dependencies: nx.DiGraph[int], nodes: list[NodeProto], path: str) -> l
     except nx.NetworkXUnfeasible as error:
         # each remaining node depends on another remaining node: they form a cycle
         dependencies.remove_nodes_from(order)
-        labels = [_label(nodes[each]) for each in sorted(edge[0] for edge in nx.find_cycle(dependencies))]
+        labels = [_node_text(nodes[each]) for each in sorted(edge[0] for edge in nx.find_cycle(dependencies))]
         more = f" and {len(labels) - MAX_LABELS} more" if len(labels) > MAX_LABELS else ""
         reason = f"nodes form a cycle: {', '.join(labels[:MAX_LABELS])}{more}"
         raise InvalidModel(reason, place=path, remedy="correct an input of one of these nodes") from error
     return order
 
 
-def _subgraphs(node: NodeProto, path: str) -> Iterator[tuple[str, ContainerProto]]:
+def _subgraphs_with_paths(node: NodeProto, path: str) -> Iterator[tuple[str, ContainerProto]]:
     for attribute in node.attribute:
         for graph in graphs_in(attribute):
             yield f"{path} / {node.name or node.op_type}.{attribute.name}", graph
 
 
-def _label(node: NodeProto) -> str:
+def _node_text(node: NodeProto) -> str:
     return node_label(node.name, node.op_type, node.output)
 
 

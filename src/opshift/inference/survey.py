@@ -92,7 +92,9 @@ def survey(
             if status.has_step:
                 todo.append(record)
             if status.has_graphs:
-                found.subgraphs += _subgraphs(index, nodes[index], found, classify, depth, keeps_records)
+                found.subgraphs += _survey_subgraphs(
+                    index, nodes[index], found, classify, depth, keeps_records
+                )
         if len(outputs) == 1:
             add(outputs[0])
         else:
@@ -109,7 +111,7 @@ MAX_SUBGRAPHS = 100
 """Maximum number of graphs in an attribute; no ONNX operator has more than one."""
 
 
-def _subgraphs(
+def _survey_subgraphs(
     index: int,
     proto: NodeProto,
     enclosing: ContainerSurvey,

@@ -35,7 +35,7 @@ class AtomicFiles:
                 with signals_deferred():
                     self._move_all()
         finally:
-            self._discard()
+            self._discard_temporary_files()
 
     @contextmanager
     def new(
@@ -50,7 +50,7 @@ class AtomicFiles:
         Raises:
             OSError: the file cannot be created.
         """
-        temporary = self._reserve(place, is_new)
+        temporary = self._reserve_path(place, is_new)
         # the umask of the process applies to the mode, as it does for `cp`
         mode = source.stat().st_mode & PERMISSIONS if source is not None else 0o666
         file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
@@ -68,9 +68,9 @@ class AtomicFiles:
         Raises:
             OSError: the link cannot be created, for example because the file is on another file system.
         """
-        os.link(existing.resolve(), self._reserve(place, is_new))
+        os.link(existing.resolve(), self._reserve_path(place, is_new))
 
-    def _reserve(self, place: Path, is_new: bool) -> Path:
+    def _reserve_path(self, place: Path, is_new: bool) -> Path:
         missing = [each for each in place.parents if not each.exists()]
         self._undo += ((each, None) for each in reversed(missing))
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -84,14 +84,14 @@ class AtomicFiles:
         while self._waiting:
             file = self._waiting[-1]
             with raising_cannot_write(file.place):
-                new = _identity(file.temporary)
-                if os.path.lexists(file.place) and _identity(file.place) in written:
+                new = _file_identity(file.temporary)
+                if os.path.lexists(file.place) and _file_identity(file.place) in written:
                     reason = "would be written twice: two output names refer to the same file"
                     raise CannotWrite(reason, place=str(file.place), remedy="rename one of the files")
                 has_undo = len(self._waiting) > 1  # an error for a later file must undo this one
                 if has_undo:
                     self._prepare_undo(file.place)
-                if _move(file):
+                if _move_file(file):
                     written.add(new)
                 elif has_undo:
                     self._forget_undo()
@@ -116,27 +116,27 @@ class AtomicFiles:
         if backup is not None:
             backup.unlink()
 
-    def _discard(self) -> None:
+    def _discard_temporary_files(self) -> None:
         for file in self._waiting:
             with suppress(OSError):
                 file.temporary.unlink(missing_ok=True)
         for path, backup in reversed(self._undo):
             with suppress(OSError):
                 if backup is not None:
-                    _restore(backup, path)
+                    _restore_backup(backup, path)
                 elif path.is_dir():
                     path.rmdir()
                 else:
                     path.unlink()
 
 
-def _identity(path: Path) -> tuple[int, int]:
+def _file_identity(path: Path) -> tuple[int, int]:
     """Return the device and inode of a file, which are the same for all names of the file."""
     found = path.lstat()
     return found.st_dev, found.st_ino
 
 
-def _restore(backup: Path, path: Path) -> None:
+def _restore_backup(backup: Path, path: Path) -> None:
     try:
         backup.replace(path)
     except OSError:
@@ -192,7 +192,7 @@ def _is_running(process: int) -> bool:
     return True
 
 
-def _move(file: _NewFile) -> bool:
+def _move_file(file: _NewFile) -> bool:
     """Move a file to its path; return False if `is_new` is set and an equal file already exists there."""
     if not file.is_new:
         file.temporary.replace(file.place)

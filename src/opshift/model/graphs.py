@@ -134,7 +134,7 @@ class Container:
 
     def sparse_initializer(self, name: str) -> SparseTensorProto | None:
         """Return a sparse initializer of this graph, or `None`."""
-        return self._sparse.get(name)
+        return self._sparse_initializers.get(name)
 
     def is_overridable(self, name: str) -> bool:
         """Return whether a value is an input that callers can pass, or is in `variables`."""
@@ -142,7 +142,9 @@ class Container:
 
     def own_declared_type(self, name: str) -> str | None:
         """Return the declared element type of a tensor, or the type string of another value."""
-        initializer = self.initializer(name) or (self._sparse[name].values if name in self._sparse else None)
+        initializer = self.initializer(name) or (
+            self._sparse_initializers[name].values if name in self._sparse_initializers else None
+        )
         if initializer is not None:
             found = BY_NUMBER.get(initializer.data_type)
             return found.name if found else None
@@ -173,7 +175,7 @@ class Container:
         """
         if self.is_function:
             return {"", *self._input_names}
-        return {"", *self._input_names, *self._initializer_names, *self._sparse}
+        return {"", *self._input_names, *self._initializer_names, *self._sparse_initializers}
 
     @cached_property
     def node_records(self) -> list[NodeRecord]:
@@ -207,7 +209,7 @@ class Container:
         return {name: position for position, name in enumerate(self._initializer_names)}
 
     @cached_property
-    def _sparse(self) -> dict[str, SparseTensorProto]:
+    def _sparse_initializers(self) -> dict[str, SparseTensorProto]:
         sparse = () if self.is_function else self._graph.sparse_initializer
         return {each.values.name: each for each in sparse}
 
@@ -228,7 +230,7 @@ class Container:
 
     def initializer_inputs(self) -> frozenset[str]:
         """Return the names of the inputs that are initializers, too: inputs with a default value."""
-        return self._inputs.intersection(chain(self._initializer_names, self._sparse))
+        return self._inputs.intersection(chain(self._initializer_names, self._sparse_initializers))
 
 
 def mentioned_names(container: ContainerProto) -> Iterator[str]:

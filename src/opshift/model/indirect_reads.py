@@ -54,12 +54,12 @@ def values_named_in_attributes(model: ModelProto) -> NamedValues:
 def rename_in_attributes(node: NodeProto, names: Mapping[str, str]) -> None:
     """Rename the values that the attributes of a node name."""
     for attribute in _naming_attributes(node):
-        attribute.strings[:] = [_renamed(each, names) for each in attribute.strings]
+        attribute.strings[:] = [_renamed_value(each, names) for each in attribute.strings]
         if attribute.HasField("s"):
-            attribute.s = _renamed(attribute.s, names)
+            attribute.s = _renamed_value(attribute.s, names)
 
 
-def _renamed(name: bytes, names: Mapping[str, str]) -> bytes:
+def _renamed_value(name: bytes, names: Mapping[str, str]) -> bytes:
     text = name.decode(errors="surrogateescape")  # Bytes that are not UTF-8 stay unchanged.
     return names.get(text, text).encode(errors="surrogateescape")
 

@@ -61,7 +61,7 @@ def without_secrets(text: str) -> str:
 
     Locations keep their credentials until they are shown, because connections need them.
     """
-    return _URL.sub(_redacted, text) if ":/" in text else text
+    return _URL.sub(_redacted_url, text) if ":/" in text else text
 
 
 def json_without_secrets(
@@ -86,7 +86,7 @@ def _data_without_secrets(data: object) -> object:
     return list(map(_data_without_secrets, data)) if isinstance(data, list | tuple) else data
 
 
-def _redacted(match: re.Match[str]) -> str:
+def _redacted_url(match: re.Match[str]) -> str:
     user_info, rest = _split_user_info(match[2])
     address, mark, query = rest.partition("?")
     shown = "&".join(map(_redacted_parameter, query.split("&")))

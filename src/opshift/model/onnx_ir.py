@@ -87,8 +87,8 @@ def _add_meta(new: MetaOwner, old: MetaOwner) -> None:
 
 def _carry_over(new: Container, old: Container) -> None:
     _add_meta(new, old)
-    values = _values(old)
-    for name, value in _values(new).items():
+    values = _values_by_name(old)
+    for name, value in _values_by_name(new).items():
         twin = values.get(name)
         if twin is not None:
             _add_meta(value, twin)
@@ -100,18 +100,18 @@ def _carry_over_node(new: onnx_ir.Node | None, old: onnx_ir.Node | None) -> None
         return
     _add_meta(new, old)
     for name in new.attributes.keys() & old.attributes.keys():
-        graphs = [_graphs(each.attributes[name]) for each in (new, old)]
+        graphs = [_graphs_of_attribute(each.attributes[name]) for each in (new, old)]
         for pair in zip(*graphs, strict=False):
             _carry_over(*pair)
 
 
-def _values(container: Container) -> dict[str | None, onnx_ir.Value]:
+def _values_by_name(container: Container) -> dict[str | None, onnx_ir.Value]:
     """Return the inputs, initializers and outputs of nodes by name."""
     outputs = (output for node in container for output in node.outputs)
     return {each.name: each for each in (*container.inputs, *initializers_of(container).values(), *outputs)}
 
 
-def _graphs(attribute: onnx_ir.Attr) -> list[onnx_ir.Graph]:
+def _graphs_of_attribute(attribute: onnx_ir.Attr) -> list[onnx_ir.Graph]:
     found: list[onnx_ir.Graph] = []
     mapped_content(attribute, lambda _: None, found.append)
     return found
@@ -125,7 +125,7 @@ class OnnxIrMessage(PlaceholderStore):
     """
 
     def __init__(self, given: OnnxIrModel | OnnxProgram, *, with_elements: bool = False) -> None:
-        super().__init__(self._elements)
+        super().__init__(self._read_elements)
         self._given = given
         self._model = cast("onnx_ir.Model", getattr(given, "model", given))
         self._tensors: dict[int, onnx_ir.TensorProtocol] = {}
@@ -135,10 +135,10 @@ class OnnxIrMessage(PlaceholderStore):
         self._end = 0
         self._last = -1, b""
         self._with_elements = with_elements
-        self.proto = self._serialized()
+        self.proto = self._serialized_message()
         self._before = self.proto.SerializeToString()
 
-    def _serialized(self) -> ModelProto:
+    def _serialized_message(self) -> ModelProto:
         import onnx_ir
 
         graph = self._container_view(self._model.graph)
@@ -204,7 +204,7 @@ class OnnxIrMessage(PlaceholderStore):
             data = self.placeholder(Payload(RAW_DATA, elements))
         return View(tensor, tobytes=lambda: data)
 
-    def _elements(self, start: int, end: int) -> bytes:
+    def _read_elements(self, start: int, end: int) -> bytes:
         starts = list(self._tensors)
         first = starts[bisect(starts, start) - 1]
         # Cached: a conversion reads a tensor block by block, and `tobytes` may copy all of it each time.
@@ -248,17 +248,17 @@ class OnnxIrMessage(PlaceholderStore):
         return self._given
 
     def _put_tensors_back(self, container: Container) -> None:
-        """Replace all tensors of a graph or function, also in subgraphs, by the results of `_original`."""
+        """Replace all tensors of a graph or function, also in subgraphs, by their originals if possible."""
         for value in initializers_of(container).values():
-            value.const_value = self._original(value.const_value)
+            value.const_value = self._original_tensor(value.const_value)
         for attributes in (attributes_of(container), *(node.attributes for node in container)):
             for name, attribute in list(attributes.items()):
-                content = mapped_content(attribute, self._original, self._put_tensors_back)
+                content = mapped_content(attribute, self._original_tensor, self._put_tensors_back)
                 if content is not None and "TENSOR" in attribute.type.name:
                     changed = type(attribute)(name, attribute.type, content, doc_string=attribute.doc_string)
                     attributes[name] = changed
 
-    def _original(self, tensor: onnx_ir.TensorProtocol | None) -> onnx_ir.TensorProtocol | None:
+    def _original_tensor(self, tensor: onnx_ir.TensorProtocol | None) -> onnx_ir.TensorProtocol | None:
         """Return the original of an unchanged tensor, or else the tensor with its elements."""
         from onnx_ir.serde import TensorProtoTensor
 

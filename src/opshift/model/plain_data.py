@@ -42,7 +42,7 @@ def parse_json(content: bytes) -> Json:
             content,
             parse_int=parse_integer,
             parse_constant=_refuse_nan_or_infinity,
-            object_pairs_hook=_mapping,
+            object_pairs_hook=_mapping_of_pairs,
         )
     except RecursionError as error:
         raise _too_deep() from error
@@ -67,7 +67,7 @@ def _refuse_nan_or_infinity(text: str) -> NoReturn:
     raise PlainDataError(f"is not JSON: {text} is not a number")
 
 
-def _mapping(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
+def _mapping_of_pairs(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         seen: set[str] = set()

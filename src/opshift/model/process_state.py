@@ -52,19 +52,19 @@ def signals_deferred() -> Iterator[None]:
                 signal.signal(number, record)
         yield
     finally:
-        _restore(handlers)
+        _restore_handlers(handlers)
         for missed in arrived:
             signal.raise_signal(missed)
 
 
-def _restore(handlers: dict[int, signal._HANDLER]) -> None:
+def _restore_handlers(handlers: dict[int, signal._HANDLER]) -> None:
     """Restore all handlers, even if a restored handler runs at once and raises."""
     try:
         while handlers:
             signal.signal(*handlers.popitem())
     finally:
         if handlers:
-            _restore(handlers)
+            _restore_handlers(handlers)
 
 
 def exit_on_signals() -> None:
@@ -75,10 +75,10 @@ def exit_on_signals() -> None:
     for name, default in DEFAULT_HANDLERS.items():
         number = getattr(signal, name, None)  # Windows has no SIGHUP
         if number is not None and signal.getsignal(number) is default:
-            signal.signal(number, _exit)
+            signal.signal(number, _raise_exit)
 
 
-def _exit(number: int, frame: FrameType | None) -> None:
+def _raise_exit(number: int, frame: FrameType | None) -> None:
     if _creates_class(frame):
         _exit_later(number)
         return
@@ -105,7 +105,7 @@ def _exit_after_destructor(
     if dropped.exc_type not in (SystemExit, KeyboardInterrupt):
         report(dropped)
         return
-    signal.signal(number, _exit)
+    signal.signal(number, _raise_exit)
     _exit_later(number)
 
 

@@ -254,13 +254,13 @@ class RemoteFile:
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes between two positions, or raise InvalidModel if the object lacks them."""
         if end - start > MAX_READ:
-            return self._receive(start, end)
+            return self._receive_range(start, end)
         after = bisect(self._kept, start, key=lambda part: part[0])
         base, found = self._kept[after - 1] if after else (0, b"")
         if end > base + len(found):
             is_near = 0 <= start - self._last_end <= NEAR
             self._read_size = min(2 * self._read_size, MAX_READ) if is_near else MIN_READ
-            base, found = start, self._receive(start, max(end, min(start + self._read_size, self.size)))
+            base, found = start, self._receive_range(start, max(end, min(start + self._read_size, self.size)))
             if self._kept_size + len(found) > MAX_KEPT:
                 self._kept.clear()
                 self._kept_size = 0
@@ -268,12 +268,12 @@ class RemoteFile:
             self._kept_size += len(found)
         return found[start - base : end - base]
 
-    def _receive(self, start: int, end: int) -> bytes:
+    def _receive_range(self, start: int, end: int) -> bytes:
         self.requests += 1
         try:
             with raising_invalid_model(self.place):
                 if self._handle is None:
-                    self._handle = _open(self.source)
+                    self._handle = _open_handle(self.source)
                     self._require_same(getattr(self._handle, "details", None))
                 self._handle.seek(start)
                 found = self._handle.read(end - start)
@@ -315,9 +315,9 @@ def open_object(source: StoreObject, *, needs_identity: bool = False) -> RemoteF
             if "s3" in source.protocols:
                 # after an error, other requests show whether the object is missing, empty, or a folder
                 with suppress(Exception):
-                    return _begun(source)
+                    return _open_s3_object(source)
                 _require_key(source)
-            handle = _open(source)
+            handle = _open_handle(source)
             info: Mapping[str, object] = getattr(handle, "details", None) or {}
             if not has_identity(info):
                 info = source.store.info(source.path)
@@ -349,11 +349,11 @@ def _require_key(source: StoreObject) -> None:
         raise _folder_error(source)
 
 
-def _open(source: StoreObject) -> BinaryIO:
+def _open_handle(source: StoreObject) -> BinaryIO:
     return source.store.open(source.path, cache_type="none")
 
 
-def _begun(source: StoreObject) -> RemoteFile:
+def _open_s3_object(source: StoreObject) -> RemoteFile:
     """Open an S3 object with one request, which receives a small object completely."""
     from fsspec.asyn import sync
 

@@ -85,16 +85,20 @@ class FrozenRecord:
         raise FrozenInstanceError(f"cannot delete field {name!r}")
 
     def __eq__(self, other: object) -> bool:
-        return self._compared() == other._compared() if type(other) is type(self) else NotImplemented
+        return (
+            self._compared_fields() == other._compared_fields()
+            if type(other) is type(self)
+            else NotImplemented
+        )
 
     def __hash__(self) -> int:
-        return hash(self._compared())
+        return hash(self._compared_fields())
 
     def __repr__(self) -> str:
         values = (f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
         return f"{type(self).__qualname__}({', '.join(values)})"
 
-    def _compared(self) -> tuple[object, ...]:
+    def _compared_fields(self) -> tuple[object, ...]:
         return tuple([getattr(self, name) for name in self._compared_names])
 
 
@@ -102,7 +106,7 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
+def _refuse_change(self: object, *args: object, **kwargs: object) -> NoReturn:
     raise TypeError("shared data is read-only; copy it with dict(...) and modify the copy")
 
 
@@ -110,9 +114,9 @@ def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
 class ReadOnlyDict(dict[Key, Value], Generic[Key, Value]):
     """Dictionary that raises TypeError when it is modified; `|` and `copy` return a plain `dict`."""
 
-    __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = _refuse
-    setdefault = update = _refuse  # pyright: ignore[reportAssignmentType]  # they are overloaded
+    __setitem__ = __delitem__ = __ior__ = _refuse_change
+    clear = pop = popitem = _refuse_change
+    setdefault = update = _refuse_change  # pyright: ignore[reportAssignmentType]  # they are overloaded
 
     def __reduce__(self) -> tuple[type[ReadOnlyDict[Key, Value]], tuple[dict[Key, Value]]]:
         """Pickle and copy through the constructor: the default sets the items one by one."""

@@ -67,7 +67,7 @@ def read_tensor(proto: TensorProto) -> Tensor | None:
         is_signed = kind.name.startswith("int")
         values = None if unpacked is None else tuple(array("b" if is_signed else "B", unpacked))
     else:
-        values = _values(with_payload(proto), kind, count)
+        values = _decode_values(with_payload(proto), kind, count)
     is_complete = values is not None and len(values) == count
     return Tensor(kind.name, dims, values) if values is not None and is_complete else None
 
@@ -89,7 +89,7 @@ def unpacked_bytes(proto: TensorProto) -> bytes | None:
     return bytes(unpacked[:count])
 
 
-def _values(proto: TensorProto, kind: ElementType, count: int) -> tuple[Any, ...] | None:
+def _decode_values(proto: TensorProto, kind: ElementType, count: int) -> tuple[Any, ...] | None:
     _, name, code, field = kind
     if code and proto.HasField("raw_data"):
         raw = proto.raw_data

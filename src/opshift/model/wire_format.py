@@ -70,7 +70,7 @@ def fields(
         size = min(2 * size, MAX_READ_SIZE) if consumed <= 2 * size else READ_AFTER_JUMP
         position += consumed
     if position > end or groups:
-        raise _malformed(start, "an incomplete message")
+        raise _malformed_error(start, "an incomplete message")
 
 
 def _in_window(
@@ -98,7 +98,7 @@ def _in_window(
         if at - value >= least and position + at > marks[-1] and not groups:
             if position + at > end:
                 element = f"a field that ends at byte {position + at:,}, after the end at byte {end:,}"
-                raise _malformed(position + start, element)
+                raise _malformed_error(position + start, element)
             yield Field(tag >> 3, tag & 7, position + start, position + value, position + at)
     return at
 
@@ -116,9 +116,9 @@ def read_head(window: bytes, at: int, position: int, groups: list[int]) -> tuple
     elif kind == GROUP:
         groups.append(number)
     elif kind not in FIXED_WIDTHS and (kind != END_GROUP or not groups or groups.pop() != number):
-        raise _malformed(position + at, "an invalid field")
+        raise _malformed_error(position + at, "an invalid field")
     if not number:
-        raise _malformed(position + at, "an invalid field")
+        raise _malformed_error(position + at, "an invalid field")
     return tag, value, end
 
 
@@ -131,10 +131,10 @@ def _varint_at(window: bytes, at: int, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return found, index + 1
         shift += 7
-    raise _malformed(position + at, "an unterminated integer")
+    raise _malformed_error(position + at, "an unterminated integer")
 
 
-def _malformed(position: int, element: str) -> InvalidModel:
+def _malformed_error(position: int, element: str) -> InvalidModel:
     return InvalidModel(
         f"is not an ONNX model or is truncated: byte {position:,} starts {element}",
         remedy="check that it is the right file and was copied completely",

@@ -42,13 +42,15 @@ class ExpandingRouter(Router):
         super().__init__(registry, table, {**added, **targets})
         self.without = without
 
-    def _path(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> list[VersionStep]:
+    def _steps_of_path(
+        self, definition: Operator, operator: OperatorVersion, target_opset: int
+    ) -> list[VersionStep]:
         domain, name = definition.domain, definition.name
         names = {domain, f"{domain}.{name}"}
         if self.registry.releases.nonstandard.get(name) == domain:
             names.add(f"{DEFAULT_DOMAIN}.{name}")
         if names.isdisjoint(self.without):
-            path = super()._path(definition, operator, target_opset)
+            path = super()._steps_of_path(definition, operator, target_opset)
             if path and path[-1].target is None:  # the target lacks the operator
                 *path, last = path
                 return [*path, *self._equivalent_steps(last.source, last.source.since_version), last]
@@ -66,7 +68,7 @@ class ExpandingRouter(Router):
             for path in self._expanding_paths(definition, operator, target_opset)
         ]
         if not paths:
-            return [VersionStep(operator, None, target_opset, "refused", _refuse)]
+            return [VersionStep(operator, None, target_opset, "refused", _refuse_node)]
         return min(paths, key=lambda path: (any(step.kind == "refused" for step in path), len(path)))
 
     def _expanding_paths(
@@ -76,16 +78,16 @@ class ExpandingRouter(Router):
         for version in definition.versions:
             body = self._body_step(definition, version, target_opset)
             if body:
-                yield [*super()._path(definition, operator, version.since_version), body]
+                yield [*super()._steps_of_path(definition, operator, version.since_version), body]
             if version.removal and not isinstance(version.removal.up, Refuse):
-                yield super()._path(definition, operator, version.removal.removed_in)
+                yield super()._steps_of_path(definition, operator, version.removal.removed_in)
         first = definition.versions[0]
         if first.before is not None and not isinstance(first.before, Refuse):
-            yield super()._path(definition, operator, first.since_version - 1)
+            yield super()._steps_of_path(definition, operator, first.since_version - 1)
         elif first.before is not None:
             # Adapters on the path may replace some nodes before the last step refuses the others.
-            *path, last = super()._path(definition, operator, first.since_version - 1)
-            yield [*path, VersionStep(last.source, None, last.opset, "refused", _refuse)]
+            *path, last = super()._steps_of_path(definition, operator, first.since_version - 1)
+            yield [*path, VersionStep(last.source, None, last.opset, "refused", _refuse_node)]
 
     def _equivalent_steps(self, version: OperatorVersion, opset: int) -> Iterator[VersionStep]:
         """Yield the step that replaces nodes of a version by equivalents, if `without` has one for it."""
@@ -115,7 +117,7 @@ class ExpandingRouter(Router):
         return VersionStep(version, None, opset, "adapter", adapter, private_adapter=private)
 
 
-def _refuse(node: Node, out: Rewriter) -> None:
+def _refuse_node(node: Node, out: Rewriter) -> None:
     declared = out.source.before
     reason, remedy = f"no other operators can replace {out.source.id}", REMEDY
     if isinstance(declared, Refuse):

@@ -80,14 +80,14 @@ class Router:
         key = (domain, op_type, opset)
         found = self._routes.get(key)
         if found is None:
-            found = self._routes.setdefault(key, self._find(canonical_domain(domain), op_type, opset))
+            found = self._routes.setdefault(key, self._find_route(canonical_domain(domain), op_type, opset))
         return found
 
-    def _find(self, domain: str, op_type: str, opset: int) -> Route:
+    def _find_route(self, domain: str, op_type: str, opset: int) -> Route:
         operator, target = self._source(op_type, opset, domain)
         definition = self.registry.operator(operator.name, operator.domain)
         assert definition is not None
-        path = self._path(definition, operator, target)
+        path = self._steps_of_path(definition, operator, target)
         steps = tuple(step for step in path if step.function)
         final = definition.at(target) or operator
         older = tuple(each for each in definition.versions if each.since_version < operator.since_version)
@@ -111,7 +111,9 @@ class Router:
         first = operator.since_version
         return operator, first - 1 if self.registry.has(op_type, target, domain) else first
 
-    def _path(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> list[VersionStep]:
+    def _steps_of_path(
+        self, definition: Operator, operator: OperatorVersion, target_opset: int
+    ) -> list[VersionStep]:
         at_target = definition.at(target_opset)
         goal = at_target.since_version if at_target else self._end(definition, operator, target_opset)
         start = operator.since_version
@@ -226,7 +228,7 @@ def compile_routes(registry: Registry) -> CompiledRoutes:
     table = built_in_adapters()
     graph = build_version_graph(registry.operators(), table)
     check_expressions(graph)
-    operators = {f"{each.domain}.{each.name}": [_versions(each)] for each in registry.operators()}
+    operators = {f"{each.domain}.{each.name}": [_versions_of(each)] for each in registry.operators()}
     for path in shortest_paths(graph):
         operators[f"{path[0].domain}.{path[0].op_type}"].append([each.since_version for each in path])
     adapters = {str(pair): function.__module__ for pair, function in sorted(table.items())}
@@ -234,7 +236,7 @@ def compile_routes(registry: Registry) -> CompiledRoutes:
     return CompiledRoutes(operators=routes, adapters=adapters)
 
 
-def _versions(operator: Operator) -> list[int]:
+def _versions_of(operator: Operator) -> list[int]:
     return [each.since_version for each in operator.versions]
 
 
@@ -245,7 +247,7 @@ def precompiled_path(operator: Operator, start: int, goal: int) -> tuple[int, ..
     """
     text = precompiled_routes()["operators"].get(f"{operator.domain}.{operator.name}", "[null]")
     versions, *paths = json.loads(text)
-    if versions != _versions(operator):
+    if versions != _versions_of(operator):
         return None
     return next((tuple(each) for each in paths if (each[0], each[-1]) == (start, goal)), None)
 

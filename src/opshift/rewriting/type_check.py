@@ -65,8 +65,8 @@ def _supports_inputs_of(operator: OperatorVersion, original: OperatorVersion, co
     if operator.holds_graphs or not (operator.inputs and original.inputs):
         return not count and not operator.holds_graphs
     return all(
-        _supported(original, _formal_at(original, position).type)
-        <= _supported(operator, _formal_at(operator, position).type)
+        _supported_types(original, _formal_at(original, position).type)
+        <= _supported_types(operator, _formal_at(operator, position).type)
         for position in range(count)
     )
 
@@ -82,7 +82,7 @@ def _type_set(element_type: str) -> Types:
 
 
 @lru_cache(maxsize=4096)
-def _supported(operator: OperatorVersion, variable: str) -> Types:
+def _supported_types(operator: OperatorVersion, variable: str) -> Types:
     return frozenset(operator.type_constraints.get(variable, (variable,)))
 
 
@@ -90,7 +90,7 @@ def _declared_types(
     names: Sequence[str], formals: Sequence[Parameter], operator: OperatorVersion
 ) -> Iterator[tuple[str, Types]]:
     for name, formal in _present(names, formals):
-        yield name, _supported(operator, formal.type)
+        yield name, _supported_types(operator, formal.type)
 
 
 def _present(names: Sequence[str], formals: Sequence[Parameter]) -> Iterator[tuple[str, Parameter]]:
@@ -147,7 +147,7 @@ def _choose(
     any_suffices: bool,
 ) -> bool:
     """Record the types of an input for its type variable, and return whether they are supported."""
-    variable, supported = formal.type, _supported(operator, formal.type)
+    variable, supported = formal.type, _supported_types(operator, formal.type)
     if any_suffices and formal.homogeneous:
         supported = chosen.get(variable, supported)
     common = types & supported
@@ -160,7 +160,7 @@ def _output_types(
     node: Node, operator: OperatorVersion, formal: Parameter, chosen: Mapping[str, Types]
 ) -> Types:
     """Return the types that an output may have; `UNKNOWN` if they are unknown."""
-    supported = _supported(operator, formal.type)
+    supported = _supported_types(operator, formal.type)
     if len(supported) == 1:
         return supported
     if not formal.homogeneous or node.has_attribute_references:

@@ -42,23 +42,23 @@ def validate_node(node: Node, operator: OperatorVersion, older: Sequence[Operato
     require_utf8_names((*node.inputs, *node.outputs, *node.attributes))
     validate_counts(node, operator)
     if node.duplicate_attribute is not None:
-        raise _invalid(f"has attribute {node.duplicate_attribute!r} twice")
+        raise _invalid_node(f"has attribute {node.duplicate_attribute!r} twice")
     for name in operator.required_attributes:
         if name not in node.attributes:
-            raise _invalid(f"lacks attribute {name!r}, which {operator.id} requires")
+            raise _invalid_node(f"lacks attribute {name!r}, which {operator.id} requires")
     for name, attribute in node.attributes.items():
         declared = operator.attributes.get(name)
         if declared is None:
             # Experimental operators have varying attributes: ATen has those of the function that it calls.
             if not name.startswith(PRIVATE_PREFIX) and operator.status == "STABLE":
-                raise _invalid(f"{operator.id} has no attribute {name!r}")
+                raise _invalid_node(f"{operator.id} has no attribute {name!r}")
         elif not _has_type(attribute, declared.type, node, name):
-            raise _invalid(f"attribute {name!r} is not of type {declared.type}")
+            raise _invalid_node(f"attribute {name!r} is not of type {declared.type}")
         elif declared.values is not None and not attribute.ref_attr_name:
             _require_choice(node, name, operator, older)
     problem = choice_problem(operator, node.attributes.keys())
     if problem:
-        raise _invalid(problem)
+        raise _invalid_node(problem)
 
 
 def validate_counts(node: Node, operator: OperatorVersion) -> None:
@@ -73,7 +73,7 @@ def _require_count(kind: str, names: Sequence[str], least: int, most: int, opera
         return
     several = f"{least} or more" if most == UNBOUNDED else f"{least} to {most}"
     counts = least if least == most else several
-    raise _invalid(f"has {count_text(len(names), kind)}; {operator.id} expects {counts}")
+    raise _invalid_node(f"has {count_text(len(names), kind)}; {operator.id} expects {counts}")
 
 
 def _require_choice(
@@ -85,7 +85,7 @@ def _require_choice(
         return
     versions = (each.attributes.get(name) for each in (operator, *older))
     if not any(each.allows(value) for each in versions if each is not None):
-        raise _invalid(f"attribute {name!r} is {value!r}, which {operator.id} does not support")
+        raise _invalid_node(f"attribute {name!r} is {value!r}, which {operator.id} does not support")
 
 
 def validate_axes(node: Node, operator: OperatorVersion, facts: Facts) -> None:
@@ -96,7 +96,7 @@ def validate_axes(node: Node, operator: OperatorVersion, facts: Facts) -> None:
     """
     problem = axis_problem(node, operator, facts, facts.rank_so_far)
     if problem:
-        raise _invalid(problem)
+        raise _invalid_node(problem)
 
 
 def _has_type(attribute: Any, kind: str, node: Node, name: str) -> bool:
@@ -105,10 +105,10 @@ def _has_type(attribute: Any, kind: str, node: Node, name: str) -> bool:
     # Attribute references have no value. An attribute without type is accepted if only its name is set.
     if attribute.ref_attr_name or not (attribute.type or attribute.ByteSize() > 2 + len(name)):
         return True
-    return _holds(node.attribute(name), kind)
+    return _value_has_type(node.attribute(name), kind)
 
 
-def _holds(value: Any, kind: str) -> bool:
+def _value_has_type(value: Any, kind: str) -> bool:
     if not kind.endswith("S"):
         return kind not in _TYPE_CHECKS or _TYPE_CHECKS[kind](value)
     element = _TYPE_CHECKS.get(kind.removesuffix("S"), lambda value: True)
@@ -121,14 +121,14 @@ def validate_emitted_attributes(node: Node, operator: OperatorVersion) -> None:
         declared = operator.attributes.get(name)
         if declared is None:
             reason = f"{operator.id} does not define the attribute {name!r}"
-        elif hasattr(value, "ref_attr_name") or _holds(value, declared.type):
+        elif hasattr(value, "ref_attr_name") or _value_has_type(value, declared.type):
             continue
         else:
             reason = f"attribute {name!r} of {operator.id} cannot hold {value!r}"
         raise CannotConvert(reason, "node.invalid", remedy=CHECK_MODEL_REMEDY)
 
 
-def _invalid(reason: str) -> CannotConvert:
+def _invalid_node(reason: str) -> CannotConvert:
     return CannotConvert(
         reason, "node.invalid", remedy="correct the node; opshift check lists all violations"
     )

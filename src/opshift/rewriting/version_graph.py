@@ -66,7 +66,7 @@ def build_version_graph(
         _check_unused_adapters(operator, steps, table)
         for step in steps:
             graph.add_edge(step.source.id, step.target_id, kind=step.kind, step=step)
-    for source, kind, named in _expressions(definitions.values()):
+    for source, kind, named in _edges_to_expressions(definitions.values()):
         definition = definitions.get((named.domain, named.op_type))
         version = definition.at(named.since_version) if definition else None
         graph.add_edge(source, version.id if version else named, kind=kind)
@@ -92,7 +92,9 @@ def shortest_paths(graph: nx.DiGraph[OperatorId]) -> Iterator[tuple[OperatorId, 
         yield from (tuple(path) for path in paths.values() if len(path) > 1)
 
 
-def _expressions(operators: Iterable[Operator]) -> Iterator[tuple[OperatorId, ExpressionKind, OperatorId]]:
+def _edges_to_expressions(
+    operators: Iterable[Operator],
+) -> Iterator[tuple[OperatorId, ExpressionKind, OperatorId]]:
     """Yield source, kind and target of each edge to an operator that replaces a node."""
     for version in (version for operator in operators for version in operator.versions):
         domain, name, since = version.id
@@ -101,15 +103,15 @@ def _expressions(operators: Iterable[Operator]) -> Iterator[tuple[OperatorId, Ex
             yield version.id, "body", each
         if version.deprecation is not None:
             others = (each for each in version.deprecation.replacements if each != name)
-            yield from _replacements(version.id, since, *others)
+            yield from _edges_to_replacements(version.id, since, *others)
         if version.removal is not None:
             removal = version.removal
             expansion = OperatorId(domain, name, removal.removed_in)
             names = (*removal.replacements, *_new_names(removal.up))
-            yield from _replacements(expansion, removal.removed_in, *names)
+            yield from _edges_to_replacements(expansion, removal.removed_in, *names)
         if version.before is not None:
             expansion = OperatorId(domain, name, since - 1)
-            yield from _replacements(expansion, since - 1, *_new_names(version.before))
+            yield from _edges_to_replacements(expansion, since - 1, *_new_names(version.before))
             if version.before == "body":
                 for each in body:
                     yield expansion, "replacement", each
@@ -121,7 +123,7 @@ def _body_operators(version: OperatorVersion) -> Iterator[OperatorId]:
             yield OperatorId(node.domain, node.op_type, version.body.opset_imports.get(node.domain, 0))
 
 
-def _replacements(
+def _edges_to_replacements(
     source: OperatorId, opset: int, *names: str
 ) -> Iterator[tuple[OperatorId, ExpressionKind, OperatorId]]:
     for name in names:

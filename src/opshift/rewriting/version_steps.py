@@ -141,7 +141,11 @@ def _build_step(ends: _StepEnds, table: Mapping[StepKey, Adapter]) -> VersionSte
     if isinstance(answer, Refuse):
         return step("refused", _refuse_function(answer), reason=answer.refuse)
     # A derivable step has no problems: `is_derivable` checks that.
-    problem = None if answer is None and target is not None else next(_problems(source, target, answer), None)
+    problem = (
+        None
+        if answer is None and target is not None
+        else next(_problems_of_action(source, target, answer), None)
+    )
     if problem:
         raise DefinitionError(f"{pair}: {problem}")
     if answer == "body":
@@ -153,7 +157,7 @@ def _build_step(ends: _StepEnds, table: Mapping[StepKey, Adapter]) -> VersionSte
     return _compatible_step(ends, affected_element_types(source, target))
 
 
-def _problems(
+def _problems_of_action(
     source: OperatorVersion, target: OperatorVersion | None, answer: StepAction | Literal["body"] | None
 ) -> Iterator[str]:
     verbs = answer if isinstance(answer, tuple) else ()

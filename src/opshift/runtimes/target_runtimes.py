@@ -29,10 +29,10 @@ def unsupported_by(runtimes: Iterable[str], model: ModelProto, registry: Registr
     except InvalidModel:  # calls that are nested too deep must not prevent the conversion
         return ()
     found = ((name, RuntimeCheck(get_runtime(name)).check(nodes).missing) for name in names)
-    return tuple(_sentence(name, missing) for name, missing in found if missing)
+    return tuple(_warning_sentence(name, missing) for name, missing in found if missing)
 
 
-def _sentence(name: str, missing: Sequence[MissingKernel]) -> str:
+def _warning_sentence(name: str, missing: Sequence[MissingKernel]) -> str:
     counts: Counter[str] = Counter()
     for each in missing:
         counts[missing_label(each)] += len(each.places)

@@ -73,7 +73,7 @@ def find_models(
         if name != LIST and not is_url(name) and not os.path.lexists(name) and not MAGIC.search(name):
             raise UsageError("file does not exist", place=name, remedy="correct the path")
     require = _accept_none if allow_empty else _require_any
-    return _found(given, pattern, sys.stdin if lines is None else lines, require)
+    return _find_each(given, pattern, sys.stdin if lines is None else lines, require)
 
 
 def is_file_name(name: str) -> bool:
@@ -105,7 +105,7 @@ def _names_folder(url: str, found: StoreObject) -> bool:
     return url.endswith("/") or (s3 is not None and not s3.split_path(found.path)[1])
 
 
-def _found(
+def _find_each(
     names: Iterable[str],
     pattern: str,
     lines: Iterable[str],
@@ -113,23 +113,23 @@ def _found(
 ) -> Iterator[FoundModel]:
     for name in names:
         if name == LIST:
-            yield from _listed(lines, pattern)
+            yield from _models_in_list(lines, pattern)
         elif is_file_name(name):
             yield FoundModel(name, base_name(name))
         elif MAGIC.search(name) and not os.path.isdir(name):
-            yield from require(_matching(name), name, "matches no files")
+            yield from require(_models_matching(name), name, "matches no files")
         else:
-            yield from require(_below(name, pattern), name, f"contains no {pattern} files")
+            yield from require(_models_below(name, pattern), name, f"contains no {pattern} files")
 
 
-def _listed(lines: Iterable[str], pattern: str) -> Iterator[FoundModel]:
+def _models_in_list(lines: Iterable[str], pattern: str) -> Iterator[FoundModel]:
     for line in lines:
         name = line.rstrip("\r\n")
         # a slash before a query, or at its end, does not mark a folder
         is_folder_url = is_url(name) and name.endswith("/") and address_of(name) == name
         if is_folder_url or os.path.isdir(name):
             try:
-                yield from _below(name, pattern)
+                yield from _models_below(name, pattern)
             except OpshiftError as error:  # an error in one line must not end the search
                 yield FoundModel(name, base_name(name.rstrip("/")), error)
         elif is_url(name):
@@ -157,13 +157,13 @@ def _require_any(found: Iterator[FoundModel], place: str, problem: str) -> Itera
     yield from found
 
 
-def _below(folder: str, pattern: str) -> Iterator[FoundModel]:
-    for relative, error in _files(folder):
+def _models_below(folder: str, pattern: str) -> Iterator[FoundModel]:
+    for relative, error in _files_below(folder):
         if error or fnmatchcase(os.path.basename(relative).lower(), pattern):
-            yield FoundModel(_join(folder, relative), relative, error)
+            yield FoundModel(_join_path(folder, relative), relative, error)
 
 
-def _matching(glob: str) -> Iterator[FoundModel]:
+def _models_matching(glob: str) -> Iterator[FoundModel]:
     parts = glob.partition("://")[2].split("/") if is_url(glob) else Path(glob).parts
     first = next(position for position, part in enumerate(parts) if MAGIC.search(part))
     if is_url(glob):
@@ -171,24 +171,24 @@ def _matching(glob: str) -> Iterator[FoundModel]:
     else:
         folder = str(Path(*parts[:first]))
     wanted = parts[first:]
-    for relative, error in _files(folder, sys.maxsize if ANY_FOLDERS in wanted else len(wanted)):
-        if _leads_to(relative.split("/"), wanted) if error else _matches(relative.split("/"), wanted):
-            yield FoundModel(_join(folder, relative), relative, error)
+    for relative, error in _files_below(folder, sys.maxsize if ANY_FOLDERS in wanted else len(wanted)):
+        if _leads_to(relative.split("/"), wanted) if error else _matches_glob(relative.split("/"), wanted):
+            yield FoundModel(_join_path(folder, relative), relative, error)
 
 
-def _matches(parts: Sequence[str], wanted: Sequence[str]) -> bool:
+def _matches_glob(parts: Sequence[str], wanted: Sequence[str]) -> bool:
     if not wanted or not parts:
         return not wanted and not parts
     if wanted[0] == ANY_FOLDERS:
         rest = wanted[1:] or ("*",)
-        return any(_matches(parts[skipped:], rest) for skipped in range(len(parts)))
-    return fnmatch(parts[0], wanted[0]) and _matches(parts[1:], wanted[1:])
+        return any(_matches_glob(parts[skipped:], rest) for skipped in range(len(parts)))
+    return fnmatch(parts[0], wanted[0]) and _matches_glob(parts[1:], wanted[1:])
 
 
 def _leads_to(parts: Sequence[str], wanted: Sequence[str]) -> bool:
     """Return whether a path below the folders `parts` can match a glob, as below `b` for `*/*.onnx`."""
     first = wanted[: len(parts)]
-    return ANY_FOLDERS in first or _matches(parts, first)
+    return ANY_FOLDERS in first or _matches_glob(parts, first)
 
 
 def base_name(location: str) -> str:
@@ -201,11 +201,11 @@ def _host_and_path(url: str) -> str:
     return address_of(f"{url.partition('://')[0]}://{without_user_info(url)}").partition("://")[2]
 
 
-def _join(folder: str, relative: str) -> str:
+def _join_path(folder: str, relative: str) -> str:
     return url_below(folder, relative) if is_url(folder) else str(Path(folder, relative))
 
 
-def _files(folder: str, depth: int = sys.maxsize) -> Iterator[tuple[str, OpshiftError | None]]:
+def _files_below(folder: str, depth: int = sys.maxsize) -> Iterator[tuple[str, OpshiftError | None]]:
     """Yield the relative paths of the files below a folder, sorted by path, each with an error or `None`.
 
     `depth` is the maximum number of parts of a path. An entry that cannot be examined, or a subfolder that
@@ -224,7 +224,7 @@ def _files(folder: str, depth: int = sys.maxsize) -> Iterator[tuple[str, Opshift
         with os.scandir(folder) as listing:
             entries = sorted(listing, key=lambda entry: entry.name)
     except OSError as error:
-        raise _unlisted(folder, error) from error
+        raise _listing_error(folder, error) from error
     for entry in entries:
         try:
             # A link to a missing file counts as a file: reading it raises an error that names the link.
@@ -239,12 +239,12 @@ def _files(folder: str, depth: int = sys.maxsize) -> Iterator[tuple[str, Opshift
             yield entry.name, None
         elif depth > 1 and is_folder:
             try:
-                for relative, problem in _files(entry.path, depth - 1):
+                for relative, problem in _files_below(entry.path, depth - 1):
                     yield f"{entry.name}/{relative}", problem
             except UsageError as error:
                 yield entry.name, error
 
 
-def _unlisted(folder: str, error: OSError) -> UsageError:
+def _listing_error(folder: str, error: OSError) -> UsageError:
     reason = f"cannot be listed: {error.strerror}"
     return UsageError(reason, place=folder, remedy="correct the path, or its permissions")

@@ -24,13 +24,13 @@ def objects_below(folder: str, depth: int = sys.maxsize) -> Iterator[str]:
             if s3:
                 yield from (name for name in keys_below(s3, found.path) if name.count("/") < depth)
             else:
-                yield from _names(found.store, found.path, depth)
+                yield from _object_names(found.store, found.path, depth)
     except (InvalidModel, FileNotFoundError) as error:
         reason = getattr(error, "reason", "does not exist").replace("read", "listed")
         raise UsageError(reason, place=folder, remedy="check the URL and the credentials") from error
 
 
-def _names(store: Store, path: str, depth: int) -> Iterator[str]:
+def _object_names(store: Store, path: str, depth: int) -> Iterator[str]:
     listed = [(_last_part(str(each["name"])), each) for each in store.ls(path, detail=True)]
     counts = Counter(name for name, _ in listed)
     is_in_itself = any(str(each["name"]).strip("/") == path.strip("/") for _, each in listed)
@@ -43,7 +43,7 @@ def _names(store: Store, path: str, depth: int) -> Iterator[str]:
         if each["type"] == "file":
             yield name
         elif depth > 1:
-            for relative in _names(store, str(each["name"]), depth - 1):
+            for relative in _object_names(store, str(each["name"]), depth - 1):
                 yield f"{name}/{relative}"
 
 

@@ -113,10 +113,10 @@ def object_state(location: str) -> str | None:
     info = StoreObject.at(location).info()
     if info is None:
         return None
-    return identity_of(info) if has_identity(info) else _digest(location)
+    return identity_of(info) if has_identity(info) else _content_digest(location)
 
 
-def _digest(location: str) -> str:
+def _content_digest(location: str) -> str:
     from hashlib import sha256  # imported here: few stores describe an object only by its size
 
     from opshift.stores.source_file import (

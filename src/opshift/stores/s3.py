@@ -92,7 +92,7 @@ class MultipartUpload:
 
     def send(self, content: bytes) -> None:
         """Send the next part."""
-        self._add(self._request("upload_part", Body=content))
+        self._record_part(self._send_request("upload_part", Body=content))
 
     def copy(self, source: RemoteFile, part: Range) -> None:
         """Let the store copy the next part from another object, if that object is unchanged.
@@ -104,7 +104,7 @@ class MultipartUpload:
             raise OSError("the store did not copy an earlier part")
         bucket, key, _ = self._store.split_path(source.source.path)
         try:
-            copied = self._request(
+            copied = self._send_request(
                 "upload_part_copy",
                 CopySource={"Bucket": bucket, "Key": key},
                 CopySourceRange=f"bytes={part.start}-{part.end - 1}",
@@ -114,7 +114,7 @@ class MultipartUpload:
             self._can_copy = False
             raise
         source.requests += 1
-        self._add(cast("dict[str, object]", copied["CopyPartResult"]))
+        self._record_part(cast("dict[str, object]", copied["CopyPartResult"]))
 
     def complete(self) -> None:
         """Finish the upload; only then does the object appear in the store."""
@@ -127,9 +127,9 @@ class MultipartUpload:
         """Discard all parts that were sent."""
         self._store.call_s3("abort_multipart_upload", **self._upload)
 
-    def _request(self, method: str, **parameters: object) -> dict[str, object]:
+    def _send_request(self, method: str, **parameters: object) -> dict[str, object]:
         number = len(self._parts) + 1
         return self._store.call_s3(method, **self._upload, PartNumber=number, **parameters)
 
-    def _add(self, answer: Mapping[str, object]) -> None:
+    def _record_part(self, answer: Mapping[str, object]) -> None:
         self._parts.append({"ETag": answer["ETag"], "PartNumber": len(self._parts) + 1})

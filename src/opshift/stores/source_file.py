@@ -59,7 +59,7 @@ class SourceFile:
             self.file = _descriptor(source)
         except (OSError, ValueError) as error:
             raise unreadable(self.place, error) from error
-        self.size, self._changed = self._state()
+        self.size, self._changed = self._current_state()
         # Keep the last read: a nested message starts in bytes that were read for the enclosing message.
         self._last = 0, b""
 
@@ -92,10 +92,10 @@ class SourceFile:
 
     def require_unchanged(self) -> None:
         """Raise InvalidModel if the size or modification time changed after the file was opened."""
-        if self._state() != (self.size, self._changed):
+        if self._current_state() != (self.size, self._changed):
             raise changed_file("changed while it was read", self.place)
 
-    def _state(self) -> tuple[int, int]:
+    def _current_state(self) -> tuple[int, int]:
         found = os.fstat(self.file)
         return found.st_size, found.st_mtime_ns
 

@@ -33,7 +33,7 @@ def join_ranges(pieces: Iterable[Piece], read: ReadBytes) -> list[Piece]:
         if not isinstance(piece, Range):
             between += piece
             continue
-        if last is not None and _continues(last, between, piece, read):
+        if last is not None and _is_same_content(last, between, piece, read):
             last = Range(last.start, piece.end)
         else:
             joined += [each for each in (last, between) if each]
@@ -42,7 +42,7 @@ def join_ranges(pieces: Iterable[Piece], read: ReadBytes) -> list[Piece]:
     return [*joined, *(each for each in (last, between) if each)]
 
 
-def _continues(first: Range, between: bytes, second: Range, read: ReadBytes) -> bool:
+def _is_same_content(first: Range, between: bytes, second: Range, read: ReadBytes) -> bool:
     return second.start - first.end == len(between) and read(first.end, second.start) == between
 
 
@@ -58,7 +58,7 @@ def divide(pieces: Iterable[Piece], least: int, most: int) -> Iterator[Part]:
         while size := total_size([rest]):
             is_copied = isinstance(rest, Range) and not waiting and size >= least
             cut = min(size, most if is_copied else missing)
-            first, rest = _split(rest, cut)
+            first, rest = _split_piece(rest, cut)
             if is_copied:
                 yield [first]
                 continue
@@ -71,7 +71,7 @@ def divide(pieces: Iterable[Piece], least: int, most: int) -> Iterator[Part]:
         yield waiting
 
 
-def _split(piece: Piece, size: int) -> tuple[Piece, Piece]:
+def _split_piece(piece: Piece, size: int) -> tuple[Piece, Piece]:
     if isinstance(piece, Range):
         middle = piece.start + size
         return Range(piece.start, middle), Range(middle, piece.end)
@@ -110,10 +110,10 @@ def new_object(
     target = writable_object(location)
     is_same_store = isinstance(source, RemoteFile) and source.source.store == target.store
     with _raising_cannot_write(location):
-        upload = _start(target, list(pieces), source, is_same_store, metadata or {})
+        upload = _start_upload(target, list(pieces), source, is_same_store, metadata or {})
     try:
         for part in divide(join_ranges(pieces, source.read), upload.least, upload.most):
-            if not (is_same_store and _copy(upload, part, source)):
+            if not (is_same_store and _copy_in_store(upload, part, source)):
                 content = b"".join(each if isinstance(each, bytes) else source.read(*each) for each in part)
                 with _raising_cannot_write(location):
                     upload.send(content)
@@ -197,7 +197,7 @@ class _Upload(Protocol):
         """Discard the parts that were sent."""
 
 
-def _start(
+def _start_upload(
     target: StoreObject,
     pieces: Sequence[Piece],
     source: Source,
@@ -215,7 +215,7 @@ def _start(
     return _SinglePut(target, {"Metadata": metadata} if store and metadata else {})
 
 
-def _copy(upload: _Upload, part: Part, source: Source) -> bool:
+def _copy_in_store(upload: _Upload, part: Part, source: Source) -> bool:
     """Let the store copy a part, and return whether it did."""
     piece = part[0]
     if len(part) > 1 or not isinstance(piece, Range):

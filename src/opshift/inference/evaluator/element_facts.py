@@ -119,16 +119,16 @@ class ElementFacts:
         Raises:
             Unanswered: a rule needs the elements, and another node has to be evaluated first.
         """
-        return _opened(self._evaluated(name, scope))
+        return _opened_tensor(self._evaluated_elements(name, scope))
 
     def elements_or_id(self, name: str, scope: InferenceScope) -> Elements | int | None:
         """Return the elements of a value or, above `MAX_COMPARED_ELEMENTS`, the `id` of the tensor."""
-        found = self._evaluated(name, scope)
+        found = self._evaluated_elements(name, scope)
         if isinstance(found, LargeTensor):
             return id(found.proto)
         return id(found) if found is not None and len(found.values) > MAX_COMPARED_ELEMENTS else found
 
-    def _evaluated(self, name: str, scope: InferenceScope) -> Known:
+    def _evaluated_elements(self, name: str, scope: InferenceScope) -> Known:
         added = scope.added_constants.get(name)
         if added is not None:
             return added
@@ -185,7 +185,7 @@ class ElementFacts:
         outputs = yield from answered(
             lambda: evaluate(node), scope, producer.node.inputs, producer.node.outputs
         )
-        self._record(name, producer, outputs, scope)
+        self._record_outputs(name, producer, outputs, scope)
 
     def _inputs(
         self, node: Node, scope: InferenceScope
@@ -212,7 +212,7 @@ class ElementFacts:
                 return None
         return found
 
-    def _record(
+    def _record_outputs(
         self, name: str, producer: Producer, outputs: Sequence[Elements | None], scope: InferenceScope
     ) -> None:
         for position, output in enumerate(producer.node.outputs):
@@ -222,7 +222,7 @@ class ElementFacts:
                 self._known[output] = outputs[position] if position < len(outputs) else None
 
 
-def _opened(known: Known) -> Elements | None:
+def _opened_tensor(known: Known) -> Elements | None:
     return read_tensor(known.proto) if isinstance(known, LargeTensor) else known
 
 

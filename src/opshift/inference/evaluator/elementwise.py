@@ -75,7 +75,7 @@ def _operands(node: EvaluatedNode, first: int = 0) -> list[Elements]:
     return [expand(each, dims) for each in given]
 
 
-def _combined(first: Elements, second: Elements, apply: Operation, element_type: str) -> Elements:
+def _combine_elements(first: Elements, second: Elements, apply: Operation, element_type: str) -> Elements:
     values = tuple(
         [
             None if a is None or b is None else apply(a, b)
@@ -91,7 +91,7 @@ def arithmetic(node: EvaluatedNode) -> Outputs:
     first, second = _operands(node)
     op_type = "FMod" if node.node.op_type == "Mod" and node.integer("fmod", 0) else node.node.op_type
     apply = operation_of(op_type, first.element_type)
-    return [_combined(first, second, apply, first.element_type)]
+    return [_combine_elements(first, second, apply, first.element_type)]
 
 
 @rule("Min", "Max")
@@ -103,7 +103,7 @@ def extremum(node: EvaluatedNode) -> Outputs:
     result = operands[0]
     apply = operation_of(node.node.op_type, result.element_type)
     for each in operands[1:]:
-        result = _combined(result, each, apply, result.element_type)
+        result = _combine_elements(result, each, apply, result.element_type)
     return [result]
 
 
@@ -111,7 +111,7 @@ def extremum(node: EvaluatedNode) -> Outputs:
 def compare(node: EvaluatedNode) -> Outputs:
     """Compare numbers, or booleans and strings for equality."""
     first, second = _operands(node)
-    return [_combined(first, second, COMPARISONS[node.node.op_type], "bool")]
+    return [_combine_elements(first, second, COMPARISONS[node.node.op_type], "bool")]
 
 
 @rule(*LOGICAL)
@@ -147,7 +147,7 @@ def where(node: EvaluatedNode) -> Outputs:
 @rule("Not")
 def not_(node: EvaluatedNode) -> Outputs:
     """Negate booleans."""
-    return _mapped(node, ("bool",), operator.not_)
+    return _map_elements(node, ("bool",), operator.not_)
 
 
 @rule("Neg")
@@ -160,7 +160,7 @@ def negate(node: EvaluatedNode) -> Outputs:
             return -number
         return None if is_symbol(number) else numbers.in_range(-number, kind)
 
-    return _mapped(node, (*SIGNED_TYPES, *FLOAT_TYPES), apply)
+    return _map_elements(node, (*SIGNED_TYPES, *FLOAT_TYPES), apply)
 
 
 @rule("Abs")
@@ -173,7 +173,7 @@ def absolute(node: EvaluatedNode) -> Outputs:
             return math.fabs(number)
         return number if is_symbol(number) else numbers.in_range(abs(number), kind)
 
-    return _mapped(node, (*INTEGER_RANGES, *FLOAT_TYPES), apply)
+    return _map_elements(node, (*INTEGER_RANGES, *FLOAT_TYPES), apply)
 
 
 @rule("Floor", "Ceil")
@@ -185,13 +185,13 @@ def round_(node: EvaluatedNode) -> Outputs:
         # The sign of a zero comes from the number: Ceil of -0.5 is -0.0.
         return math.copysign(float(to_integer(number)), number) if math.isfinite(number) else None
 
-    return _mapped(node, FLOAT_TYPES, apply)
+    return _map_elements(node, FLOAT_TYPES, apply)
 
 
 SIGNED_TYPES = tuple(name for name in INTEGER_RANGES if name.startswith("int"))
 
 
-def _mapped(node: EvaluatedNode, types: Sequence[str], apply: Callable[[Any], Element]) -> Outputs:
+def _map_elements(node: EvaluatedNode, types: Sequence[str], apply: Callable[[Any], Element]) -> Outputs:
     data = node.elements(0)
     if data.element_type not in types:
         raise UnknownValue

@@ -35,7 +35,7 @@ def reduce_(node: EvaluatedNode) -> Outputs:
     groups: list[list[Element]] = [[] for _ in range(count)]
     for target, element in zip(positions(data.dims, strides), data.values, strict=True):
         groups[target].append(element)
-    values = tuple(_reduced(group, node.node.op_type, data.element_type) for group in groups)
+    values = tuple(_reduce_group(group, node.node.op_type, data.element_type) for group in groups)
     dims = (
         kept if node.integer("keepdims", 1) else tuple(s for axis, s in enumerate(kept) if axis not in axes)
     )
@@ -54,7 +54,7 @@ def _reduced_axes(node: EvaluatedNode, rank: int) -> set[int] | None:
     return None if node.integer("noop_with_empty_axes", 0) else set(range(rank))
 
 
-def _reduced(group: list[Element], op_type: str, element_type: str) -> Element:
+def _reduce_group(group: list[Element], op_type: str, element_type: str) -> Element:
     name, empty = OPERATIONS[op_type]
     if not group:
         if empty is None:
