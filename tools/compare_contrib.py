@@ -79,13 +79,13 @@ def main() -> int:
             shown[outcome.op_type] += 1
             print(f"{index} {outcome.op_type} {outcome.kind}: {outcome.details}", flush=True)
     for op_type, counts in sorted(table.items()):
-        print(op_type, _text(counts))
+        print(op_type, _counts_text(counts))
     total = sum(table.values(), Counter[str]())
-    print("all", _text(total))
+    print("all", _counts_text(total))
     return 1 if total["wrong"] else 0
 
 
-def _text(counts: Counter[str]) -> str:
+def _counts_text(counts: Counter[str]) -> str:
     return ", ".join(f"{kind} {count:,}" for kind, count in sorted(counts.items()))
 
 

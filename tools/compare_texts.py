@@ -56,19 +56,19 @@ def copies_in(operator: Operator) -> Iterator[str]:
 
 def copies_of(text: str) -> Iterator[str]:
     """Yield each copied sentence of a text; without one, the first copied run of words."""
-    sentences, runs = _published()
-    equal = [words for words in _sentences(text) if words in sentences]
-    shared = [run for run in _runs(text) if run in runs]
+    sentences, runs = _published_sentences_and_runs()
+    equal = [words for words in _sentences_of(text) if words in sentences]
+    shared = [run for run in _runs_of_words(text) if run in runs]
     yield from map(" ".join, equal or shared[:1])
 
 
 @cache
-def _published() -> tuple[frozenset[Words], frozenset[Words]]:
+def _published_sentences_and_runs() -> tuple[frozenset[Words], frozenset[Words]]:
     """Return all sentences and all runs of words of the published texts."""
     texts = set(_published_texts())
     return (
-        frozenset(sentence for text in texts for sentence in _sentences(text)),
-        frozenset(run for text in texts for run in _runs(text)),
+        frozenset(sentence for text in texts for sentence in _sentences_of(text)),
+        frozenset(run for text in texts for run in _runs_of_words(text)),
     )
 
 
@@ -79,17 +79,17 @@ def _published_texts() -> Iterator[str]:
             yield each.description
 
 
-def _words(text: str) -> Words:
+def _words_of(text: str) -> Words:
     return tuple(_WORD.findall(_FORMULA.sub(" ", text).lower()))
 
 
-def _sentences(text: str) -> Iterator[Words]:
-    words = map(_words, _SENTENCE_END.split(text))
+def _sentences_of(text: str) -> Iterator[Words]:
+    words = map(_words_of, _SENTENCE_END.split(text))
     return (each for each in words if len(each) >= SENTENCE_WORDS)
 
 
-def _runs(text: str) -> Iterator[Words]:
-    words = _words(text)
+def _runs_of_words(text: str) -> Iterator[Words]:
+    words = _words_of(text)
     return (words[start : start + RUN_WORDS] for start in range(len(words) - RUN_WORDS + 1))
 
 

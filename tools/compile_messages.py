@@ -57,7 +57,7 @@ SCALARS: Final = {
 
 def stale() -> dict[Path, bytes]:
     """Return the new content of each generated file that is missing or outdated."""
-    return {path: content for path, content in _outputs().items() if not _holds(path, content)}
+    return {path: content for path, content in _generated_files().items() if not _has_content(path, content)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -75,16 +75,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if check and outputs else 0
 
 
-def _holds(path: Path, content: bytes) -> bool:
+def _has_content(path: Path, content: bytes) -> bool:
     return path.exists() and path.read_bytes() == content
 
 
-def _outputs() -> dict[Path, bytes]:
-    file = _compile()
-    return {BINPB: file.SerializeToString(), STUB: _stub(file, MODULE.read_text("utf-8")).encode()}
+def _generated_files() -> dict[Path, bytes]:
+    file = _compile_proto()
+    return {BINPB: file.SerializeToString(), STUB: _stub_text(file, MODULE.read_text("utf-8")).encode()}
 
 
-def _compile() -> FileDescriptorProto:
+def _compile_proto() -> FileDescriptorProto:
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder, BINPB.name)
         code = protoc.main(["protoc", f"-I{PROTO.parent}", f"--descriptor_set_out={target}", PROTO.name])
@@ -94,10 +94,10 @@ def _compile() -> FileDescriptorProto:
         return file
 
 
-def _stub(file: FileDescriptorProto, module: str) -> str:
+def _stub_text(file: FileDescriptorProto, module: str) -> str:
     enums = [f"{enum.name}: EnumTypeWrapper" for enum in file.enum_type]
     constants = "\n".join([*enums, "IR_VERSION: int"])
-    messages = ["\n".join(_message(message)) for message in file.message_type]
+    messages = ["\n".join(_message_lines(message)) for message in file.message_type]
     return "\n\n".join([HEADER.rstrip(), constants, *messages, *_functions(module)]) + "\n"
 
 
@@ -109,36 +109,37 @@ def _functions(module: str) -> Iterator[str]:
             yield ast.unparse(node) + " ..."
 
 
-def _message(message: DescriptorProto) -> Iterator[str]:
+def _message_lines(message: DescriptorProto) -> Iterator[str]:
     yield f"class {message.name}(Message):"
     for nested in message.nested_type:
-        yield from _indented(_message(nested))
+        yield from _indented_lines(_message_lines(nested))
     for enum in message.enum_type:
-        yield from _indented(_enum(enum))
+        yield from _indented_lines(_enum_lines(enum))
     for field in message.field:
-        yield from _indented(_attribute(field))
-    yield from _indented(_which_oneof(message))
-    yield from _indented(_init(message))
+        yield from _indented_lines(_attribute_lines(field))
+    yield from _indented_lines(_which_oneof(message))
+    yield from _indented_lines(_init_lines(message))
 
 
-def _indented(lines: Iterator[str]) -> Iterator[str]:
+def _indented_lines(lines: Iterator[str]) -> Iterator[str]:
     return (INDENT + line for line in lines)
 
 
-def _enum(enum: EnumDescriptorProto) -> Iterator[str]:
+def _enum_lines(enum: EnumDescriptorProto) -> Iterator[str]:
     yield f"{enum.name}: ClassVar[EnumTypeWrapper]"
     for value in enum.value:
         yield f"{value.name}: Final[int] = {value.number}"
 
 
-def _attribute(field: FieldDescriptorProto) -> Iterator[str]:
+def _attribute_lines(field: FieldDescriptorProto) -> Iterator[str]:
     repeated = _is_repeated(field)
     if not repeated and not _is_message(field):
-        yield f"{field.name}: {_type(field)}"
+        yield f"{field.name}: {_type_text(field)}"
         return
     container = "RepeatedCompositeFieldContainer" if _is_message(field) else "RepeatedScalarFieldContainer"
     yield "@property"
-    yield f"def {field.name}(self) -> {f'{container}[{_type(field)}]' if repeated else _type(field)}: ..."
+    kind = f"{container}[{_type_text(field)}]" if repeated else _type_text(field)
+    yield f"def {field.name}(self) -> {kind}: ..."
 
 
 def _which_oneof(message: DescriptorProto) -> Iterator[str]:
@@ -153,17 +154,17 @@ def _which_oneof(message: DescriptorProto) -> Iterator[str]:
     yield "] | None: ..."
 
 
-def _init(message: DescriptorProto) -> Iterator[str]:
+def _init_lines(message: DescriptorProto) -> Iterator[str]:
     yield "def __init__("
     yield f"{INDENT}self,"
     yield f"{INDENT}*,"
     for field in message.field:
-        accepted = f"Iterable[{_type(field)}]" if _is_repeated(field) else _type(field)
+        accepted = f"Iterable[{_type_text(field)}]" if _is_repeated(field) else _type_text(field)
         yield f"{INDENT}{field.name}: {accepted} | None = ...,"
     yield ") -> None: ..."
 
 
-def _type(field: FieldDescriptorProto) -> str:
+def _type_text(field: FieldDescriptorProto) -> str:
     return field.type_name.removeprefix(".onnx.") if _is_message(field) else SCALARS[field.type]
 
 

@@ -21,10 +21,10 @@ GENERATORS = (schema, changes, commands, downgrades, options, refusals, rules, r
 def stale(root: Path) -> Mapping[Path, str]:
     """Return the new content of each generated file that is missing or outdated, by its path below `root`."""
     wanted = {path: text for each in GENERATORS for path, text in each.files().items()}
-    return {path: text for path, text in wanted.items() if not _holds(root / path, text)}
+    return {path: text for path, text in wanted.items() if not _has_text(root / path, text)}
 
 
-def _holds(path: Path, text: str) -> bool:
+def _has_text(path: Path, text: str) -> bool:
     return path.exists() and path.read_text("utf-8") == text
 
 

@@ -55,7 +55,7 @@ def import_all(folder: Path, write: bool, listed: Iterable[defs.OpSchema]) -> in
                 differences += _report_difference(known[schema.since_version], schema)
         missing = [schema for schema in schemas if schema.since_version not in known]
         if missing:
-            _append(folder / domain / f"{name}.yaml", missing, types, bool(known), write)
+            _append_versions(folder / domain / f"{name}.yaml", missing, types, bool(known), write)
     print(f"{differences} published versions differ")
     return 1 if differences else 0
 
@@ -68,9 +68,9 @@ def facts(schema: defs.OpSchema) -> dict[str, Any]:
         "determinism": {"Deterministic": "deterministic", "NonDeterministic": "non_deterministic"}.get(
             schema.node_determinism.name, "unknown"
         ),
-        "inputs": [_parameter(p) for p in schema.inputs],
-        "outputs": [_parameter(p) for p in schema.outputs],
-        "attributes": {name: _attribute(a) for name, a in sorted(schema.attributes.items())},
+        "inputs": [_parameter_fields(p) for p in schema.inputs],
+        "outputs": [_parameter_fields(p) for p in schema.outputs],
+        "attributes": {name: _attribute_fields(a) for name, a in sorted(schema.attributes.items())},
         "type_constraints": {c.type_param_str: sorted(c.allowed_type_strs) for c in schema.type_constraints},
     }
     if found["determinism"] == "deterministic":
@@ -88,7 +88,7 @@ def _by_operator(listed: Iterable[defs.OpSchema]) -> dict[tuple[str, str], list[
     return found
 
 
-def _parameter(parameter: defs.OpSchema.FormalParameter) -> dict[str, Any]:
+def _parameter_fields(parameter: defs.OpSchema.FormalParameter) -> dict[str, Any]:
     found: dict[str, Any] = {"name": parameter.name, "type": parameter.type_str}
     if parameter.option.name != "Single":
         found["option"] = parameter.option.name.lower()
@@ -100,35 +100,37 @@ def _parameter(parameter: defs.OpSchema.FormalParameter) -> dict[str, Any]:
     return {**found, "differentiation": category} if category else found
 
 
-def _attribute(attribute: defs.OpSchema.Attribute) -> dict[str, Any]:
+def _attribute_fields(attribute: defs.OpSchema.Attribute) -> dict[str, Any]:
     found: dict[str, Any] = {"type": attribute.type.name}
     if attribute.required:
         found["required"] = True
     if attribute.default_value.name:
-        found["default"] = _plain(onnx.helper.get_attribute_value(attribute.default_value))
+        found["default"] = _plain_value(onnx.helper.get_attribute_value(attribute.default_value))
     return found
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, float):
-        return _shortest(value)
+        return _shortest_number(value)
     return (
-        [_plain(item) for item in value]
+        [_plain_value(item) for item in value]
         if isinstance(value, Iterable) and not isinstance(value, str)
         else value
     )
 
 
-def _shortest(value: float) -> float:
+def _shortest_number(value: float) -> float:
     """Return the number with the fewest digits that has the same float32 value."""
     import numpy as np
 
     return float(str(np.float32(value)))
 
 
-def _append(path: Path, schemas: list[defs.OpSchema], types: TypeSets, known: bool, write: bool) -> None:
+def _append_versions(
+    path: Path, schemas: list[defs.OpSchema], types: TypeSets, known: bool, write: bool
+) -> None:
     text = "" if known else f"{HEADER}domain: {path.parent.name}\nname: {path.stem}\nversions:\n"
     for position, schema in enumerate(schemas):
         text += _version_text(facts(schema), types)
@@ -194,7 +196,7 @@ def _report_difference(known: OperatorVersion, schema: defs.OpSchema) -> int:
         known,
         inputs=_bare_parameters(known.inputs),
         outputs=_bare_parameters(known.outputs),
-        attributes=_bare(known.attributes),
+        attributes=_bare_attributes(known.attributes),
     )
     same = known.deprecated == schema.deprecated and all(
         getattr(stated, field) == getattr(bare, field)
@@ -212,7 +214,7 @@ def _bare_parameters(parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]
     )
 
 
-def _bare(attributes: dict[str, Any]) -> dict[str, Any]:
+def _bare_attributes(attributes: dict[str, Any]) -> dict[str, Any]:
     """Return attributes without the properties that only the registry defines."""
     nothing: dict[str, Any] = {"values": None, "minimum": None, "maximum": None, "absent": ""}
     return {name: replace(attribute, **nothing) for name, attribute in attributes.items()}

@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     form = FORMATS[options.runtime]
     if form.facts:
         first, newest = options.opsets
-        facts = {**form.facts, "opsets": _opsets(newest)}
+        facts = {**form.facts, "opsets": _opsets_of_release(newest)}
     else:
         first, facts = 1, onnxruntime_facts(options.version, options.runtime.removeprefix("onnxruntime-"))
     device_types = frozenset(form.types.split())
@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(f"{entry.operator}: {entry.note}")
 
 
-def _opsets(newest: int) -> dict[str, int]:
+def _opsets_of_release(newest: int) -> dict[str, int]:
     """Return the opsets of the first ONNX release with an opset, for the domains of tables."""
     release = default_registry().releases.first_release_with(DEFAULT_DOMAIN, newest)
     assert release is not None
@@ -110,7 +110,7 @@ def listed_kernels(entries: Iterable[Entry], first: int, newest: Mapping[str, in
         newest: last supported opset of each domain.
     """
     for entry in entries:
-        domain, name, versions = _versions(entry.operator)
+        domain, name, versions = _operator_of_name(entry.operator)
         if not versions:
             yield domain, name, (1, 1), {}
             continue
@@ -125,10 +125,10 @@ def listed_kernels(entries: Iterable[Entry], first: int, newest: Mapping[str, in
             is_last = end > last
             if any(version.since_version <= high and low < end for low, high in spans):
                 span = version.since_version, version.since_version if is_last else end - 1
-                yield domain, name, span, _types(entry.types, version)
+                yield domain, name, span, _types_of_entry(entry.types, version)
 
 
-def _versions(operator: str) -> tuple[str, str, list[OperatorVersion]]:
+def _operator_of_name(operator: str) -> tuple[str, str, list[OperatorVersion]]:
     """Return the domain, the name and the versions of an operator that a table names."""
     registry = default_registry()
     given, _, name = operator.rpartition(":")
@@ -140,7 +140,7 @@ def _versions(operator: str) -> tuple[str, str, list[OperatorVersion]]:
     return given or "com.microsoft", name, []
 
 
-def _types(listed: frozenset[str], version: OperatorVersion) -> dict[str, list[str]]:
+def _types_of_entry(listed: frozenset[str], version: OperatorVersion) -> dict[str, list[str]]:
     """Return, for each type variable, the listed types that it allows; none for variables of indices."""
     tensors = {f"tensor({each})" for each in listed}
     constrained = {
@@ -149,7 +149,7 @@ def _types(listed: frozenset[str], version: OperatorVersion) -> dict[str, list[s
     return {name: sorted(tensors & types) for name, types in constrained.items() if tensors & types}
 
 
-def _cells(page: str) -> Iterator[list[str]]:
+def _table_cells(page: str) -> Iterator[list[str]]:
     """Yield the cells of each row of Markdown tables."""
     for line in page.splitlines():
         if line.startswith("|"):
@@ -164,7 +164,7 @@ def _type_names(text: str) -> frozenset[str]:
 
 def read_tensorrt(page: str) -> Iterator[Entry]:
     """Yield the rows of docs/operators.md of onnx-tensorrt: operator, Y or N, types, restrictions."""
-    for name, supported, *rest in _cells(page):
+    for name, supported, *rest in _table_cells(page):
         types, note = [*rest, "", ""][:2]
         if supported.startswith("Y"):
             yield Entry(name, types=_type_names(types), note=note)
@@ -173,7 +173,7 @@ def read_tensorrt(page: str) -> Iterator[Entry]:
 def read_migraphx(page: str) -> Iterator[Entry]:
     """Yield the rows of onnx_operators.rst of MIGraphX: a grid table with rows of several lines."""
     for row in re.split(r"^\+[-=+]+\+$", page, flags=re.MULTILINE):
-        lines = list(_cells(row))
+        lines = list(_table_cells(row))
         if len(lines[0] if lines else ()) == 4 and lines[0][1] == "✅":
             names, _, types, notes = zip(*lines, strict=True)
             # A long name continues on the next line, and `(deprecated)` may follow it.
@@ -186,7 +186,7 @@ def read_migraphx(page: str) -> Iterator[Entry]:
 
 def read_onnx_mlir(page: str) -> Iterator[Entry]:
     """Yield the rows of SupportedONNXOps-cpu.md of onnx-mlir: operator, opsets, limitations."""
-    for name, opsets, note, *_ in _cells(page):
+    for name, opsets, note, *_ in _table_cells(page):
         if numbers := re.findall(r"\d+", opsets):
             high = int(numbers[1]) if len(numbers) > 1 else None
             yield Entry(name.strip("*"), ((int(numbers[0]), high),), note=note)
@@ -197,21 +197,21 @@ def read_web(page: str, *, open_ended: bool) -> Iterator[Entry]:
 
     `13+` are all later opsets if ranges are open-ended, and otherwise exactly operator version 13.
     """
-    for name, opsets, *_, note in _cells(page):
+    for name, opsets, *_, note in _table_cells(page):
         for domain, ranges in re.findall(r"([\w.]+)\(([^)]+)\)", opsets):
-            spans = tuple(_span(each, open_ended=open_ended) for each in ranges.split(","))
+            spans = tuple(_opset_range(each, open_ended=open_ended) for each in ranges.split(","))
             if domain not in INTERNAL_DOMAINS and name not in INTERNAL:
                 yield Entry(f"{domain}:{name}", spans, note=note)
 
 
-def _span(text: str, *, open_ended: bool) -> tuple[int, int | None]:
+def _opset_range(text: str, *, open_ended: bool) -> tuple[int, int | None]:
     numbers = [int(each) for each in re.findall(r"\d+", text)]
     return numbers[0], None if open_ended and text.endswith("+") else numbers[-1]
 
 
 def read_mobile(page: str) -> Iterator[Entry]:
     """Yield the rows of a table for CoreML or NNAPI in the wheels of onnxruntime: `ai.onnx:Add`, notes."""
-    for name, note in _cells(page):
+    for name, note in _table_cells(page):
         if found := re.fullmatch(r"(ai\.onnx|com\.microsoft)[:.](\w+)", name):
             yield Entry(f"{found[1]}:{found[2]}", note=note)
 

@@ -168,7 +168,7 @@ def add_differences(version: str, found: Mapping[str, Plain]) -> None:
     text = path.read_text("utf-8")
     if "\nschemas:" in text:
         sys.exit(f"{path} has schemas already")
-    inherited = _inherited(version)
+    inherited = _inherited_differences(version)
     records = {name: from_plain_data(SchemaDifference, each) for name, each in found.items()}
     own = {name: found[name] for name, each in records.items() if inherited.get(name) != each}
     own |= {name: {} for name in inherited if name not in found}
@@ -178,7 +178,7 @@ def add_differences(version: str, found: Mapping[str, Plain]) -> None:
     print(f"{path}: {len(own)} of {len(found)} differences are new")
 
 
-def _inherited(version: str) -> Mapping[str, SchemaDifference]:
+def _inherited_differences(version: str) -> Mapping[str, SchemaDifference]:
     return get_runtime(f"onnxruntime-{version}").schemas
 
 

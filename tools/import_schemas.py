@@ -38,7 +38,7 @@ def main() -> int:
 def microsoft_schemas() -> list[defs.OpSchema]:
     """Return the schemas of `com.microsoft` with the properties of `onnx.defs.OpSchema` that are imported."""
     listed = (each for each in state.get_all_operator_schema() if _is_microsoft(each))
-    return [cast("defs.OpSchema", _schema(each)) for each in listed]
+    return [cast("defs.OpSchema", _schema_fields(each)) for each in listed]
 
 
 def _is_microsoft(schema: Any) -> bool:
@@ -49,7 +49,7 @@ def _is_microsoft(schema: Any) -> bool:
     )
 
 
-def _schema(schema: Any) -> SimpleNamespace:
+def _schema_fields(schema: Any) -> SimpleNamespace:
     return SimpleNamespace(
         name=schema.name,
         domain=DOMAIN,
@@ -62,14 +62,14 @@ def _schema(schema: Any) -> SimpleNamespace:
             if any(each.name == "training_mode" for each in schema.inputs)
             else "Deterministic"
         ),
-        inputs=[_parameter(each, schema.min_input - i) for i, each in enumerate(schema.inputs)],
-        outputs=[_parameter(each, schema.min_output - i) for i, each in enumerate(schema.outputs)],
-        attributes={name: _attribute(each) for name, each in schema.attributes.items()},
+        inputs=[_parameter_fields(each, schema.min_input - i) for i, each in enumerate(schema.inputs)],
+        outputs=[_parameter_fields(each, schema.min_output - i) for i, each in enumerate(schema.outputs)],
+        attributes={name: _attribute_fields(each) for name, each in schema.attributes.items()},
         type_constraints=schema.type_constraints,
     )
 
 
-def _parameter(parameter: Any, required: int) -> SimpleNamespace:
+def _parameter_fields(parameter: Any, required: int) -> SimpleNamespace:
     """Return a parameter; if `required`, the parameters after it are required, too."""
     return SimpleNamespace(
         name=parameter.name,
@@ -81,7 +81,7 @@ def _parameter(parameter: Any, required: int) -> SimpleNamespace:
     )
 
 
-def _attribute(attribute: Any) -> SimpleNamespace:
+def _attribute_fields(attribute: Any) -> SimpleNamespace:
     default = AttributeProto.FromString(attribute._default_value)
     return SimpleNamespace(type=attribute.type, required=attribute.required, default_value=default)
 

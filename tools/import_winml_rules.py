@@ -93,23 +93,25 @@ def read_tables(folder: Path) -> Iterator[Table]:
 
     for path in sorted(folder.glob("*.parquet")):
         found = re.fullmatch(r"(\w+?)_\w+Provider_[A-Z]+_([\w.]+)_opset(\d+)", path.stem)
-        version = found and _version(found[2], found[1], int(found[3]))
+        version = found and _version_of(found[2], found[1], int(found[3]))
         if version:
             columns = pyarrow.parquet.read_table(path).to_pydict()
             results = [all(each) for each in columns.pop("compile_run_success")]
-            values = zip(*([_decoded(each) for each in column] for column in columns.values()), strict=True)
+            values = zip(
+                *([_decoded_cell(each) for each in column] for column in columns.values()), strict=True
+            )
             rows = [dict(zip(columns, each, strict=True)) for each in values]
             yield Table(version, list(zip(rows, results, strict=True)))
 
 
-def _version(domain: str, name: str, since_version: int) -> OperatorVersion | None:
+def _version_of(domain: str, name: str, since_version: int) -> OperatorVersion | None:
     operator = default_registry().operator(name, domain)
     versions = operator.versions if operator else ()
     return next((each for each in versions if each.since_version == since_version), None)
 
 
 @cache
-def _decoded(text: str | None) -> Any:
+def _decoded_cell(text: str | None) -> Any:
     """Return the value of a cell, such as `{"t": "int", "v": 4}`."""
     value = json.loads(text).get("v") if text else None
     return value if isinstance(value, str | int | None) else str(value)
@@ -133,7 +135,7 @@ def fold(table: Table) -> Folded:
     # A type that ran with only one of many ranks indicates an error of the measurement.
     accepted = {types for types, ranks in ran_with_types.items() if len(ranks) > 1 or len(tested[types]) < 3}
     rows = [(row, ran) for row, ran in table.rows if frozenset(types_of(row).items()) in accepted]
-    features = [(dict(_features(row, table.version)), ran) for row, ran in rows]
+    features = [(dict(_features_of_row(row, table.version)), ran) for row, ran in rows]
     ran_with = {item for found, ran in features if ran for item in found.items()}
     refused = {item for found, ran in features if not ran for item in found.items()} - ran_with
     left = [found for found, ran in features if not ran and not refused & set(found.items())]
@@ -145,7 +147,7 @@ Feature = tuple[str, str]
 """Kind and name of a feature: the rank or the form of a parameter, or the value of an attribute."""
 
 
-def _features(row: Row, version: OperatorVersion) -> Iterator[tuple[Feature, Any]]:
+def _features_of_row(row: Row, version: OperatorVersion) -> Iterator[tuple[Feature, Any]]:
     """Yield the features of a form that restrictions may depend on."""
     for each in (*version.inputs, *version.outputs):
         if row.get(f"{each.name}_dim") is not None:
@@ -193,13 +195,17 @@ def winml_file_text(runtime: str, version: str, tables: Iterable[Table]) -> tupl
         if found.types:
             restrictions[f"{domain}.{name}"][since] = found.restrictions
     facts = onnxruntime_facts(FALLBACK, runtime.removeprefix("winml-"))
-    merged = {name: rows for name, found in sorted(restrictions.items()) if (rows := list(_merged(found)))}
+    merged = {
+        name: rows
+        for name, found in sorted(restrictions.items())
+        if (rows := list(_merged_restrictions(found)))
+    }
     evidence = ("measurement", f"https://pypi.org/project/winml-cli/{version}/")
     text = file_text(runtime, version, facts, operator_rows(kernels), evidence, restrictions=merged)
     return text, explained, total
 
 
-def _merged(restrictions: Mapping[int, Sequence[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+def _merged_restrictions(restrictions: Mapping[int, Sequence[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
     """Yield restrictions by version as rows; adjacent versions with equal restrictions share a row."""
     measured = list(restrictions)
     reasons = dict.fromkeys(each["reason"] for found in restrictions.values() for each in found)

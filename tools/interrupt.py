@@ -100,11 +100,11 @@ class Trial(NamedTuple):
 def write_models(folder: Path) -> None:
     """Write the models that the commands read: four small ones, and one with 16 MB of weights."""
     for index in range(4):
-        onnx.save(_model(index + 1, 8), folder / f"m{index}.onnx")
-    onnx.save(_model(2, 2_000), folder / "large.onnx")
+        onnx.save(_small_model(index + 1, 8), folder / f"m{index}.onnx")
+    onnx.save(_small_model(2, 2_000), folder / "large.onnx")
 
 
-def _model(layers: int, size: int) -> onnx.ModelProto:
+def _small_model(layers: int, size: int) -> onnx.ModelProto:
     weights = helper.make_tensor("w", TensorProto.FLOAT, [size, size], bytes(4 * size * size), raw=True)
     nodes = []
     for index in range(layers):
@@ -130,7 +130,7 @@ class Interruption:
         limit = whole.seconds * (START if self._random.random() < 0.5 else 1.05)
         moment, is_group = self._random.uniform(0, limit), self._random.random() < 0.5
         with TemporaryDirectory(prefix="opshift-interrupt-") as name:
-            process = self._start(command, Path(name))
+            process = self._start_command(command, Path(name))
             time.sleep(moment)
             try:
                 (os.killpg if is_group else os.kill)(process.pid, signal.SIGINT)
@@ -145,23 +145,25 @@ class Interruption:
             outcome = outcome_of(process.returncode, errors, whole)
             faults = [] if outcome != "other" else [f"exit code {process.returncode}: {errors[-2000:]}"]
             faults += ["a process remains"] if remaining else []
-            faults += self._file_faults(_files(Path(name)), whole)
+            faults += self._file_faults(_files_in(Path(name)), whole)
             return Trial(command, moment, outcome, tuple(faults))
 
     def _whole_run(self, command: str) -> WholeRun:
         if command not in self._whole_runs:
             with TemporaryDirectory(prefix="opshift-interrupt-") as name:
                 # the first run compiles data that later runs find in the cache
-                self._start(command, Path(name)).communicate()
+                self._start_command(command, Path(name)).communicate()
             with TemporaryDirectory(prefix="opshift-interrupt-") as name:
                 started = time.monotonic()
-                process = self._start(command, Path(name))
+                process = self._start_command(command, Path(name))
                 _, errors = process.communicate()
                 seconds = time.monotonic() - started
-                self._whole_runs[command] = WholeRun(process.returncode, seconds, errors, _files(Path(name)))
+                self._whole_runs[command] = WholeRun(
+                    process.returncode, seconds, errors, _files_in(Path(name))
+                )
         return self._whole_runs[command]
 
-    def _start(self, command: str, folder: Path) -> subprocess.Popen[str]:
+    def _start_command(self, command: str, folder: Path) -> subprocess.Popen[str]:
         for name, content in self._models.items():
             (folder / name).write_bytes(content)
         return subprocess.Popen(
@@ -197,17 +199,17 @@ def outcome_of(code: int, errors: str, whole: WholeRun) -> str:
     # Python has no handler yet, or a module that Python itself loads fails
     is_early = code == -signal.SIGINT and not errors
     is_early |= "Traceback" in errors and not re.search(
-        r"[/\\](opshift[/\\]|opshift_start\.py)", _frames(errors)
+        r"[/\\](opshift[/\\]|opshift_start\.py)", _module_frames(errors)
     )
     return "in Python" if is_early else "other"
 
 
-def _frames(errors: str) -> str:
+def _module_frames(errors: str) -> str:
     """Return the lines of a traceback that name files of modules, without the script that starts opshift."""
     return "\n".join(line for line in errors.splitlines() if line.startswith("  File "))
 
 
-def _files(folder: Path) -> Files:
+def _files_in(folder: Path) -> Files:
     found = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
 

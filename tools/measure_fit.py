@@ -117,15 +117,15 @@ def _outcomes_here(case: Any, fitted: bytes) -> Iterator[str]:
         return
     yield "loads"
     if not RANDOM.intersection(node.op_type for node in case.model.graph.node):
-        yield from _compare(case, fitted, session)
+        yield from _compare_outputs(case, fitted, session)
 
 
 def _outcomes_in_worker(case: Any, fitted: bytes, worker: Worker) -> Iterator[str]:
     """Yield the further outcomes of a case in another process."""
-    names, inputs, expected = _values(case, fitted)
+    names, inputs, expected = _values_of_case(case, fitted)
     is_random = RANDOM.intersection(node.op_type for node in case.model.graph.node)
-    types = _types(onnx.ModelProto.FromString(fitted).graph.output).values()
-    wanted = [_in_type(*each) for each in zip(expected, types, strict=False)]
+    types = _types_of_values(onnx.ModelProto.FromString(fitted).graph.output).values()
+    wanted = [_array_in_type(*each) for each in zip(expected, types, strict=False)]
     arrays = [isinstance(each, np.ndarray) and each.dtype.kind in "biufc" for each in (*inputs, *wanted)]
     values: dict[str, Any] = {}
     if all(arrays) and not is_random:
@@ -145,7 +145,9 @@ def _outcomes_in_worker(case: Any, fitted: bytes, worker: Worker) -> Iterator[st
         yield "right"
     elif outcome.outcome == "differs":
         yield "comparable"
-        yield _cause(case, fitted, dict(zip(names, inputs, strict=False)), expected, outcome.error)
+        yield _cause_of_difference(
+            case, fitted, dict(zip(names, inputs, strict=False)), expected, outcome.error
+        )
 
 
 def _with_floats(fitted: bytes) -> bytes:
@@ -163,11 +165,11 @@ def _with_floats(fitted: bytes) -> bytes:
     return content
 
 
-def _compare(case: Any, fitted: bytes, session: Any) -> Iterator[str]:
-    names, inputs, expected = _values(case, fitted)
+def _compare_outputs(case: Any, fitted: bytes, session: Any) -> Iterator[str]:
+    names, inputs, expected = _values_of_case(case, fitted)
     feeds = dict(zip(names, inputs, strict=False))
     try:
-        results = session.run(None, {name: _fed(each) for name, each in feeds.items()})
+        results = session.run(None, {name: _fed_value(each) for name, each in feeds.items()})
     except Exception as error:  # onnxruntime cannot read these types from numpy arrays, or return them
         yield f"does not run: {error}"
         return
@@ -175,10 +177,12 @@ def _compare(case: Any, fitted: bytes, session: Any) -> Iterator[str]:
     if _are_equal(results, expected, case):
         yield "right"
         return
-    yield _cause(case, fitted, feeds, expected)
+    yield _cause_of_difference(case, fitted, feeds, expected)
 
 
-def _cause(case: Any, fitted: bytes, feeds: Any, expected: Outputs, difference: str = "wrong") -> str:
+def _cause_of_difference(
+    case: Any, fitted: bytes, feeds: Any, expected: Outputs, difference: str = "wrong"
+) -> str:
     """Return the likely cause of wrong outputs."""
     try:
         reference = ReferenceEvaluator(onnx.ModelProto.FromString(fitted)).run(None, feeds)
@@ -187,19 +191,23 @@ def _cause(case: Any, fitted: bytes, feeds: Any, expected: Outputs, difference: 
     return f"{'kernel' if _are_equal(reference, expected, case) else 'conversion'}: {difference}"
 
 
-def _values(case: Any, fitted: bytes) -> tuple[list[str], list[Any], list[Any]]:
+def _values_of_case(case: Any, fitted: bytes) -> tuple[list[str], list[Any], list[Any]]:
     """Return the names and values of the inputs, in the types of the fitted model, and expected outputs."""
-    inputs, expected = (list(map(_array, values)) for values in case.data_sets[0])
+    inputs, expected = (list(map(_array_of, values)) for values in case.data_sets[0])
     names = [each.name for each in case.model.graph.input]
-    types = _types(onnx.ModelProto.FromString(fitted).graph.input)
-    return names, [_in_type(*each) for each in zip(inputs, map(types.get, names), strict=False)], expected
+    types = _types_of_values(onnx.ModelProto.FromString(fitted).graph.input)
+    return (
+        names,
+        [_array_in_type(*each) for each in zip(inputs, map(types.get, names), strict=False)],
+        expected,
+    )
 
 
-def _types(values: Any) -> dict[str, int]:
+def _types_of_values(values: Any) -> dict[str, int]:
     return {each.name: each.type.tensor_type.elem_type for each in values}
 
 
-def _in_type(value: Any, number: int | None) -> Any:
+def _array_in_type(value: Any, number: int | None) -> Any:
     """Return an array in the element type with this number, which represents all of its values."""
     wanted = helper.tensor_dtype_to_np_dtype(number) if number else None
     return (
@@ -207,13 +215,13 @@ def _in_type(value: Any, number: int | None) -> Any:
     )
 
 
-def _array(value: Any) -> Any:
+def _array_of(value: Any) -> Any:
     if isinstance(value, onnx.TensorProto):
         return numpy_helper.to_array(value)
     return np.asarray(value) if isinstance(value, np.generic) else value
 
 
-def _fed(value: Any) -> Any:
+def _fed_value(value: Any) -> Any:
     number = helper.np_dtype_to_tensor_dtype(value.dtype) if isinstance(value, np.ndarray) else 0
     if number not in NOT_IN_NUMPY:
         return value

@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--release", action="append", default=[], help="VERSION=FOLDER; may be repeated")
     parser.add_argument("--log", type=Path, help="file for the wrong predictions")
     options = parser.parse_args(arguments)
-    models = _models(options)
+    models = _models_to_run(options)
     counts: Counter[str] = Counter()
     with ExitStack() as stack:
         releases = [release(each, stack) for each in options.release or [onnxruntime.__version__]]
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(wrong > MAX_WRONG * total or counts["wrong: does not run"] > 0)
 
 
-def _models(options: argparse.Namespace) -> Iterator[NetworkModel]:
+def _models_to_run(options: argparse.Namespace) -> Iterator[NetworkModel]:
     if options.models:
         return models_in(options.models)
     draw = contrib_models if options.contrib else random_variants

@@ -104,13 +104,13 @@ def file_text(
     date = f"{datetime.now(UTC):%Y-%m-%d}"
     content |= {**facts, "evidence": {"kind": kind, "source": source, "date": date}}
     lines = [f"{key}: {flow(value)}" for key, value in content.items()]
-    lines += _section("operators", dict(sorted(operators.items())))
+    lines += _section_lines("operators", dict(sorted(operators.items())))
     for key, entries in {"restrictions": restrictions, "wrong": wrong}.items():
-        lines += _section(key, entries) if entries else ()
+        lines += _section_lines(key, entries) if entries else ()
     return HEADER + "\n".join(lines) + "\n"
 
 
-def _section(key: str, entries: Rows) -> Iterator[str]:
+def _section_lines(key: str, entries: Rows) -> Iterator[str]:
     yield f"{key}:" if entries else f"{key}: {{}}"
     for name, rows in entries.items():
         yield f"  {name}:" if rows else f"  {name}: []"
@@ -149,21 +149,21 @@ def operator_rows(listed: Iterable[Any]) -> Rows:
     boxes: dict[str, dict[tuple[int, int], list[Box]]] = defaultdict(lambda: defaultdict(list))
     for domain, name, (first, last), types in listed:
         span = (first, first if last == ANY_LATER_VERSION else last)
-        box = {variable: frozenset(map(_type, accepted)) for variable, accepted in types.items()}
+        box = {variable: frozenset(map(_onnx_type, accepted)) for variable, accepted in types.items()}
         boxes[f"{canonical_domain(domain)}.{name}"][span].append(box)
-    return {name: _rows(name, found) for name, found in sorted(boxes.items())}
+    return {name: _rows_of_operator(name, found) for name, found in sorted(boxes.items())}
 
 
-def _type(text: str) -> str:
+def _onnx_type(text: str) -> str:
     """Return a type in the spelling of ONNX: onnxruntime lists `map(int64,tensor(float))`."""
     return re.sub(r"map\((\w+),tensor\((\w+)\)\)", r"map(\1, \2)", text)
 
 
-def _rows(name: str, boxes: Mapping[tuple[int, int], list[Box]]) -> list[dict[str, Any]]:
+def _rows_of_operator(name: str, boxes: Mapping[tuple[int, int], list[Box]]) -> list[dict[str, Any]]:
     """Return the rows of an operator: equal boxes of adjacent ranges of versions share a row."""
     spans: list[tuple[int, int, Box]] = []
     for (first, last), found in sorted(boxes.items()):
-        for box in _merged(found):
+        for box in _merged_boxes(found):
             before = next((each for each in spans if each[1:] == (first - 1, box)), None)
             if before:
                 spans.remove(before)
@@ -172,14 +172,14 @@ def _rows(name: str, boxes: Mapping[tuple[int, int], list[Box]]) -> list[dict[st
     for first, last, box in sorted(spans, key=lambda each: each[:2]):
         row: dict[str, Any] = {"versions": [first, last]}
         if box:
-            row["types"] = {variable: _named(types) for variable, types in sorted(box.items())}
+            row["types"] = {variable: _types_with_sets(types) for variable, types in sorted(box.items())}
         if not _is_standard(name, first, last):
             row["nonstandard"] = True
         rows.append(row)
     return rows
 
 
-def _merged(boxes: Sequence[Box]) -> list[Box]:
+def _merged_boxes(boxes: Sequence[Box]) -> list[Box]:
     """Return boxes with the same combinations of types: two that differ in one variable become one."""
     left = list(boxes)
     for first, second in combinations(boxes, 2):
@@ -190,11 +190,11 @@ def _merged(boxes: Sequence[Box]) -> list[Box]:
                 if differing:
                     left.remove(second)
                     left.append({each: first[each] | second[each] for each in first})
-                return _merged(left)
+                return _merged_boxes(left)
     return left
 
 
-def _named(types: frozenset[str]) -> list[str]:
+def _types_with_sets(types: frozenset[str]) -> list[str]:
     """Return types as a file lists them: the sets that they consist of, then the others."""
     sets = default_registry().types
     wrapped = {each for each in types if each.startswith(("seq(", "optional("))}

@@ -24,9 +24,9 @@ def build_stubs(targets: Iterable[Path], folder: Path) -> None:
     functions: dict[str, set[str]] = defaultdict(set)
     versioned = set()
     for target in targets:
-        needed = re.findall(r"NEEDED.*\[(.+)\]", _run("readelf", "-d", str(target)))
+        needed = re.findall(r"NEEDED.*\[(.+)\]", _run_command("readelf", "-d", str(target)))
         libraries = [each for each in needed if GPU_LIBRARY.match(each)]
-        for line in _run("nm", "-D", "--undefined-only", str(target)).splitlines():
+        for line in _run_command("nm", "-D", "--undefined-only", str(target)).splitlines():
             name, _, version = line.split()[-1].partition("@")
             if version in libraries:
                 versioned.add(version)
@@ -37,16 +37,16 @@ def build_stubs(targets: Iterable[Path], folder: Path) -> None:
         for each in libraries:
             functions[each] |= set()
     for library, names in functions.items():
-        _build(folder / library, names, f"{library} " if library in versioned else "")
+        _build_library(folder / library, names, f"{library} " if library in versioned else "")
 
 
-def _build(library: Path, functions: Iterable[str], version: str) -> None:
+def _build_library(library: Path, functions: Iterable[str], version: str) -> None:
     source, script = library.with_name(f"{library.name}.c"), library.with_name(f"{library.name}.map")
     source.write_text("".join(f"long {name}() {{ return 0; }}\n" for name in sorted(functions)))
     script.write_text(f"{version}{{ global: *; }};\n")
     names = [f"-Wl,-soname,{library.name}", f"-Wl,--version-script={script}"]
-    _run("gcc", "-shared", "-fPIC", "-w", "-fno-builtin", "-o", str(library), str(source), *names)
+    _run_command("gcc", "-shared", "-fPIC", "-w", "-fno-builtin", "-o", str(library), str(source), *names)
 
 
-def _run(*command: str) -> str:
+def _run_command(*command: str) -> str:
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout

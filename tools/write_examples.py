@@ -76,20 +76,20 @@ def main() -> None:
             found[name] = example
         else:
             without.append(str(version.id))
-    yaml.add_representer(str, _text, Dumper=yaml.SafeDumper)
+    yaml.add_representer(str, _represent_text, Dumper=yaml.SafeDumper)
     text = yaml.safe_dump(found, sort_keys=False, default_flow_style=None, width=110, allow_unicode=True)
     EXAMPLES.write_text(HEAD + text, "utf-8")
     print(f"{len(found)} examples; without: {', '.join(without)}")
 
 
-def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
+def _represent_text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
 
 
 def example_of_node(version: OperatorVersion, given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the example of a node in `NODES`; by default at the opset of the version."""
     node = onnx.parser.parse_node(given["node"])
-    feeds = {name: _feed(*each) for name, each in given["inputs"].items()}
+    feeds = {name: _array_or_list(*each) for name, each in given["inputs"].items()}
     inputs = [onnx.ValueInfoProto(name=name) for name in feeds]
     for value, array in zip(inputs, feeds.values(), strict=True):
         _set_type(value, array)
@@ -106,11 +106,11 @@ def example_of_node(version: OperatorVersion, given: Mapping[str, Any]) -> Mappi
     results = session.run(None, feeds)
     for value, result in zip(model.graph.output, results, strict=True):
         _set_type(value, result)
-    example = _recorded(onnx.printer.to_text(model), feeds, model, results)
+    example = _recorded_example(onnx.printer.to_text(model), feeds, model, results)
     return example if computed_by == REFERENCE else {**example, "computed_by": computed_by}
 
 
-def _feed(kind: str, value: Any) -> Any:
+def _array_or_list(kind: str, value: Any) -> Any:
     """Return an array, or a list of them if the type is that of a sequence."""
     element = kind.removeprefix("seq ")
     dtype = {"float": np.float32, "string": object}.get(element, element)
@@ -126,7 +126,7 @@ def _evaluator_of(model: onnx.ModelProto) -> str:
     return REFERENCE
 
 
-def _recorded(
+def _recorded_example(
     text: str, feeds: Mapping[str, Any], model: onnx.ModelProto, outputs: Sequence[Any]
 ) -> Mapping[str, Any]:
     names = [each.name for each in model.graph.output]
@@ -142,15 +142,15 @@ def best_example(version: OperatorVersion) -> Mapping[str, Any] | None:
     if version.determinism == "non_deterministic" or version.removal:
         return None
     found: list[tuple[int, Mapping[str, Any]]] = []
-    for case in _cases(version):
+    for case in _cases_of_version(version):
         for size, count in product(SIZES, (len(case.feeds), 1)):
-            example = _example(version, case, size, count)
+            example = _example_with_cost(version, case, size, count)
             if example:
                 found.append(example)
     return min(found, key=lambda each: each[0])[1] if found else None
 
 
-def _cases(version: OperatorVersion) -> Iterator[Case]:
+def _cases_of_version(version: OperatorVersion) -> Iterator[Case]:
     for case in published().get((model_domain(version.domain), version.name), ()):
         node = case.model.graph.node[0]
         names = {each.name for each in node.attribute}
@@ -161,7 +161,7 @@ def _cases(version: OperatorVersion) -> Iterator[Case]:
             yield each.case
 
 
-def _example(
+def _example_with_cost(
     version: OperatorVersion, case: Case, size: Size, count: int
 ) -> tuple[int, Mapping[str, Any]] | None:
     """Return an example with its cost; `None` if it is too large, or cannot be computed.
@@ -174,12 +174,12 @@ def _example(
     """
     try:
         feeds = {
-            name: _shortened(value, size if position < count else SIZES[0])
+            name: _shortened_array(value, size if position < count else SIZES[0])
             for position, (name, value) in enumerate(case.feeds.items())
         }
-        if _count(list(feeds.values())) > MAX_ELEMENTS:
+        if _count_elements(list(feeds.values())) > MAX_ELEMENTS:
             return None
-        model = _model(version, case.model, feeds)
+        model = _model_of_case(version, case.model, feeds)
         feeds = dict(zip((each.name for each in model.graph.input), feeds.values(), strict=True))
         with np.errstate(divide="raise", invalid="raise", over="raise"):
             outputs = ReferenceEvaluator(model).run(None, feeds)
@@ -192,35 +192,35 @@ def _example(
             return None
     except Exception:  # a case that cannot be cut, or that is not valid for this version
         return None
-    elements = _count([*feeds.values(), *outputs])
-    few = sum(max(0, 3 - _distinct(each)) for each in (list(feeds.values()), outputs))
-    few += sum(_count([each]) > 2 and _distinct([each]) == 1 for each in feeds.values())
+    elements = _count_elements([*feeds.values(), *outputs])
+    few = sum(max(0, 3 - _count_distinct(each)) for each in (list(feeds.values()), outputs))
+    few += sum(_count_elements([each]) > 2 and _count_distinct([each]) == 1 for each in feeds.values())
     few += bool(re.search(r"(?<![.\d])\d{4}", str(plain(list(feeds.values())))))  # large numbers hide others
     node = model.graph.node[0]
-    if elements > MAX_ELEMENTS or min(_count([each]) for each in (*feeds.values(), *outputs)) == 0:
+    if elements > MAX_ELEMENTS or min(_count_elements([each]) for each in (*feeds.values(), *outputs)) == 0:
         return None
     # few different numbers show little
     cost = max(elements, 12) + 3 * len(node.attribute) + 10 * len(node.input) + 8 * few
-    return cost, _recorded(text, feeds, model, outputs)
+    return cost, _recorded_example(text, feeds, model, outputs)
 
 
-def _count(values: Sequence[Any] | Any) -> int:
-    return sum(_count(each) if isinstance(each, list) else np.asarray(each).size for each in values)
+def _count_elements(values: Sequence[Any] | Any) -> int:
+    return sum(_count_elements(each) if isinstance(each, list) else np.asarray(each).size for each in values)
 
 
-def _distinct(values: Sequence[Any]) -> int:
+def _count_distinct(values: Sequence[Any]) -> int:
     """Return the number of different numbers in some values."""
     return len(set(re.findall(r"[^][, ]+", str(plain(values)))))
 
 
-def _shortened(value: Any, size: Size) -> Any:
+def _shortened_array(value: Any, size: Size) -> Any:
     """Return an array with smaller dimensions and rounded numbers.
 
     Raises:
         ValueError: the text format of an example has no such type.
     """
     if isinstance(value, list):
-        return [_shortened(each, size) for each in value]
+        return [_shortened_array(each, size) for each in value]
     if value is None or value.dtype.kind not in "fiubOU" or value.dtype.isbuiltin != 1:
         raise ValueError("a type without a text")
     last, leading = size
@@ -233,7 +233,9 @@ def _shortened(value: Any, size: Size) -> Any:
     return np.array(plain(rounded), cut.dtype)  # the numbers of the text
 
 
-def _model(version: OperatorVersion, given: onnx.ModelProto, feeds: Mapping[str, Any]) -> onnx.ModelProto:
+def _model_of_case(
+    version: OperatorVersion, given: onnx.ModelProto, feeds: Mapping[str, Any]
+) -> onnx.ModelProto:
     """Return a model of a case at the version's opset, with the names of the definition."""
     node = onnx.NodeProto()
     node.CopyFrom(given.graph.node[0])

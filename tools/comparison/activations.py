@@ -11,18 +11,18 @@ from comparison.sampler import FLOATS, Array, Sample, Sampler, generates
 f32 = np.float32
 
 
-def _float(draw: Sampler) -> Any:
+def _random_float_type(draw: Sampler) -> Any:
     return FLOATS[draw.pick(["float", "float", "float16", "double"])]
 
 
-def _half(draw: Sampler) -> Any:
+def _random_half_type(draw: Sampler) -> Any:
     return FLOATS[draw.pick(["float", "float16"])]
 
 
 @generates("Gelu", "FastGelu", "QuickGelu", "ScaledSiLU", "SampleOp")
 def function(draw: Sampler, op_type: str) -> Sample:
     """Generate an elementwise function, with an optional bias, factor or `alpha`."""
-    dtype = f32 if op_type in ("QuickGelu", "SampleOp") else _half(draw)
+    dtype = f32 if op_type in ("QuickGelu", "SampleOp") else _random_half_type(draw)
     if op_type == "Gelu":
         dtype = f32
     data = draw.floats((*draw.shape(0, 3), draw.size(1, 6)), dtype, draw.pick([1, 5]))
@@ -51,7 +51,7 @@ def _rounding_of_tanh(data: Array, bias: Array | None) -> float:
 @generates("BiasGelu", "BiasSplitGelu", "BiasAdd", "BiasSoftmax", "BiasDropout")
 def with_bias(draw: Sampler, op_type: str) -> Sample:
     """Generate an operator that adds a bias."""
-    dtype = f32 if op_type in ("BiasGelu", "BiasSoftmax") else _half(draw)
+    dtype = f32 if op_type in ("BiasGelu", "BiasSoftmax") else _random_half_type(draw)
     if op_type in ("BiasSplitGelu", "BiasAdd"):
         shape: tuple[int, ...] = (draw.size(1, 3), draw.size(1, 3), draw.pick([320, 640]))
         if op_type == "BiasSplitGelu":
@@ -82,7 +82,7 @@ def with_bias(draw: Sampler, op_type: str) -> Sample:
 @generates("GatedAdd", "GatedRMSNorm", "LinearAttentionGate")
 def gate(draw: Sampler, op_type: str) -> Sample:
     """Generate an operator that multiplies data by gates."""
-    dtype = _half(draw)
+    dtype = _random_half_type(draw)
     lead = draw.shape(1, 3)
     if op_type == "GatedAdd":
         shapes = [(*lead, draw.size())] * 2 + [(*lead, 1)]
@@ -111,7 +111,7 @@ def gate(draw: Sampler, op_type: str) -> Sample:
 @generates("LayerNormalization", "SimplifiedLayerNormalization")
 def layer_normalization(draw: Sampler, op_type: str) -> Sample:
     """Generate normalization operators that onnxruntime writes to the default domain."""
-    dtype = _float(draw)
+    dtype = _random_float_type(draw)
     scale_type = dtype if draw.maybe(0.8) else f32
     shape = (*draw.shape(0, 2), draw.integer(1, 6))
     axis = draw.integer(-len(shape), len(shape) - 1)
@@ -138,7 +138,7 @@ def layer_normalization(draw: Sampler, op_type: str) -> Sample:
 @generates("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")
 def skip_normalization(draw: Sampler, op_type: str) -> Sample:
     """Generate the normalization of a sum."""
-    dtype = _float(draw)
+    dtype = _random_float_type(draw)
     shape = (draw.size(1, 3), draw.size(1, 3), draw.integer(1, 6))
     if draw.maybe(0.3):
         shape = shape[1:]  # type: ignore[assignment]
@@ -162,7 +162,7 @@ def skip_normalization(draw: Sampler, op_type: str) -> Sample:
 @generates("EmbedLayerNormalization")
 def embedding(draw: Sampler, op_type: str) -> Sample:
     """Generate the normalized sum of rows of tables."""
-    dtype, i32 = _half(draw), np.int32
+    dtype, i32 = _random_half_type(draw), np.int32
     batch, length, width = draw.size(1, 3), draw.size(1, 4), draw.integer(1, 6)
     has_segments = draw.maybe()
     positions = draw.pick([(), (1, length), (batch, length)]) if draw.maybe() else None
@@ -186,7 +186,7 @@ def embedding(draw: Sampler, op_type: str) -> Sample:
 @generates("GroupNorm", "SkipGroupNorm")
 def group_normalization(draw: Sampler, op_type: str) -> Sample:
     """Generate the normalization of groups of channels."""
-    dtype, groups = _half(draw), draw.integer(1, 3)
+    dtype, groups = _random_half_type(draw), draw.integer(1, 3)
     channels, last = groups * draw.integer(1, 3), draw.integer(0, 1)
     batch, rows, columns = draw.size(), draw.integer(1, 3), draw.integer(1, 3)
     shape = (batch, rows, columns, channels) if last else (batch, channels, rows, columns)

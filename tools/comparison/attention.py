@@ -41,7 +41,7 @@ def _mask(draw: Sampler, batch: int, queries: int, total: int, *, ends: bool = T
     return draw.integers((batch, total), i32, 0, 1)
 
 
-def _attributes(draw: Sampler, heads: int) -> dict[str, Any]:
+def _mask_attributes(draw: Sampler, heads: int) -> dict[str, Any]:
     values = [-10000.0, -1.0, -65504.0, LOWEST, -1e30, 0.0]
     return {
         "num_heads": heads,
@@ -62,7 +62,7 @@ def _tolerance(mask: Array | None, attributes: dict[str, Any]) -> float:
     return 0.0 if mask is None or step > 1 else 2 * step
 
 
-def _added(draw: Sampler, batch: int, heads: int, queries: int, total: int, dtype: Any) -> Array | None:
+def _added_bias(draw: Sampler, batch: int, heads: int, queries: int, total: int, dtype: Any) -> Array | None:
     if draw.maybe(0.7):
         return None
     return draw.floats((draw.pick([1, batch]), draw.pick([1, heads]), queries, total), dtype)
@@ -73,7 +73,7 @@ def multi_head_attention(draw: Sampler, op_type: str) -> Sample:
     """Generate multi-head attention, with queries, keys and values in several layouts."""
     dtype = FLOATS[draw.pick(["float", "float16"])]
     batch, queries, heads, size = _heads(draw)
-    attributes = _attributes(draw, heads)
+    attributes = _mask_attributes(draw, heads)
     keys = queries if draw.maybe(0.5) else draw.size(1, 5)
     value_size = size if draw.maybe(0.7) else draw.pick([1, 3, 4])
     past, width = (draw.size(1, 3) if draw.maybe(0.3) else None), heads * size
@@ -87,7 +87,7 @@ def multi_head_attention(draw: Sampler, op_type: str) -> Sample:
         value = draw.floats((batch, keys, heads * value_size), dtype)
     bias = draw.floats((2 * width + heads * value_size,), dtype) if draw.maybe(0.3) else None
     mask = _mask(draw, batch, queries, total, ends=False)
-    added = _added(draw, batch, heads, queries, total, dtype)
+    added = _added_bias(draw, batch, heads, queries, total, dtype)
     pasts = [None, None]
     if past is not None:
         pasts = [draw.floats((batch, heads, past, each), dtype) for each in (size, value_size)]  # type: ignore[misc]
@@ -107,7 +107,7 @@ def attention(draw: Sampler, op_type: str) -> Sample:
     """Generate attention with a projection to queries, keys and values."""
     dtype = FLOATS[draw.pick(["float", "float16"])]
     batch, queries, heads, size = _heads(draw)
-    attributes = _attributes(draw, heads)
+    attributes = _mask_attributes(draw, heads)
     hidden, width = draw.integer(1, 6), heads * size
     total = 3 * width
     past = draw.size(1, 3) if draw.maybe(0.3) else None
@@ -122,7 +122,7 @@ def attention(draw: Sampler, op_type: str) -> Sample:
         draw.floats((total,), dtype),
         _mask(draw, batch, queries, keys),
         None if past is None else draw.floats((2, batch, heads, past, size), dtype),
-        _added(draw, batch, heads, queries, keys, dtype),
+        _added_bias(draw, batch, heads, queries, keys, dtype),
     ]
     outputs = [dtype, dtype] if draw.maybe(0.3 if past is None else 0.9) else [dtype]
     return Sample(op_type, inputs, outputs, attributes, tolerance=_tolerance(inputs[3], attributes))
@@ -148,7 +148,7 @@ def quantized_attention(draw: Sampler, op_type: str) -> Sample:
     ]
     outputs = [f32, f32] if draw.maybe(0.3 if past is None else 0.9) else [f32]
     constants = frozenset({1, 3, 4, 6, 7}) if draw.maybe() else frozenset()
-    attributes = _attributes(draw, heads)
+    attributes = _mask_attributes(draw, heads)
     tolerance = _tolerance(inputs[5], attributes)
     return Sample(op_type, inputs, outputs, attributes, constants, tolerance=tolerance)
 

@@ -82,7 +82,7 @@ def _in_random_form(sample: Sample, draw: Sampler) -> Case:
             fed = f"{name}_fed"
             nodes.append(helper.make_node("Identity", [fed], [name]))
         feeds[fed] = array
-        infos.append(_declared(fed, array, form, draw))
+        infos.append(_declared_input(fed, array, form, draw))
     while names and not names[-1]:
         names.pop()
     results = [f"y{index}" if each is not None else "" for index, each in enumerate(sample.outputs)]
@@ -101,7 +101,7 @@ def _in_random_form(sample: Sample, draw: Sampler) -> Case:
     return Case(sample, model, feeds, draw.pick(TARGETS))
 
 
-def _declared(name: str, array: Array, form: str, draw: Sampler) -> onnx.ValueInfoProto:
+def _declared_input(name: str, array: Array, form: str, draw: Sampler) -> onnx.ValueInfoProto:
     element_type = helper.np_dtype_to_tensor_dtype(array.dtype)
     sizes: list[Any] | None = list(array.shape)
     if form == "no shapes":
@@ -119,7 +119,7 @@ def run_case(case: Case) -> Outcome:
         expected = run_model(case.model, case.feeds)
     except Exception as error:  # onnxruntime has no common base class of errors
         return Outcome(op_type, "no kernel", str(error)[:300])
-    return _evaluate(case, compare(case, expected))
+    return _outcome_of(case, compare(case, expected))
 
 
 def compare(case: Case, expected: list[Array]) -> Outcome:
@@ -144,14 +144,14 @@ def compare(case: Case, expected: list[Array]) -> Outcome:
         return Outcome(op_type, "wrong", f"result fails: {str(error)[:300]}")
     masks = case.sample.undefined or {}
     problems = (
-        _difference(*_defined(each, wanted, masks.get(position)), steps, case.sample.tolerance)
+        _difference(*_with_defined_elements(each, wanted, masks.get(position)), steps, case.sample.tolerance)
         for position, (each, wanted) in enumerate(zip(found, expected, strict=True))
     )
     problem = next(filter(None, problems), "")
     return Outcome(op_type, "wrong" if problem else "same", problem)
 
 
-def _evaluate(case: Case, outcome: Outcome) -> Outcome:
+def _outcome_of(case: Case, outcome: Outcome) -> Outcome:
     """Return the outcome, or `kernel fault` if the kernel is known to be wrong."""
     fault = fault_of(case.sample) if outcome.kind == "wrong" else None
     return outcome._replace(kind="kernel fault", details=fault.reason) if fault else outcome
@@ -170,7 +170,7 @@ def run_model(model: onnx.ModelProto, feeds: dict[str, Array]) -> list[Array]:
     return [np.asarray(each) for each in results]
 
 
-def _defined(found: Array, expected: Array, undefined: Array | None) -> tuple[Array, Array]:
+def _with_defined_elements(found: Array, expected: Array, undefined: Array | None) -> tuple[Array, Array]:
     """Return both outputs, with 0 for the elements that the definition leaves open."""
     if undefined is None or found.shape != expected.shape:
         return found, expected

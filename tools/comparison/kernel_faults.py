@@ -26,7 +26,7 @@ class KernelFault(NamedTuple):
     applies: Callable[[Sample], bool]
 
 
-def _fault(op_types: str, reason: str, applies: Callable[[Sample], bool]) -> KernelFault:
+def _kernel_fault(op_types: str, reason: str, applies: Callable[[Sample], bool]) -> KernelFault:
     return KernelFault(frozenset(op_types.split()), reason, applies)
 
 
@@ -73,7 +73,7 @@ def _relu_of_nan(sample: Sample) -> bool:
     return is_relu and not all(np.isfinite(each).all() for each in sample.inputs if each is not None)
 
 
-def _ties(sample: Sample) -> bool:
+def _has_ties(sample: Sample) -> bool:
     scores = sample.inputs[1]
     assert scores is not None
     rows = scores.reshape(-1, scores.shape[-1])
@@ -127,49 +127,53 @@ PRODUCTS = (
 )
 
 KERNEL_FAULTS = (
-    _fault("MoE", "The kernel of float16 ignores the data.", _is_half),
-    _fault("MoE QMoE", "The choice among equal or infinite scores of the router is open.", _ties),
-    _fault("QMoE", "The kernel quantizes the data if there are blocks of 8-bit weights.", _quantizes_data),
-    _fault(
+    _kernel_fault("MoE", "The kernel of float16 ignores the data.", _is_half),
+    _kernel_fault("MoE QMoE", "The choice among equal or infinite scores of the router is open.", _has_ties),
+    _kernel_fault(
+        "QMoE", "The kernel quantizes the data if there are blocks of 8-bit weights.", _quantizes_data
+    ),
+    _kernel_fault(
         "LayerNormalization SkipLayerNormalization",
         "The kernel writes NaN as the mean of data with infinite numbers of one sign.",
         _has_mean_of_infinity,
     ),
-    _fault(
+    _kernel_fault(
         "LayerNormalization SkipLayerNormalization",
         "The standard kernel keeps the last dimension of the statistics of empty data.",
         _is_empty,
     ),
-    _fault(
+    _kernel_fault(
         "GroupQueryAttention",
         "The kernel skips some hidden values that are not finite, and writes 0 for float32 scores of NaN.",
         _has_hidden_or_float32_not_finite,
     ),
-    _fault("MoE QMoE", "Relu of NaN is 0 in the kernel.", _relu_of_nan),
-    _fault("MoE QMoE", "The standard kernel of Sigmoid writes 0 for small numbers.", _enlarges_sigmoid),
-    _fault(
+    _kernel_fault("MoE QMoE", "Relu of NaN is 0 in the kernel.", _relu_of_nan),
+    _kernel_fault(
+        "MoE QMoE", "The standard kernel of Sigmoid writes 0 for small numbers.", _enlarges_sigmoid
+    ),
+    _kernel_fault(
         "QuantizeLinear",
         "The standard kernel writes 0 for infinity in float16, and the result for NaN is open.",
         _is_half_not_finite,
     ),
-    _fault("Unique", "The standard kernel treats NaN as equal to other elements.", _has_nan),
-    _fault(
+    _kernel_fault("Unique", "The standard kernel treats NaN as equal to other elements.", _has_nan),
+    _kernel_fault(
         PRODUCTS,
         "The kernel does not write the result of products over a dimension of 0.",
         _inner_size_is_zero,
     ),
-    _fault(
+    _kernel_fault(
         # A fused multiply-add instruction does not round the product.
         "FusedMatMul TransposeMatMul FusedGemm",
         "Sums of infinity and products that exceed float32 are infinite or NaN, as the order decides.",
         _overflows_beside_infinity,
     ),
-    _fault(
+    _kernel_fault(
         "QLinearSoftmax",
         "The kernel exceeds float if `floor(1 / y_scale)` is at least 148 times the number of elements.",
         _softmax_overflows,
     ),
-    _fault(
+    _kernel_fault(
         "QLinearAveragePool NhwcMaxPool",
         "The standard kernel refuses `auto_pad` with SAME if a stride exceeds the window.",
         _skips_pixels,

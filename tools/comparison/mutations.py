@@ -29,16 +29,16 @@ def mutate(model: onnx.ModelProto, rng: random.Random) -> tuple[str, str]:
     while True:
         mutation = rng.choices(MUTATIONS, WEIGHTS)[0]
         if mutation(model, node, rng):
-            if mutation is not _output_type and model.graph.node[-1].op_type != "Size":
+            if mutation is not _change_output_type and model.graph.node[-1].op_type != "Size":
                 count_results(model)
             return operator, mutation.__name__.strip("_")
 
 
-def _lists(node: onnx.NodeProto, kinds: Sequence[int]) -> list[onnx.AttributeProto]:
+def _list_attributes(node: onnx.NodeProto, kinds: Sequence[int]) -> list[onnx.AttributeProto]:
     return [each for each in node.attribute if each.type in kinds]
 
 
-def _elements(attribute: onnx.AttributeProto) -> Any:
+def _elements_of(attribute: onnx.AttributeProto) -> Any:
     fields = {AttributeProto.INTS: "ints", AttributeProto.FLOATS: "floats", AttributeProto.STRINGS: "strings"}
     return getattr(attribute, fields[attribute.type])
 
@@ -62,11 +62,11 @@ def _change_element(elements: list[Any], rng: random.Random) -> list[Any]:
     return changed
 
 
-def _list_length(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
-    found = _lists(node, (AttributeProto.INTS, AttributeProto.FLOATS, AttributeProto.STRINGS))
+def _change_list_length(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
+    found = _list_attributes(node, (AttributeProto.INTS, AttributeProto.FLOATS, AttributeProto.STRINGS))
     if not found:
         return False
-    values = _elements(rng.choice(found))
+    values = _elements_of(rng.choice(found))
     elements = _change_length(list(values), rng)
     del values[:]
     try:
@@ -76,34 +76,38 @@ def _list_length(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Rando
     return True
 
 
-def _list_element(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
-    found = [each for each in _lists(node, (AttributeProto.INTS, AttributeProto.FLOATS)) if _elements(each)]
+def _change_list_element(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
+    found = [
+        each
+        for each in _list_attributes(node, (AttributeProto.INTS, AttributeProto.FLOATS))
+        if _elements_of(each)
+    ]
     if not found:
         return False
-    values = _elements(rng.choice(found))
+    values = _elements_of(rng.choice(found))
     elements = _change_element(list(values), rng)
     del values[:]
     values.extend(elements)
     return True
 
 
-def _integer(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
-    found = _lists(node, (AttributeProto.INT,))
+def _change_integer(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
+    found = _list_attributes(node, (AttributeProto.INT,))
     if found:
         attribute = rng.choice(found)
         attribute.i = -attribute.i if rng.random() < 0.2 else rng.choice(NUMBERS)
     return bool(found)
 
 
-def _number(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
-    found = _lists(node, (AttributeProto.FLOAT,))
+def _change_number(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
+    found = _list_attributes(node, (AttributeProto.FLOAT,))
     if found:
         rng.choice(found).f = float(rng.choice(NUMBERS))
     return bool(found)
 
 
-def _string(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
-    found = _lists(node, (AttributeProto.STRING,))
+def _change_string(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
+    found = _list_attributes(node, (AttributeProto.STRING,))
     if not found:
         return False
     attribute = rng.choice(found)
@@ -114,14 +118,14 @@ def _string(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) ->
     return True
 
 
-def _removed_attribute(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
+def _remove_attribute(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
     if node.attribute:
         del node.attribute[rng.randrange(len(node.attribute))]
         return True
     return False
 
 
-def _added_attribute(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
+def _add_attribute(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
     name, value = rng.choice((("axis", 0), ("axes", [0]), ("to", 99), ("alpha", 1.0), ("unknown", 1)))
     if node.attribute and rng.random() < 0.2:
         node.attribute.add().CopyFrom(rng.choice(node.attribute))
@@ -130,7 +134,7 @@ def _added_attribute(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.R
     return True
 
 
-def _attribute_type(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
+def _change_attribute_type(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
     if not node.attribute:
         return False
     attribute = rng.choice(node.attribute)
@@ -139,11 +143,11 @@ def _attribute_type(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Ra
     return True
 
 
-def _ranks(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
+def _change_shape(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
     """Change the rank, or one size, of an input."""
     found = [each for each in model.graph.input if each.name in node.input and _has_shape(each)]
     if not found:
-        return _constant_shape(model, node, rng)
+        return _change_constant_shape(model, node, rng)
     dims = rng.choice(found).type.tensor_type.shape.dim
     sizes = [each.dim_value if each.HasField("dim_value") else None for each in dims]
     position = rng.randrange(len(sizes) + 1)
@@ -166,13 +170,13 @@ def _has_shape(value: onnx.ValueInfoProto) -> bool:
     return bool(value.type.HasField("tensor_type") and value.type.tensor_type.HasField("shape"))
 
 
-def _constants(model: onnx.ModelProto, node: onnx.NodeProto) -> list[onnx.TensorProto]:
+def _constant_inputs(model: onnx.ModelProto, node: onnx.NodeProto) -> list[onnx.TensorProto]:
     return [each for each in model.graph.initializer if each.name in node.input]
 
 
-def _constant_shape(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
+def _change_constant_shape(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
     """Change the rank or the number of elements of a constant."""
-    found = _constants(model, node)
+    found = _constant_inputs(model, node)
     if not found:
         return False
     tensor = rng.choice(found)
@@ -189,8 +193,8 @@ def _constant_shape(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Ra
     return True
 
 
-def _constant_element(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
-    found = [each for each in _constants(model, node) if each.data_type in (1, 6, 7) and all(each.dims)]
+def _change_constant_element(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
+    found = [each for each in _constant_inputs(model, node) if each.data_type in (1, 6, 7) and all(each.dims)]
     if not found:
         return False
     tensor = rng.choice(found)
@@ -201,21 +205,21 @@ def _constant_element(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.
     return True
 
 
-def _input_type(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
+def _change_input_type(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
     found = [each for each in model.graph.input if each.name in node.input and _has_shape(each)]
     if found:
         rng.choice(found).type.tensor_type.elem_type = rng.choice(TYPES)
     return bool(found)
 
 
-def _output_type(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
+def _change_output_type(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
     found = [each for each in model.graph.output if each.type.HasField("tensor_type")]
     if found:
         rng.choice(found).type.tensor_type.elem_type = rng.choice(TYPES)
     return bool(found)
 
 
-def _inputs(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
+def _change_inputs(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
     """Remove, omit, repeat, add or swap inputs."""
     names = list(node.input)
     position = rng.randrange(len(names) + 1)
@@ -235,7 +239,7 @@ def _inputs(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) ->
     return True
 
 
-def _outputs(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
+def _change_outputs(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
     """Remove, omit or add outputs."""
     kind = rng.randrange(4)
     if kind == 0:
@@ -251,12 +255,12 @@ def _outputs(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -
     return True
 
 
-def _operator(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
+def _change_operator(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
     node.op_type = rng.choice(IDENTIFIERS)
     return True
 
 
-def _opset(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
+def _change_opset(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> bool:
     for each in model.opset_import:
         if each.domain == node.domain:
             each.version = rng.choice((0, 1, 5, 9, 11, 13, 18, 23)) if not each.domain else 0
@@ -265,9 +269,10 @@ def _opset(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> 
 
 
 MUTATIONS: tuple[Mutation, ...] = (
-    _list_length, _list_element, _integer, _number, _string, _removed_attribute, _added_attribute,
-    _attribute_type, _ranks, _constant_shape, _constant_element, _input_type, _output_type, _inputs,
-    _outputs, _operator, _opset,
+    _change_list_length, _change_list_element, _change_integer, _change_number, _change_string,
+    _remove_attribute, _add_attribute, _change_attribute_type, _change_shape, _change_constant_shape,
+    _change_constant_element, _change_input_type, _change_output_type, _change_inputs, _change_outputs,
+    _change_operator, _change_opset,
 )  # fmt: skip
 
 WEIGHTS = (12, 12, 12, 4, 4, 3, 2, 2, 16, 8, 8, 3, 1, 6, 3, 1, 2)

@@ -12,15 +12,15 @@ f32 = np.float32
 KINDS: list[Any] = [np.uint8, np.int8]
 
 
-def _scale(draw: Sampler, low: float = 0.002, high: float = 0.5) -> Array:
+def _random_scale(draw: Sampler, low: float = 0.002, high: float = 0.5) -> Array:
     return np.array(draw.pick([0.5, 0.25, 1 / 256]), f32) if draw.maybe(0.3) else draw.positive((), low, high)
 
 
-def _zero(draw: Sampler, kind: Any, *, optional: bool = True) -> Array | None:
+def _random_zero_point(draw: Sampler, kind: Any, *, optional: bool = True) -> Array | None:
     return None if optional and draw.maybe(0.2) else draw.integers((), kind)
 
 
-def _constants(draw: Sampler, *positions: int) -> frozenset[int]:
+def _random_constants(draw: Sampler, *positions: int) -> frozenset[int]:
     return frozenset(positions) if draw.maybe() else frozenset()
 
 
@@ -34,9 +34,13 @@ def arithmetic(draw: Sampler, op_type: str) -> Sample:
     shapes = [shape, other][:: draw.pick([1, -1])]
     parts: list[Array | None] = []
     for each in shapes:
-        parts += [draw.integers(each, kind), _scale(draw), _zero(draw, kind)]
+        parts += [draw.integers(each, kind), _random_scale(draw), _random_zero_point(draw, kind)]
     return Sample(
-        op_type, [*parts, _scale(draw), _zero(draw, kind)], [kind], {}, _constants(draw, 1, 2, 4, 5, 6, 7)
+        op_type,
+        [*parts, _random_scale(draw), _random_zero_point(draw, kind)],
+        [kind],
+        {},
+        _random_constants(draw, 1, 2, 4, 5, 6, 7),
     )
 
 
@@ -58,16 +62,16 @@ def function(draw: Sampler, op_type: str) -> Sample:
             attributes |= draw.some(axis=draw.integer(-len(shape), len(shape) - 1))
         case "QLinearGlobalAveragePool":
             attributes = draw.flags("channels_last")
-    zero = _zero(draw, kind, optional=op_type == "QLinearReduceMean")
-    result = draw.pick([f32(1 / 256), f32(0.0031), _scale(draw)])
+    zero = _random_zero_point(draw, kind, optional=op_type == "QLinearReduceMean")
+    result = draw.pick([f32(1 / 256), f32(0.0031), _random_scale(draw)])
     inputs = [
         draw.integers(shape, kind),
-        _scale(draw),
-        _zero(draw, kind, optional=op_type in ("QLinearReduceMean", "QLinearSoftmax")),
+        _random_scale(draw),
+        _random_zero_point(draw, kind, optional=op_type in ("QLinearReduceMean", "QLinearSoftmax")),
         np.asarray(result),
         zero,
     ]
-    return Sample(op_type, inputs, [kind], attributes, _constants(draw, 1, 2, 3, 4))
+    return Sample(op_type, inputs, [kind], attributes, _random_constants(draw, 1, 2, 3, 4))
 
 
 @generates("QLinearAveragePool", "NhwcMaxPool")
@@ -99,8 +103,14 @@ def pooling(draw: Sampler, op_type: str) -> Sample:
     attributes |= draw.flags("count_include_pad", "channels_last")
     batch, channels = draw.size(1, 2), draw.integer(1, 3)
     shape = (batch, *sizes, channels) if attributes.get("channels_last") else (batch, channels, *sizes)
-    inputs = [draw.integers(shape, kind), _scale(draw), _zero(draw, kind), _scale(draw), _zero(draw, kind)]
-    return Sample(op_type, inputs, [kind], attributes, _constants(draw, 1, 2, 3, 4))
+    inputs = [
+        draw.integers(shape, kind),
+        _random_scale(draw),
+        _random_zero_point(draw, kind),
+        _random_scale(draw),
+        _random_zero_point(draw, kind),
+    ]
+    return Sample(op_type, inputs, [kind], attributes, _random_constants(draw, 1, 2, 3, 4))
 
 
 @generates("QLinearConcat")
@@ -108,15 +118,15 @@ def concat(draw: Sampler, op_type: str) -> Sample:
     """Generate a concatenation of operands with separate scales."""
     kind, shape = draw.pick(KINDS), draw.shape(1, 3)
     axis = draw.integer(-len(shape), len(shape) - 1)
-    inputs: list[Array | None] = [_scale(draw), _zero(draw, kind, optional=False)]
+    inputs: list[Array | None] = [_random_scale(draw), _random_zero_point(draw, kind, optional=False)]
     for _ in range(draw.integer(1, 3)):
         sizes = list(shape)
         sizes[axis] = draw.size()
         same = draw.maybe(0.3)
         inputs += [
             draw.integers(sizes, kind),
-            inputs[0] if same else _scale(draw),
-            inputs[1] if same else _zero(draw, kind, optional=False),
+            inputs[0] if same else _random_scale(draw),
+            inputs[1] if same else _random_zero_point(draw, kind, optional=False),
         ]
     return Sample(
         op_type,
@@ -137,9 +147,13 @@ def where(draw: Sampler, op_type: str) -> Sample:
 
     inputs: list[Array | None] = [draw.integers(part(), np.uint8, 0, 1).astype(bool)]
     for _ in range(2):
-        inputs += [draw.integers(part(), kind), _scale(draw), _zero(draw, kind, optional=False)]
-    inputs += [_scale(draw), _zero(draw, kind, optional=False)]
-    return Sample(op_type, inputs, [kind], {}, _constants(draw, 2, 3, 5, 6, 7, 8))
+        inputs += [
+            draw.integers(part(), kind),
+            _random_scale(draw),
+            _random_zero_point(draw, kind, optional=False),
+        ]
+    inputs += [_random_scale(draw), _random_zero_point(draw, kind, optional=False)]
+    return Sample(op_type, inputs, [kind], {}, _random_constants(draw, 2, 3, 5, 6, 7, 8))
 
 
 @generates("QuantizeLinear", "DequantizeLinear")
@@ -157,12 +171,16 @@ def quantize(draw: Sampler, op_type: str) -> Sample:
         if draw.maybe(0.3):
             zero, kind = None, np.uint8
         return Sample(
-            op_type, [draw.floats(shape, dtype, 10), scale, zero], [kind], attributes, _constants(draw, 1, 2)
+            op_type,
+            [draw.floats(shape, dtype, 10), scale, zero],
+            [kind],
+            attributes,
+            _random_constants(draw, 1, 2),
         )
     kind = draw.pick([kind, np.int32])
     zero = None if kind is np.int32 or draw.maybe(0.3) else draw.integers(sizes, kind)
     return Sample(
-        op_type, [draw.integers(shape, kind), scale, zero], [dtype], attributes, _constants(draw, 1, 2)
+        op_type, [draw.integers(shape, kind), scale, zero], [dtype], attributes, _random_constants(draw, 1, 2)
     )
 
 
@@ -178,12 +196,12 @@ def gemm(draw: Sampler, op_type: str) -> Sample:
     second = (columns, inner) if attributes.get("transB") else (inner, columns)
     addend = draw.pick([(rows, columns), (columns,), (1, columns), (rows, 1), (1,)])
     inputs: list[Array | None] = [
-        draw.integers(first, kind), _scale(draw), _zero(draw, kind, optional=False),
+        draw.integers(first, kind), _random_scale(draw), _random_zero_point(draw, kind, optional=False),
         draw.integers(second, other),
-        draw.positive((columns,)) if by_column else _scale(draw),
-        draw.integers((columns,), other) if by_column else _zero(draw, other, optional=False),
+        draw.positive((columns,)) if by_column else _random_scale(draw),
+        draw.integers((columns,), other) if by_column else _random_zero_point(draw, other, optional=False),
         draw.integers(addend, np.int32, -500, 500) if draw.maybe() else None,
-        _scale(draw, 0.1, 5) if has_scale else None,
+        _random_scale(draw, 0.1, 5) if has_scale else None,
         draw.integers((), kind) if has_scale and has_zero else None,
     ]  # fmt: skip
     return Sample(
@@ -191,7 +209,7 @@ def gemm(draw: Sampler, op_type: str) -> Sample:
         inputs,
         [kind if has_scale and has_zero else f32],
         attributes,
-        _constants(draw, 1, 2, 4, 5, 7, 8),
+        _random_constants(draw, 1, 2, 4, 5, 7, 8),
     )
 
 
@@ -205,7 +223,7 @@ def dynamic_matmul(draw: Sampler, op_type: str) -> Sample:
         draw.integers(size, kind) if draw.maybe() else None,
         draw.floats((columns,)) if draw.maybe() else None,
     ]  # fmt: skip
-    return Sample(op_type, inputs, [f32], {}, _constants(draw, 1, 2, 3))
+    return Sample(op_type, inputs, [f32], {}, _random_constants(draw, 1, 2, 3))
 
 
 @generates("MatMulIntegerToFloat")
@@ -216,10 +234,10 @@ def scaled_matmul(draw: Sampler, op_type: str) -> Sample:
     inputs: list[Array | None] = [
         draw.integers((*draw.shape(1, 2), inner), kind), draw.integers((inner, columns), other),
         draw.positive(()), draw.positive(size),
-        _zero(draw, kind), draw.integers(size, other) if draw.maybe() else None,
+        _random_zero_point(draw, kind), draw.integers(size, other) if draw.maybe() else None,
         draw.floats((columns,)) if draw.maybe() else None,
     ]  # fmt: skip
-    return Sample(op_type, inputs, [f32], {}, _constants(draw, 1, 3, 5))
+    return Sample(op_type, inputs, [f32], {}, _random_constants(draw, 1, 3, 5))
 
 
 @generates("MatMulInteger16")
@@ -238,7 +256,12 @@ def wide_matmul(draw: Sampler, op_type: str) -> Sample:
 def product(draw: Sampler, op_type: str) -> Sample:
     """Generate an elementwise product."""
     kind, shape = draw.pick(KINDS), draw.shape(0, 3)
-    inputs = [draw.integers(shape, kind), _zero(draw, kind), draw.integers(shape, kind), _zero(draw, kind)]
+    inputs = [
+        draw.integers(shape, kind),
+        _random_zero_point(draw, kind),
+        draw.integers(shape, kind),
+        _random_zero_point(draw, kind),
+    ]
     return Sample(op_type, inputs, [np.int32], {})
 
 

@@ -51,14 +51,14 @@ EXACT_TYPES = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16}
 
 
 @cache
-def _names() -> tuple[str, ...]:
+def _recognizable_names() -> tuple[str, ...]:
     return tuple(each for each in operator_names(default_registry()) if each not in EXCLUDED)
 
 
 def sample_recognizable_chain(seed: int, index: int) -> Chain | None:
     """Return the chain with a number; `None` without an expansion that runs and has stable results."""
     draw = Sampler((seed, index))
-    graph, names = _sampled(draw)
+    graph, names = _sampled_graph(draw)
     model = model_of(graph)
     data = {each.name: each.data for each in graph.values}
     kept = [each for each in model.graph.output if isinstance(data.get(each.name), np.ndarray)]
@@ -69,7 +69,7 @@ def sample_recognizable_chain(seed: int, index: int) -> Chain | None:
     tolerance = tolerance_of(data.values(), model)
     model, feeds = with_native_types(model, graph.feeds)
     with suppress(OpshiftError, CannotRun):
-        model = _expanded(model, names, draw)
+        model = _expanded_model(model, names, draw)
         if draw.integer(0, 99) < CHANGED:
             for _ in range(draw.integer(*CHANGES)):
                 draw.pick(CHANGE_FUNCTIONS)(model.graph, draw)
@@ -77,11 +77,13 @@ def sample_recognizable_chain(seed: int, index: int) -> Chain | None:
         if difference(run_anywhere(model, feeds), outputs, tolerance):
             return None
         is_inexact = draw.integer(0, 99) < APPROXIMATE
-        return Chain(model, feeds, outputs, tolerance, _names(), "approximate" if is_inexact else ())
+        return Chain(
+            model, feeds, outputs, tolerance, _recognizable_names(), "approximate" if is_inexact else ()
+        )
     return None
 
 
-def _sampled(draw: Sampler) -> tuple[Graph, list[str]]:
+def _sampled_graph(draw: Sampler) -> tuple[Graph, list[str]]:
     """Return a graph, and the names of the recognizable operators in it."""
     opset = draw.integer(*OPSETS)
     opsets = {"": opset, ML: 3}
@@ -90,7 +92,7 @@ def _sampled(draw: Sampler) -> tuple[Graph, list[str]]:
     registry = default_registry()
     names: list[str] = []
     for _ in range(draw.integer(*NODES)):
-        name = draw.pick(_names())
+        name = draw.pick(_recognizable_names())
         version = registry.at(name, opset)
         if version is None or draw.integer(0, 99) >= RECOGNIZABLE:
             grow(graph, 1)
@@ -99,7 +101,7 @@ def _sampled(draw: Sampler) -> tuple[Graph, list[str]]:
     return graph, names
 
 
-def _expanded(model: onnx.ModelProto, names: list[str], draw: Sampler) -> onnx.ModelProto:
+def _expanded_model(model: onnx.ModelProto, names: list[str], draw: Sampler) -> onnx.ModelProto:
     """Return an equivalent model without the operators: at an older opset, or with their function bodies."""
     result = model
     if draw.maybe(0.6):

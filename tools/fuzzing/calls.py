@@ -103,15 +103,15 @@ def run_case(case: Case) -> str:
     return "result"
 
 
-def _target(random: Random) -> Any:
+def _random_target(random: Random) -> Any:
     return random.choice(TARGETS)
 
 
-def _allow(random: Random) -> list[Allow]:
+def _random_allow(random: Random) -> list[Allow]:
     return [each for each in ALLOWANCES if random.random() < 0.3]
 
 
-def _shapes(content: bytes, random: Random, *, infer: bool = True) -> dict[str, Any]:
+def _random_shapes(content: bytes, random: Random, *, infer: bool = True) -> dict[str, Any]:
     """Return arguments about shapes that name some values of a model."""
     dims = random.choices((0, 1, 2, 7, 2**61, "N", "M", "?", None), k=random.randint(0, 5))
     try:
@@ -123,9 +123,9 @@ def _shapes(content: bytes, random: Random, *, infer: bool = True) -> dict[str, 
     return {"shapes": shapes, **({"infer_shapes": random.random() < 0.3} if infer else {})}
 
 
-def _convert(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+def _call_convert(content: bytes, suffix: str, random: Random, folder: Path) -> None:
     options: Any = {
-        "allow": _allow(random),
+        "allow": _random_allow(random),
         "check": random.random() < 0.2,
         "reversible": random.random() < 0.2,
         "ir_version": random.choice((None, None, None, 3, 8, 10, "keep")),
@@ -133,7 +133,7 @@ def _convert(content: bytes, suffix: str, random: Random, folder: Path) -> None:
     model = opshift.ModelProto.FromString(content) if random.random() < 0.5 and _parses(content) else content
     before = content if isinstance(model, bytes) else model.SerializeToString()
     try:
-        opshift.convert(model, _target(random), **options)
+        opshift.convert(model, _random_target(random), **options)
     finally:
         after = model if isinstance(model, bytes) else model.SerializeToString()
         assert before == after, "the argument was modified"
@@ -151,8 +151,8 @@ def _convert_in_place(content: bytes, suffix: str, random: Random, folder: Path)
     model = read_bytes(content)
     before = model.SerializeToString()
     try:
-        options = {"allow": _allow(random), **_shapes(content, random)}
-        opshift.convert_version(model, _target(random), inplace=True, **options)
+        options = {"allow": _random_allow(random), **_random_shapes(content, random)}
+        opshift.convert_version(model, _random_target(random), inplace=True, **options)
     except opshift.OpshiftError:
         assert model.SerializeToString() == before, "a refused model was modified"
         raise
@@ -162,7 +162,7 @@ def _convert_with_options(content: bytes, suffix: str, random: Random, folder: P
     """Convert with the options that affect nodes of all operators."""
     model = read_bytes(content)
     before = model.SerializeToString()
-    options: Any = {"types": _types(random)} if random.random() < 0.5 else {}
+    options: Any = {"types": _random_types(random)} if random.random() < 0.5 else {}
     if options and random.random() < 0.4:
         options["keep_interface"] = True
     if random.random() < 0.5:
@@ -171,10 +171,10 @@ def _convert_with_options(content: bytes, suffix: str, random: Random, folder: P
         options["fold"] = True
     if random.random() < 0.3:
         options["without"] = random.choice(("com.microsoft", "Softmax", "If", "types:bfloat16"))
-    options.update(allow=_allow(random), inplace=random.random() < 0.5, exact=random.random() < 0.5)
-    target = None if random.random() < 0.3 and options.keys() & _WITHOUT_TARGET else _target(random)
+    options.update(allow=_random_allow(random), inplace=random.random() < 0.5, exact=random.random() < 0.5)
+    target = None if random.random() < 0.3 and options.keys() & _WITHOUT_TARGET else _random_target(random)
     try:
-        opshift.convert_version(model, target, **options, **_shapes(content, random))
+        opshift.convert_version(model, target, **options, **_random_shapes(content, random))
     except opshift.OpshiftError:
         assert model.SerializeToString() == before, "a refused model was modified"
         raise
@@ -185,12 +185,12 @@ def _convert_with_options(content: bytes, suffix: str, random: Random, folder: P
 _WITHOUT_TARGET = {"types", "recognize", "fold", "without"}
 
 
-def _types(random: Random) -> dict[str, str]:
+def _random_types(random: Random) -> dict[str, str]:
     return dict(random.sample(sorted(CHANGES), k=random.choice((1, 1, 2))))
 
 
-def _infer(content: bytes, suffix: str, random: Random, folder: Path) -> None:
-    str(opshift.infer(content, **_shapes(content, random, infer=False)))
+def _call_infer(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    str(opshift.infer(content, **_random_shapes(content, random, infer=False)))
 
 
 def _validate_node(content: bytes, suffix: str, random: Random, folder: Path) -> None:
@@ -200,35 +200,35 @@ def _validate_node(content: bytes, suffix: str, random: Random, folder: Path) ->
             str(finding)
 
 
-def _plan(content: bytes, suffix: str, random: Random, folder: Path) -> None:
-    options = {"allow": _allow(random), **_shapes(content, random)}
-    opshift.Report.of(opshift.plan_version(content, _target(random), **options)).as_dict()
+def _call_plan(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    options = {"allow": _random_allow(random), **_random_shapes(content, random)}
+    opshift.Report.of(opshift.plan_version(content, _random_target(random), **options)).as_dict()
 
 
-def _check(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+def _call_check(content: bytes, suffix: str, random: Random, folder: Path) -> None:
     for finding in opshift.check(content):
         str(finding)
 
 
-def _doctor(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+def _call_doctor(content: bytes, suffix: str, random: Random, folder: Path) -> None:
     opshift.diagnose(content).as_dict()
     opshift.restamp(content)
 
 
-def _reach(content: bytes, suffix: str, random: Random, folder: Path) -> None:
-    reach_opsets(content, allow=_allow(random)).as_dict()
+def _call_reach(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    reach_opsets(content, allow=_random_allow(random)).as_dict()
 
 
 def _common_opset(content: bytes, suffix: str, random: Random, folder: Path) -> None:
-    opshift.common_opset([content, corpus.any_model(random)], allow=_allow(random))
+    opshift.common_opset([content, corpus.any_model(random)], allow=_random_allow(random))
 
 
-def _compare(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+def _call_compare(content: bytes, suffix: str, random: Random, folder: Path) -> None:
     other = mutate_model(content, random) if _parses(content) else content
     opshift.compare(content, other).as_dict()
 
 
-def _diff(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+def _call_diff(content: bytes, suffix: str, random: Random, folder: Path) -> None:
     other = mutate_model(content, random) if _parses(content) else content
     opshift.write_report(opshift.diff_model(content, other), folder / "report.html")
 
@@ -236,40 +236,42 @@ def _diff(content: bytes, suffix: str, random: Random, folder: Path) -> None:
 def _round_trip(content: bytes, suffix: str, random: Random, folder: Path) -> None:
     model = read_bytes(content)
     opsets = {each.domain or "ai.onnx": each.version for each in model.opset_import}
-    down = opshift.convert_version(content, _target(random), allow=_allow(random), reversible=True)
+    down = opshift.convert_version(
+        content, _random_target(random), allow=_random_allow(random), reversible=True
+    )
     opshift.convert_version(down, opsets)
     opshift.convert_version(mutate_model(down, random), opsets, reversible=True)
 
 
-def _runs(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+def _call_runs(content: bytes, suffix: str, random: Random, folder: Path) -> None:
     runtimes = None if random.random() < 0.5 else random.choice(RUNTIMES)
     opshift.runs(content, runtimes)
 
 
-def _fit(content: bytes, suffix: str, random: Random, folder: Path) -> None:
-    opshift.fit(content, random.choice(RUNTIMES), allow=_allow(random)).report.as_dict()
+def _call_fit(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    opshift.fit(content, random.choice(RUNTIMES), allow=_random_allow(random)).report.as_dict()
 
 
 def _fit_provider(content: bytes, suffix: str, random: Random, folder: Path) -> None:
     provider = random.choice(("onnxruntime-coreml", "onnxruntime-cuda", "onnxruntime-1.31.1"))
-    opshift.fit(content, provider, allow=_allow(random), provider_only=True).report.as_dict()
+    opshift.fit(content, provider, allow=_random_allow(random), provider_only=True).report.as_dict()
 
 
-def _simplify(content: bytes, suffix: str, random: Random, folder: Path) -> None:
-    opshift.simplify(content, **_shapes(content, random, infer=False))
+def _call_simplify(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    opshift.simplify(content, **_random_shapes(content, random, infer=False))
 
 
-def _report(content: bytes, suffix: str, random: Random, folder: Path) -> None:
-    plan = opshift.plan_version(content, _target(random), allow=_allow(random))
+def _call_report(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    plan = opshift.plan_version(content, _random_target(random), allow=_random_allow(random))
     opshift.write_report(opshift.Report.of(plan), folder / random.choice(("report.html", "report.md")))
 
 
-def _text(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+def _call_text(content: bytes, suffix: str, random: Random, folder: Path) -> None:
     model = model_of_text(content.decode(errors="replace"), 17, opshift.default_registry())
-    opshift.convert_version(model, _target(random), allow=_allow(random))
+    opshift.convert_version(model, _random_target(random), allow=_random_allow(random))
 
 
-def _command(name: str) -> Callable[[bytes, str, Random, Path], None]:
+def _call_of_command(name: str) -> Callable[[bytes, str, Random, Path], None]:
     def call(content: bytes, suffix: str, random: Random, folder: Path) -> None:
         from opshift.cli.main import app
 
@@ -279,7 +281,7 @@ def _command(name: str) -> Callable[[bytes, str, Random, Path], None]:
         if name == "convert":
             arguments[2:2] = [str(folder / "out.onnx")]
         if name in ("convert", "plan"):
-            arguments += ["-t", str(_target(random))]
+            arguments += ["-t", str(_random_target(random))]
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             code = None
             try:
@@ -298,14 +300,14 @@ def _convert_file(content: bytes, suffix: str, random: Random, folder: Path) -> 
     source.write_bytes(content)
     try:
         opshift.convert_file(
-            source, out, _target(random), allow=_allow(random), reversible=random.random() < 0.2
+            source, out, _random_target(random), allow=_random_allow(random), reversible=random.random() < 0.2
         )
     except opshift.OpshiftError:
         assert not out.exists(), "an output was written"
         raise
 
 
-def _registry(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+def _call_registry(content: bytes, suffix: str, random: Random, folder: Path) -> None:
     (folder / "com.acme").mkdir()
     lines = re.sub(rb"^domain: [^\n]*", b"domain: com.acme", content, flags=re.MULTILINE)
     name = re.search(rb"^name: (\w{1,200})", content, re.MULTILINE)
@@ -317,7 +319,7 @@ def _registry(content: bytes, suffix: str, random: Random, folder: Path) -> None
     compile(node_builders(registry, "com.acme"), "builders.py", "exec")
 
 
-def _document(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+def _call_document(content: bytes, suffix: str, random: Random, folder: Path) -> None:
     path, out = folder / f"document{suffix}", folder / "out"
     path.write_bytes(content)
     document = read_document(path)
@@ -337,35 +339,41 @@ def _self_test(content: bytes, suffix: str, random: Random, folder: Path) -> Non
 
 
 MODEL_CALLS: dict[str, Callable[[bytes, str, Random, Path], None]] = {
-    "convert": _convert,
+    "convert": _call_convert,
     "convert in place": _convert_in_place,
     "convert with options": _convert_with_options,
     "convert file": _convert_file,
-    "plan": _plan,
-    "check": _check,
-    "infer": _infer,
+    "plan": _call_plan,
+    "check": _call_check,
+    "infer": _call_infer,
     "validate node": _validate_node,
-    "doctor": _doctor,
-    "reach": _reach,
+    "doctor": _call_doctor,
+    "reach": _call_reach,
     "common opset": _common_opset,
-    "compare": _compare,
-    "diff": _diff,
+    "compare": _call_compare,
+    "diff": _call_diff,
     "round trip": _round_trip,
-    "runs": _runs,
-    "fit": _fit,
+    "runs": _call_runs,
+    "fit": _call_fit,
     "fit provider": _fit_provider,
-    "simplify": _simplify,
-    "report": _report,
-    "command inspect": _command("inspect"),
-    "command plan": _command("plan"),
-    "command reach": _command("reach"),
-    "command runs": _command("runs"),
-    "command doctor": _command("doctor"),
-    "command convert": _command("convert"),
-    "command check": _command("check"),
-    "command textconv": _command("textconv"),
+    "simplify": _call_simplify,
+    "report": _call_report,
+    "command inspect": _call_of_command("inspect"),
+    "command plan": _call_of_command("plan"),
+    "command reach": _call_of_command("reach"),
+    "command runs": _call_of_command("runs"),
+    "command doctor": _call_of_command("doctor"),
+    "command convert": _call_of_command("convert"),
+    "command check": _call_of_command("check"),
+    "command textconv": _call_of_command("textconv"),
 }
 """Calls that take a model."""
 
-CALLS = {**MODEL_CALLS, "registry": _registry, "document": _document, "text": _text, "self-test": _self_test}
+CALLS = {
+    **MODEL_CALLS,
+    "registry": _call_registry,
+    "document": _call_document,
+    "text": _call_text,
+    "self-test": _self_test,
+}
 """All calls; each takes the content and suffix of a file, a source of random numbers, and an empty folder."""

@@ -93,9 +93,9 @@ def _small_set() -> OperatorSet:
 def any_document(random: Random) -> tuple[str, bytes]:
     """Return the suffix and the content of a document of an operator set."""
     form = random.choice(list(DocumentFormat))
-    return f".{form.value}", _document(form)
+    return f".{form.value}", _serialized_document(form)
 
 
 @cache
-def _document(form: DocumentFormat) -> bytes:
+def _serialized_document(form: DocumentFormat) -> bytes:
     return write_document(_small_set(), form, opshift.default_registry())

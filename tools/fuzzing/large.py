@@ -77,11 +77,11 @@ def large_model(random: Random) -> bytes:
     else:
         model = ModelProto.FromString(corpus.any_model(random))
     for _ in range(random.choice((0, 1) if kind < 0.45 else (1, 1, 2))):
-        _grow(model, random)
+        _grow_field(model, random)
     return model.SerializeToString()
 
 
-def _grow(model: ModelProto, random: Random) -> None:
+def _grow_field(model: ModelProto, random: Random) -> None:
     """Repeat an element of one repeated field until the maximum size is reached."""
     missing = min(MAX_BYTES, random.choice((10_000, MAX_BYTES))) - model.ByteSize() - 1_000
     found = [(message, field) for message in messages(model) for field in message.DESCRIPTOR.fields]
@@ -160,14 +160,14 @@ def operator_model(version: OperatorVersion, random: Random) -> ModelProto:
         model.opset_import.add(domain="", version=random.choice((11, 17, 21)))
     graph, node = model.graph, model.graph.node.add(op_type=version.name, domain=model_domain(version.domain))
     graph.name = "g"
-    dims = _dims(random)
+    dims = _hostile_dims(random)
     for parameter in version.inputs:
-        for index in range(_arity(parameter, random)):
+        for index in range(_random_arity(parameter, random)):
             name = f"{parameter.name}{index}"
             node.input.append(name)
             _add_input(graph, name, random.choice(version.types_of(parameter)), dims, random)
     for parameter in version.outputs:
-        node.output.extend(f"{parameter.name}_{index}" for index in range(_arity(parameter, random)))
+        node.output.extend(f"{parameter.name}_{index}" for index in range(_random_arity(parameter, random)))
     for name, attribute in version.attributes.items():
         if attribute.required or random.random() < 0.5:
             _write_attribute(node.attribute.add(name=name), attribute, len(dims), node, random)
@@ -182,7 +182,7 @@ def operator_model(version: OperatorVersion, random: Random) -> ModelProto:
     return model
 
 
-def _dims(random: Random) -> list[int | str | None]:
+def _hostile_dims(random: Random) -> list[int | str | None]:
     """Return a shape, often with one dimension that is large or unknown."""
     rank = random.choice((0, 1, 2, 3, 4, 4, 5, 8, 30, 1_000))
     if not rank or random.random() < 0.4:
@@ -192,7 +192,7 @@ def _dims(random: Random) -> list[int | str | None]:
     return dims
 
 
-def _arity(parameter: Parameter, random: Random) -> int:
+def _random_arity(parameter: Parameter, random: Random) -> int:
     if parameter.option == "variadic":
         return random.choice((parameter.min_arity, 1, 2, 3, 50, 2_000))
     return 1 if parameter.option == "single" or random.random() < 0.6 else 0

@@ -64,12 +64,12 @@ class Worker:
 
     def __init__(self, limits: Limits = MUTATED) -> None:
         self._limits = limits
-        self._start()
+        self._start_process()
 
-    def _start(self) -> None:
+    def _start_process(self) -> None:
         context = get_context("spawn")
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, self._limits), daemon=True)
+        self._process = context.Process(target=_serve_cases, args=(theirs, self._limits), daemon=True)
         self._process.start()
         theirs.close()
         # The time limit excludes the imports of the new process and the compilation of definitions.
@@ -90,7 +90,7 @@ class Worker:
                 finding = Outcome(case, "timeout", "no result within the CPU time")
             else:
                 finding = Outcome(case, "crash", f"the process ended with exit code {self._process.exitcode}")
-        self._start()
+        self._start_process()
         return finding
 
     def close(self) -> None:
@@ -123,7 +123,7 @@ def run_cases(kind: Kind, seed: int, start: int, step: int, is_over: Callable[[]
         worker.close()
 
 
-def _serve(connection: Connection, limits: Limits) -> None:
+def _serve_cases(connection: Connection, limits: Limits) -> None:
     # A valid model first, because the first model compiles the definitions.
     run_case(Case("plan", ".onnx", text_models()[0], "start"))
     _compile_patterns()
@@ -146,7 +146,7 @@ def _serve(connection: Connection, limits: Limits) -> None:
         started.add(case.call)
         _limit_memory(limits.memory)
         signal.setitimer(signal.ITIMER_PROF, limits.cpu * FACTORS.get(case.call, 1))
-        outcome = _outcome(case)
+        outcome = _outcome_of(case)
         signal.setitimer(signal.ITIMER_PROF, 0)
         connection.send(outcome)
 
@@ -171,7 +171,7 @@ def _limit_memory(memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit if hard < 0 else min(limit, hard), hard))
 
 
-def _outcome(case: Case) -> tuple[str, str]:
+def _outcome_of(case: Case) -> tuple[str, str]:
     try:
         return run_case(case), ""
     except MemoryError:

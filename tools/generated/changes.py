@@ -32,26 +32,27 @@ PATHS: Final = (PAGE,)
 
 def files() -> Mapping[Path, str]:
     """Return the page."""
-    return {PAGE: _page()}
+    return {PAGE: _page_text()}
 
 
-def _page() -> str:
+def _page_text() -> str:
     steps = list(history_steps(default_registry().operators()))
-    parts = [_classes(steps), _rules(steps), _policies()]
+    parts = [_classes_section(steps), _rules_section(steps), _policies_section()]
     for domain in default_registry().domains():
-        rows = [_row(step) for step in steps if step.old.domain == domain]
+        rows = [_step_row(step) for step in steps if step.old.domain == domain]
         if rows:
             parts.append("\n".join([f"## {domain}", "", "| step | class | rules |", "|---|---|---|", *rows]))
     return HEAD + "\n\n".join(parts) + "\n"
 
 
-def _classes(steps: Sequence[HistoryStep]) -> str:
+def _classes_section(steps: Sequence[HistoryStep]) -> str:
     counts = Counter(step.change_class for step in steps)
     removals = sum(step.new is None for step in steps)
     lines = [
         f"{len(steps) - removals} steps between versions and {removals} removals.",
         "",
-        f"{_passing(steps, BACKWARD)} of the steps pass backward, {_passing(steps, FORWARD)} forward.",
+        f"{_count_passing(steps, BACKWARD)} of the steps pass backward, "
+        f"{_count_passing(steps, FORWARD)} forward.",
         "",
         "| class | steps | backward | forward | meaning |",
         "|---|---:|---|---|---|",
@@ -62,12 +63,12 @@ def _classes(steps: Sequence[HistoryStep]) -> str:
     return "\n".join(lines)
 
 
-def _passing(steps: Iterable[HistoryStep], classes: frozenset[ChangeClass]) -> int:
+def _count_passing(steps: Iterable[HistoryStep], classes: frozenset[ChangeClass]) -> int:
     return sum(all(change.change_class in classes for change in step.changes) for step in steps)
 
 
-def _rules(steps: Iterable[HistoryStep]) -> str:
-    counts = Counter(rule for step in steps for rule in _ids(step))
+def _rules_section(steps: Iterable[HistoryStep]) -> str:
+    counts = Counter(rule for step in steps for rule in _rule_ids(step))
     lines = ["## Rules", "", "| rule | class | steps | description |", "|---|---|---:|---|"]
     rows = (
         f"| {rule.id} | {rule.change_class} | {counts[rule.id]} | {rule.purpose} |"
@@ -76,15 +77,15 @@ def _rules(steps: Iterable[HistoryStep]) -> str:
     return "\n".join([*lines, *rows])
 
 
-def _policies() -> str:
+def _policies_section() -> str:
     lines = ["## Policies", "", "| policy | description |", "|---|---|"]
     return "\n".join([*lines, *(f"| {each.name} | {each.purpose} |" for each in POLICIES.values())])
 
 
-def _row(step: HistoryStep) -> str:
+def _step_row(step: HistoryStep) -> str:
     to = str(step.opset) if step.new else f"removed in {step.opset}"
-    return f"| {step.old.id} -> {to} | {step.change_class} | {', '.join(_ids(step))} |"
+    return f"| {step.old.id} -> {to} | {step.change_class} | {', '.join(_rule_ids(step))} |"
 
 
-def _ids(step: HistoryStep) -> Iterator[str]:
+def _rule_ids(step: HistoryStep) -> Iterator[str]:
     return iter(dict.fromkeys(change.rule for change in step.changes))

@@ -27,14 +27,14 @@ def files() -> Mapping[Path, str]:
     parts = [HEAD]
     for section, commands in groupby(ordered, key=lambda each: each.section):
         parts.append(f"## {section}\n")
-        parts += (part for each in commands for part in _command(each))
+        parts += (part for each in commands for part in _command_lines(each))
     return {PAGE: "\n".join(parts)}
 
 
 SECTIONS: Final = tuple(dict.fromkeys(each.section for each in COMMANDS))
 
 
-def _command(command: Command) -> Iterator[str]:
+def _command_lines(command: Command) -> Iterator[str]:
     loaded = command.load()
     paragraphs = (loaded.help or "").replace("\b", "").strip().split("\n\n")
     yield f"### opshift {command.name}\n"

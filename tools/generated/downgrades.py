@@ -27,17 +27,17 @@ PATHS: Final = (PAGE,)
 
 def files() -> Mapping[Path, str]:
     """Return the page."""
-    return {PAGE: _page()}
+    return {PAGE: _page_text()}
 
 
-def _page() -> str:
+def _page_text() -> str:
     counts: Counter[str] = Counter()
     parts = []
     for domain in default_registry().domains():
         rows = [
             row
             for operator in default_registry().operators(domain)
-            for row in _rows(history_of(operator), counts)
+            for row in _downgrade_rows(history_of(operator), counts)
         ]
         if rows:
             table = ["| operator version | target | how | rewrite |", "|---|---|---|---|", *rows]
@@ -47,18 +47,18 @@ def _page() -> str:
     return HEAD + methods + f"\n{sum(counts.values())} steps: {total}.\n\n" + "\n\n".join(parts) + "\n"
 
 
-def _rows(entries: Iterator[HistoryEntry], counts: Counter[str]) -> Iterator[str]:
+def _downgrade_rows(entries: Iterator[HistoryEntry], counts: Counter[str]) -> Iterator[str]:
     for entry in entries:
         version = entry.version
         if entry.down is not None and entry.before is not None:
-            yield _row(str(version.id), str(entry.before.id), entry.down, counts)
+            yield _downgrade_row(str(version.id), str(entry.before.id), entry.down, counts)
         if entry.arriving is not None:
             opset = version.since_version - 1
             to = f"other operators, opset {opset}" if opset else "operators of other domains"
-            yield _row(str(version.id), to, entry.arriving, counts)
+            yield _downgrade_row(str(version.id), to, entry.arriving, counts)
 
 
-def _row(version: str, to: str, answer: StepSummary, counts: Counter[str]) -> str:
+def _downgrade_row(version: str, to: str, answer: StepSummary, counts: Counter[str]) -> str:
     counts[answer.how] += 1
     bound = f" *May be approximate: the error is {answer.error}.*" if answer.error else ""
     detail = answer.description + bound

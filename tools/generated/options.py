@@ -36,10 +36,10 @@ ARGUMENT: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 def files() -> Mapping[Path, str]:
     """Return the page."""
-    return {PAGE: HEAD + "\n".join(_rows()) + "\n"}
+    return {PAGE: HEAD + "\n".join(_option_rows()) + "\n"}
 
 
-def _rows() -> Iterator[str]:
+def _option_rows() -> Iterator[str]:
     options = {
         each.name: {parameter.name: parameter.opts[0] for parameter in each.load().params}
         for each in COMMANDS

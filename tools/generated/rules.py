@@ -39,16 +39,20 @@ PATHS: Final = tuple(Path("docs", f"{each}-rules.md") for each in ("checker", "d
 
 def files() -> Mapping[Path, str]:
     """Return the pages."""
-    checker_rows = (_row(rule, str(rule.level)) for rule in checker.rule_table().values())
+    checker_rows = (_rule_row(rule, str(rule.level)) for rule in checker.rule_table().values())
     proposal_rows = (
-        _row(rule, f"{rule.level}, *accept*" if rule.gate == "accept" else str(rule.level))
+        _rule_row(rule, f"{rule.level}, *accept*" if rule.gate == "accept" else str(rule.level))
         for rule in proposals.rule_table().values()
     )
-    pages = (_page(CHECKER_HEAD, checker_rows), _definitions(), _page(PROPOSALS_HEAD, proposal_rows))
+    pages = (
+        _page_text(CHECKER_HEAD, checker_rows),
+        _definition_page(),
+        _page_text(PROPOSALS_HEAD, proposal_rows),
+    )
     return dict(zip(PATHS, pages, strict=True))
 
 
-def _definitions() -> str:
+def _definition_page() -> str:
     rows = []
     for rule in definitions.rule_table().values():
         note = " *Lint only.*" if TreeOperator in rule.target_types or rule.id == "file.ignored" else ""
@@ -57,10 +61,10 @@ def _definitions() -> str:
     return "\n".join(["<!-- Written by tools/generate.py -->", DEFINITIONS_HEAD, header, *rows, ""])
 
 
-def _page(head: str, rows: Iterable[str]) -> str:
+def _page_text(head: str, rows: Iterable[str]) -> str:
     header = "| rule | level | requirement | source |\n|---|---|---|---|"
     return "\n".join(["<!-- Written by tools/generate.py -->", head, header, *rows, ""])
 
 
-def _row(rule: checker.Rule | proposals.ProposalRule, level: str) -> str:
+def _rule_row(rule: checker.Rule | proposals.ProposalRule, level: str) -> str:
     return f"| `{rule.id}` | {level} | {rule.title} | {rule.source} |"

@@ -53,24 +53,26 @@ def files() -> Mapping[Path, str]:
     runtimes = [get_runtime(each) for each in newest.values()]
     opsets = range(FIRST_OPSET, default_registry().newest_opset() + 1)
     head = ["runtime", *map(str, opsets)]
-    rows = [head, ["---"] * len(head), *(_coverage(each, opsets) for each in runtimes)]
+    rows = [head, ["---"] * len(head), *(_coverage_cells(each, opsets) for each in runtimes)]
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
     graph = build_version_graph(default_registry().operators(), adapter_table())
     own = [each for each in runtimes if not each.falls_back]
-    reach = "".join(f"| {each.name} | {', '.join(_unreached(each, graph)) or 'none'} |\n" for each in own)
+    reach = "".join(
+        f"| {each.name} | {', '.join(_unreachable_operators(each, graph)) or 'none'} |\n" for each in own
+    )
     return {PAGE: written + HEAD + table + REACH + reach}
 
 
-def _current(opset: int) -> Iterator[OperatorVersion]:
+def _current_versions(opset: int) -> Iterator[OperatorVersion]:
     registry = default_registry()
     found = (registry.at(name, opset, DEFAULT_DOMAIN) for name in registry.names(DEFAULT_DOMAIN))
     yield from (each for each in found if each and each.domain == DEFAULT_DOMAIN and not each.deprecated)
 
 
-def _coverage(runtime: Runtime, opsets: range) -> list[str]:
+def _coverage_cells(runtime: Runtime, opsets: range) -> list[str]:
     cells = [runtime.name]
     for opset in opsets:
-        operators = list(_current(opset))
+        operators = list(_current_versions(opset))
         count = sum(implements(runtime, each, opset) for each in operators)
         is_supported = opset <= runtime.opsets[DEFAULT_DOMAIN]
         cells.append(f"{100 * count // len(operators)} %" if is_supported else "")
@@ -89,7 +91,7 @@ def implements(runtime: Runtime, version: OperatorVersion, opset: int) -> bool:
     return all(each is not None and implements(runtime, each, opset) for each in inner)
 
 
-def _unreached(runtime: Runtime, graph: nx.DiGraph[OperatorId]) -> list[str]:
+def _unreachable_operators(runtime: Runtime, graph: nx.DiGraph[OperatorId]) -> list[str]:
     """Return the current operators from which no steps lead to operators that a runtime implements."""
     newest = runtime.opsets[DEFAULT_DOMAIN]
     versions = {node: data.get("version") for node, data in graph.nodes(data=True)}
@@ -97,24 +99,26 @@ def _unreached(runtime: Runtime, graph: nx.DiGraph[OperatorId]) -> list[str]:
         node
         for node, version in versions.items()
         if (node.since_version <= newest and version and implements(runtime, version, newest))
-        or (version is None and not _named(graph, node))  # an adapter chooses the operators when it runs
+        or (
+            version is None and not _named_operators(graph, node)
+        )  # an adapter chooses the operators when it runs
     }
     count = -1
     while count != len(reached):
         count = len(reached)
         reached |= {node for node in graph if node not in reached and _leads_to(graph, node, reached)}
-    current = _current(default_registry().newest_opset())
+    current = _current_versions(default_registry().newest_opset())
     return [each.name for each in current if each.id not in reached]
 
 
-def _named(graph: nx.DiGraph[OperatorId], node: OperatorId) -> list[OperatorId]:
+def _named_operators(graph: nx.DiGraph[OperatorId], node: OperatorId) -> list[OperatorId]:
     """Return the operators that the definition names in an expansion or a function body."""
     return [each for each in graph[node] if graph.edges[node, each]["kind"] in ("replacement", "body")]
 
 
 def _leads_to(graph: nx.DiGraph[OperatorId], node: OperatorId, reached: set[OperatorId]) -> bool:
     steps = [each for each in graph[node] if "step" in graph.edges[node, each]]
-    named = _named(graph, node)
+    named = _named_operators(graph, node)
     is_expressed = bool(named) and reached.issuperset(named)
     return is_expressed or any(
         each in reached and graph.edges[node, each]["kind"] != "refused" for each in steps

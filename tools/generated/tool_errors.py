@@ -35,14 +35,14 @@ def files() -> Mapping[Path, str]:
         for each in tool_errors()
         for text in each.texts
     )
-    sections = map(_section, tool_errors())
+    sections = map(_error_section, tool_errors())
     return {PAGE: HEAD + "".join((*rows, *sections))}
 
 
-def _section(error: ToolError) -> str:
+def _error_section(error: ToolError) -> str:
     messages = "\n".join(error.texts)
     commands = "\n".join(f"# {each.note}\n{each.run}" if each.note else each.run for each in error.commands)
-    sources = ", ".join(f"[{_source(each)}]({each})" for each in error.sources)
+    sources = ", ".join(f"[{_source_link(each)}]({each})" for each in error.sources)
     cause = fill(error.cause, 119, break_on_hyphens=False, break_long_words=False)
     return (
         f"\n## {error.title}\n\nMessages of {error.tools}:\n\n```text\n{messages}\n```\n\n{cause}\n\n"
@@ -50,6 +50,6 @@ def _section(error: ToolError) -> str:
     )
 
 
-def _source(address: str) -> str:
+def _source_link(address: str) -> str:
     owner, name, _, number = address.removeprefix("https://github.com/").split("/")
     return f"{owner}/{name}#{number}"

@@ -25,33 +25,33 @@ def with_types(model: ModelProto, version: OperatorVersion, types: Mapping[str, 
         name: short_type(types[formal.type])
         for formals, names in ((version.inputs, node.input), (version.outputs, node.output))
         for position, name in enumerate(names)
-        if (formal := _formal(formals, position)).type in types and name
+        if (formal := _formal_at(formals, position)).type in types and name
     }
     for declared in (*graph.input, *graph.output):
         if declared.name in elements:
             declared.type.tensor_type.elem_type = BY_NAME[elements[declared.name]].number
     for constant in graph.initializer:
-        if constant.name in elements and not _retype(constant, elements[constant.name]):
+        if constant.name in elements and not _retype_tensor(constant, elements[constant.name]):
             return None
     for attribute in node.attribute:
         for formal in version.outputs:
             if formal.type_attribute == attribute.name and formal.type in types:
                 element = short_type(types[formal.type])
-                if attribute.HasField("t") and not _retype(attribute.t, element):
+                if attribute.HasField("t") and not _retype_tensor(attribute.t, element):
                     return None
                 attribute.i = BY_NAME[element].number if attribute.HasField("i") else 0
     return changed
 
 
-def _formal(formals: tuple[Parameter, ...], position: int) -> Parameter:
+def _formal_at(formals: tuple[Parameter, ...], position: int) -> Parameter:
     return formals[min(position, len(formals) - 1)]
 
 
-def _retype(tensor: TensorProto, element: str) -> bool:
+def _retype_tensor(tensor: TensorProto, element: str) -> bool:
     """Cast a tensor to another element type; return whether the type represents its values."""
     array = numpy_helper.to_array(OnnxTensor.FromString(tensor.SerializeToString()))
     try:
-        cast = _cast(array, element)
+        cast = _cast_array(array, element)
     except (CannotVerify, ValueError, TypeError):
         return False
     name = tensor.name
@@ -59,7 +59,7 @@ def _retype(tensor: TensorProto, element: str) -> bool:
     return True
 
 
-def _cast(array: Array, element: str) -> Array:
+def _cast_array(array: Array, element: str) -> Array:
     if element == "string":
         return np.array([str(each) for each in array.ravel().tolist()], object).reshape(array.shape)
     with np.errstate(all="ignore"):

@@ -38,10 +38,10 @@ class Condition(NamedTuple):
 
     def holds(self, node: Node) -> bool:
         """Return whether the condition refuses a node."""
-        return node.version in self.versions and _has(node, self.values)
+        return node.version in self.versions and _has_values(node, self.values)
 
 
-def _has(node: Node, values: Values) -> bool:
+def _has_values(node: Node, values: Values) -> bool:
     return all(feature in node.features and node.features[feature] in refused for feature, refused in values)
 
 
@@ -55,7 +55,10 @@ def find_conditions(nodes: Sequence[Node], max_features: int = 2) -> list[Condit
     left = [each for each in nodes if not each.accepted]
     for is_limited, size in product((False, True), range(1, max_features + 1)):
         while left:
-            scored = (_score(each, accepted, left, is_limited) for each in _candidates(accepted, left, size))
+            scored = (
+                _scored_condition(each, accepted, left, is_limited)
+                for each in _candidate_values(accepted, left, size)
+            )
             best = max(filter(None, scored), default=None, key=lambda each: each[0])
             if best is None:
                 break
@@ -64,7 +67,7 @@ def find_conditions(nodes: Sequence[Node], max_features: int = 2) -> list[Condit
     return found
 
 
-def _candidates(accepted: Sequence[Node], left: Sequence[Node], size: int) -> Iterator[Values]:
+def _candidate_values(accepted: Sequence[Node], left: Sequence[Node], size: int) -> Iterator[Values]:
     """Yield values of one or several features that refused nodes have in common."""
     counts = Counter(item for each in left for item in each.features.items())
     named = {
@@ -92,13 +95,13 @@ def _candidates(accepted: Sequence[Node], left: Sequence[Node], size: int) -> It
                 yield ((feature, refused),)
 
 
-def _score(
+def _scored_condition(
     values: Values, accepted: Sequence[Node], left: Sequence[Node], is_limited: bool
 ) -> tuple[tuple[int, int], Condition] | None:
     """Return a condition with its rank; `None` if an accepted node contradicts the condition."""
     features = [feature for feature, _ in values]
-    explained = [each.version for each in left if _has(each, values)]
-    contradicting = {each.version for each in accepted if _has(each, values)}
+    explained = [each.version for each in left if _has_values(each, values)]
+    contradicting = {each.version for each in accepted if _has_values(each, values)}
     known = {each.version for each in accepted if all(feature in each.features for feature in features)}
     versions = _best_run(explained, contradicting, sorted(known))
     count = sum(each in versions for each in explained)

@@ -46,15 +46,17 @@ def fold_operator(measured: Measured) -> Folded:
     by_version: dict[int, list[tuple[Probe, Outcome]]] = defaultdict(list)
     for probe, outcome in measured:
         by_version[probe.described.operator.since_version].append((probe, outcome))
-    kernels = {version: boxes for version, group in by_version.items() if (boxes := _boxes(unfolded(group)))}
+    kernels = {
+        version: boxes for version, group in by_version.items() if (boxes := _accepted_boxes(unfolded(group)))
+    }
     supported = [
         each
         for version, boxes in kernels.items()
         for each in by_version[version]
         if each[1].loads or not _is_folded(each[0])
-        if any(_accepts(box, each[0].described.types) for box in boxes)
+        if any(_box_accepts(box, each[0].described.types) for box in boxes)
     ]
-    nodes = [_node(probe, outcome, outcome.loads) for probe, outcome in supported]
+    nodes = [_measured_node(probe, outcome, outcome.loads) for probe, outcome in supported]
     conditions = find_conditions(nodes)
     unexplained = [
         f"{probe.name}: {outcome.error}"
@@ -62,7 +64,10 @@ def fold_operator(measured: Measured) -> Folded:
         if not node.accepted and not any(each.holds(node) for each in conditions)
     ]
     return Folded(
-        {_span(by_version[version][0][0].described.operator): boxes for version, boxes in kernels.items()},
+        {
+            _opset_range(by_version[version][0][0].described.operator): boxes
+            for version, boxes in kernels.items()
+        },
         [restriction(each, sorted(kernels)) for each in conditions],
         wrong_results(supported),
         unexplained,
@@ -81,16 +86,16 @@ def _is_folded(probe: Probe) -> bool:
     return CONSTANT in values and COMPUTED not in values
 
 
-def _node(probe: Probe, outcome: Outcome, accepted: bool) -> Node:
+def _measured_node(probe: Probe, outcome: Outcome, accepted: bool) -> Node:
     return Node(probe.described.operator.since_version, probe.described.features, accepted, outcome.error)
 
 
-def _span(operator: OperatorId) -> tuple[int, int]:
+def _opset_range(operator: OperatorId) -> tuple[int, int]:
     """Return the first and the last opset of an operator version."""
     return operator.since_version, last_opset(definition_of(operator))
 
 
-def _boxes(measured: Measured) -> list[Box]:
+def _accepted_boxes(measured: Measured) -> list[Box]:
     """Return the types with which a version loads: a product of types, or the measured combinations."""
     loaded = [probe.described.types for probe, outcome in measured if outcome.loads]
     if not loaded:
@@ -124,7 +129,7 @@ def merge(rows: Iterable[tuple[str, ...]]) -> list[tuple[frozenset[str], ...]]:
             return sorted(boxes, key=lambda box: [sorted(each) for each in box])
 
 
-def _accepts(box: Box, types: Mapping[str, str]) -> bool:
+def _box_accepts(box: Box, types: Mapping[str, str]) -> bool:
     return all(name not in types or types[name] in accepted for name, accepted in box.items())
 
 
@@ -133,7 +138,7 @@ def wrong_results(measured: Measured) -> dict[int, list[dict[str, Any]]]:
     found: dict[int, list[dict[str, Any]]] = defaultdict(list)
     run = [each for each in measured if each[1].outcome in ("equal", "differs")]
     run = [each for each in run if definition_of(each[0].described.operator).determinism == "deterministic"]
-    nodes = [_node(probe, outcome, outcome.outcome == "equal") for probe, outcome in run]
+    nodes = [_measured_node(probe, outcome, outcome.outcome == "equal") for probe, outcome in run]
     for version in {each.version for each in nodes}:
         outcomes = [each.accepted for each in nodes if each.version == version]
         if not any(outcomes) and len(outcomes) > 1:

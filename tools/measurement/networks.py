@@ -64,7 +64,7 @@ class Network:
 Block = Callable[[Network, str], str]
 
 
-def _conv(net: Network, x: str) -> str:
+def _add_conv(net: Network, x: str) -> str:
     groups = net.random.choice([1, 1, 1, 2, net.channels])
     size = net.random.choice([1, 3])
     inputs = [x, net.weight(net.channels, net.channels // groups, size, size)]
@@ -73,7 +73,7 @@ def _conv(net: Network, x: str) -> str:
     return str(net.node("Conv", *inputs, group=groups, pads=[size // 2] * 4))
 
 
-def _activation(net: Network, x: str) -> str:
+def _add_activation(net: Network, x: str) -> str:
     kind = net.random.choice(
         [
             "Relu",
@@ -106,17 +106,17 @@ def _activation(net: Network, x: str) -> str:
     return str(net.node(kind, x))
 
 
-def _batch_norm(net: Network, x: str) -> str:
+def _add_batch_norm(net: Network, x: str) -> str:
     ones = np.ones(net.channels, np.float32)
     weights = net.array(ones), net.weight(net.channels), net.weight(net.channels), net.array(ones)
     return str(net.node("BatchNormalization", x, *weights))
 
 
-def _residual(net: Network, x: str) -> str:
+def _add_residual(net: Network, x: str) -> str:
     return str(net.node(net.random.choice(["Add", "Mul"]), x, net.random.choice(BLOCKS[net.rank])(net, x)))
 
 
-def _pool_and_resize(net: Network, x: str) -> str:
+def _add_pool_and_resize(net: Network, x: str) -> str:
     pool = net.random.choice(["MaxPool", "AveragePool"])
     small = net.node(pool, x, kernel_shape=[2, 2], strides=[2, 2])
     scales = net.array(np.array([1, 1, 2, 2], np.float32))
@@ -124,7 +124,7 @@ def _pool_and_resize(net: Network, x: str) -> str:
     return str(net.node("Resize", small, "", scales, mode=mode))
 
 
-def _split_and_concat(net: Network, x: str) -> str:
+def _add_split_and_concat(net: Network, x: str) -> str:
     axis, half = (1 if net.rank == 4 else 2), net.channels // 2
     if net.opset < 13:
         first, second = net.node("Split", x, outputs=2, axis=axis, split=[half, half])
@@ -133,41 +133,41 @@ def _split_and_concat(net: Network, x: str) -> str:
     return str(net.node("Concat", second, first, axis=axis))
 
 
-def _excitation(net: Network, x: str) -> str:
+def _add_excitation(net: Network, x: str) -> str:
     mean = net.node(net.random.choice(["GlobalAveragePool", "GlobalMaxPool"]), x)
     return str(net.node("Mul", x, net.node("Sigmoid", mean)))
 
 
-def _transposed_conv(net: Network, x: str) -> str:
+def _add_transposed_conv(net: Network, x: str) -> str:
     return str(net.node("ConvTranspose", x, net.weight(net.channels, net.channels, 3, 3), pads=[1, 1, 1, 1]))
 
 
-def _softmax(net: Network, x: str) -> str:
+def _add_softmax(net: Network, x: str) -> str:
     return str(net.node("Softmax", x, axis=net.rank - 1))
 
 
-def _instance_norm(net: Network, x: str) -> str:
+def _add_instance_norm(net: Network, x: str) -> str:
     return str(net.node("InstanceNormalization", x, net.weight(net.channels), net.weight(net.channels)))
 
 
-def _pad(net: Network, x: str) -> str:
+def _add_pad(net: Network, x: str) -> str:
     padded = net.node("Pad", x, net.integers(*[0] * (net.rank - 1), 1, *[0] * net.rank))
     return str(net.node("Slice", padded, net.integers(1), net.integers(2**31), net.integers(net.rank - 1)))
 
 
-def _linear(net: Network, x: str) -> str:
+def _add_linear(net: Network, x: str) -> str:
     product = net.node("MatMul", x, net.weight(net.channels, net.channels))
     return str(net.node("Add", product, net.weight(net.channels)))
 
 
-def _gemm(net: Network, x: str) -> str:
+def _add_gemm(net: Network, x: str) -> str:
     rows = net.node("Reshape", x, net.integers(-1, net.channels))
     inputs = rows, net.weight(net.channels, net.channels), net.weight(net.channels)
     result = net.node("Gemm", *inputs, transB=net.random.randint(0, 1))
     return str(net.node("Reshape", result, net.integers(2, -1, net.channels)))
 
 
-def _layer_norm(net: Network, x: str) -> str:
+def _add_layer_norm(net: Network, x: str) -> str:
     scale, bias = net.weight(net.channels), net.weight(net.channels)
     if net.opset >= 17 and net.random.random() < 0.5:
         return str(net.node("LayerNormalization", x, scale, bias))
@@ -184,7 +184,7 @@ def _layer_norm(net: Network, x: str) -> str:
     return str(net.node("Add", scaled, bias))
 
 
-def _rms_norm(net: Network, x: str) -> str:
+def _add_rms_norm(net: Network, x: str) -> str:
     square = net.node("Pow", x, net.number(2))
     axes: dict[str, Any] = {"axes": [-1]} if net.opset < 18 else {}
     mean = net.node("ReduceMean", square, *([] if axes else [net.integers(-1)]), **axes)
@@ -192,18 +192,18 @@ def _rms_norm(net: Network, x: str) -> str:
     return str(net.node("Mul", net.node("Div", x, root), net.weight(net.channels)))
 
 
-def _attention(net: Network, x: str) -> str:
+def _add_attention(net: Network, x: str) -> str:
     def split(order: list[int]) -> Any:
-        heads = net.node("Reshape", _linear(net, x), net.integers(0, 0, 2, net.channels // 2))
+        heads = net.node("Reshape", _add_linear(net, x), net.integers(0, 0, 2, net.channels // 2))
         return net.node("Transpose", heads, perm=order)
 
     scores = net.node("MatMul", split([0, 2, 1, 3]), split([0, 2, 3, 1]))
     weights = net.node("Softmax", net.node("Div", scores, net.number(2)), axis=3)
     mixed = net.node("Transpose", net.node("MatMul", weights, split([0, 2, 1, 3])), perm=[0, 2, 1, 3])
-    return _linear(net, net.node("Reshape", mixed, net.integers(0, 0, net.channels)))
+    return _add_linear(net, net.node("Reshape", mixed, net.integers(0, 0, net.channels)))
 
 
-def _recurrent(net: Network, x: str) -> str:
+def _add_recurrent(net: Network, x: str) -> str:
     op_type, gates = net.random.choice([("LSTM", 4), ("GRU", 3), ("RNN", 1)])
     steps = net.node("Transpose", x, perm=[1, 0, 2])
     size = net.channels
@@ -215,17 +215,17 @@ def _recurrent(net: Network, x: str) -> str:
     return str(net.node("Transpose", squeezed, perm=[1, 0, 2]))
 
 
-def _where(net: Network, x: str) -> str:
+def _add_where(net: Network, x: str) -> str:
     is_large = net.node("Greater", x, net.number(0.1))
     return str(net.node("Where", is_large, x, net.node("Neg", x)))
 
 
-def _gather(net: Network, x: str) -> str:
+def _add_gather(net: Network, x: str) -> str:
     indices = net.node("ArgMax", x, axis=net.rank - 1, keepdims=0)
     return str(net.node("Add", x, net.node("Gather", net.weight(64, net.channels), indices)))
 
 
-def _scaled_matmul(net: Network, x: str) -> str:
+def _add_scaled_matmul(net: Network, x: str) -> str:
     turned = net.node("Transpose", x, perm=[0, 2, 1])
     product = net.node("Mul", net.node("MatMul", x, turned), net.number(0.25))
     return str(net.node("MatMul", product, x))
@@ -233,12 +233,14 @@ def _scaled_matmul(net: Network, x: str) -> str:
 
 BLOCKS: Mapping[int, tuple[Block, ...]] = {
     4: (
-        _conv, _conv, _conv, _activation, _activation, _batch_norm, _residual, _pool_and_resize,
-        _split_and_concat, _excitation, _transposed_conv, _softmax, _instance_norm, _pad, _where,
+        _add_conv, _add_conv, _add_conv, _add_activation, _add_activation, _add_batch_norm, _add_residual,
+        _add_pool_and_resize, _add_split_and_concat, _add_excitation, _add_transposed_conv, _add_softmax,
+        _add_instance_norm, _add_pad, _add_where,
     ),
     3: (
-        _linear, _linear, _gemm, _activation, _layer_norm, _rms_norm, _attention, _recurrent, _residual,
-        _split_and_concat, _softmax, _pad, _where, _gather, _scaled_matmul,
+        _add_linear, _add_linear, _add_gemm, _add_activation, _add_layer_norm, _add_rms_norm,
+        _add_attention, _add_recurrent, _add_residual, _add_split_and_concat, _add_softmax, _add_pad,
+        _add_where, _add_gather, _add_scaled_matmul,
     ),
 }  # fmt: skip
 """Functions that add a block of nodes, by the rank of the block's value."""

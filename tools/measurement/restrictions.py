@@ -34,7 +34,7 @@ def restriction(condition: Condition, versions: Sequence[int]) -> dict[str, Any]
     """Return a condition in the format of a runtime file, given the versions of the operator with kernels."""
     is_alone = len(condition.values) == 1
     parts = [
-        _part(feature, refused, accepted if is_alone else frozenset())
+        _part_of_feature(feature, refused, accepted if is_alone else frozenset())
         for (feature, refused), accepted in zip(condition.values, condition.accepted, strict=True)
     ]
     row: dict[str, Any] = {}
@@ -50,7 +50,7 @@ def restriction(condition: Condition, versions: Sequence[int]) -> dict[str, Any]
     return row
 
 
-def _part(feature: Feature, refused: frozenset[Scalar], accepted: frozenset[Scalar]) -> Part:
+def _part_of_feature(feature: Feature, refused: frozenset[Scalar], accepted: frozenset[Scalar]) -> Part:
     """Return a part for a feature, given refused values, and the accepted ones if all others are refused."""
     kind, name, value = feature
     has = True in refused
@@ -70,9 +70,9 @@ def _part(feature: Feature, refused: frozenset[Scalar], accepted: frozenset[Scal
         return _rank_part(name, refused, accepted)
     if kind == "type":
         listed = sorted(short_type(str(each)) for each in refused)
-        return Part(False, "types", {name: listed}, f"`{name}` has the type {_either(listed)}")
+        return Part(False, "types", {name: listed}, f"`{name}` has the type {_alternatives_text(listed)}")
     values = sorted(refused, key=str)
-    return Part(False, "attributes", {name: values}, f"`{name}` is {_either(values)}")
+    return Part(False, "attributes", {name: values}, f"`{name}` is {_alternatives_text(values)}")
 
 
 def _rank_part(name: str, refused: frozenset[Scalar], accepted: frozenset[Scalar]) -> Part:
@@ -80,10 +80,10 @@ def _rank_part(name: str, refused: frozenset[Scalar], accepted: frozenset[Scalar
     many = [each for each in accepted if isinstance(each, int)]
     if many and few[-1] > max(many):
         ranks = [each for each in range(min(many), max(many) + 1) if each not in few]
-        return Part(True, "ranks", {name: ranks}, f"the rank of `{name}` is not {_either(ranks)}")
-    return Part(False, "ranks", {name: few}, f"the rank of `{name}` is {_either(few)}")
+        return Part(True, "ranks", {name: ranks}, f"the rank of `{name}` is not {_alternatives_text(ranks)}")
+    return Part(False, "ranks", {name: few}, f"the rank of `{name}` is {_alternatives_text(few)}")
 
 
-def _either(values: Sequence[object]) -> str:
+def _alternatives_text(values: Sequence[object]) -> str:
     texts = list(map(str, values))
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"

@@ -68,9 +68,9 @@ class Worker:
         self._command = [python, str(WORKER), str(loader)]
         self._seconds = seconds
         self._folder = tempfile.TemporaryDirectory()
-        self._start()
+        self._start_process()
 
-    def _start(self) -> None:
+    def _start_process(self) -> None:
         self._process = subprocess.Popen(
             self._command,
             stdin=subprocess.PIPE,
@@ -79,11 +79,11 @@ class Worker:
             env=self._environment,
             start_new_session=True,
         )
-        if self._read(START_SECONDS) != "ready":
+        if self._read_line(START_SECONDS) != "ready":
             self.close()
             raise RuntimeError(f"{' '.join(self._command)} does not start; run it to see why")
 
-    def _read(self, seconds: float) -> str | None:
+    def _read_line(self, seconds: float) -> str | None:
         """Return the next line; `""` if the process ended, `None` if it takes too long."""
         assert self._process.stdout is not None
         end = time.monotonic() + seconds
@@ -98,9 +98,9 @@ class Worker:
 
     def run(self, model: bytes, values: Mapping[str, Any]) -> Outcome:
         """Load a model, and run it if there are inputs `in.NAME` and expected outputs `out.NUMBER`."""
-        outcome = self._run(model, values)
+        outcome = self._run_model(model, values)
         # An earlier model may have damaged the process: run the model in a new one.
-        return outcome if outcome.outcome != "crashes" else self._run(model, values)
+        return outcome if outcome.outcome != "crashes" else self._run_model(model, values)
 
     def outputs(self, model: bytes, feeds: Mapping[str, Any]) -> tuple[Outcome, list[Any]]:
         """Run a model, and return its outputs; empty unless the outcome is `runs`."""
@@ -111,7 +111,7 @@ class Worker:
         with np.load(Path(self._folder.name, "model.outputs.npz")) as arrays:
             return outcome, [arrays[name] for name in arrays.files]
 
-    def _run(self, model: bytes, values: Mapping[str, Any]) -> Outcome:
+    def _run_model(self, model: bytes, values: Mapping[str, Any]) -> Outcome:
         path = Path(self._folder.name, "model.onnx")
         path.write_bytes(model)
         path.with_suffix(".npz").unlink(missing_ok=True)
@@ -123,20 +123,20 @@ class Worker:
             self._process.stdin.flush()
         except BrokenPipeError:
             # the previous model ended the process after it wrote its result
-            self._end()
-            self._start()
-            return self._run(model, values)
-        line = self._read(self._seconds)
+            self._end_process()
+            self._start_process()
+            return self._run_model(model, values)
+        line = self._read_line(self._seconds)
         if line:
             return Outcome(*json.loads(line))
-        self._end()
+        self._end_process()
         code = self._process.returncode
-        self._start()
+        self._start_process()
         if line is None:
             return Outcome("hangs", f"no result within {self._seconds:g} seconds")
         return Outcome("crashes", f"the process ended with exit code {code}")
 
-    def _end(self) -> None:
+    def _end_process(self) -> None:
         """End the process and its child processes, which keep its pipes open."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -147,7 +147,7 @@ class Worker:
 
     def close(self) -> None:
         """End the process."""
-        self._end()
+        self._end_process()
         self._folder.cleanup()
 
 

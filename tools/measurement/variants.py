@@ -113,7 +113,7 @@ def quantized(network: NetworkModel, random: Random) -> NetworkModel:
         samples = _Samples(network.feeds)
         quantize_static(network.model, str(path), samples, **settings, extra_options=extra)
 
-    return _serialized(network, write, ", ".join(map(str, [*settings.values(), *extra.values()])))
+    return _reload_written(network, write, ", ".join(map(str, [*settings.values(), *extra.values()])))
 
 
 def dynamically_quantized(network: NetworkModel, random: Random) -> NetworkModel:
@@ -123,7 +123,7 @@ def dynamically_quantized(network: NetworkModel, random: Random) -> NetworkModel
     def write(path: Path) -> None:
         quantize_dynamic(network.model, str(path), weight_type=weight_type, per_channel=per_channel)
 
-    return _serialized(network, write, f"dynamic {weight_type}, {per_channel}")
+    return _reload_written(network, write, f"dynamic {weight_type}, {per_channel}")
 
 
 def in_blocks(network: NetworkModel, random: Random) -> NetworkModel:
@@ -134,7 +134,7 @@ def in_blocks(network: NetworkModel, random: Random) -> NetworkModel:
         "is_symmetric": random.random() < 0.5,
         "accuracy_level": random.choice([None, 1, 4]),
     }
-    quantizer = MatMulNBitsQuantizer(_copy(network.model), **settings)
+    quantizer = MatMulNBitsQuantizer(_copy_model(network.model), **settings)
     quantizer.process()
     name = f"{network.name}, MatMulNBits {settings}"
     return network._replace(name=name, model=quantizer.model.model)
@@ -146,7 +146,10 @@ def in_float16(network: NetworkModel, random: Random) -> NetworkModel:
     blocked = random.sample(kinds, random.randint(0, len(kinds) // 2)) if random.random() < 0.5 else []
     keeps_interface = random.random() < 0.5
     model = convert_float_to_float16(
-        _copy(network.model), keep_io_types=keeps_interface, op_block_list=blocked, disable_shape_infer=False
+        _copy_model(network.model),
+        keep_io_types=keeps_interface,
+        op_block_list=blocked,
+        disable_shape_infer=False,
     )
     types = {each.name: each.type.tensor_type.elem_type for each in model.graph.input}
     feeds = {
@@ -158,7 +161,7 @@ def in_float16(network: NetworkModel, random: Random) -> NetworkModel:
 
 def in_double(network: NetworkModel, random: Random) -> NetworkModel:
     """Convert to double, except for the scales of Resize, which are always float."""
-    model = _copy(network.model)
+    model = _copy_model(network.model)
     sizes = {each.input[2] for each in model.graph.node if each.op_type == "Resize"}
     for each in model.graph.initializer:
         if each.data_type == onnx.TensorProto.FLOAT and each.name not in sizes:
@@ -173,7 +176,7 @@ def in_double(network: NetworkModel, random: Random) -> NetworkModel:
 def in_other_type(network: NetworkModel, random: Random) -> NetworkModel:
     """Compute one random node in double, bfloat16 or float16, between casts."""
     number = random.choice([onnx.TensorProto.DOUBLE, onnx.TensorProto.BFLOAT16, onnx.TensorProto.FLOAT16])
-    model = _copy(network.model)
+    model = _copy_model(network.model)
     nodes = list(model.graph.node)
     position = random.randrange(len(nodes))
     node = nodes[position]
@@ -203,14 +206,14 @@ VARIANTS: tuple[Variant, ...] = (
 )  # fmt: skip
 
 
-def _serialized(network: NetworkModel, write: Callable[[Path], None], text: str) -> NetworkModel:
+def _reload_written(network: NetworkModel, write: Callable[[Path], None], text: str) -> NetworkModel:
     with TemporaryDirectory() as folder:
         path = Path(folder, "model.onnx")
         write(path)
         return network._replace(name=f"{network.name}, {text}", model=onnx.load(path))
 
 
-def _copy(model: onnx.ModelProto) -> onnx.ModelProto:
+def _copy_model(model: onnx.ModelProto) -> onnx.ModelProto:
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     return copy

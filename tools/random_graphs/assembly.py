@@ -26,11 +26,14 @@ def model_of(graph: Graph) -> onnx.ModelProto:
         if to_function and not any(attribute.HasField("g") for attribute in node.attribute):
             functions.append(function_of(f"F{position}", node, graph.opsets))
             node = call_of(functions[-1], node)
-        nodes.append(_named(graph, node, position))
+        nodes.append(_with_name(graph, node, position))
     shape_kind = graph.one_of(["static", "static", "symbolic", "none"])
-    outputs = {each.name: each.data for each in _results(graph)}
+    outputs = {each.name: each.data for each in _chosen_outputs(graph)}
     main_graph = helper.make_graph(
-        nodes, "random", _infos(_inputs(graph), shape_kind), _infos(outputs, shape_kind)
+        nodes,
+        "random",
+        _value_infos_of(_graph_inputs(graph), shape_kind),
+        _value_infos_of(outputs, shape_kind),
     )
     main_graph.initializer.extend(
         numpy_helper.from_array(array, name) for name, array in graph.initializers.items()
@@ -57,33 +60,33 @@ def may_have_functions(graph: Graph) -> bool:
     return graph.ir_version >= MIN_IR_VERSION_FUNCTIONS and graph.opset >= MIN_OPSET_ANY_CONSTANT
 
 
-def _inputs(graph: Graph) -> dict[str, Any]:
+def _graph_inputs(graph: Graph) -> dict[str, Any]:
     standalone = graph.ir_version >= MIN_IR_VERSION_STANDALONE_INITIALIZERS
     names = sorted(graph.overridable) if standalone else list(graph.initializers)
     return {**graph.feeds, **{name: graph.initializers[name] for name in names}}
 
 
-def _infos(values: Mapping[str, Any], shape_kind: str) -> list[onnx.ValueInfoProto]:
+def _value_infos_of(values: Mapping[str, Any], shape_kind: str) -> list[onnx.ValueInfoProto]:
     return [
-        helper.make_value_info(name, type_proto(data, _dims(name, data, shape_kind)))
+        helper.make_value_info(name, type_proto(data, _declared_dims(name, data, shape_kind)))
         for name, data in values.items()
     ]
 
 
-def _dims(name: str, data: Any, shape_kind: str) -> Any:
+def _declared_dims(name: str, data: Any, shape_kind: str) -> Any:
     if isinstance(data, list) or shape_kind == "none":
         return None
     return [f"{name}_{axis}" for axis in range(np.ndim(data))] if shape_kind == "symbolic" else np.shape(data)
 
 
-def _results(graph: Graph) -> list[Value]:
+def _chosen_outputs(graph: Graph) -> list[Value]:
     produced = {name for node in graph.nodes for name in node.output}
     read = {name for node in graph.nodes for name in node.input}
     candidates = [each for each in graph.values if each.name in produced and (each.is_tensor or each.data)]
     return [each for each in candidates if each.name not in read or graph.chance(30)]
 
 
-def _named(graph: Graph, node: onnx.NodeProto, position: int) -> onnx.NodeProto:
+def _with_name(graph: Graph, node: onnx.NodeProto, position: int) -> onnx.NodeProto:
     if graph.chance(50):
         node.name = f"node {position}"
     if graph.chance(10):
@@ -96,4 +99,4 @@ def _value_infos(graph: Graph) -> list[onnx.ValueInfoProto]:
     candidates = [
         each for each in graph.values if each.name in produced and each.is_tensor and graph.chance(70)
     ]
-    return _infos({each.name: each.data for each in candidates}, "static")
+    return _value_infos_of({each.name: each.data for each in candidates}, "static")

@@ -43,7 +43,7 @@ def _pass_on(graph: Graph, value: Value) -> Value:
     return added[0]
 
 
-def _result(graph: Graph, fits: Callable[[Value], bool]) -> Value | None:
+def _pick_result(graph: Graph, fits: Callable[[Value], bool]) -> Value | None:
     tensors = (each for each in graph.values if each.is_tensor and not is_custom(each.data))
     candidates = [each for each in tensors if fits(each)]
     return _pass_on(graph, graph.one_of(candidates)) if candidates else None
@@ -54,12 +54,12 @@ def add_if(graph: Graph, grow: Grow) -> bool:
     condition = graph.parameter(graph.chance(50), "bool")
     then_graph, else_graph = subgraph(graph), subgraph(graph)
     grow(then_graph)
-    result = _result(then_graph, lambda value: True)
+    result = _pick_result(then_graph, lambda value: True)
     if result is None:
         return False
     grow(else_graph)
     any_shape = graph.opset >= MIN_OPSET_ANY_BRANCH_SHAPE
-    alternative = _result(
+    alternative = _pick_result(
         else_graph, lambda v: v.type == result.type and (any_shape or v.shape == result.shape)
     )
     alternative = alternative or _pass_on(else_graph, else_graph.data(result.type, result.shape))
@@ -91,8 +91,8 @@ def _grow_body(inner: Graph, inputs: list[Value], state: Value, grow: Grow) -> t
     """Fill the body of a loop, and return its next state and a value that the loop collects."""
     inner.values += inputs
     grow(inner)
-    next_state = _result(inner, lambda v: v.type == state.type and v.shape == state.shape)
-    scanned = _result(inner, lambda value: True)
+    next_state = _pick_result(inner, lambda v: v.type == state.type and v.shape == state.shape)
+    scanned = _pick_result(inner, lambda value: True)
     assert next_state is not None
     assert scanned is not None
     return next_state, scanned
@@ -111,13 +111,15 @@ def add_scan(graph: Graph, grow: Grow) -> bool:
         attributes |= {"scan_output_axes": [scanned.rank]} if graph.chance(30) else {}
         attributes |= {"scan_output_directions": [1]} if graph.chance(30) else {}
     read: list[Value | None] = (
-        [state, sequence] if graph.opset >= 9 else [None, _batched(graph, state), _batched(graph, sequence)]
+        [state, sequence]
+        if graph.opset >= 9
+        else [None, _add_batch_dimension(graph, state), _add_batch_dimension(graph, sequence)]
     )
     exact = next_state.exact and scanned.exact
     return graph.add("Scan", read, 2, attributes, exact=exact) is not None
 
 
-def _batched(graph: Graph, value: Value) -> Value:
+def _add_batch_dimension(graph: Graph, value: Value) -> Value:
     added = graph.add("Unsqueeze", [value], 1, {"axes": [0]})
     assert added
     return added[0]

@@ -83,13 +83,13 @@ def run_both(before: onnx.ModelProto, after: onnx.ModelProto, feeds: Feeds) -> t
     raise NoRuntime("neither runtime supports both models")
 
 
-def _opset(model: onnx.ModelProto) -> int:
+def _default_opset(model: onnx.ModelProto) -> int:
     return opset_imports(model.opset_import, model.ir_version).get(DEFAULT_DOMAIN, 1)
 
 
 def run_in_onnxruntime(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
     """Return the outputs of a model in onnxruntime; raise CannotRun or NoRuntime."""
-    if _opset(model) > MAX_ORT_OPSET or any(map(is_custom, feeds.values())):
+    if _default_opset(model) > MAX_ORT_OPSET or any(map(is_custom, feeds.values())):
         raise NoRuntime("onnxruntime does not support the opset or the input types")
     try:
         session = ort.InferenceSession(
@@ -106,7 +106,7 @@ def run_in_reference(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
     """Return the outputs of a model in onnx.reference; raise CannotRun or NoRuntime."""
     if any(map(_is_ignored, nested_nodes(model.graph, *model.functions))):
         raise NoRuntime("onnx.reference ignores `sequence_lens` and `clip`")
-    if _opset(model) < MIN_REFERENCE_OPSET:
+    if _default_opset(model) < MIN_REFERENCE_OPSET:
         raise NoRuntime("onnx.reference is not used for old operators")
     try:
         inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)

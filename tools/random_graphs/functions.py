@@ -17,8 +17,8 @@ def function_of(name: str, node: onnx.NodeProto, opsets: Mapping[str, int]) -> o
     inner.CopyFrom(node)
     inputs = _formal_names(inner.input, "a")
     outputs = _formal_names(inner.output, "r")
-    _rename(inner.input, inputs)
-    _rename(inner.output, outputs)
+    _rename_values(inner.input, inputs)
+    _rename_values(inner.output, outputs)
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     return helper.make_function(DOMAIN, name, list(inputs.values()), list(outputs.values()), [inner], imports)
 
@@ -34,7 +34,7 @@ def _formal_names(names: Sequence[str], hint: str) -> dict[str, str]:
     return {name: f"{hint}{position}" for position, name in enumerate(distinct)}
 
 
-def _rename(names: Any, formal_names: Mapping[str, str]) -> None:
+def _rename_values(names: Any, formal_names: Mapping[str, str]) -> None:
     for position, name in enumerate(names):
         if name:
             names[position] = formal_names[name]

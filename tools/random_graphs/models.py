@@ -50,12 +50,12 @@ def grow(graph: Graph, most: int, depth: int = 0, least: int = 1) -> None:
     """Add some nodes to a graph."""
     for _ in range(graph.draw.integer(least, most)):
         any(
-            _add(graph, graph.one_of(operators(graph.opset, graph.opsets[ML])), depth)
+            _add_choice(graph, graph.one_of(operators(graph.opset, graph.opsets[ML])), depth)
             for _ in range(MAX_TRIES)
         )
 
 
-def _add(graph: Graph, choice: OperatorVersion | str, depth: int) -> bool:
+def _add_choice(graph: Graph, choice: OperatorVersion | str, depth: int) -> bool:
     if isinstance(choice, OperatorVersion):
         return add_node(graph, choice)
     return depth < 2 and BUILDERS[choice][1](graph, lambda inner: grow(inner, 2, depth + 1))

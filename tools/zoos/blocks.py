@@ -75,33 +75,33 @@ class Network:
         return helper.make_model(graph, opset_imports=imports, ir_version=max(ir_version, 4))
 
 
-def _conv(net: Network, x: str) -> str:
+def _add_conv(net: Network, x: str) -> str:
     kernel = net.weight(net.channels, net.channels, 3, 3)
     return net.node("Conv", x, kernel, net.weight(net.channels), kernel_shape=[3, 3], pads=[1, 1, 1, 1])
 
 
-def _activation(net: Network, x: str) -> str:
+def _add_activation(net: Network, x: str) -> str:
     names = ["Relu", "Sigmoid", "Tanh", "Softplus", "Elu", "LeakyRelu", "HardSigmoid", "Selu"]
     names += ["HardSwish"] * (net.opset >= 14) + ["Mish"] * (net.opset >= 18) + ["Gelu"] * (net.opset >= 20)
     return net.node(net.random.choice(names), x)
 
 
-def _clip(net: Network, x: str) -> str:
+def _add_clip(net: Network, x: str) -> str:
     if net.opset < 11:
         return net.node("Clip", x, min=0.0, max=6.0)
     low, high = (net.tensor(bytes(data), []) for data in ([0, 0, 0, 0], [0, 0, 0xC0, 0x40]))
     return net.node("Clip", x, low, high)
 
 
-def _batch_norm(net: Network, x: str) -> str:
+def _add_batch_norm(net: Network, x: str) -> str:
     return net.node("BatchNormalization", x, *(net.weight(net.channels) for _ in range(4)))
 
 
-def _dropout(net: Network, x: str) -> str:
+def _add_dropout(net: Network, x: str) -> str:
     return net.node("Dropout", x, ratio=0.3) if net.opset < 12 else net.node("Dropout", x)
 
 
-def _pad_and_slice(net: Network, x: str) -> str:
+def _add_pad_and_slice(net: Network, x: str) -> str:
     padded = net.variant("Pad", 11, x, pads=[0, 0, 1, 1, 0, 0, 1, 1])
     if net.opset < 10:
         return net.node("Slice", padded, starts=[1, 1], ends=[SIDE + 1, SIDE + 1], axes=[2, 3])
@@ -109,22 +109,22 @@ def _pad_and_slice(net: Network, x: str) -> str:
     return net.node("Slice", padded, *(net.integers(*each) for each in lists))
 
 
-def _softmax(net: Network, x: str) -> str:
+def _add_softmax(net: Network, x: str) -> str:
     return net.node(net.random.choice(["Softmax", "LogSoftmax"]), x, axis=net.random.randrange(1, 4))
 
 
-def _attention_over_channels(net: Network, x: str) -> str:
+def _add_attention_over_channels(net: Network, x: str) -> str:
     mean = net.variant("ReduceMean", 18, x, axes=[2, 3])
     return net.node("Mul", x, net.node("Sigmoid", mean))
 
 
-def _sum_and_squeeze(net: Network, x: str) -> str:
+def _add_sum_and_squeeze(net: Network, x: str) -> str:
     total = net.variant("ReduceSum", 13, x, axes=[3])
     squeezed = net.variant("Squeeze", 13, total, axes=[3])
     return net.node("Add", x, net.variant("Unsqueeze", 13, squeezed, axes=[3]))
 
 
-def _split_and_concat(net: Network, x: str) -> str:
+def _add_split_and_concat(net: Network, x: str) -> str:
     parts = [net.channels // 2, net.channels - net.channels // 2]
     if net.opset < 13:
         first = net.node("Split", x, axis=1, split=parts)
@@ -133,7 +133,7 @@ def _split_and_concat(net: Network, x: str) -> str:
     return net.node("Concat", f"{first}_1", first, axis=1)
 
 
-def _upsample_and_pool(net: Network, x: str) -> str:
+def _add_upsample_and_pool(net: Network, x: str) -> str:
     scales = net.tensor(b"".join(bytes([0, 0, each, 0x3F + (not each)]) for each in (0x80, 0x80, 0, 0)), [4])
     if net.opset < 9:
         large = net.node("Upsample", x, mode="nearest", scales=[1.0, 1.0, 2.0, 2.0])
@@ -147,30 +147,30 @@ def _upsample_and_pool(net: Network, x: str) -> str:
     return net.node("AveragePool", large, kernel_shape=[2, 2], strides=[2, 2])
 
 
-def _reshape(net: Network, x: str) -> str:
+def _add_reshape(net: Network, x: str) -> str:
     flat = net.node("Flatten", x, axis=1)
     return net.node("Reshape", flat, net.integers(1, net.channels, SIDE, SIDE))
 
 
-def _transpose(net: Network, x: str) -> str:
+def _add_transpose(net: Network, x: str) -> str:
     return net.node("Transpose", net.node("Transpose", x, perm=[0, 2, 3, 1]), perm=[0, 3, 1, 2])
 
 
-def _quantize(net: Network, x: str) -> str:
+def _add_quantize(net: Network, x: str) -> str:
     if net.opset < 10:
         return net.node("Identity", x)
     scale, zero = net.tensor(bytes([0, 0, 0, 0x3F]), []), net.tensor(b"\x80", [], TensorProto.UINT8)
     return net.node("DequantizeLinear", net.node("QuantizeLinear", x, scale, zero), scale, zero)
 
 
-def _group_norm(net: Network, x: str) -> str:
+def _add_group_norm(net: Network, x: str) -> str:
     if net.opset < 21:
         return net.node("InstanceNormalization", x, net.weight(net.channels), net.weight(net.channels))
     scales = [net.weight(net.channels), net.weight(net.channels)]
     return net.node("GroupNormalization", x, *scales, num_groups=1)
 
 
-def _branch(net: Network, x: str) -> str:
+def _add_branch(net: Network, x: str) -> str:
     branches = []
     for op_type in "Softmax", "Hardmax":
         name = f"{op_type}_{len(net.nodes)}"
@@ -181,26 +181,27 @@ def _branch(net: Network, x: str) -> str:
     return net.node("If", condition, then_branch=branches[0], else_branch=branches[1])
 
 
-def _normalize(net: Network, x: str) -> str:
+def _add_normalize(net: Network, x: str) -> str:
     if net.opset >= 17:
         return net.node("LayerNormalization", x, net.weight(SIDE), net.weight(SIDE), axis=-1)
     return net.node("LRN", x, size=3)
 
 
-def _top(net: Network, x: str) -> str:
+def _add_top_k(net: Network, x: str) -> str:
     if net.opset < 10:
         return net.node("TopK", x, k=SIDE, axis=3)
     return net.node("TopK", x, net.integers(SIDE), axis=3)
 
 
 BLOCKS: tuple[Block, ...] = (
-    _conv, _conv, _conv, _activation, _activation, _activation, _batch_norm, _clip, _dropout, _pad_and_slice,
-    _softmax, _attention_over_channels, _sum_and_squeeze, _split_and_concat, _upsample_and_pool, _reshape,
-    _transpose, _quantize, _group_norm, _branch, _normalize, _top,
+    _add_conv, _add_conv, _add_conv, _add_activation, _add_activation, _add_activation, _add_batch_norm,
+    _add_clip, _add_dropout, _add_pad_and_slice, _add_softmax, _add_attention_over_channels,
+    _add_sum_and_squeeze, _add_split_and_concat, _add_upsample_and_pool, _add_reshape, _add_transpose,
+    _add_quantize, _add_group_norm, _add_branch, _add_normalize, _add_top_k,
 )  # fmt: skip
 
 
-def _refuse_text(net: Network, x: str) -> str:
+def _add_refused_text(net: Network, x: str) -> str:
     words = TensorProto(name="words", data_type=TensorProto.STRING, dims=[2], string_data=[b"a", b"b"])
     net.initializers.append(words)
     joined = net.node("StringConcat", "words", "words")
@@ -208,12 +209,12 @@ def _refuse_text(net: Network, x: str) -> str:
     return net.node("Add", x, net.node("ReduceMax", net.node("Cast", matches, to=TensorProto.FLOAT)))
 
 
-def _refuse_float8(net: Network, x: str) -> str:
+def _add_refused_float8(net: Network, x: str) -> str:
     narrow = net.node("Cast", x, to=TensorProto.FLOAT8E4M3FN)
     return net.node("Cast", net.node("Identity", narrow), to=TensorProto.FLOAT)
 
 
-REFUSED: tuple[Block, ...] = _refuse_text, _refuse_float8
+REFUSED: tuple[Block, ...] = _add_refused_text, _add_refused_float8
 """Blocks of opset 20 that no opset below 19 can express."""
 
 
@@ -224,11 +225,11 @@ def random_model(random: Random, opset: int, size: int, special: Block | None = 
     while net.size < min(size, 90_000) and len(net.nodes) < 60:
         value = random.choice(BLOCKS)(net, value)
     while net.size < size - 4 * net.channels:
-        value = _lookup(net, value, size - net.size)
+        value = _add_lookup(net, value, size - net.size)
     return net.model(net.node("Identity", value))
 
 
-def _lookup(net: Network, x: str, size: int) -> str:
+def _add_lookup(net: Network, x: str, size: int) -> str:
     """Add a row of a large table, which fills the remaining bytes up to those of the largest tensor."""
     largest = net.random.randrange(LARGEST_TENSOR // 64, LARGEST_TENSOR) if size > LARGEST_TENSOR else size
     rows = max(1, min(size, largest) // (4 * net.channels))

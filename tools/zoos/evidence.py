@@ -37,7 +37,8 @@ def problems(
 
     def check(model: GeneratedModel) -> list[str]:
         return [
-            f"{model.path}: {each}" for each in _problems(model, by_source[model.path], present, out, target)
+            f"{model.path}: {each}"
+            for each in _problems_of_model(model, by_source[model.path], present, out, target)
         ]
 
     expected = set()
@@ -53,7 +54,7 @@ def problems(
     yield from out.unfinished()
 
 
-def _problems(
+def _problems_of_model(
     model: GeneratedModel, lines: list[dict[str, Any]], present: set[str], out: FileStore, target: int
 ) -> Iterator[str]:
     statuses = [line["status"] for line in lines]

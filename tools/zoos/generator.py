@@ -63,14 +63,16 @@ def generate(count: int, seed: int = 0, mixture: Mixture = MIXTURE) -> Iterator[
             size = int(math.exp(random.uniform(*map(math.log, mixture.medium_bytes))))
         else:
             size = int(math.exp(random.uniform(math.log(1_500), math.log(95_000))))
-        yield _model(random, position, size, mixture, is_small=rank >= large + medium)
+        yield _random_generated_model(random, position, size, mixture, is_small=rank >= large + medium)
 
 
-def _model(random: Random, position: int, size: int, mixture: Mixture, *, is_small: bool) -> GeneratedModel:
+def _random_generated_model(
+    random: Random, position: int, size: int, mixture: Mixture, *, is_small: bool
+) -> GeneratedModel:
     path = f"team-{position % 17:02}/{'v2/' * (position % 5 == 0)}model-{position:05}.onnx"
     draw = random.random() if is_small else 1.0
     if draw < mixture.broken:
-        return GeneratedModel(path, _broken(random, size), "broken")
+        return GeneratedModel(path, _broken_file(random, size), "broken")
     if draw < mixture.broken + mixture.refused:
         opset = random.randrange(20, 22)
         model = random_model(random, opset, size, random.choice(REFUSED))
@@ -82,7 +84,7 @@ def _model(random: Random, position: int, size: int, mixture: Mixture, *, is_sma
     return GeneratedModel(path, bytes(model.SerializeToString()), "converted")
 
 
-def _broken(random: Random, size: int) -> bytes:
+def _broken_file(random: Random, size: int) -> bytes:
     kind = random.randrange(5)
     if kind == 0:
         return b""

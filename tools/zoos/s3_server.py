@@ -82,7 +82,7 @@ def s3_server(log: Path) -> Iterator[Server]:
     server = Server(f"http://127.0.0.1:{port}", log)
     before = {name: os.environ.get(name) for name in server.environment()}
     try:
-        _wait(server.url, process)
+        _wait_until_ready(server.url, process)
         os.environ.update(server.environment())
         yield server
     finally:
@@ -98,7 +98,7 @@ def _free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def _wait(url: str, process: subprocess.Popen[bytes]) -> None:
+def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
     while process.poll() is None:
         try:
             urlopen(f"{url}/moto-api/").close()

@@ -92,12 +92,12 @@ class Trial:
         The last run converts models whose worker was killed each time, and proves the others.
         """
         random = Random(f"delays {seed}")
-        runs = [self._run(waiting, random)]
+        runs = [self._run_until_kill(waiting, random)]
         while runs[-1].exit_code < 0:
-            runs.append(self._run(waiting, random))
-        return [*runs, self._run([], random)]
+            runs.append(self._run_until_kill(waiting, random))
+        return [*runs, self._run_until_kill([], random)]
 
-    def _run(self, waiting: list[Kill], random: Random) -> Run:
+    def _run_until_kill(self, waiting: list[Kill], random: Random) -> Run:
         start = time.monotonic()
         peaks = {"driver": 0, "worker": 0}
         with self._log.open("a") as log:

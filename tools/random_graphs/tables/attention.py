@@ -15,11 +15,11 @@ def _is_flat(n: Draft) -> bool:
     return found
 
 
-def _tensor(n: Draft, length: int, heads: int) -> TensorSpec:
+def _heads_tensor(n: Draft, length: int, heads: int) -> TensorSpec:
     return TensorSpec((2, length, heads * SIZE) if _is_flat(n) else (2, heads, length, SIZE))
 
 
-def _groups(n: Draft) -> int:
+def _query_groups(n: Draft) -> int:
     found: int = n.fact("groups", lambda: n.one_of(1, 1, 2))
     return found
 
@@ -32,7 +32,7 @@ def mask(n: Draft) -> Any:
         None,
         TensorSpec((2, total)),
         TensorSpec((2, 1, 2, total)),
-        TensorSpec((1, HEADS * _groups(n), 2, total)),
+        TensorSpec((1, HEADS * _query_groups(n), 2, total)),
     )
 
 
@@ -47,15 +47,15 @@ def outputs(n: Draft) -> Any:
 
 
 CHOICES: dict[str, Choice] = {
-    "attention.Q": lambda n: _tensor(n, 2, HEADS * _groups(n)),
-    "attention.K": lambda n: _tensor(n, 3, HEADS),
-    "attention.V": lambda n: _tensor(n, 3, HEADS),
+    "attention.Q": lambda n: _heads_tensor(n, 2, HEADS * _query_groups(n)),
+    "attention.K": lambda n: _heads_tensor(n, 3, HEADS),
+    "attention.V": lambda n: _heads_tensor(n, 3, HEADS),
     "attention.attn_mask": mask,
     "attention.past_key": past,
     "attention.past_value": past,
     "attention.nonpad_kv_seqlen": lambda n: None if n.facts["past"] else n.one_of(None, None, [3, 2]),
     "attention.is_causal": outputs,
-    "attention.q_num_heads": lambda n: HEADS * _groups(n) if _is_flat(n) else None,
+    "attention.q_num_heads": lambda n: HEADS * _query_groups(n) if _is_flat(n) else None,
     "attention.kv_num_heads": lambda n: HEADS if _is_flat(n) else None,
     "attention.scale": lambda n: n.one_of(None, 0.5),
     "attention.softcap": lambda n: n.one_of(None, 0.0, 2.0),

@@ -9,7 +9,7 @@ from random_graphs.tables.layout import some_axes
 from random_graphs.values import Shape
 
 
-def _resized(n: Draft) -> list[int]:
+def _resized_sizes(n: Draft) -> list[int]:
     """Return the sizes of the resized axes."""
     axes = some_axes(n) if n.since >= 18 else None
     return [n.shape[each] for each in axes] if axes is not None else list(n.shape)
@@ -26,7 +26,7 @@ def _may_resize(n: Draft, index: int, rank: int) -> bool:
 
 
 def scales(n: Draft) -> Any:
-    sizes = _resized(n)
+    sizes = _resized_sizes(n)
     if _size_source(n) != "scales":
         return [] if n.since < 13 else n.one_of(None, None)
     return [
@@ -41,7 +41,7 @@ def upsample_scales(n: Draft) -> list[float]:
 
 
 def sizes(n: Draft) -> Any:
-    found = _resized(n)
+    found = _resized_sizes(n)
     if _size_source(n) != "sizes":
         return None
     return [n.number(1, 6) if _may_resize(n, index, len(found)) else size for index, size in enumerate(found)]
@@ -49,7 +49,7 @@ def sizes(n: Draft) -> Any:
 
 def roi(n: Draft) -> Any:
     if n.attribute("coordinate_transformation_mode") == "tf_crop_and_resize":
-        count = len(_resized(n))
+        count = len(_resized_sizes(n))
         return [0.0] * count + [n.one_of(0.75, 1.0) for _ in range(count)]
     return [] if n.since < 13 else n.one_of(None, None)
 
@@ -58,7 +58,7 @@ def resize_axes(n: Draft) -> Any:
     return some_axes(n)
 
 
-def _grid(n: Draft) -> Shape:
+def _grid_shape(n: Draft) -> Shape:
     return (n.shape[0], *(n.number(1, 3) for _ in n.shape[2:]), n.rank - 2)
 
 
@@ -79,7 +79,7 @@ CHOICES: dict[str, Choice] = {
     "Upsample.scales": upsample_scales,
     "Upsample.mode": lambda n: n.attribute("mode"),
     "GridSample.X": lambda n: TensorSpec((n.number(1, 2), n.number(1, 2), *[3] * n.one_of(2, 2, 3))),
-    "GridSample.grid": lambda n: TensorSpec(_grid(n), "unit" if n.chance(50) else "any"),
+    "GridSample.grid": lambda n: TensorSpec(_grid_shape(n), "unit" if n.chance(50) else "any"),
     "AffineGrid.theta": lambda n: TensorSpec((2, *n.fact("dims", lambda: n.one_of((2, 3), (3, 4))))),
     "AffineGrid.size": lambda n: [2, 3, *(n.number(1, 3) for _ in range(n.facts["dims"][0]))],
     "MaxRoiPool.X": lambda n: TensorSpec((1, 2, 5, 5)),

@@ -11,14 +11,14 @@ from random_graphs.tables.layout import axis
 from random_graphs.values import Shape
 
 
-def _random(n: Draft, shape: Shape, size: int, signed: bool) -> Any:
+def _random_indices(n: Draft, shape: Shape, size: int, signed: bool) -> Any:
     return n.graph.random.integers(-size if signed else 0, max(size, 1), shape)
 
 
 def indices(n: Draft) -> Any:
     """Choose indices along the axis, of any shape."""
     shape = tuple(n.number(1, 3) for _ in range(n.number(0, 2)))
-    return _random(n, shape, n.shape[axis(n)], n.graph.opset >= 11 and n.chance(50))
+    return _random_indices(n, shape, n.shape[axis(n)], n.graph.opset >= 11 and n.chance(50))
 
 
 def element_indices(n: Draft) -> Any:
@@ -27,7 +27,7 @@ def element_indices(n: Draft) -> Any:
     shape = [n.number(1, size) if size else 0 for size in n.shape]
     signed = n.version.name != "Scatter" and n.chance(40)
     if n.version.name == "GatherElements":
-        return _random(n, tuple(shape), n.shape[position], signed)
+        return _random_indices(n, tuple(shape), n.shape[position], signed)
     order = np.argsort(n.graph.random.random(n.shape), axis=position)
     selected = order[tuple(slice(0, size) for size in shape)]
     return selected - n.shape[position] if signed else selected
@@ -35,14 +35,16 @@ def element_indices(n: Draft) -> Any:
 
 def index_tuples(n: Draft) -> Any:
     """Choose index tuples for leading axes after the batch."""
-    batch = n.fact("batch", lambda: n.number(0, n.rank - 1) if _has(n, "batch_dims") else 0)
+    batch = n.fact("batch", lambda: n.number(0, n.rank - 1) if _has_attribute(n, "batch_dims") else 0)
     depth = n.number(1, n.rank - batch)
     count = n.number(1, 3)
-    columns = [_random(n, (*n.shape[:batch], count), n.shape[batch + i], n.chance(40)) for i in range(depth)]
+    columns = [
+        _random_indices(n, (*n.shape[:batch], count), n.shape[batch + i], n.chance(40)) for i in range(depth)
+    ]
     return np.stack(columns, -1)
 
 
-def _has(n: Draft, name: str) -> bool:
+def _has_attribute(n: Draft, name: str) -> bool:
     return name in n.version.attributes
 
 

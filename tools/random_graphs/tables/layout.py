@@ -114,7 +114,7 @@ def _explicit_slice_axes(n: Draft) -> Any:
     return axes if axes is not None else n.fact("count", lambda: list(range(n.number(1, n.rank))))
 
 
-def _steps(n: Draft) -> Any:
+def _slice_steps(n: Draft) -> Any:
     fixed = n.version.since_version < 10
     return n.fact(
         "steps", lambda: [1 if fixed else n.one_of(1, 1, 2, -1, -2) for _ in _explicit_slice_axes(n)]
@@ -123,12 +123,12 @@ def _steps(n: Draft) -> Any:
 
 def steps(n: Draft) -> list[int] | None:
     """Choose the steps of a slice."""
-    found = _steps(n)
+    found = _slice_steps(n)
     return None if set(found) == {1} and n.chance(50) else found
 
 
-def _bound(n: Draft, position: int, ends: bool) -> int:
-    size, step = n.shape[_explicit_slice_axes(n)[position]], _steps(n)[position]
+def _slice_bound(n: Draft, position: int, ends: bool) -> int:
+    size, step = n.shape[_explicit_slice_axes(n)[position]], _slice_steps(n)[position]
     forward = (
         n.one_of(0, 1, -1, -size, size // 2) if not ends else n.one_of(size, 2**31 - 1, -1, 2**63 - 1, 1)
     )
@@ -139,9 +139,9 @@ def _bound(n: Draft, position: int, ends: bool) -> int:
     return found
 
 
-def _bounds(n: Draft, ends: bool) -> list[int]:
+def _slice_bounds(n: Draft, ends: bool) -> list[int]:
     n.types.setdefault("Tind", n.one_of("int64", "int64", "int32"))
-    return [_bound(n, position, ends) for position in range(len(_explicit_slice_axes(n)))]
+    return [_slice_bound(n, position, ends) for position in range(len(_explicit_slice_axes(n)))]
 
 
 def pads(n: Draft) -> list[int]:
@@ -205,8 +205,8 @@ CHOICES: dict[str, Choice] = {
     "Unsqueeze.axes": new_axes,
     "Expand.shape": expanded_shape,
     "Tile.repeats": lambda n: [n.size(2) for _ in n.shape],
-    "Slice.starts": lambda n: _bounds(n, ends=False),
-    "Slice.ends": lambda n: _bounds(n, ends=True),
+    "Slice.starts": lambda n: _slice_bounds(n, ends=False),
+    "Slice.ends": lambda n: _slice_bounds(n, ends=True),
     "Slice.axes": slice_axes,
     "Slice.steps": steps,
     "Pad.pads": pads,

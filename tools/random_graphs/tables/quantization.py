@@ -8,7 +8,7 @@ from random_graphs.draft import Choice, Draft, TensorSpec, number_of
 from random_graphs.values import dtype_of, is_float
 
 
-def _granularity(n: Draft) -> str:
+def _draw_granularity(n: Draft) -> str:
     granularities = (
         ["tensor"]
         + ["axis"] * ("axis" in n.version.attributes)
@@ -18,23 +18,23 @@ def _granularity(n: Draft) -> str:
     return found
 
 
-def _axis(n: Draft) -> int:
+def _draw_axis(n: Draft) -> int:
     found: int = n.fact("axis", lambda: n.number(-n.rank, n.rank - 1) if n.rank else 1)
     return found
 
 
 def _scale_shape(n: Draft) -> Any:
-    granularity = _granularity(n)
+    granularity = _draw_granularity(n)
     if granularity == "tensor":
         return n.fact("scalar", lambda: n.one_of((), (), (1,)))
-    axis = _axis(n) % n.rank
+    axis = _draw_axis(n) % n.rank
     if granularity == "axis":
         return (n.shape[axis],)
-    return (*n.shape[:axis], -(-n.shape[axis] // _block(n)), *n.shape[axis + 1 :])
+    return (*n.shape[:axis], -(-n.shape[axis] // _draw_block_size(n)), *n.shape[axis + 1 :])
 
 
-def _block(n: Draft) -> int:
-    found: int = n.fact("block", lambda: n.one_of(*(b for b in (1, 2, 3) if n.shape[_axis(n)] % b == 0)))
+def _draw_block_size(n: Draft) -> int:
+    found: int = n.fact("block", lambda: n.one_of(*(b for b in (1, 2, 3) if n.shape[_draw_axis(n)] % b == 0)))
     return found
 
 
@@ -74,8 +74,11 @@ CHOICES: dict[str, Choice] = {
     f"{operator}.{name}": choice
     for operator in ("QuantizeLinear", "DequantizeLinear")
     for name, choice in (
-        ("axis", lambda n: _axis(n) if _granularity(n) != "tensor" else n.one_of(None, 0, 5)),
-        ("block_size", lambda n: _block(n) if _granularity(n) == "block" else n.one_of(None, 0)),
+        ("axis", lambda n: _draw_axis(n) if _draw_granularity(n) != "tensor" else n.one_of(None, 0, 5)),
+        (
+            "block_size",
+            lambda n: _draw_block_size(n) if _draw_granularity(n) == "block" else n.one_of(None, 0),
+        ),
     )
 }
 RANKS: dict[str, tuple[int, int]] = {"QuantizeLinear": (0, 3), "DequantizeLinear": (0, 3)}

@@ -11,10 +11,10 @@ from random_graphs.draft import Choice, Draft, TensorSpec
 def image(n: Draft) -> TensorSpec:
     """Choose images large enough for every kernel."""
     spatial = [n.number(5, 6) for _ in range(n.one_of(1, 2, 2))]
-    return TensorSpec((n.number(1, 2), _group(n) * n.number(1, 2), *spatial))
+    return TensorSpec((n.number(1, 2), _group_count(n) * n.number(1, 2), *spatial))
 
 
-def _group(n: Draft) -> int:
+def _group_count(n: Draft) -> int:
     found: int = n.fact("group", lambda: n.one_of(1, 1, 2) if "group" in n.version.attributes else 1)
     return found
 
@@ -29,12 +29,12 @@ def kernel(n: Draft) -> list[int]:
 
 def weights(n: Draft) -> TensorSpec:
     """Choose weights: feature maps of all groups by channels of one group."""
-    maps, channels = _group(n) * n.number(1, 2), n.shape[1]
+    maps, channels = _group_count(n) * n.number(1, 2), n.shape[1]
     if n.version.name == "ConvTranspose":
         n.facts["maps"] = maps
-        return TensorSpec((channels, maps // _group(n), *kernel(n)))
+        return TensorSpec((channels, maps // _group_count(n), *kernel(n)))
     n.facts["maps"] = maps
-    return TensorSpec((maps, channels // _group(n), *kernel(n)))
+    return TensorSpec((maps, channels // _group_count(n), *kernel(n)))
 
 
 def maps(n: Draft) -> TensorSpec | None:
@@ -78,7 +78,7 @@ CHOICES: dict[str, Choice] = {
     f"{family}.{name}": choice
     for family in ("convolution", "conv_transpose", "pool", "quantized_convolution")
     for name, choice in (
-        ("X", image), ("x", image), ("W", weights), ("w", weights), ("B", maps), ("group", _group),
+        ("X", image), ("x", image), ("W", weights), ("w", weights), ("B", maps), ("group", _group_count),
         ("kernel_shape", kernel_shape), ("strides", strides), ("dilations", dilations), ("pads", pads),
         ("auto_pad", auto_pad), ("p", lambda n: n.one_of(None, 1, 2, 3)),
     )
