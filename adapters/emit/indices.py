@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from math import prod
 
 from opshift.adapters import Rewriter, Tensor, UnknownShape
-from opshift.adapters.emit.shapes import SLICE_END, reshape
+from opshift.adapters.emit.shapes import SLICE_END, index_column, reshape
 
 INDICES_OPSET = 10
 """Opset of the emitted index arithmetic: the last opset without negative indices."""
+
+INTEGER_LESS_OPSET = 9
+"""First opset in which Less compares integers."""
 
 UNSIGNED_INTEGERS = ("uint8", "uint16", "uint32", "uint64")
 """Types of indices that cannot be negative, so that the indices need no rewrite."""
@@ -59,10 +62,11 @@ def add_to_negative_indices(indices: str, size: str, element_type: str, out: Rew
 
 def is_negative(indices: str, element_type: str, out: Rewriter) -> str:
     """Return 1 where an index is negative and 0 elsewhere, in the given element type."""
-    # Less supports integers only since opset 9; a cast to float keeps the sign.
     out = out.for_opset(INDICES_OPSET)
-    number = out.cast(indices, "float")
-    less = out.emit("Less", [number, out.constant(0.0, "float")])
+    is_compared = out.default_opset >= INTEGER_LESS_OPSET and element_type in ("int32", "int64")
+    # A cast to float keeps the sign.
+    number = indices if is_compared else out.cast(indices, "float")
+    less = out.emit("Less", [number, out.constant(0, element_type if is_compared else "float")])
     return out.cast(less, element_type)
 
 
@@ -164,6 +168,31 @@ def flatten_element_indices(data: str, indices: str, axis: int, out: Rewriter) -
         flattened = out.cast(flattened, "int64")
     chosen = _nonnegative_column(flattened, indices, data, axis, out)
     return _row_major(data, _element_positions(indices, out.rank(data), {axis: chosen}, out), out)
+
+
+def broadcast_element_indices(data: str, indices: str, axis: int, out: Rewriter) -> str:
+    """Emit positions in flattened `data` for the indices of GatherElements, in the shape of `indices`.
+
+    The positions along each other dimension are a column that broadcasts.
+    """
+    out = out.for_opset(INDICES_OPSET)
+    rank = out.rank(data)
+    chosen = nonnegative_indices(indices, data, axis, out)
+    if out.element_type(indices) != "int64":
+        chosen = out.cast(chosen, "int64")
+    columns = [
+        chosen if each == axis else _position_column(indices, each, rank - 1 - each, out)
+        for each in range(rank)
+    ]
+    return _row_major(data, columns, out)
+
+
+def _position_column(indices: str, axis: int, trailing: int, out: Rewriter) -> str:
+    """Return the positions along a dimension of `indices`, followed by `trailing` dimensions of 1."""
+    size = out.known_dimension(indices, axis)
+    if size is not None and size <= MAX_CONSTANT_INDICES:
+        return out.tensor(Tensor("int64", (size, *[1] * trailing), tuple(range(size))))
+    return index_column(slice_dimension(indices, axis, out), out, trailing)
 
 
 def _element_positions(indices: str, rank: int, columns: Mapping[int, str], out: Rewriter) -> list[str]:

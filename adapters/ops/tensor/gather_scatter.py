@@ -16,6 +16,7 @@ from opshift.adapters.emit.indices import (
     INDICES_OPSET,
     INT64_ONE,
     MAX_CONSTANT_INDICES,
+    broadcast_element_indices,
     flatten_element_indices,
     flatten_index_tuples,
     index_depth,
@@ -55,13 +56,18 @@ def gather_rows(node: Node, out: Rewriter) -> None:
     out = out.for_opset(INDICES_OPSET)
     data, indices = node.inputs
     depth = index_depth(indices, out)
+    sizes = out.shape(data)
+    row_sizes = [size for size in (sizes or ())[depth:] if size]
+    if sizes is not None and len(row_sizes) == len(sizes) - depth:
+        rows = reshape(data, (-1, *row_sizes), out)
+        out.emit("Gather", [rows, flatten_index_tuples(data, indices, out)], node.outputs, axis=0)
+        return
     rows = out.emit("Flatten", [data], axis=depth)
     row_ids = flatten_index_tuples(data, indices, out)
     gathered = out.emit("Gather", [rows, row_ids], axis=0)
     bounds = [out.int64([each]) for each in (depth, 2**31 - 1, 0)]
     row_shape = out.emit("Slice", [out.emit("Shape", [data]), *bounds])
     shape = out.emit("Concat", [out.emit("Shape", [row_ids]), row_shape], axis=0)
-    sizes = out.shape(data)
     # A 0 in the shape may copy a dimension of the row numbers, or the flattened row, instead of the intended
     # one.
     if sizes is not None and all(sizes[depth + 1 :]):
@@ -102,9 +108,8 @@ def gather_flat_elements(node: Node, out: Rewriter) -> None:
         out.replace(node, op_type="Gather", inputs=inputs, attributes={"axis": 0}, opset=INDICES_OPSET)
         return
     flat_data = reshape(data, (-1,), out)
-    flat_indices = flatten_element_indices(data, indices, axis % rank, out)
-    gathered = out.emit("Gather", [flat_data, flat_indices], axis=0)
-    reshape_like(gathered, indices, out.emit("Shape", [indices]), out, node.outputs)
+    positions = broadcast_element_indices(data, indices, axis % rank, out)
+    out.emit("Gather", [flat_data, positions], node.outputs, axis=0)
 
 
 MAX_TABLE_ELEMENTS = 1 << 20
