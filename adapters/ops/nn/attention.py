@@ -61,9 +61,9 @@ def convert_windows_to_mask(node: Node, out: Rewriter) -> None:
         return
     mask, distances = full_mask(node, out), relative_positions(node, out)
     if left != UNBOUNDED:
-        mask = _restrict(mask, _is_not("Less", distances, -left, out), node, out)
+        mask = _restrict_mask(mask, _is_not("Less", distances, -left, out), node, out)
     if right != UNBOUNDED:
-        mask = _restrict(mask, _is_not("Greater", distances, right, out), node, out)
+        mask = _restrict_mask(mask, _is_not("Greater", distances, right, out), node, out)
     out.replace(node, inputs=_with_mask(node, mask), attributes=attributes)
 
 
@@ -75,7 +75,7 @@ def convert_padding_to_mask(node: Node, out: Rewriter) -> None:
     if lengths:
         end = reshape(out.cast(lengths, "float"), (-1, 1, 1, 1), out)
         keys = float_positions(key_length(node, out), out)
-        mask = _restrict(mask, out.emit("Less", [keys, end]), node, out)
+        mask = _restrict_mask(mask, out.emit("Less", [keys, end]), node, out)
         if node.attribute("is_causal", 0):
             mask = _apply_causality(mask, node, out)
         else:
@@ -111,7 +111,7 @@ def full_mask(node: Node, out: Rewriter) -> Mask | None:
             raise CannotConvert(reason, "shape.unsupported", remedy=remedy)
         raise UnknownShape(reason, node.inputs[1], node.inputs[3], otherwise=remedy)
     columns = dimension(node.inputs[3], rank - 1, out)
-    missing = _subtract(length, columns, out)
+    missing = _subtract_sizes(length, columns, out)
     pads = shape_tensor([*[0] * (2 * rank - 1), missing], out)
     masked = out.constant(-math.inf, out.element_type(node.inputs[0]))
     return Mask(out.emit("Pad", [_as_bias(mask, node, out), pads, masked], opset=13), is_boolean=False)
@@ -138,7 +138,7 @@ def _sequence_length(node: Node, position: int, out: Rewriter) -> Dimension:
     return dimension(node.inputs[position], out.rank(node.inputs[position]) - 2, out)
 
 
-def _subtract(size: Dimension, subtrahend: Dimension, out: Rewriter) -> Dimension:
+def _subtract_sizes(size: Dimension, subtrahend: Dimension, out: Rewriter) -> Dimension:
     if isinstance(size, int) and isinstance(subtrahend, int):
         return size - subtrahend
     return out.emit("Sub", [dimension_tensor(size, out), dimension_tensor(subtrahend, out)])
@@ -190,7 +190,7 @@ def _as_float(size: Dimension, out: Rewriter) -> str:
     return out.cast(size, "float")
 
 
-def _restrict(mask: Mask | None, keeps: str, node: Node, out: Rewriter) -> Mask:
+def _restrict_mask(mask: Mask | None, keeps: str, node: Node, out: Rewriter) -> Mask:
     """Return `mask`, with all keys masked as well for which the boolean value `keeps` is False."""
     restriction = Mask(keeps, is_boolean=True)
     if mask is None:
@@ -222,7 +222,7 @@ def attention_bias(node: Node, out: Rewriter) -> str:
 def _apply_causality(mask: Mask | None, node: Node, out: Rewriter) -> Mask | None:
     if not node.attribute("is_causal", 0):
         return mask
-    return _restrict(mask, _is_not("Greater", relative_positions(node, out), 0, out), node, out)
+    return _restrict_mask(mask, _is_not("Greater", relative_positions(node, out), 0, out), node, out)
 
 
 @adapter("Attention", 23, 22)
@@ -236,11 +236,11 @@ def expand_attention(node: Node, out: Rewriter) -> None:
     query, new_key, new_value = (split_input_heads(node, position, out) for position in range(3))
     key = append_to_past(node.input(4), new_key, node.output(1), out)
     value = append_to_past(node.input(5), new_value, node.output(2), out)
-    scores = _scores(query, _repeat_for_query_heads(key, node, 1, out), node, out)
+    scores = _attention_scores(query, _repeat_for_query_heads(key, node, 1, out), node, out)
     capped = cap_scores(scores, node.attribute("softcap", 0.0), out.element_type(node.inputs[0]), out)
     added = attention_bias(node, out)
     biased = out.emit("Add", [capped, added]) if added else capped
-    weights = _softmax(biased, node, out)
+    weights = _softmax_over_keys(biased, node, out)
     if out.is_used(node.output(3)):
         stage = (scores, capped, biased, weights)[node.attribute("qk_matmul_output_mode", 0)]
         out.emit("Identity", [stage], [node.output(3)])
@@ -271,7 +271,7 @@ def _head_count(node: Node, position: int, out: Rewriter) -> int:
     return int(heads)
 
 
-def _scores(query: str, key: str, node: Node, out: Rewriter) -> str:
+def _attention_scores(query: str, key: str, node: Node, out: Rewriter) -> str:
     """Return the scaled product of queries and keys.
 
     Queries and keys are both multiplied by the square root of `scale`, which keeps the products small.
@@ -312,7 +312,7 @@ def _repeat_for_query_heads(value: str, node: Node, position: int, out: Rewriter
     return out.emit("Gather", [value, out.int64(owners)], axis=1)
 
 
-def _softmax(scores: str, node: Node, out: Rewriter) -> str:
+def _softmax_over_keys(scores: str, node: Node, out: Rewriter) -> str:
     """Return the softmax over the keys, computed in the type that `softmax_precision` names."""
     element_type = out.element_type(node.inputs[0])
     precision = BY_NUMBER[node.attribute("softmax_precision", BY_NAME[element_type].number)].name
@@ -335,9 +335,9 @@ def _softmax_or_zero(scores: str, element_type: str, out: Rewriter) -> str:
     # sum of zeros to one.
     lowest, one = (out.constant(each, element_type) for each in (-LARGEST_FINITE[element_type], 1.0))
     maximum = out.emit("ReduceMax", [scores], axes=(3,), keepdims=1, opset=8)
-    exponentials = out.emit("Exp", [out.emit("Sub", [scores, out.emit("Max", [maximum, lowest], opset=13)])])
+    exponentials = out.emit("Exp", [out.emit("Sub", [scores, out.emit("Clip", [maximum, lowest], opset=13)])])
     sums = out.emit("ReduceSum", [exponentials], axes=(3,), keepdims=1, opset=8)
-    return out.emit("Div", [exponentials, out.emit("Max", [sums, one], opset=13)])
+    return out.emit("Div", [exponentials, out.emit("Clip", [sums, one], opset=13)])
 
 
 @function_body("FlexAttention", 1, domain="ai.onnx.preview")
@@ -395,7 +395,7 @@ def expand_rotary_embedding(node: Node, out: Rewriter) -> None:
     width: int = node.attribute("rotary_embedding_dim", 0)
     is_partial = width not in (0, head_size)
     rotated_data = _slice_last(data, 0, width, out) if is_partial else data
-    rotated = _rotate(rotated_data, width if is_partial else head_size, node, packed, out)
+    rotated = _rotate_pairs(rotated_data, width if is_partial else head_size, node, packed, out)
     if is_partial:
         rotated = out.emit("Concat", [rotated, _slice_last(data, width, INT64_MAX, out)], axis=3)
     if packed:
@@ -413,7 +413,7 @@ def _split_rotary_heads(node: Node, head_size: Dimension, out: Rewriter) -> str:
     return reshape(node.inputs[0], (0, 0, heads, head_size), out)
 
 
-def _rotate(data: str, width: Dimension, node: Node, packed: bool, out: Rewriter) -> str:
+def _rotate_pairs(data: str, width: Dimension, node: Node, packed: bool, out: Rewriter) -> str:
     """Rotate pairs: adjacent elements if `interleaved`, otherwise one element of each half of a head.
 
     `width` is the number of elements of a head to rotate.
@@ -422,9 +422,9 @@ def _rotate(data: str, width: Dimension, node: Node, packed: bool, out: Rewriter
     pairs = reshape(data, (0, 0, 0, half, 2) if interleaved else (0, 0, 0, 2, half), out)
     axis = 4 if interleaved else 3
     first, second = (out.emit("Gather", [pairs, out.int64(index)], axis=axis) for index in (0, 1))
-    cosine = _angles(node, 1, packed, out)
+    cosine = _angles_per_token(node, 1, packed, out)
     # tract fails if equal nodes compute equal angles
-    sine = cosine if node.inputs[2] == node.inputs[1] else _angles(node, 2, packed, out)
+    sine = cosine if node.inputs[2] == node.inputs[1] else _angles_per_token(node, 2, packed, out)
     real = out.emit("Sub", [out.emit("Mul", [cosine, first]), out.emit("Mul", [sine, second])])
     imaginary = out.emit("Add", [out.emit("Mul", [sine, first]), out.emit("Mul", [cosine, second])])
     if not interleaved:
@@ -433,7 +433,7 @@ def _rotate(data: str, width: Dimension, node: Node, packed: bool, out: Rewriter
     return reshape(out.emit("Concat", columns, axis=4), (0, 0, 0, width), out)
 
 
-def _angles(node: Node, position: int, packed: bool, out: Rewriter) -> str:
+def _angles_per_token(node: Node, position: int, packed: bool, out: Rewriter) -> str:
     """Return the sine or cosine for every token, with a dimension of size 1 for the heads."""
     angles = node.inputs[position]
     if node.input(3):
