@@ -42,12 +42,28 @@ def select_elements(node: Node, out: Rewriter) -> None:
     elif "int" in element_type:
         _emit_weighted_sum(node, element_type, out)
     else:
-        shape, count, positions = _output_positions(node, out)
-        values = [reshape(_expand_to_shape(name, shape, out), (-1,), out) for name in (first, second)]
-        # In `both`, the elements of the second value follow all elements of the first value.
-        offsets = out.emit("Mul", [cast(out.emit("Not", [condition]), "int64", out), count])
-        both = out.emit("Concat", values, axis=0)
-        out.emit("Gather", [both, out.emit("Add", [positions, offsets])], node.outputs, axis=0)
+        _gather_values(node, out)
+
+
+def _gather_values(node: Node, out: Rewriter) -> None:
+    """Gather each element from the concatenation of both values."""
+    condition, first, second = node.inputs
+    for value, other, is_first in ((first, second, True), (second, first, False)):
+        number = out.uniform_element(value)
+        if number is not None and number.element_type != "string":
+            # One element in front stands for the value that repeats one number.
+            shape, _, positions = _output_positions(node, out, 1)
+            single = out.tensor(Tensor(number.element_type, (1,), number.values))
+            both = out.emit("Concat", [single, _flat_value(other, shape, node, out)], axis=0)
+            is_other = out.emit("Not", [condition]) if is_first else condition
+            chosen = out.emit("Mul", [cast(is_other, "int64", out), positions])
+            out.emit("Gather", [both, chosen], node.outputs, axis=0)
+            return
+    shape, count, positions = _output_positions(node, out, 0)
+    # In `both`, the elements of the second value follow all elements of the first value.
+    both = out.emit("Concat", [_flat_value(name, shape, node, out) for name in (first, second)], axis=0)
+    offsets = out.emit("Mul", [cast(out.emit("Not", [condition]), "int64", out), count])
+    out.emit("Gather", [both, out.emit("Add", [positions, offsets])], node.outputs, axis=0)
 
 
 def _chooses_one_value(node: Node, out: Rewriter) -> bool:
@@ -99,33 +115,62 @@ def _emit_weighted_sum(node: Node, element_type: str, out: Rewriter) -> None:
     cast(out.emit("Add", parts), element_type, out, node.outputs)
 
 
-def _output_positions(node: Node, out: Rewriter) -> tuple[Shape | str, str, str]:
-    """Return the output shape (a tensor if unknown), the element count, and the position of each element."""
+def _output_positions(node: Node, out: Rewriter, start: int) -> tuple[Shape | str, str, str]:
+    """Return the output shape (a tensor if unknown), the element count, and a number for each element.
+
+    The numbers count from `start`, in row-major order.
+    """
     shape = broadcast_shape(node.inputs, out)
-    condition, *values = node.inputs
-    is_float = out.element_type(values[0]) in FLOAT_TYPES
+    is_float = out.element_type(node.inputs[1]) in FLOAT_TYPES
     if shape is not None and (math.prod(shape) <= MAX_CONSTANT_DATA or not is_float):
         count = out.require_elements(*shape)
-        positions = out.tensor(Tensor("int64", shape, tuple(range(count))))
+        positions = out.tensor(Tensor("int64", shape, tuple(range(start, start + count))))
         return shape, out.int64(count), positions
     if not is_float:
         reason = "the shape of the output is unknown, but Gather by position requires it"
         raise UnknownShape(reason, *node.inputs, otherwise="convert to opset 9 or later")
-    # The sum of all inputs has the shape to which they broadcast.
-    mixed = cast(condition, out.element_type(values[0]), out)
-    for name in values:
-        mixed = out.emit("Add", [mixed, name])
-    sizes, total = out.emit("Shape", [mixed]), out.emit("Size", [mixed])
+    largest = _input_of_output_shape(node, out) or _sum_of_inputs(node, out)
+    sizes, total = out.emit("Shape", [largest]), out.emit("Size", [largest])
     positions = index_range(reshape(total, (1,), out), out, is_long=True)
+    if start:
+        positions = out.emit("Add", [positions, out.int64(start)])
     # The sizes may contain 0, for which Reshape would copy the dimension of its input.
     allowzero = int(not all(is_nonempty(name, out) for name in node.inputs))
     return sizes, total, out.emit("Reshape", [positions, sizes], opset=ALLOWZERO_OPSET, allowzero=allowzero)
 
 
-def _expand_to_shape(name: str, shape: Shape | str, out: Rewriter) -> str:
+def _input_of_output_shape(node: Node, out: Rewriter) -> str | None:
+    """Return an input to whose shape all inputs are known to broadcast."""
+    shapes = out.comparable_shapes(node.inputs)
+    return next(
+        (
+            name
+            for name, dims in zip(node.inputs, shapes, strict=True)
+            if all(_broadcasts_to(shape, dims) for shape in shapes)
+        ),
+        None,
+    )
+
+
+def _sum_of_inputs(node: Node, out: Rewriter) -> str:
+    """Emit the sum of all inputs, which has the shape to which they broadcast."""
+    condition, *values = node.inputs
+    mixed = cast(condition, out.element_type(values[0]), out)
+    for name in values:
+        mixed = out.emit("Add", [mixed, name])
+    return mixed
+
+
+def _flat_value(name: str, shape: Shape | str, node: Node, out: Rewriter) -> str:
+    """Emit the elements of a value that is expanded to the output shape, as a list."""
     if isinstance(shape, str):
-        return out.emit("Expand", [name, shape])
-    return name if out.shape(name) == shape else out.emit("Expand", [name, out.int64(shape)])
+        dims = out.comparable_shapes(node.inputs)
+        own = dims[node.inputs.index(name)]
+        is_expanded = all(_broadcasts_to(each, own) for each in dims)
+    else:
+        is_expanded = out.shape(name) == shape
+        shape = out.int64(shape)
+    return reshape(name if is_expanded else out.emit("Expand", [name, shape]), (-1,), out)
 
 
 @adapter("OneHot", 9, 8)

@@ -6,7 +6,7 @@ import numpy as np
 import onnx.parser
 import pytest
 from support.conversion import convert_and_check
-from support.execution import op_types
+from support.execution import Array, op_types, run
 
 SIZES = [(0,), (1,), (3,), (1023,), (1024,), (2050,), (0, 3), (3, 0), (2, 1500)]
 
@@ -29,6 +29,35 @@ def test_selects_elements_by_position(size: tuple[int, ...], target: int) -> Non
         values.flat[:count] = special[:count]
     feeds = {"c": random.integers(0, 2, size).astype(bool), "a": first, "b": second}
     convert_and_check(model, target, feeds, [np.where(feeds["c"], first, second)])
+
+
+@pytest.mark.parametrize("target", [7, 8])
+@pytest.mark.parametrize("order", ["k, b", "b, k", "k, row", "row, k"])
+@pytest.mark.parametrize("dims", ["M, 3", "M, N", "2, 3"])
+@pytest.mark.parametrize("size", [(2, 3), (0, 3)])
+def test_selects_a_number_or_an_element(size: tuple[int, int], dims: str, order: str, target: int) -> None:
+    if dims == "2, 3" and size[0] != 2:
+        pytest.skip("the data has the declared size")
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 12]>
+        main (bool[{dims}] c, float[{dims}] b, float[{dims[-1]}] row) => (float[{dims}] y)
+        <float k = {{-0.0}}> {{ y = Where (c, {order}) }}"""
+    )
+    random = np.random.default_rng(0)
+    values = random.normal(size=size).astype(np.float32)
+    values.flat[: min(values.size, 3)] = np.array([np.nan, -np.inf, 0.0])[: min(values.size, 3)]
+    feeds: dict[str, Array] = {
+        "c": np.asarray(random.integers(0, 2, size).astype(bool)),
+        "b": values,
+        "row": np.array([np.inf, np.nan, 1], np.float32),
+    }
+    known = {**feeds, "k": np.array(-0.0, np.float32)}
+    first, second = (known[name] for name in order.split(", "))
+    expected = np.where(feeds["c"], first, second)
+    result = convert_and_check(model, target, feeds, [expected])
+    (found,) = run(result, feeds)
+    assert (np.signbit(found) == np.signbit(expected))[~np.isnan(expected)].all()
+    assert "Expand" not in op_types(result) or order in ("k, row", "row, k") or dims != "2, 3"
 
 
 @pytest.mark.parametrize(
