@@ -82,6 +82,11 @@ class Expression(Arithmetic[str]):
         """The name of the value."""
         return self.content
 
+    @property
+    def default_opset(self) -> int:
+        """The target opset of the default domain."""
+        return self._out.default_opset
+
     def constant(self, numbers: float | Sequence[float]) -> Self:
         """Return a constant of the same element type: 1-D for a sequence or if `rank` is 1, else a scalar."""
         if isinstance(numbers, int) and "int" not in self._element_type:
