@@ -202,7 +202,12 @@ def expand_group_normalization(node: Node, out: Rewriter) -> None:
     normalized = _normalize_groups(node, compute_type, out)
     shape = out.emit("Shape", [data])
     restored = out.emit("Reshape", [normalized, shape])
-    # Flatten the spatial dimensions, so that columns of scale and bias broadcast even if the rank is unknown.
+    rank = out.known_rank(data)
+    if rank is not None:
+        scale, bias = (reshape(name, (-1, *[1] * (rank - 2)), out) for name in (scale, bias))
+        out.emit("Add", [out.emit("Mul", [restored, scale]), bias], node.outputs)
+        return
+    # Flatten the spatial dimensions, so that columns of scale and bias broadcast.
     channels = reshape(restored, (0, 0, -1), out)
     scale, bias = (reshape(name, (-1, 1), out) for name in (scale, bias))
     scaled = out.emit("Mul", [channels, scale])
@@ -320,14 +325,14 @@ def expand_mean_variance_normalization(node: Node, out: Rewriter) -> None:
     data, rank = node.inputs[0], out.known_rank(node.inputs[0])
     axes = [axis % rank if rank else axis for axis in node.attribute("axes", (0, 2, 3))]
     out = out.for_opset(ARITHMETIC_OPSET)
-    centered = out.emit("Sub", [data, _mean(data, axes, out)])
+    centered = out.emit("Sub", [data, _emit_mean(data, axes, out)])
     squared = out.emit("Mul", [centered, centered])
-    deviation = Expression(_mean(squared, axes, out), out.element_type(data), out).apply("Sqrt")
+    deviation = Expression(_emit_mean(squared, axes, out), out.element_type(data), out).apply("Sqrt")
     # In the function body, this constant avoids a division by zero.
     out.emit("Div", [centered, (deviation + round_to_float32(1e-9)).name], node.outputs)
 
 
-def _mean(data: str, axes: Sequence[int], out: Rewriter, name: str = "") -> str:
+def _emit_mean(data: str, axes: Sequence[int], out: Rewriter, name: str = "") -> str:
     outputs = [name] if name else 1
     opset = 11 if min(axes, default=0) < 0 else ARITHMETIC_OPSET
     return out.emit("ReduceMean", [data], outputs, axes=tuple(axes), keepdims=1, opset=opset)
@@ -343,14 +348,14 @@ def expand_layer_normalization(node: Node, out: Rewriter) -> None:
     element_type = out.element_type(data)
     stash_type = BY_NUMBER[node.attribute("stash_type", 1)].name
     axes = _normalized_axes(node, out)
-    stashed = _cast(data, element_type, stash_type, out)
-    mean = _mean(stashed, axes, out, node.output(1))
+    stashed = _cast_if_needed(data, element_type, stash_type, out)
+    mean = _emit_mean(stashed, axes, out, node.output(1))
     centered = out.emit("Sub", [stashed, mean])
-    variance = _mean(square(centered, stash_type, out), axes, out)
+    variance = _emit_mean(square(centered, stash_type, out), axes, out)
     deviation = _standard_deviation(variance, node, stash_type, out)
     if out.is_used(node.output(2)):
         out.emit("Reciprocal", [deviation], [node.output(2)])
-    normalized = _cast(out.emit("Div", [centered, deviation]), stash_type, element_type, out)
+    normalized = _cast_if_needed(out.emit("Div", [centered, deviation]), stash_type, element_type, out)
     bias = bias or _neutral_bias(scale, out)
     if not bias:
         out.emit("Mul", [normalized, scale], node.outputs[:1])
@@ -376,7 +381,7 @@ def _neutral_bias(scale: str, out: Rewriter) -> str:
     return out.constant([-0.0] * shape[0], out.element_type(scale))
 
 
-def _cast(value: str, source: str, target: str, out: Rewriter) -> str:
+def _cast_if_needed(value: str, source: str, target: str, out: Rewriter) -> str:
     return value if source == target else out.cast(value, target)
 
 
@@ -392,8 +397,10 @@ def expand_rms_normalization(node: Node, out: Rewriter) -> None:
     data, scale = node.inputs
     element_type, scale_type = out.element_type(data), out.element_type(scale)
     stash_type = BY_NUMBER[node.attribute("stash_type", 1)].name
-    stashed = _cast(data, element_type, stash_type, out)
-    mean_square = _mean(square(stashed, stash_type, out), _normalized_axes(node, out), out)
+    stashed = _cast_if_needed(data, element_type, stash_type, out)
+    mean_square = _emit_mean(square(stashed, stash_type, out), _normalized_axes(node, out), out)
     normalized = out.emit("Div", [stashed, _standard_deviation(mean_square, node, stash_type, out)])
-    normalized = _cast(_cast(normalized, stash_type, element_type, out), element_type, scale_type, out)
+    normalized = _cast_if_needed(
+        _cast_if_needed(normalized, stash_type, element_type, out), element_type, scale_type, out
+    )
     out.emit("Mul", [normalized, scale], node.outputs)
