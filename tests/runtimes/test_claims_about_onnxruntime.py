@@ -6,6 +6,7 @@ import numpy as np
 import onnx.parser
 import onnxruntime
 import pytest
+from onnx.reference import ReferenceEvaluator
 from support.execution import loads_and_runs
 
 from opshift import fit
@@ -72,6 +73,37 @@ def test_resize_with_antialias_needs_an_interpolation(opset: int, mode: str, *, 
     model = _model(f"{text} {{ {node} }}", opset)
     assert loads_and_runs(model, {"x": np.ones((1, 2, 4, 4), np.float32)}) == is_run
     assert (not _support(model).missing) == is_run
+
+
+@pytest.mark.parametrize(
+    ("sizes", "start", "is_wrong", "is_certain"),
+    [
+        ((3, 4), (0.2, 0.2), True, True),
+        ((3, 7), (0.2, 0.2), True, False),
+        ((5, 4), (0.2, 0.2), True, False),
+        ((3, 4), (0, 0), False, False),
+        ((5, 7), (0.2, 0.2), False, False),
+    ],
+)
+@pytest.mark.parametrize("opset", [11, 13, 18, 19])
+def test_warns_about_axes_that_resize_does_not_crop(
+    opset: int, sizes: tuple[int, int], start: tuple[float, float], *, is_wrong: bool, is_certain: bool
+) -> None:
+    region = ", ".join(map(str, (0, 0, *start, 1, 1, *(1 - each for each in start))))
+    height, width = sizes
+    model = _model(
+        f"g (float[1, 1, 3, 4] x) => (float[1, 1, {height}, {width}] y) "
+        f"<float[8] r = {{{region}}}, int64[4] s = {{1, 1, {height}, {width}}}, float[0] e = {{}}> "
+        '{ y = Resize <mode = "linear", coordinate_transformation_mode = "tf_crop_and_resize"> '
+        "(x, r, e, s) }",
+        opset,
+    )
+    feeds = {"x": np.arange(12, dtype=np.float32).reshape(1, 1, 3, 4)}
+    expected = ReferenceEvaluator(model).run(None, feeds)[0]
+    assert np.allclose(run_in_onnxruntime(model, feeds)[0], expected, atol=1e-5) != is_wrong
+    support = _support(model)
+    assert bool(support.warnings) == is_wrong
+    assert bool(support.wrong) == is_certain
 
 
 @pytest.mark.parametrize(("batch", "rank", "is_run"), [(1, 2, False), (2, 2, True), (1, 3, True)])

@@ -24,6 +24,8 @@ BRANCHES = """
 QUANTIZED = "q = QuantizeLinear (u, s, z) k = Constant <value = double {2.0}> () y = Add (x, k)"
 QUANTIZED_INPUTS = "double[2] x, float[2] u, float s, uint8 z"
 PADDED = 'p = Constant <value = int64[2] {{{0}}}> () y = Pad <mode = "{1}"> (x, p)'
+CONSTANT_FACTOR = "a = Constant <value = float[2, 2] {{1, 2, 3, 4}}> () y = Gemm <transA = {0}> (a, b)"
+INTEGERS = "p = MatMulInteger (a, b) y = Cast <to = 1> (p)"
 NOTHING = "c = Constant <value = float[0, 3] {{}}> () y = {0} (x, c)"
 CHANNELS = "uint8[1, {0}, 5] x, float s, uint8 z, uint8[1, {0}, 3] w, float{1} t"
 QLINEAR = "y = QLinearConv (x, s, z, w, t, z, s, z)"
@@ -92,7 +94,11 @@ RANGE = """
             14,
             "does not run",
         ),
-        (OPENVINO, LSTM.format("N"), '"", y = LSTM <hidden_size = 2> (x, w, r)', 14, "runs"),
+        (OPENVINO, LSTM.format("N"), '"", y = LSTM <hidden_size = 2> (x, w, r)', 14, "does not run"),
+        (OPENVINO, LSTM.format(8), '"", y = LSTM <hidden_size = 2> (x, w, r)', 14, "runs"),
+        (OPENVINO, LSTM.format(8), '"", y = LSTM (x, w, r)', 14, "does not run"),
+        (LATEST, LSTM.format(8), '"", y = LSTM (x, w, r)', 14, "does not run"),
+        (TRACT, LSTM.format(8), '"", y = LSTM (x, w, r)', 14, "runs"),
         (OPENVINO, GRU.format(6), "y = GRU <hidden_size = 2, linear_before_reset = 1> (x, w, r)", 14, "runs"),
         (
             OPENVINO,
@@ -117,6 +123,10 @@ RANGE = """
         (OPENVINO, "float[2, 3] a, float[4, 3] b", PRODUCT, 13, "runs"),
         (OPENVINO, "float[0, 3] a, float[4, 3] b", "y = Gemm <transB = 1> (a, b)", 13, "does not run"),
         (OPENVINO, "float[0, 3] a, float[3, 4] b", "y = Gemm (a, b)", 13, "runs"),
+        (OPENVINO, "float[2, 0] b", CONSTANT_FACTOR.format(1), 13, "does not run"),
+        (OPENVINO, "float[2, 0] b", CONSTANT_FACTOR.format(0), 13, "runs"),
+        (OPENVINO, "uint8[2] a, uint8[2, 4] b", INTEGERS, 13, "wrong"),
+        (OPENVINO, "uint8[1, 2] a, uint8[2, 4] b", INTEGERS, 13, "runs"),
         (
             OPENVINO,
             "float[0, 3] a, float[4, 3] b",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 OPENVINO, TRACT = "openvino-2026.4.1", "tract-0.23.9"
 INSTALLED, OLD, OLDEST = "onnxruntime-1.31.1", "onnxruntime-1.23.2", "onnxruntime-1.20.1"
+GROUPED_MASKS, ALL_MASKS = "onnxruntime-1.24.4", "onnxruntime-1.25.1"
 
 STEP = "n = Constant <value = int64 {{2}}> () {0} y = STFT (x, n, w{1})"
 LENGTH = "l = Constant <value = int64 {4}> ()"
@@ -33,8 +34,14 @@ RECURRENT = """
 CACHED = "float[1, 2, 2, 4] x, float[1, 2, 3, 4] p"
 SCANNED = """
     y, z = Scan <num_scan_inputs = 1, body = b (float[2] a, float[2] e) => (float[2] t, float[2] u) {{
-        t = Neg (a) u = {0}
+        t = {1} u = {0}
     }}> (x, s)
+"""
+SCANNED_PAIR = """
+    y, z = Scan <
+        num_scan_inputs = 2, body = b (float[2] a, float[2] e, float[2] f) => (float[2] t, float[2] u) {
+            t = Neg (a) u = Neg (e)
+        }> (x, s, v)
 """
 PADDED = """
     p = Constant <value_ints = [0, 1]> () d = Pad <mode = "{0}"> (s, p, v) n = Size (d) y = Cast <to = 1> (n)
@@ -53,6 +60,8 @@ STEPS = """
     n = Constant <value_ints = [3, 1]> () e = Expand (x, n) a = Constant <value_ints = [0]> ()
     b = Constant <value_ints = [3]> () d = Constant <value_ints = [2]> () y = Slice (e, a, b, a, d)
 """
+STEP_OF_ONE = STEPS.replace("d = Constant <value_ints = [2]> ()", "d = Constant <value_ints = [1]> ()")
+READ_TWICE = STEPS.replace("y =", "h =") + "m = MatMul (e, x) y = Concat <axis = 0> (h, m)"
 SAMPLED = 'y = GridSample <mode = "cubic"> (x, g)'
 BATCH = "b = Constant <value = float[1, 2, 2] {1, 2, 3, 4}> ()"
 CROPPED = """
@@ -69,6 +78,11 @@ GRU = """
     y = GRU <hidden_size = 2{0}> (x, w, r, b)
 """
 GRU_INPUTS = "float[1, 2, 3] x, float[1, 6, 3] w, float[1, {0}, 2] r"
+WITHOUT_BIAS = "y = GRU <hidden_size = 2> (x, w, r)"
+BLOCKS = "uint8[{0}, 3] x, float[2, 3] s"
+DEQUANTIZE_BLOCKS = "y = DequantizeLinear <axis = 0, block_size = 2> (x, s)"
+FLOAT_BLOCKS = "float[{0}, 3] x, float[2, 3] s, uint8[2, 3] z"
+QUANTIZE_BLOCKS = "q = QuantizeLinear <axis = 0, block_size = 2> (x, s, z) y = Cast <to = 1> (q)"
 
 
 def _verdict(model: onnx.ModelProto, runtime: str) -> str:
@@ -153,6 +167,16 @@ def _verdict(model: onnx.ModelProto, runtime: str) -> str:
         (OPENVINO, GRU_INPUTS.format("N"), GRU.format(""), 1, "does not run"),
         (OPENVINO, GRU_INPUTS.format("N"), GRU.format(""), 14, "does not run"),
         (OPENVINO, GRU_INPUTS.format("6"), GRU.format(""), 1, "runs"),
+        (OPENVINO, GRU_INPUTS.format("N"), WITHOUT_BIAS, 14, "does not run"),
+        (OPENVINO, GRU_INPUTS.format("N").replace("2] r", "M] r"), WITHOUT_BIAS, 14, "runs"),
+        (OPENVINO, BLOCKS.format("N"), DEQUANTIZE_BLOCKS, 21, "does not run"),
+        (OPENVINO, BLOCKS.format("4"), DEQUANTIZE_BLOCKS, 21, "runs"),
+        (OPENVINO, BLOCKS.format("5"), DEQUANTIZE_BLOCKS, 21, "does not run"),
+        (OPENVINO, "uint8[4] x, float[2] s", DEQUANTIZE_BLOCKS, 21, "does not run"),
+        (OPENVINO, FLOAT_BLOCKS.format("N"), QUANTIZE_BLOCKS, 21, "does not run"),
+        (OPENVINO, FLOAT_BLOCKS.format("4"), QUANTIZE_BLOCKS, 21, "runs"),
+        (OPENVINO, FLOAT_BLOCKS.format("5"), QUANTIZE_BLOCKS, 21, "does not run"),
+        (OPENVINO, "float[N] x, float[2] s, uint8[2] z", QUANTIZE_BLOCKS, 21, "does not run"),
         (OPENVINO, "float[N, M] x, int64[K, L] i", "y = GatherElements (x, i)", 13, "may run"),
         (OPENVINO, "float[2, 3] x, int64[N] a", "y = CumSum (x, a)", 14, "does not run"),
         (OPENVINO, "float[2, 3] x, int64 a", "y = CumSum (x, a)", 14, "runs"),
@@ -166,6 +190,10 @@ def _verdict(model: onnx.ModelProto, runtime: str) -> str:
         (OPENVINO, "float[0] x", "y = Softmax <axis = 0> (x)", 1, "does not run"),
         (OLD, DOUBLE, "d = Attention (q, k, k) y = Cast <to = 1> (d)", 23, "warns"),
         (OLD, DOUBLE.replace("double", "float"), "y = Attention (q, k, k)", 23, "runs"),
+        (OLD, DOUBLE.replace("[1", "[2"), "d = Attention (q, k, k) y = Cast <to = 1> (d)", 23, "runs"),
+        (GROUPED_MASKS, GROUPED.format("1, 4, 2, 3"), "y = Attention (q, k, k, m)", 23, "does not run"),
+        (GROUPED_MASKS, GROUPED.format("1, 2, 2, 3"), "y = Attention (q, k, k, m)", 24, "runs"),
+        (ALL_MASKS, GROUPED.format("1, 4, 2, 3"), "y = Attention (q, k, k, m)", 23, "runs"),
         (TRACT, "float[2] x", CONSTANT_KEYS, 23, "may run"),
         (OLD, GROUPED.format("A, B, 2, 3"), "y = Attention (q, k, k, m)", 23, "may run"),
         (OLD, GROUPED.format("A, 1, 2, 3"), "y = Attention (q, k, k, m)", 23, "runs"),
@@ -177,26 +205,29 @@ def _verdict(model: onnx.ModelProto, runtime: str) -> str:
         (OPENVINO, "int32[2] a, int32[2] b", "s = Sub (a, b) y = Cast <to = 1> (s)", 14, "runs"),
         (TRACT, "float[2, 3] a, float[3] b", "y = Mod <fmod = 1> (b, a)", 13, "warns"),
         (TRACT, "float[2, 3] a, float[2, 3] b", "y = Mod <fmod = 1> (a, b)", 13, "runs"),
-        (TRACT, "float[1, 4] x", CROPPED.format("tf_crop_and_resize"), 13, "warns"),
+        (TRACT, "float[1, 4] x", CROPPED.format("tf_crop_and_resize"), 13, "runs"),
         (TRACT, "float[1, 4] x", CROPPED.format("half_pixel"), 13, "runs"),
         (OPENVINO, "float[S, 2, 3] x, int32[2] l", RECURRENT, 14, "warns"),
         (OPENVINO, "float[3, N, 3] x, int32[2] l", RECURRENT, 14, "warns"),
         (OPENVINO, "float[3, 2, 3] x, int32[2] l", RECURRENT, 14, "runs"),
         (OPENVINO, "float[1, 0, 4] x", "y = MaxPool <kernel_shape = [1]> (x)", 13, "does not run"),
-        (OPENVINO, CACHED, "y, k, v = Attention <is_causal = 1> (x, x, x, , p, p)", 25, "warns"),
+        (OPENVINO, CACHED, "y, k, v = Attention <is_causal = 1> (x, x, x, , p, p)", 25, "runs"),
+        (OPENVINO, CACHED, "y, k, v = Attention <is_causal = 1> (p, x, x, , p, p)", 25, "warns"),
         (OPENVINO, CACHED, "y, k, v = Attention (x, x, x, , p, p)", 25, "runs"),
         (TRACT, "float[1, 1, 2, 2, 2] x, float[1, 2, 2, 2, 3] g", SAMPLED, 20, "does not run"),
         (TRACT, "float[1, 1, 2, 2] x, float[1, 2, 2, 2] g", SAMPLED, 20, "runs"),
-        (OPENVINO, "float[2] x, float[2, 2] s", SCANNED.format("Identity (e)"), 18, "runs"),
-        (OPENVINO, "float[2] x, float[2, 2] s", SCANNED.format("Abs (a)"), 18, "may run"),
+        (OPENVINO, "float[2] x, float[2, 2] s", SCANNED.format("Identity (e)", "Neg (a)"), 18, "runs"),
+        (OPENVINO, "float[2] x, float[2, 2] s", SCANNED.format("Identity (e)", "Neg (e)"), 18, "runs"),
+        (OPENVINO, "float[2] x, float[2, 2] s, float[2, 2] v", SCANNED_PAIR, 18, "runs"),
+        (OPENVINO, "float[2] x, float[2, 2] s", SCANNED.format("Abs (a)", "Neg (a)"), 18, "may run"),
         (OPENVINO, "string[2] s, string v", PADDED.format("constant"), 13, "warns"),
         (OPENVINO, "string[2] s, string v", PADDED.format("edge"), 13, "does not run"),
         (
             OPENVINO,
             "string[1, 4, 1, 1] s",
-            "d = DepthToSpace <blocksize = 2> (s) y = Cast <to = 1> (d)",
+            "d = DepthToSpace <blocksize = 2> (s) n = Size (d) y = Cast <to = 1> (n)",
             13,
-            "does not run",
+            "warns",
         ),
         (TRACT, "int64[1] r", STRINGS, 13, "does not run"),
         (
@@ -227,6 +258,10 @@ def _verdict(model: onnx.ModelProto, runtime: str) -> str:
         (OPENVINO, "uint8[1, 1, 3] x", CONVOLVED.format("uint8", 0), 13, "runs"),
         (OPENVINO, "uint8[1, 1, 3] x", CONVOLVED.format("int8", 2), 13, "runs"),
         (TRACT, "float[1, 1] x", STEPS, 13, "may run"),
+        (TRACT, "float[1, 1] x", STEPS.replace("e = Expand", "e = Tile"), 13, "may run"),
+        (TRACT, "float[1, 1] x", STEPS.replace("y = Slice (e,", "f = Abs (e) y = Slice (f,"), 13, "may run"),
+        (TRACT, "float[1, 1] x", READ_TWICE, 13, "may run"),
+        (TRACT, "float[1, 1] x", STEP_OF_ONE, 13, "runs"),
         (TRACT, "float[3, 1] x", STEPS.replace("e = Expand (x, n)", "e = Identity (x)"), 13, "runs"),
         (TRACT, "float[2, 3] x, int64[1] k", "y = Trilu (x, k)", 14, "does not run"),
         (TRACT, "float[2, 3] x, int64 k", "y = Trilu (x, k)", 14, "runs"),
