@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import onnx.parser
 import pytest
 from support.runtimes import model_of_nodes, support_of
 
@@ -133,3 +134,29 @@ def test_predicts_nodes_with_computed_inputs(
     elif support.uncertain:
         found = "may run"
     assert found == verdict
+
+
+@pytest.mark.parametrize(
+    ("body", "argument", "is_refused"),
+    [("Hardmax (a)", "k", True), ("Hardmax (a)", "x", False), ("RandomNormalLike (a)", "k", False)],
+)
+def test_knows_constants_that_functions_return(body: str, argument: str, *, is_refused: bool) -> None:
+    # onnxruntime inlines the function, and fails when it folds the optional
+    model = onnx.parser.parse_model(f"""
+        <ir_version: 10, opset_import: ["" : 18, "local" : 1]>
+        g (float[2] x) => (float[] y) {{
+            k = Constant <value_floats = [1.0, 2.0]> () c = local.F ({argument}) o = Optional (c)
+            y = OptionalGetElement (o)
+        }}
+        <domain: "local", opset_import: ["" : 18]> F (a) => (r) {{ r = {body} }}
+    """)
+    missing = support_of(model, "onnxruntime-1.20.1").missing
+    assert any("optional of a constant" in each.reason for each in missing) == is_refused
+
+
+@pytest.mark.parametrize("axis", range(4))
+def test_predicts_reductions_of_data_without_elements(axis: int) -> None:
+    sizes = ", ".join("0" if each == axis else "2" for each in range(4))
+    model = model_of_nodes(f"float[{sizes}] x", "y = ReduceMax (x)", 13)
+    assert support_of(model, "onnxruntime-1.20.1").uncertain
+    assert not support_of(model, "onnxruntime-1.24.4").uncertain

@@ -7,11 +7,13 @@ from typing import Final, NamedTuple
 
 from opshift.inference.evaluator.element_facts import defining_scope
 from opshift.inference.facts import InferenceScope
+from opshift.inference.function_scope import CallScope
 from opshift.model.element_types import NAME_BY_NUMBER
 from opshift.model.messages import TensorProto
 from opshift.model.node import Node
 from opshift.model.offloaded_tensors import EXTERNAL
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.registry.models import OperatorVersion
 from opshift.registry.runtimes.runtime import Runtime
 
 SIZED_BY_VALUES: Final = frozenset(
@@ -99,15 +101,33 @@ def _needed(question: _Question) -> Iterator[_Question] | None:
     if is_about_sizes and (knows_sizes or has_known_sizes(scope, name)):
         return iter(())
     producer = scope.producer(name)
-    operator = producer.operator if producer else None
-    if (
-        producer is None
-        or operator is None
-        or operator.holds_graphs
-        or operator.determinism != "deterministic"
-    ):
+    if producer is None:
+        node = _foldable_call(scope, name)
+    else:
+        node = producer.node if _is_foldable(producer.operator) else None
+    return None if node is None else _questions_about(node, question._replace(scope=scope))
+
+
+def _is_foldable(operator: OperatorVersion | None) -> bool:
+    """Return whether the inputs of a node alone determine its outputs."""
+    return operator is not None and not operator.holds_graphs and operator.determinism == "deterministic"
+
+
+def _foldable_call(scope: InferenceScope, name: str) -> Node | None:
+    """Return the node that computes a value if it calls a local function in which all nodes are foldable."""
+    record = scope.producing_records.get(name)
+    if record is None or not isinstance(scope, CallScope):
         return None
-    return _questions_about(producer.node, question._replace(scope=scope))
+    node = scope.node_of(record)
+    index = scope.functions.find(node)
+    if index is None:
+        return None
+    opsets, called = scope.functions.opsets(index), scope.functions.protos[index].node
+    domains = ((each, canonical_domain(each.domain)) for each in called)
+    operators = (
+        scope.registry.known_at(each.op_type, opsets.get(domain, 0), domain) for each, domain in domains
+    )
+    return node if all(map(_is_foldable, operators)) else None
 
 
 def _questions_about(node: Node, question: _Question) -> Iterator[_Question]:
