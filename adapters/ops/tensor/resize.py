@@ -58,6 +58,9 @@ def expand_resize(node: Node, out: Rewriter) -> None:
     data = request.data if element_type == compute_type else out.cast(request.data, compute_type)
     changed = {axis: each for axis, each in axes.items() if not is_unchanged(each, request.sampling)}
     sampled = {axis: sample_axis(each, request.sampling, out) for axis, each in changed.items()}
+    if request.sampling.mode == "nearest" and not any(map(_shrinks, changed.values())):
+        # Copying pixels in any order is exact. Rows of the enlarged image are copied as a whole.
+        sampled = dict(reversed(sampled.items()))
     shape = out.known_shape(request.data)
     for axis, samples in sampled.items():
         if samples.matrix is not None:
@@ -75,6 +78,11 @@ def expand_resize(node: Node, out: Rewriter) -> None:
             mask = inside.as_column(request.rank - 1 - axis, "bool", out)
             data = out.emit("Where", [mask, data, fill_value])
     rename_output(data if element_type == compute_type else out.cast(data, element_type), node, out)
+
+
+def _shrinks(axis: ResizeAxis) -> bool:
+    """Return whether the scale of an axis is known to be below 1."""
+    return axis.scale.numbers is not None and axis.scale.numbers[0] < 1
 
 
 def _types(request: ResizeRequest, out: Rewriter) -> tuple[str, str]:

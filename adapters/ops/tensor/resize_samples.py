@@ -263,6 +263,10 @@ def sample_axis(axis: ResizeAxis, sampling: Sampling, out: Rewriter) -> Samples:
     if sampling.coordinates == "tf_crop_and_resize":
         inside = 1 - coordinate.less_than(0).apply("Max", last.less_than(coordinate))
     if sampling.mode == "nearest":
+        is_truncated = sampling.rounding == "floor" and sampling.coordinates in ABOVE_MINUS_ONE
+        if coordinate.numbers is None and is_truncated:
+            # The Cast to int64 truncates: it rounds down, and numbers from -1 to 0 become 0.
+            return Samples([ResizeTap(coordinate.at_most(last))], inside)
         pixel = _ROUNDINGS[sampling.rounding](coordinate, axis).clip(last)
         return Samples([ResizeTap(pixel)], inside)
     if sampling.antialias and axis.scale.numbers is None:
@@ -445,6 +449,9 @@ def _round_by_direction(coordinate: Vector, axis: ResizeAxis) -> Vector:
     shrinks = axis.scale.less_than(1)
     return shrinks.select(coordinate.apply("Ceil"), coordinate.apply("Floor"))
 
+
+ABOVE_MINUS_ONE = ("asymmetric", "half_pixel", "pytorch_half_pixel", "align_corners", "tf_half_pixel_for_nn")
+"""Coordinate modes whose coordinates are greater than -1."""
 
 _COORDINATES: dict[str, Callable[[ResizeAxis, Vector], Vector]] = {
     "half_pixel": _half_pixel,
