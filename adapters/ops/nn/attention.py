@@ -419,9 +419,12 @@ def _rotate_pairs(data: str, width: Dimension, node: Node, packed: bool, out: Re
     `width` is the number of elements of a head to rotate.
     """
     interleaved, half = node.attribute("interleaved", 0), divide_dimension(width, 2, out)
-    pairs = reshape(data, (0, 0, 0, half, 2) if interleaved else (0, 0, 0, 2, half), out)
-    axis = 4 if interleaved else 3
-    first, second = (out.emit("Gather", [pairs, out.int64(index)], axis=axis) for index in (0, 1))
+    if isinstance(half, int) and not interleaved:
+        first, second = out.emit_all("Split", [data, out.int64([half, half])], 2, axis=3, opset=13)
+    else:
+        pairs = reshape(data, (0, 0, 0, half, 2) if interleaved else (0, 0, 0, 2, half), out)
+        axis = 4 if interleaved else 3
+        first, second = (out.emit("Gather", [pairs, out.int64(index)], axis=axis) for index in (0, 1))
     cosine = _angles_per_token(node, 1, packed, out)
     # tract fails if equal nodes compute equal angles
     sine = cosine if node.inputs[2] == node.inputs[1] else _angles_per_token(node, 2, packed, out)
