@@ -16,7 +16,6 @@ from opshift.opsets import OPSETS
 from opshift.registry.definition_files import RUNTIMES as FOLDER
 from opshift.registry.definition_files import TYPES
 from opshift.registry.errors import InvalidDefinition
-from opshift.registry.fingerprints import digest
 from opshift.registry.precompiled import (
     DEFINITIONS,
     CompiledFile,
@@ -198,6 +197,8 @@ def _complete(data: dict[str, object], base: Runtime) -> dict[str, object]:
 
 def runtime_fingerprints() -> dict[str, str]:
     """Return the fingerprint of each runtime, with inherited keys and operators, without `IMPROVED_KEYS`."""
+    from opshift.registry.fingerprints import digest  # imported here: `hashlib` takes long to import
+
     found = {name: get_runtime(name) for name in runtime_files()}
     return {name: digest(to_plain_data(each, exclude=IMPROVED_KEYS)) for name, each in found.items()}
 

@@ -82,6 +82,19 @@ def test_interrupt_while_starting(moment: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")
 
 
+def test_commands_collect_garbage_but_not_their_modules() -> None:
+    report = "print(gc.isenabled(), gc.get_freeze_count() > 10_000)"
+    arguments = "['opshift', 'resolve', 'Relu', '--opset', '17']"
+    script = f"""
+import atexit, gc, opshift_start, sys
+atexit.register(lambda: {report})
+sys.argv = {arguments}
+opshift_start.main()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["ai.onnx.Relu:14", "True True"]
+
+
 def test_import_keeps_the_handler_of_interrupts() -> None:
     script = "import signal, opshift.__main__, opshift.cli.main; print(signal.getsignal(signal.SIGINT))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
