@@ -332,7 +332,7 @@ RANGE = """
         (TRACT, "float[0, 2, 0] x", POOLED.format("AveragePool", 0, "NOTSET"), 13, "may run"),
         (TRACT, "float[2] x", RANGE.format(4, 1), 13, "runs"),
         (TRACT, "float[2] x", RANGE.format(4, -1), 13, "does not run"),
-        (TRACT, "float[2] x", RANGE.format(-4, -1), 13, "runs"),
+        (TRACT, "float[2] x", RANGE.format(-4, -1), 13, "may run"),
         (TRACT, "float[2] x", RANGE.format(-4, 1), 13, "does not run"),
         (OPENVINO, "float[2, 3] x", LARGEST.format(0), 13, "does not run"),
         (OPENVINO, "float[2, 3] x", LARGEST.format(1), 13, "runs"),

@@ -33,6 +33,9 @@ VECTOR = {
 }
 """The constant has several elements, and other nodes may be before it."""
 
+BRANCHED = {**VECTOR, "shared": ["m"], "skips": ["Mul", "Sigmoid"]}
+"""Nodes before the constant may branch."""
+
 COMPUTED = {"nodes": "r = Add (a, s) y = Mul (r, b)", "computed": ["s"]}
 
 JOINED = {"nodes": "r = Relu (a) y = Concat (r)"}
@@ -42,6 +45,11 @@ K = "k = Constant <value_float = 1.5> ()"
 PAIR = "k = Constant <value_floats = [1.0, 2.0]> ()"
 
 FOLDED = "o = Constant <value = float[2, 2] {1, 2, 3, 4}> () t = Transpose (o)"
+
+BRANCHES = (
+    "h0 = Mul (m, m) " + " ".join(f"h{i + 1} = Mul (h{i}, h{i})" for i in range(60)) + " z = Mul (h60, m)"
+)
+"""A search that follows each of the 2 ** 60 paths does not end."""
 
 SWISH = "s = Sigmoid (m) y = Mul (x, s)"
 
@@ -92,6 +100,13 @@ SWISH = "s = Sigmoid (m) y = Mul (x, s)"
         (VECTOR, f"{PAIR} m = MatMul (x, u) z = Mul (v, m) y = Add (z, k)", False),
         (VECTOR, f"{PAIR} m = MatMul (x, u) r = Sigmoid (m) y = Add (r, k)", False),
         (VECTOR, f"{PAIR} m = MatMul (x, u) r = Relu (m) z = Add (r, k) y = Add (z, r)", False),
+        (BRANCHED, f"{PAIR} m = MatMul (x, u) s = Sigmoid (m) z = Mul (m, s) y = Add (z, k)", True),
+        (BRANCHED, f"{PAIR} m = MatMul (x, u) s = Sigmoid (m) z = Mul (s, m) y = Add (z, k)", True),
+        (BRANCHED, f"{PAIR} m = MatMul (x, u) s = Sigmoid (m) z = Mul (v, s) y = Add (z, k)", False),
+        (BRANCHED, f"{PAIR} m = MatMul (x, u) s = Relu (m) z = Mul (v, s) y = Add (z, k)", False),
+        ({**BRANCHED, "shared": []}, f"{PAIR} m = MatMul (x, u) {BRANCHES} y = Add (z, k)", False),
+        (BRANCHED, f"{PAIR} m = MatMul (x, u) {BRANCHES} y = Add (z, k)", True),
+        (BRANCHED, f"{PAIR} m = MatMul (x, u) {BRANCHES} y = Add (z, x)", False),
         (COMPUTED, "s = Relu (u) r = Add (x, s) y = Mul (r, u)", True),
         (COMPUTED, "s = Relu (u) i = Identity (s) r = Add (x, i) y = Mul (r, u)", True),
         (COMPUTED, "r = Add (x, u) y = Mul (r, u)", False),

@@ -29,11 +29,11 @@ def concerns(restriction: Restriction, node: ModelNode) -> bool | None:
     """Return whether a restriction concerns a node; `None` if this is unknown."""
     if restriction.when is None and restriction.unless is None:
         return None
-    applies = True if restriction.when is None else _holds(restriction.when, node)
-    if applies is False or restriction.unless is None:
-        return applies
-    excepted = _holds(restriction.unless, node)
-    return _all((applies, None if excepted is None else not excepted))
+    conditions = [(restriction.when, True), (restriction.unless, False)]
+    if restriction.when is not None and restriction.when.patterns:
+        conditions.reverse()  # a search for patterns takes longer than most exceptions
+    holds = ((_holds(each, node), expected) for each, expected in conditions if each is not None)
+    return _all(None if each is None else each is expected for each, expected in holds)
 
 
 def depends_on_node(restriction: Restriction, node: ModelNode) -> bool:

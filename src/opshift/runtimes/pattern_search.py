@@ -47,41 +47,37 @@ class PatternSearch:
         """Return whether the pattern occurs with this node as `Pattern.node`, by default the last node."""
         if not self._node:
             return any(True for _ in self._match(self._last, node, operator, {}))
-        pattern = self._producers.get(self._node)
-        for position, output in enumerate(node.outputs):
-            if pattern is None:
-                starts: list[Bound] = [{}]
-            elif pattern.outputs.index(self._node) == position:
-                starts = [*self._match(pattern, node, operator, {})]
-            else:
-                starts = []
-            for value, reader in self._readers(output) if starts else ():
-                known = self._scope.operator(reader.op_type, reader.domain)
-                if pattern is not None and not self._is_inner(value, self._node):
-                    break
-                if pattern is None and not self._is_allowed(self._node, value):
-                    continue
-                bounds = ({**each, self._node: value} for each in starts)
-                if any(True for each in bounds for _ in self._match(self._last, reader, known, each)):
-                    return True
+        pattern = self._producers[self._node]
+        starts = [*self._match(pattern, node, operator, {})]
+        result = node.output(pattern.outputs.index(self._node))
+        for value, reader in self._readers(result) if starts else ():
+            known = self._scope.operator(reader.op_type, reader.domain)
+            bounds = ({**each, self._node: value} for each in starts)
+            if any(True for each in bounds for _ in self._match(self._last, reader, known, each)):
+                return True
         return False
 
-    def _readers(self, value: str) -> Iterator[tuple[str, Node]]:
-        """Yield the nodes that read a value directly, or after nodes that the pattern skips.
+    def _readers(self, result: str) -> Iterator[tuple[str, Node]]:
+        """Yield the nodes that read the value `Pattern.node` directly, or after nodes that the pattern skips.
 
-        The first element of each pair is the value that the node reads.
+        The first element of each pair is the value that the node reads. If the pattern shares `Pattern.node`,
+        several skipped nodes may read a value, as in `x * sigmoid(x)`.
         """
-        while value:
+        pending, seen = [result], {""}  # a result that the node omits has an empty name
+        while pending:
+            value = pending.pop()
+            # a node may read a value twice, as in `x * x`
+            if value in seen or not self._is_inner(value, self._node):
+                continue
+            seen.add(value)
             readers = [self._scope.node_of(each) for each in self._scope.readers(value)]
             yield from ((value, each) for each in readers)
-            # `_producer` accepts an inner value only if it has one reader
-            if (
-                len(readers) != 1
-                or not self._is_skipped(readers[0])
-                or self._skipped_input(readers[0]) != value
-            ):
-                return
-            value = readers[0].output(0)
+            # A node is skipped for one of its inputs only, so the search from all nodes takes linear time.
+            pending += [
+                each.output(0)
+                for each in readers
+                if self._is_skipped(each) and self._skipped_input(each) == value
+            ]
 
     def _computed_from(self, value: str) -> str:
         """Return the value from which nodes that the pattern skips compute a value."""
