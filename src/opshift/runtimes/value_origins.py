@@ -1,4 +1,4 @@
-"""Operators from whose results a value is computed without a change of its element type."""
+"""Search for operators that compute a value, through nodes that keep its element type."""
 
 from __future__ import annotations
 
