@@ -34,6 +34,7 @@ CHOSEN = """
     w = Constant <value = float[1, 1, 1] {{2}}> () y = Conv (i, w)
 """
 SELECTED = "c = Cast <to = 2> (n) w = Where (n, c, c) y = Cast <to = 1> (w)"
+BOUNDS = "s = Constant <value_ints = [0]> () e = Constant <value_ints = [2]> ()"
 SIZE = "n = Shape (v) y = Cast <to = 1> (n)"
 
 
@@ -70,6 +71,7 @@ SIZE = "n = Shape (v) y = Cast <to = 1> (n)"
         (TRACT, "", RANGE.format(4, -1), 13, "may run"),
         (TRACT, "float[3] x, int64[1] k", f"v, i = TopK (x, k) {SIZE}", 13, "may run"),
         (TRACT, "float[3] v", SIZE, 13, "runs"),
+        (TRACT, "float[3] x", f"{BOUNDS} y = Slice (x, s, e)", 13, "runs"),
         (OPENVINO, "float[1] x", f"{SHAPE} y = Expand (x, s)", 13, "may run"),
         (OPENVINO, "float[1] x", f"{SHAPE} a = Abs (s) y = Expand (x, a)", 13, "may run"),
         (OPENVINO, "float[1] x", f"{PAIR} s = Gather (i, i) y = Expand (x, i)", 13, "runs"),
@@ -160,3 +162,12 @@ def test_predicts_reductions_of_data_without_elements(axis: int) -> None:
     model = model_of_nodes(f"float[{sizes}] x", "y = ReduceMax (x)", 13)
     assert support_of(model, "onnxruntime-1.20.1").uncertain
     assert not support_of(model, "onnxruntime-1.24.4").uncertain
+
+
+@pytest.mark.parametrize(
+    ("bounds", "is_warned"), [("(x, k, e)", True), ("(x, s, k)", True), ("(x, s, e)", False)]
+)
+def test_warns_that_tract_misplaces_computed_bounds(bounds: str, *, is_warned: bool) -> None:
+    model = model_of_nodes("float[3] x, int64[1] k", f"{BOUNDS} y = Slice {bounds}", 13)
+    warnings = support_of(model, TRACT).warnings
+    assert any("select wrong elements" in each for each in warnings) == is_warned
