@@ -3,6 +3,7 @@
 import math
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter, require_supported_types
+from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.emit.expression import (
     ARITHMETIC_TYPES,
     FLOAT_TYPES,
@@ -66,7 +67,7 @@ def _emit_product(node: Node, factors: int, out: Rewriter) -> None:
     product = node.inputs[0]
     for _ in range(factors - 1):
         product = out.emit("Mul", [product, node.inputs[0]])
-    out.emit("Identity", [product], node.outputs)
+    rename_output(product, node, out)
 
 
 @adapter("Mod", 28, 13)

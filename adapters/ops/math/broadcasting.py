@@ -20,6 +20,7 @@ from opshift.adapters import (
     adapter,
     require_supported_types,
 )
+from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.emit.expression import ARITHMETIC_TYPES, cast, cast_between, cast_output, fold
 from opshift.adapters.emit.shapes import reshape
 from opshift.inference.facts import ListedSize
@@ -256,7 +257,7 @@ def compare_64_bit_integers(node: Node, out: Rewriter) -> None:
     for name in rest:
         is_selected = out.emit(comparison, [selected, name], opset=11)
         selected = out.emit("Where", [is_selected, selected, name], opset=11)
-    out.emit("Identity", [selected], node.outputs)
+    rename_output(selected, node, out)
 
 
 @adapter(("Max", "Min"), 8, 6)

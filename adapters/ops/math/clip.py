@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter, function_body, require_supported_types
+from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.emit.expression import LARGEST_FINITE
 from opshift.model.element_types import FLOAT_MAX
 
@@ -147,4 +148,4 @@ def _apply_bounds(node: Node, limits: Sequence[str], by_comparison: bool, opset:
             value = out.emit("Where", [is_beyond, limit, value], opset=opset)
         elif limit:
             value = out.emit(bound.limiter, [value, limit], opset=opset)
-    out.emit("Identity", [value], node.outputs)
+    rename_output(value, node, out)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter, expression
+from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.core.type_guard import wider_type
 from opshift.adapters.emit.expression import IEEE_FLOAT_TYPES, Expression
 from opshift.adapters.emit.shapes import double_sizes, index_range, reshape
@@ -40,7 +41,7 @@ def gather_wrapped_elements(node: Node, out: Rewriter) -> None:
         computed = [each for each in padded if out.known_dimension(node.inputs[0], each[0]) is None]
         axes, *amounts = zip(*computed, strict=True) if computed else ((), ())
         pads = out.int64([amount for side in amounts for amount in side])
-    out.emit("Identity", [_gather_padded(data, pads, axes, "wrap", "", out)], node.outputs)
+    rename_output(_gather_padded(data, pads, axes, "wrap", "", out), node, out)
 
 
 @adapter("Pad", 18, 13)
@@ -86,7 +87,7 @@ def gather_padded_elements(node: Node, out: Rewriter) -> None:
     if not fill_value:
         fill_value = out.constant(0.0 if element_type in IEEE_FLOAT_TYPES else 0, element_type)
     padded = _gather_padded(data, node.inputs[1], range(out.rank(data)), mode, fill_value, out)
-    out.emit("Identity", [padded], node.outputs)
+    rename_output(padded, node, out)
 
 
 @adapter("Pad", 2, 1)

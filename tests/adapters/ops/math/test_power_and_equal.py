@@ -45,7 +45,7 @@ def test_expands_small_powers_of_64_bit_integers_to_products(exponent: int) -> N
     base = np.array([3037000499, -7, 0] if exponent < 3 else [5000, -7, 0], np.int64)
     model, feeds = _pow_model(base, np.array(exponent, np.int64), constant=True)
     result = convert_and_check(model, 11, feeds, [base**exponent])
-    assert op_types(result) == ["Mul"] * (exponent - 1) + ["Identity"]
+    assert op_types(result) == (["Mul"] * (exponent - 1) or ["Identity"])
 
 
 @pytest.mark.parametrize("exponent", [2, 3])
