@@ -9,7 +9,7 @@ import math
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, UnknownShape, adapter
 from opshift.adapters.core.rewriter import rename_output
-from opshift.adapters.emit.expression import ARITHMETIC_TYPES, FLOAT_TYPES, cast
+from opshift.adapters.emit.expression import ARITHMETIC_TYPES, FLOAT_TYPES, cast, cast_between, cast_output
 from opshift.adapters.emit.shapes import (
     ALLOWZERO_OPSET,
     MAX_CONSTANT_DATA,
@@ -111,8 +111,8 @@ def _emit_weighted_sum(node: Node, element_type: str, out: Rewriter) -> None:
     weight = cast(node.inputs[0], wide, out)
     other = out.emit("Sub", [out.constant(1, wide), weight])
     pairs = zip(node.inputs[1:], (weight, other), strict=True)
-    parts = [out.emit("Mul", [cast(name, wide, out), each]) for name, each in pairs]
-    cast(out.emit("Add", parts), element_type, out, node.outputs)
+    parts = [out.emit("Mul", [cast_between(name, element_type, wide, out), each]) for name, each in pairs]
+    cast_output(out.emit("Add", parts), wide, element_type, node, out)
 
 
 def _output_positions(node: Node, out: Rewriter, start: int) -> tuple[Shape | str, str, str]:
