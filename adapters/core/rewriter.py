@@ -51,6 +51,8 @@ def positions_of(sizes: Iterable[int]) -> int:
 
 
 class _Allowing(Protocol):
+    """Object that refuses a deviation unless the caller of the conversion allows it."""
+
     def allow(self, kind: Allow, reason: str) -> bool: ...
 
 
@@ -247,12 +249,12 @@ class Rewriter:
         """Return whether an integer tensor is known to have no negative element in any run."""
         return self.facts.is_nonnegative(name)
 
-    def positive_elements(self, name: str) -> tuple[bool, ...] | None:
-        """Return whether each element of a 1-D integer tensor is known to be positive in every run.
+    def nonzero_elements(self, name: str) -> tuple[bool, ...] | None:
+        """Return whether each element of a 1-D integer tensor is known to differ from 0 in every run.
 
         Return `None` if the length is unknown.
         """
-        return self.facts.positive_elements(name)
+        return self.facts.nonzero_elements(name)
 
     def uniform_element(self, name: str) -> Tensor | None:
         """Return the number that all elements of a tensor equal in every run, as a scalar, else `None`."""

@@ -44,46 +44,6 @@ def test_knows_values_without_negative_elements(name: str) -> None:
     assert scope.is_nonnegative("y") is expected
 
 
-POSITIVE = {
-    "shape": ("y = Shape (x)", (False, True)),
-    "constant": ("y = Identity (k)", (True, False)),
-    "list": ("s = Shape (x) y = Concat <axis = 0> (k, s, axis)", (True, False, False, True, False)),
-    "input": ("y = Identity (i)", None),
-    "size that is rounded up": (
-        "s = Shape <end = 1> (x) t = Add (s, negative) q = Div (t, two) y = Add (q, one)",
-        (True,),
-    ),
-    "size that is rounded down": ("s = Shape <end = 1> (x) y = Div (s, two)", (False,)),
-    "quotient of a negative number": (
-        "s = Shape <end = 1> (x) t = Add (s, back) u = Add (t, back) q = Div (u, two) y = Add (q, one)",
-        (False,),
-    ),
-    "quotient by a negative number": ("q = Div (two, negative) y = Add (q, one)", (False,)),
-    "quotient by an unknown size": ("s = Shape (x) t = Add (s, one) y = Div (t, t)", (False, True)),
-    "product": ("s = Shape (x) t = Add (s, one) y = Mul (t, t)", (True, True)),
-    "product of a negative number": ("s = Shape (x) t = Add (s, negative) y = Mul (t, t)", (False, True)),
-    "largest": ("s = Shape (x) y = Max (s, axis, one)", (True, True)),
-    "smallest": ("s = Shape (x) t = Add (s, one) y = Min (t, two)", (True, True)),
-    "choice": ("s = Shape (x) t = Add (s, one) y = Where (c2, t, two)", (True, True)),
-    "difference": ("s = Shape (x) y = Sub (s, negative)", (False, True)),
-}
-
-
-@pytest.mark.parametrize("name", POSITIVE)
-def test_knows_positive_elements(name: str) -> None:
-    nodes, expected = POSITIVE[name]
-    model = onnx.parser.parse_model(f"{HEADER.replace('bool[M] c', 'bool[2] c2')}{nodes}}}")
-    ((scope, _),) = graph_scopes(model, opshift.default_registry())
-    assert scope.positive_elements("y") == expected
-
-
-def test_bounds_the_search_for_lower_bounds() -> None:
-    chain = " ".join(f"v{n + 1} = Add (v{n}, one)" for n in range(5000))
-    model = onnx.parser.parse_model(f"{HEADER}v0 = Gather (i, k) {chain} y = Identity (v5000)}}")
-    ((scope, _),) = graph_scopes(model, opshift.default_registry())
-    assert scope.positive_elements("y") == (False, False)
-
-
 def test_ends_for_long_chains() -> None:
     chain = " ".join(f"v{n + 1} = Identity (v{n})" for n in range(5000))
     model = onnx.parser.parse_model(f"{HEADER}v0 = Abs (i) {chain} y = Identity (v5000)}}")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 from onnx import ModelProto, NodeProto, helper, numpy_helper, parser
-from support.execution import build
+from support.execution import Array, assert_equal, build, run
 
-from opshift import plan_version
+from opshift import convert_version, plan_version
+from opshift.adapters.core.adapter_table import load_adapters, temporary_adapters
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
@@ -317,3 +319,58 @@ def test_nodes_share_a_refusal_with_their_own_names(element_type: str, computed:
     remedies = [refused[f"graph, node Greater -> {name}"].remedy for name in "yz"]
     assert ["'first'" in each for each in remedies] == [True, False]
     assert ["'second'" in each for each in remedies] == [False, True]
+
+
+REDUCE = """
+domain: com.acme
+name: Reduce
+shape: unknown
+versions:
+- since_version: 2
+  before: adapter
+  inputs:
+  - {name: X, type: tensor(float)}
+  - {name: S, type: tensor(int64)}
+  outputs:
+  - {name: Y, type: tensor(float)}
+  descriptions:
+    operator: Reshapes X to S - 1.
+    inputs: {X: Data., S: Sizes plus 1.}
+    outputs: {Y: Result.}
+"""
+REDUCE_ADAPTER = """
+from opshift.adapters import adapter
+
+@adapter("Reduce", 2, 1, domain="com.acme")
+def reduce_sizes(node, out):
+    sizes = out.emit("Sub", [node.inputs[1], out.int64([1])], domain="", opset=18)
+    out.emit("Reshape", [node.inputs[0], sizes], node.outputs, domain="", opset=18, allowzero=1)
+"""
+
+
+@pytest.mark.parametrize("is_one_model", [True, False])
+def test_nodes_with_other_bounds_of_elements_have_their_own_rewrite(
+    is_one_model: bool, tmp_path: Path
+) -> None:
+    """Sizes that are at least 2 stay positive if 1 is subtracted, but sizes of 1 do not."""
+    (tmp_path / "com.acme").mkdir()
+    (tmp_path / "com.acme" / "Reduce.yaml").write_text(REDUCE)
+    (tmp_path / "reduce.py").write_text(REDUCE_ADAPTER)
+    registry = default_registry().with_folder(tmp_path)
+    nodes = [f"s{k} = Gather (k{k}, i) y{k} = com.acme.Reduce (x{k}, s{k})" for k in (2, 1)]
+    feeds: dict[str, Array] = {
+        "x1": np.ones((3, 0), np.float32),
+        "x2": np.ones((1, 1), np.float32),
+        "i": np.zeros(2, np.int64),
+    }
+    with temporary_adapters():
+        load_adapters(tmp_path / "reduce.py")
+        for text in [" ".join(nodes)] if is_one_model else nodes:
+            output = "y1" if "y1" in text else "y2"
+            model = parser.parse_model(
+                f"""<ir_version: 8, opset_import: ["": 18, "com.acme": 2]>
+                g (float[N, M] x1, float[L, K] x2, int64[2] i) => (float[A, B] {output})
+                <int64[2] k1 = {{1, 5}}, int64[2] k2 = {{2, 5}}> {{ {text} }}"""
+            )
+            result = convert_version(model, {"": 13, "com.acme": 1}, registry=registry)
+    assert_equal(run(result, feeds), [np.ones((0, 0), np.float32)], 0)

@@ -41,7 +41,7 @@ class AlignedSizes(NamedTuple):
     removed: tuple[int, ...]
 
 
-def copies_zeros(sizes: Sequence[ListedSize], are_positive: Sequence[bool] = ()) -> bool:
+def copies_zeros(sizes: Sequence[ListedSize], are_nonzero: Sequence[bool] = ()) -> bool:
     """Return whether a Reshape to these sizes is known to have the same result with and without `allowzero`.
 
     Without `allowzero`, a 0 in the shape copies the dimension of the data at the same position. So each size
@@ -50,8 +50,8 @@ def copies_zeros(sizes: Sequence[ListedSize], are_positive: Sequence[bool] = ())
     if not sizes:
         return False
     return -1 in sizes or all(
-        position in size if isinstance(size, tuple) else bool(size) or is_positive
-        for position, (size, is_positive) in enumerate(zip_longest(sizes, are_positive))
+        position in size if isinstance(size, tuple) else bool(size) or is_nonzero
+        for position, (size, is_nonzero) in enumerate(zip_longest(sizes, are_nonzero))
     )
 
 
@@ -162,12 +162,14 @@ def _reshape_to_computed_shape(node: Node, out: Rewriter) -> None:
     attributes, sizes = node.without("allowzero"), out.listed_sizes(data, shape) or ()
     reason = f"{data!r} is assumed not to be empty, so that {shape!r} contains no 0"
     aligned = align_sizes(sizes)
-    if copies_zeros(sizes) or _has_elements(data, out) or _copies_positive(data, shape, sizes, out):
+    if copies_zeros(sizes) or _has_elements(data, out):
         out.replace(node, attributes=attributes)
     elif has_one_unknown(sizes):
         # All other sizes are positive, so Reshape can infer the unknown size for -1, even if it is 0.
         known = [size if isinstance(size, int) and size > 0 else -1 for size in sizes]
         out.replace(node, inputs=[data, out.int64(known)], attributes=attributes)
+    elif _has_no_other_zero(shape, sizes, out):
+        out.replace(node, attributes=attributes)
     elif aligned is not None:
         inserted = out.emit("Unsqueeze", [data, out.int64(aligned.inserted)]) if aligned.inserted else data
         moved = node.outputs if not aligned.removed else [out.fresh("aligned")]
@@ -186,10 +188,10 @@ def _has_elements(data: str, out: Rewriter) -> bool:
     return shape is not None and all(shape)
 
 
-def _copies_positive(data: str, shape: str, sizes: Sequence[ListedSize], out: Rewriter) -> bool:
-    """Return whether `copies_zeros` is true if unknown sizes with a positive lower bound are nonzero."""
-    are_positive = None if sizes and None not in sizes else out.positive_elements(shape)
-    return bool(are_positive) and copies_zeros(sizes or [None] * len(are_positive or ()), are_positive or ())
+def _has_no_other_zero(shape: str, sizes: Sequence[ListedSize], out: Rewriter) -> bool:
+    """Return whether all unknown sizes differ from 0 in every run, and 0 copies each other size."""
+    are_nonzero = None if sizes and None not in sizes else out.nonzero_elements(shape)
+    return bool(are_nonzero) and copies_zeros(sizes or [None] * len(are_nonzero or ()), are_nonzero or ())
 
 
 def _reshape_empty_or_not(node: Node, sizes: Sequence[ListedSize], out: Rewriter) -> None:

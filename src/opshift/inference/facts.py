@@ -19,6 +19,7 @@ from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 
 if TYPE_CHECKING:
+    from opshift.inference.element_bounds import ElementBounds
     from opshift.inference.evaluator.element_facts import ElementFacts
 
 FactT = TypeVar("FactT")
@@ -80,8 +81,8 @@ class Facts(Protocol):
         """Return True if an integer tensor has no negative element in any run, False if this is unknown."""
         ...
 
-    def positive_elements(self, name: str) -> tuple[bool, ...] | None:
-        """Return whether each element of a 1-D integer tensor is known to be positive in every run.
+    def nonzero_elements(self, name: str) -> tuple[bool, ...] | None:
+        """Return whether each element of a 1-D integer tensor is known to differ from 0 in every run.
 
         Return `None` if the length is unknown.
         """
@@ -198,6 +199,11 @@ class InferenceScope(Container, Facts):
     @abstractmethod
     def element_facts(self) -> ElementFacts:
         """Return the facts about the elements of the values of this scope."""
+
+    @property
+    @abstractmethod
+    def bounds_facts(self) -> ElementBounds:
+        """Return the bounds of the elements of the values of this scope."""
 
     @cached_property
     def value_prefix(self) -> str:

@@ -1,9 +1,6 @@
-"""Partial knowledge about the elements of a value: lower bounds, and whether all elements are equal."""
+"""Partial knowledge about the elements of a value: no element is negative, or all elements are equal."""
 
 from __future__ import annotations
-
-import math
-from collections.abc import Callable, Sequence
 
 from opshift.inference.constants import INTEGER_RANGES
 from opshift.inference.evaluator.element_facts import defining_scope
@@ -32,13 +29,6 @@ COPIES = frozenset((
 COMBINATIONS = {"Concat": 0, "Div": 0, "Min": 0, "Where": 1}
 """Number of leading inputs to ignore, by operator: the output is nonnegative if all other inputs are."""
 
-ARITHMETIC: dict[str, Callable[[list[int]], int | None]] = {
-    "Add": sum,
-    "Max": max,
-    "Mul": lambda bounds: math.prod(bounds) if min(bounds) >= 0 else None,
-}
-"""Maps an operator to a function that computes a lower bound from the lower bounds of all inputs."""
-
 WRAPPING_CASTS = frozenset(("uint32", "uint64"))
 """Types whose largest numbers become negative in a Cast to the signed type of the same size."""
 
@@ -63,95 +53,6 @@ def is_nonnegative(scope: InferenceScope, name: str) -> bool:
     return True
 
 
-def positive_elements(scope: InferenceScope, name: str) -> tuple[bool, ...] | None:
-    """Return whether each element of a 1-D integer tensor is known to be positive in every run.
-
-    Return `None` if the length is unknown. Sizes are assumed not to overflow when nodes multiply them.
-    """
-    shape = scope.shape(name)
-    if shape is None or len(shape) != 1 or shape[0] is None or shape[0] > MAX_VALUES:
-        return None
-    bounds = _LowerBounds()
-    owner = defining_scope(scope, name)
-    parts = [(each, scope.shape(each)) for each in _parts(owner.producer(name) if owner else None)]
-    lengths = [dims[0] if dims and len(dims) == 1 else None for _, dims in parts]
-    if None in lengths or sum(length or 0 for length in lengths) != shape[0]:
-        parts, lengths = [(name, shape)], [shape[0]]
-    least = [
-        bounds.of(part, scope)
-        for (part, _), length in zip(parts, lengths, strict=True)
-        for _ in range(length or 0)
-    ]
-    elements = scope.elements(name)
-    values = [None] * len(least) if elements is None else elements.values
-    return tuple(
-        (bound is not None and bound > 0) or (isinstance(value, int) and not is_symbol(value) and value > 0)
-        for bound, value in zip(least, values, strict=True)
-    )
-
-
-def _parts(producer: Producer | None) -> Sequence[str]:
-    """Return the inputs of a Concat, and no values for other nodes."""
-    is_concat = producer is not None and producer.node.op_type == "Concat" and _is_standard(producer)
-    return producer.node.inputs if producer is not None and is_concat else ()
-
-
-class _LowerBounds:
-    """Lower bounds of the elements of integer tensors, from at most `MAX_VALUES` values."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[InferenceScope, str], int | None] = {}
-
-    def of(self, name: str, scope: InferenceScope) -> int | None:
-        """Return a number that no element of a value is below in any run; `None` if none is known."""
-        owner = defining_scope(scope, name)
-        if owner is None:
-            return None
-        key = owner, name
-        if key not in self._known:
-            if len(self._known) >= MAX_VALUES:
-                return None
-            self._known[key] = None
-            self._known[key] = self._compute(name, owner)
-        return self._known[key]
-
-    def _compute(self, name: str, scope: InferenceScope) -> int | None:
-        found = [self._of_elements(name, scope), self._of_result(name, scope)]
-        return max((each for each in found if each is not None), default=None)
-
-    def _of_elements(self, name: str, scope: InferenceScope) -> int | None:
-        elements = scope.elements(name)
-        least = [0 if is_symbol(each) else each for each in elements.values] if elements else []
-        numbers = [each for each in least if isinstance(each, int)]
-        return min(numbers, default=None) if len(numbers) == len(least) else None
-
-    def _of_result(self, name: str, scope: InferenceScope) -> int | None:
-        """Return the bound of the output of a node from the bounds of its inputs."""
-        producer = scope.producer(name)
-        if producer is None or not _is_standard(producer):
-            return None
-        node = producer.node
-        if node.op_type in ARITHMETIC:
-            found = [self.of(each, scope) for each in node.inputs]
-            known = [each for each in found if each is not None]
-            return ARITHMETIC[node.op_type](known) if len(known) == len(found) else None
-        if node.op_type == "Div":
-            return self._of_quotient(node, scope)
-        sources = _sources(producer, scope)
-        bounds = None if sources is None else [self.of(each, scope) for each in sources]
-        if bounds is None or None in bounds:
-            return None
-        return min((each for each in bounds if each is not None), default=0)
-
-    def _of_quotient(self, node: Node, scope: InferenceScope) -> int | None:
-        """Return the bound of a division, which rounds towards zero, by a positive constant."""
-        least, divisor = self.of(node.input(0), scope), scope.uniform_element(node.input(1))
-        if least is None or divisor is None or divisor.element_type not in INTEGER_RANGES:
-            return None
-        number = int(divisor.scalar)
-        return None if number < 1 else least // number if least >= 0 else -(-least // number)
-
-
 def uniform_element(scope: InferenceScope, name: str) -> Tensor | None:
     """Return the number that all elements of a tensor equal in every run, as a scalar; else `None`."""
     for _ in range(MAX_VALUES):
@@ -159,7 +60,7 @@ def uniform_element(scope: InferenceScope, name: str) -> Tensor | None:
         if owner is None:
             return None
         producer = owner.producer(name)
-        op_type = "" if producer is None or not _is_standard(producer) else producer.node.op_type
+        op_type = "" if producer is None or not is_standard(producer) else producer.node.op_type
         if producer is None or op_type not in COPIES:
             found = _number_of_shape(producer.node) if producer and op_type == "ConstantOfShape" else None
             return found or _only_element(owner, name)
@@ -186,7 +87,8 @@ def _only_element(scope: InferenceScope, name: str) -> Tensor | None:
     return Tensor(found.element_type, (), found.values[:1])
 
 
-def _is_standard(producer: Producer) -> bool:
+def is_standard(producer: Producer) -> bool:
+    """Return whether the operator of a producer is known, and in the default domain."""
     return producer.operator is not None and producer.operator.domain == DEFAULT_DOMAIN
 
 
@@ -200,7 +102,7 @@ def _has_known_elements(scope: InferenceScope, name: str) -> bool:
 def _sources(producer: Producer, scope: InferenceScope) -> list[str] | None:
     """Return the values whose elements decide: the output is nonnegative if they are; `None` if unknown."""
     node = producer.node
-    if not _is_standard(producer):
+    if not is_standard(producer):
         return None
     if node.op_type in COUNTS or (node.op_type == "TopK" and producer.position == 1):
         return []

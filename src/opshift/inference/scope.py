@@ -6,6 +6,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Self
 
+from opshift.inference.element_bounds import Bounds, ElementBounds, element_bounds, nonzero_elements
 from opshift.inference.evaluator.element_facts import ElementFacts, defining_scope, listed_sizes
 from opshift.inference.evaluator.elements import Elements
 from opshift.inference.fact_kinds import FactKind, InferenceCache, Inferred, inference_cache_for
@@ -20,7 +21,7 @@ from opshift.inference.infer_shapes import (
     shape_shortcut,
 )
 from opshift.inference.infer_types import infer_types, type_inputs, type_link, type_shortcut
-from opshift.inference.partial_elements import is_nonnegative, positive_elements, uniform_element
+from opshift.inference.partial_elements import is_nonnegative, uniform_element
 from opshift.inference.propagation import Propagation
 from opshift.inference.symbols import (
     merge_claim,
@@ -192,8 +193,8 @@ RANKS: FactKind[int] = FactKind(
 
 SOURCE_FACTS = frozenset(
     {
-        "_captured", "_producers", "_ranks", "_shapes", "_types", "element_facts", "node_keys",
-        "value_prefix", "variable_prefix",
+        "_captured", "_producers", "_ranks", "_shapes", "_types",
+        "bounds_facts", "element_facts", "node_keys", "value_prefix", "variable_prefix",
     }
 )  # fmt: skip
 """Attributes of a scope that depend only on the model, except for values that conversion steps added."""
@@ -218,6 +219,11 @@ class Scope(InferenceScope):
     def element_facts(self) -> ElementFacts:  # pyright: ignore[reportIncompatibleMethodOverride]  # cached
         """Return the facts about the elements of the values of this scope."""
         return ElementFacts()
+
+    @cached_property
+    def bounds_facts(self) -> ElementBounds:  # pyright: ignore[reportIncompatibleMethodOverride]  # cached
+        """Return the bounds of the elements of the values of this scope."""
+        return ElementBounds()
 
     def inference_cache(self, kind: FactKind[FactT]) -> InferenceCache:
         """Return the inference cache for a kind of fact."""
@@ -247,7 +253,8 @@ class Scope(InferenceScope):
 
         `added` names the values that conversion steps added; the facts about them are removed.
         """
-        for each in (earlier._types, earlier._shapes, earlier._ranks, earlier.element_facts):
+        inferred = (earlier._types, earlier._shapes, earlier._ranks)
+        for each in (*inferred, earlier.element_facts, earlier.bounds_facts):
             each.forget(added)
         for name in added:
             earlier._producers.pop(name, None)
@@ -304,9 +311,13 @@ class Scope(InferenceScope):
         """Return True if an integer tensor has no negative element in any run, False if this is unknown."""
         return is_nonnegative(self, name)
 
-    def positive_elements(self, name: str) -> tuple[bool, ...] | None:
-        """Return whether each element of a 1-D integer tensor is known to be positive in every run."""
-        return positive_elements(self, name)
+    def nonzero_elements(self, name: str) -> tuple[bool, ...] | None:
+        """Return whether each element of a 1-D integer tensor is known to differ from 0 in every run."""
+        return nonzero_elements(self, name)
+
+    def element_bounds(self, name: str) -> Bounds | None:
+        """Return the bounds of the elements of an int32 or int64 tensor; `None` if they are unknown."""
+        return element_bounds(self, name)
 
     def uniform_element(self, name: str) -> Tensor | None:
         """Return the number that all elements of a tensor equal in every run, as a scalar; else `None`."""
@@ -379,6 +390,7 @@ class Scope(InferenceScope):
         numbers: dict[int, str] = {}
 
         def numbered(element: object) -> object:
+            """Return a symbol as its number in the order of occurrence, and a float as text."""
             if type(element) is Symbol:
                 return numbers.setdefault(element, f"N{len(numbers)}")
             return repr(element) if type(element) is float else element

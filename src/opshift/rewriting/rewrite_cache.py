@@ -242,15 +242,7 @@ class RewriteCache:
         try:
             result = rewrite_node(node, source, recorder, recorder, self._router, view)
         except CannotConvert as error:
-            if isinstance(error, UnknownShape) and not recorder.fresh_names.keys().isdisjoint(error.values):
-                # imported here: few nodes are refused
-                from opshift.inference.unknown_facts import causes_among
-
-                error.causes = causes_among(error, self._scope, node.inputs)
-            refusal = CachedRefusal(error, names)
-            if recorder.is_complete and refusal.is_reusable:
-                refusals = self._refusals.setdefault(key, Candidates())
-                refusals.add(*questions_and_answers(recorder.answers), refusal)
+            self._store_refusal(error, recorder, node, key)
             raise
         result = self._with_values_kept(result._replace(original=node))
         if self._router.default_opset < SHAPE_PROPAGATION_OPSET:
@@ -279,6 +271,20 @@ class RewriteCache:
         if cached.with_graphs:
             return result
         return CacheHit(cached, (*names, *recorder.fresh_names, *recorder.constants, ""))
+
+    def _store_refusal(
+        self, error: CannotConvert, recorder: "_FactRecorder", node: Node, key: NodeKey
+    ) -> None:
+        """Cache the refusal of a node, and add the causes of an unknown shape of an emitted value."""
+        if isinstance(error, UnknownShape) and not recorder.fresh_names.keys().isdisjoint(error.values):
+            # imported here: few nodes are refused
+            from opshift.inference.unknown_facts import causes_among
+
+            error.causes = causes_among(error, self._scope, node.inputs)
+        refusal = CachedRefusal(error, node.inputs + node.outputs)
+        if recorder.is_complete and refusal.is_reusable:
+            refusals = self._refusals.setdefault(key, Candidates())
+            refusals.add(*questions_and_answers(recorder.answers), refusal)
 
     def _with_values_kept(self, result: ComputedRewrite) -> ComputedRewrite:
         self._workspace.keep_constants(values_read(result.nodes))
@@ -314,8 +320,12 @@ SHAPE_PROPAGATION_OPSET = 14
 SHAPED_BY_INPUTS = frozenset(("Expand", "Loop", "Reshape", "Tile"))
 """Operators whose output shapes onnx does not infer from computed inputs below `SHAPE_PROPAGATION_OPSET`."""
 
-QUESTIONS_OF_PRODUCERS = ("is_nonnegative", "positive_elements", "uniform_element")
-"""Questions about producers of a value; asked about an emitted value, they are recorded for all inputs."""
+PREMISES_OF_PRODUCERS = {
+    "is_nonnegative": "is_nonnegative",
+    "nonzero_elements": "element_bounds",
+    "uniform_element": "uniform_element",
+}
+"""Maps a question about producers to the fact about the inputs that determines it for emitted values."""
 
 
 class _FactRecorder:
@@ -386,8 +396,8 @@ class _FactRecorder:
     def is_nonnegative(self, name: str) -> bool:
         return self._query("is_nonnegative", name)  # type: ignore[no-any-return]
 
-    def positive_elements(self, name: str) -> tuple[bool, ...] | None:
-        return self._query("positive_elements", name)  # type: ignore[no-any-return]
+    def nonzero_elements(self, name: str) -> tuple[bool, ...] | None:
+        return self._query("nonzero_elements", name)  # type: ignore[no-any-return]
 
     def uniform_element(self, name: str) -> Tensor | None:
         return self._query("uniform_element", name)  # type: ignore[no-any-return]
@@ -503,8 +513,8 @@ class _FactRecorder:
             if any(map(self._scope.has_computed_sizes, names)):
                 self._query_each("symbolic_shape", names)
                 self._query_each("elements_or_id", names)
-        if question in QUESTIONS_OF_PRODUCERS:
-            self._query_each(question, names)
+        if question in PREMISES_OF_PRODUCERS:
+            self._query_each(PREMISES_OF_PRODUCERS[question], names)
 
     def _query_each(self, question: str, names: Iterable[str]) -> None:
         """Query and record a fact about values of the node, unless it was already recorded."""

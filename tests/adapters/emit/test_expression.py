@@ -63,7 +63,7 @@ class _Model:
     def is_nonnegative(self, name: str) -> bool:
         return False
 
-    def positive_elements(self, name: str) -> None:
+    def nonzero_elements(self, name: str) -> None:
         return None
 
     def uniform_element(self, name: str) -> None:

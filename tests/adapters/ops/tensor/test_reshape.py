@@ -163,7 +163,31 @@ def test_tiles_every_type(dtype: type[np.generic], target: int) -> None:
     for value in model.graph.input:
         for position, dim in enumerate(value.type.tensor_type.shape.dim):
             dim.dim_param = f"{value.name}{position}"
-    convert_and_check(model, target, feeds)
+    assert op_types(convert_and_check(model, target, feeds))[-2:] == ["Tile", "Reshape"]
+
+
+@pytest.mark.parametrize("target", [13, 7])
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        pytest.param(
+            "a = Gather (bytes, i) b = Gather (bytes, j) t = Add (a, b) s = Cast <to = 7> (t)", id="uint8"
+        ),
+        pytest.param("a = Gather (large, i) s = Mul (a, a)", id="product"),
+        pytest.param("a = Gather (huge, i) b = Gather (huge, j) t = Add (a, b) s = Add (t, three)", id="sum"),
+    ],
+)
+def test_copies_no_size_of_0_after_an_overflow(nodes: str, target: int) -> None:
+    """Integers wrap around to 0, although all operands are positive."""
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 18]>
+        g (float[N, M] x, int64[2] i, int64[2] j) => (float[A, B] y)
+        <uint8[2] bytes = {{200, 56}}, int64[2] large = {{4294967296, 8589934592}},
+         int64[2] huge = {{9223372036854775807, 9223372036854775806}}, int64 three = {{3}}>
+        {{ {nodes} y = Reshape <allowzero = 1> (x, s) }}"""
+    )
+    feeds = {"x": np.ones((3, 0), np.float32), "i": np.array([0, 0]), "j": np.array([1, 1])}
+    convert_and_check(model, target, feeds, [np.ones((0, 0), np.float32)])
 
 
 def test_keeps_one_reshape_if_allowzero_has_no_effect() -> None:
