@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import onnxruntime
+from onnx.inliner import inline_local_functions
 
 from comparison.chains import Chain
 from comparison.differences import difference
@@ -155,7 +156,8 @@ def _cause(chain: Chain, fitted: onnx.ModelProto, found: list[Any], report: FitR
 
 def _conflict(chain: Chain, fitted: onnx.ModelProto) -> str:
     """Return a node for which the references return different outputs; empty if they agree on all nodes."""
-    for model in (chain.model, fitted):
+    # The nodes of functions count: inlining makes them nodes of the graph.
+    for model in (inline_local_functions(chain.model), fitted):
         if found := conflicting_node(model, chain.feeds, chain.tolerance):
             return found
     return ""
