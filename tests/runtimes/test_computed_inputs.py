@@ -34,6 +34,10 @@ CHOSEN = """
     w = Constant <value = float[1, 1, 1] {{2}}> () y = Conv (i, w)
 """
 SELECTED = "c = Cast <to = 2> (n) w = Where (n, c, c) y = Cast <to = 1> (w)"
+COMPRESSED = """
+    k = Constant <value_floats = [1.0, 2.0]> () b = Constant <value = bool[2] {{0, 0}}> ()
+    v = Compress ({0}, b) y = Flatten (v)
+"""
 BOUNDS = "s = Constant <value_ints = [0]> () e = Constant <value_ints = [2]> ()"
 SIZE = "n = Shape (v) y = Cast <to = 1> (n)"
 
@@ -71,6 +75,8 @@ SIZE = "n = Shape (v) y = Cast <to = 1> (n)"
         (TRACT, "", RANGE.format(4, -1), 13, "may run"),
         (TRACT, "float[3] x, int64[1] k", f"v, i = TopK (x, k) {SIZE}", 13, "may run"),
         (TRACT, "float[3] v", SIZE, 13, "runs"),
+        (TRACT, "float[2] x", COMPRESSED.format("k"), 13, "may run"),
+        (TRACT, "float[2] x", COMPRESSED.format("k").replace("Flatten (v)", "Flatten (x)"), 13, "runs"),
         (TRACT, "float[3] x", f"{BOUNDS} y = Slice (x, s, e)", 13, "runs"),
         (OPENVINO, "float[1] x", f"{SHAPE} y = Expand (x, s)", 13, "may run"),
         (OPENVINO, "float[1] x", f"{SHAPE} a = Abs (s) y = Expand (x, a)", 13, "may run"),
