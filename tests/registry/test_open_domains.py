@@ -94,8 +94,8 @@ def test_operators_for_one_kind_of_device_are_kept_or_refused_with_a_remedy(doma
     ("domain", "runtime", "meaning"),
     [
         ("com.microsoft.nchwc", "openvino-2026.4.1", "whose channels are in blocks"),
-        ("com.ms.internal.nhwc", "openvino-2026.4.1", "whose channels are last"),
-        ("com.ms.internal.nhwc", "onnxruntime-1.31.1", "whose channels are last"),
+        ("com.ms.internal.nhwc", "openvino-2026.4.1", "whose channels are the last dimension"),
+        ("com.ms.internal.nhwc", "onnxruntime-1.31.1", "whose channels are the last dimension"),
     ],
 )
 def test_operators_for_one_kind_of_device_are_explained(domain: str, runtime: str, meaning: str) -> None:
