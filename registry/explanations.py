@@ -110,6 +110,8 @@ class ToolError(Record):
 
 
 class _ToolErrors(Record):
+    """Content of `tool_errors.yaml`."""
+
     errors: tuple[ToolError, ...]
 
 

@@ -16,7 +16,7 @@ from opshift.registry.descriptions import GROUPS, Texts, flatten, set_texts, tex
 from opshift.registry.errors import DefinitionError, DefinitionFinding, InvalidDefinition
 from opshift.registry.lint.apply import DRAFT_RULES, Problems, operator_problems, version_problems
 from opshift.registry.lint.format import format_problems
-from opshift.registry.lint.rule_table import Keys, Problem, nearest
+from opshift.registry.lint.rule_table import Keys, LintProblem, nearest
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import Descriptions, from_plain_data
 from opshift.registry.releases import Releases
@@ -28,7 +28,7 @@ from opshift.registry.yaml_files import MAX_FINDINGS, Positions, load_yaml
 class _Mistakes(Exception):
     """Violations of lint rules in a definition; the keys of each problem start at the top of the file."""
 
-    def __init__(self, problems: Iterable[tuple[str, Problem]]) -> None:
+    def __init__(self, problems: Iterable[tuple[str, LintProblem]]) -> None:
         self._problems = list(islice(problems, MAX_FINDINGS))
         super().__init__()
 
@@ -69,7 +69,7 @@ def require_known_opsets(operator: Operator, path: Path, releases: Releases) -> 
         opset = version.removal.removed_in if version.removal else version.since_version
         if newest is not None and opset > newest:
             reason = f"no release of ONNX has opset {opset} of {operator.domain}; the newest is {newest}"
-            problems.append(("version.opset", Problem(reason, ("versions", position))))
+            problems.append(("version.opset", LintProblem(reason, ("versions", position))))
     if problems:
         raise _Mistakes(problems).error(Positions(path).locate)
     return operator
@@ -97,11 +97,11 @@ def _operator_from_fields(
     data: object, expected: Mapping[str, str], types: TypeSets, skipped: Collection[str] = ()
 ) -> Operator:
     if not isinstance(data, dict):
-        raise _Mistakes([("format.type", Problem("is not an operator definition"))])
-    problems: list[tuple[str, Problem]] = []
+        raise _Mistakes([("format.type", LintProblem("is not an operator definition"))])
+    problems: list[tuple[str, LintProblem]] = []
     for key, value in expected.items():
         if data.get(key) != value:
-            problems.append(("file.identity", Problem(f"must be {value} to match the path", (key,))))
+            problems.append(("file.identity", LintProblem(f"must be {value} to match the path", (key,))))
     complete = _with_complete_versions({**data, **expected}, types, problems)
     try:
         operator = from_plain_data(Operator, complete)
@@ -146,16 +146,16 @@ def _describe(operator: Operator, versions: Sequence[Mapping[str, Json]]) -> Pro
         for group, name in sorted(own.keys() - names.keys()):
             known = [other for each, other in names if each == group]
             reason = f"unknown {GROUPS[group]}; the version has {', '.join(known) or 'none'}"
-            yield "text.unknown", Problem(reason, (*keys, group, name), nearest(name, known))
+            yield "text.unknown", LintProblem(reason, (*keys, group, name), nearest(name, known))
         is_complete = is_complete or any(text for (_, name), text in own.items() if name)
         inherited = {key: own.get(key) or inherited.get(key, "") for key in names}
         for group, name in [key for key, text in inherited.items() if is_complete and not text]:
-            yield "text.missing", Problem("missing", (*keys, group, name) if name else (*keys, group))
+            yield "text.missing", LintProblem("missing", (*keys, group, name) if name else (*keys, group))
         set_texts(version, inherited.values())
 
 
 def _with_complete_versions(
-    data: dict[str, Json], types: TypeSets, problems: list[tuple[str, Problem]]
+    data: dict[str, Json], types: TypeSets, problems: list[tuple[str, LintProblem]]
 ) -> dict[str, Json]:
     versions = data.get("versions")
     if not isinstance(versions, list):
@@ -171,14 +171,16 @@ def _complete_version(
     position: int,
     operator: dict[str, Json],
     types: TypeSets,
-    problems: list[tuple[str, Problem]],
+    problems: list[tuple[str, LintProblem]],
 ) -> Json:
     """Make a version self-contained: add domain, name and inherited keys, and expand its types."""
     if not isinstance(version, dict):
         return version
     for key in ("domain", "name"):
         if key in version:
-            problem = Problem("belongs at the top of the file, not in a version", ("versions", position, key))
+            problem = LintProblem(
+                "belongs at the top of the file, not in a version", ("versions", position, key)
+            )
             problems.append(("format.unknown-key", problem))
     keys = ("versions", position, "type_constraints")
     return {
@@ -195,7 +197,7 @@ def _complete_version(
 
 
 def _expanded_constraints(
-    constraints: Json, keys: Keys, types: TypeSets, problems: list[tuple[str, Problem]]
+    constraints: Json, keys: Keys, types: TypeSets, problems: list[tuple[str, LintProblem]]
 ) -> Json:
     if not isinstance(constraints, dict):
         return {} if constraints is None else constraints
@@ -209,7 +211,7 @@ def _expanded_constraints(
 
 
 def _expanded_types(
-    names: list[str], keys: Keys, types: TypeSets, problems: list[tuple[str, Problem]]
+    names: list[str], keys: Keys, types: TypeSets, problems: list[tuple[str, LintProblem]]
 ) -> Sequence[str]:
     try:
         return types.expand(names)
@@ -223,5 +225,5 @@ def _expanded_types(
             if error.place.file:
                 raise
             expanded.append(name)
-            problems += [(each.rule, Problem(each.reason, keys, each.remedy)) for each in error.findings]
+            problems += [(each.rule, LintProblem(each.reason, keys, each.remedy)) for each in error.findings]
     return expanded

@@ -153,12 +153,15 @@ def _alternatives(value: ast.expr) -> list[ast.expr]:
 
 
 class _Parser:
+    """Parser of the assignments of one form; `attributes` are the names of the operator's attributes."""
+
     def __init__(self, attributes: frozenset[str]) -> None:
         self._attributes = attributes
         self._nodes: list[FormNode] = []
         self._implied: dict[str, Term] = {}
 
     def parsed(self, lines: Iterable[ast.Assign]) -> ParsedForm:
+        """Return the nodes and outputs that the assignments of a form describe."""
         aliases: dict[str, str] = {}
         for line in lines:
             target = line.targets[0]

@@ -171,6 +171,7 @@ class Registry(Sources):
         return operator
 
     def _load(self, path: Path) -> Operator:
+        """Return the operator that a definition file defines."""
         # Precompiled definitions need neither pydantic nor a YAML parser, so both are imported late.
         from opshift.registry.loader import load_operator, require_known_opsets, with_compatible_steps
 
@@ -298,6 +299,7 @@ class Registry(Sources):
         return found
 
     def _find(self, op_type: str, opset: int | None, domain: str) -> OperatorVersion:
+        """Return the version of an operator at an opset, or raise the error that explains its absence."""
         opset = self.newest_opset(domain) if opset is None else opset
         self.require_opset(opset, domain)
         operator = self.operator(op_type, domain)

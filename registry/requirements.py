@@ -440,6 +440,7 @@ def _compare_scalars(function: Callable[[Value, Value], bool], first: Value, sec
 
 
 def _negated(value: Value) -> bool | None:
+    """Return the opposite of a truth value; `None` if it is unknown."""
     return None if value is None else not value
 
 

@@ -51,6 +51,8 @@ TAG = "tag:yaml.org,2002:"
 
 
 class _Dumper(_BaseDumper):
+    """Dumper that quotes only the scalars that YAML 1.2 would read as another type than text."""
+
     # An empty table drops the YAML 1.1 rules, by which `013` and `12:30` are numbers.
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # name defined by PyYAML
 
@@ -208,6 +210,7 @@ class _Builder:
         return self._documents[0] if self._documents else None
 
     def _scalar(self, event: yaml.ScalarEvent) -> object:
+        """Return the value of a scalar; collect the error for a value that YAML versions read differently."""
         try:
             return _scalar(event)
         except _YamlError as error:

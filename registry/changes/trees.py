@@ -88,7 +88,7 @@ def _changes_of_published_version(
     same = _find_same_version(version, later)
     if same is None:
         deleted = classify_single(Change("version_deleted", version.name, None, None), version)
-        remedy = "restore it; declare a removal with `removed_in`"
+        remedy = "restore the version; declare a removal with `removed_in`"
         yield ChangeFinding(str(version.id), deleted, "the version is published", remedy)
         return
     for change in classify(version, same):

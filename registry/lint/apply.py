@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from opshift.model.errors import Place
 from opshift.registry.errors import DefinitionFinding, InvalidDefinition
-from opshift.registry.lint.rule_table import Problem, rules_for
+from opshift.registry.lint.rule_table import LintProblem, rules_for
 from opshift.registry.lint.steps import Direction, directions
 from opshift.registry.models import Operator, OperatorVersion
 
-Problems = Iterator[tuple[str, Problem]]
+Problems = Iterator[tuple[str, LintProblem]]
 """Pairs of a rule id and a problem; the keys of the problem start at the top of the operator's file."""
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from opshift.registry.lint.rule_table import Keys, Problem, nearest, requirement
+from opshift.registry.lint.rule_table import Keys, LintProblem, nearest, requirement
 from opshift.registry.steps import VERBS, parse_action
 
 if TYPE_CHECKING:
@@ -17,15 +17,17 @@ if TYPE_CHECKING:
 
 requirement("yaml.syntax", "A file is one document of valid YAML with plain data.", "correct the YAML here")
 requirement("yaml.key", "Keys are strings.", "put the key in quotes")
-requirement("yaml.repeated-key", "A mapping has each key once.", "remove or rename one of them")
+requirement("yaml.repeated-key", "A mapping has each key once.", "remove or rename one of the keys")
 requirement(
     "yaml.ambiguous",
     "Words such as yes, off and True, which some readers take for booleans, are in quotes.",
-    "put it in quotes, or write true, false or null",
+    "put the word in quotes, or write true, false or null",
 )
 requirement("yaml.limits", "Files are limited in their nesting and number of values.", "split the file")
 requirement("file.content", "Files can be read, and define each operator once.", "correct the file")
-requirement("file.ignored", "All YAML files of a tree are read.", "rename it to `<domain>/<operator>.yaml`")
+requirement(
+    "file.ignored", "All YAML files of a tree are read.", "rename the file to `<domain>/<operator>.yaml`"
+)
 requirement(
     "file.identity", "The path of a file is `<domain>/<name>.yaml`.", "rename the file, or correct the key"
 )
@@ -57,7 +59,9 @@ _LIMITS = {
 """Text about the expected value, for types of pydantic errors about a limit."""
 
 
-def format_problems(error: ValidationError, data: object, prefix: Keys = ()) -> Iterator[tuple[str, Problem]]:
+def format_problems(
+    error: ValidationError, data: object, prefix: Keys = ()
+) -> Iterator[tuple[str, LintProblem]]:
     """Yield a rule id and a problem for each value that pydantic refuses; `prefix` is the path to `data`.
 
     For a union, pydantic reports an error for every alternative. Only the errors with the longest path are
@@ -92,21 +96,21 @@ def _place_of(error: ErrorDetails, data: Any) -> Keys:
     return (*keys, error["loc"][-1]) if error["type"] == "missing" else tuple(keys)
 
 
-def _problem(keys: Keys, errors: Sequence[ErrorDetails]) -> tuple[str, Problem]:
+def _problem(keys: Keys, errors: Sequence[ErrorDetails]) -> tuple[str, LintProblem]:
     """Return the rule id and the problem of one value, from the errors of all alternatives of its union."""
     first = errors[0]
     kind, value = first["type"], first["input"]
     if kind == "unexpected_keyword_argument":
         remedy = nearest(keys[-1], known_keys(keys[:-1]))
-        return "format.unknown-key", Problem("unknown key", keys, remedy)
+        return "format.unknown-key", LintProblem("unknown key", keys, remedy)
     if kind == "missing":
-        return "format.missing-key", Problem("the key is missing", keys)
+        return "format.missing-key", LintProblem("the key is missing", keys)
     choices = [word for each in errors for word in _allowed_values_in(each)]
     nouns = [_NOUNS[each["type"]] for each in errors if each["type"] in _NOUNS]
     if choices or nouns:
         *others, last = dict.fromkeys([*map(repr, choices), *nouns])
         expected = f"{', '.join(others)} or {last}" if others else last
-        problem = Problem(f"expected {expected}, got {short_repr(value)}", keys)
+        problem = LintProblem(f"expected {expected}, got {short_repr(value)}", keys)
         if choices and isinstance(value, str):
             return "format.choice", problem._replace(remedy=nearest(value, choices))
         return "format.type", problem
@@ -114,7 +118,7 @@ def _problem(keys: Keys, errors: Sequence[ErrorDetails]) -> tuple[str, Problem]:
         text = f"{_LIMITS[kind].format(**first.get('ctx', {}))}, got {short_repr(value)}"
     else:
         text = first["msg"].removeprefix("Value error, ")
-    return "format.value", Problem(text, keys)
+    return "format.value", LintProblem(text, keys)
 
 
 def _allowed_values_in(error: ErrorDetails) -> list[str]:
@@ -142,7 +146,7 @@ def _has_key(data: object, key: int | str) -> bool:
     return isinstance(key, int) if isinstance(data, list) else isinstance(data, dict) and key in data
 
 
-def _verb_problems(answers: Any, keys: Keys) -> Iterator[tuple[str, Problem]]:
+def _verb_problems(answers: Any, keys: Keys) -> Iterator[tuple[str, LintProblem]]:
     """Yield the problems of each verb in a list; pydantic would report only one error for the whole list."""
     for position, item in enumerate(answers):
         try:
@@ -152,17 +156,19 @@ def _verb_problems(answers: Any, keys: Keys) -> Iterator[tuple[str, Problem]]:
         except ValueError as error:
             names = item if isinstance(item, dict) and len(item) == 1 else ()
             remedy = nearest(next(iter(names), ""), VERBS)
-            yield "format.choice", Problem(str(error).partition(";")[0], (*keys, position), remedy)
+            yield "format.choice", LintProblem(str(error).partition(";")[0], (*keys, position), remedy)
 
 
-def _verb_fields(item: dict[str, Any], keys: Keys, error: ValidationError) -> Iterator[tuple[str, Problem]]:
+def _verb_fields(
+    item: dict[str, Any], keys: Keys, error: ValidationError
+) -> Iterator[tuple[str, LintProblem]]:
     ((name, arguments),) = item.items()
     prefix = (*keys, name)
     if not isinstance(arguments, dict):  # shorthand: the value of one field in place of a mapping
         missing = [str(each["loc"][-1]) for each in error.errors() if each["type"] == "missing"]
         known = ", ".join(known_keys(prefix))
         text = f"expected a mapping with {known}" if missing else "expected a string"
-        yield "format.type", Problem(f"{text}, got {short_repr(arguments)}", prefix)
+        yield "format.type", LintProblem(f"{text}, got {short_repr(arguments)}", prefix)
         return
     yield from format_problems(error, arguments, prefix)
 

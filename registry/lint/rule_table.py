@@ -17,7 +17,7 @@ Keys = tuple[int | str, ...]
 """The keys and positions that lead to a part of an object, such as `("versions", 0, "step")`."""
 
 
-class Problem(NamedTuple):
+class LintProblem(NamedTuple):
     """Violation of a rule at `keys` of the checked object; `remedy` replaces the remedy of the rule."""
 
     reason: str
@@ -25,7 +25,7 @@ class Problem(NamedTuple):
     remedy: str = ""
 
 
-Check = Callable[..., Iterable[Problem]]
+Check = Callable[..., Iterable[LintProblem]]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from opshift.model.operator_ids import canonical_domain
 from opshift.registry.errors import DefinitionFinding
-from opshift.registry.lint.rule_table import Keys, Problem, nearest, rule, rules_for
+from opshift.registry.lint.rule_table import Keys, LintProblem, nearest, rule, rules_for
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.registry.requirements import parse_requirement
@@ -31,13 +31,13 @@ class TreeRuntime(NamedTuple):
 
 
 @rule("runtime.operator", "correct it, or add `nonstandard: true` to its kernels")
-def runtime_operator(subject: TreeRuntime) -> Iterator[Problem]:
+def runtime_operator(subject: TreeRuntime) -> Iterator[LintProblem]:
     """The operator, versions and type variables of a kernel exist, unless the kernel is nonstandard."""
     runtime = subject.runtime
     for key, kernels in runtime.operators.items():
         domain, _, name = key.rpartition(".")
         if domain not in runtime.opsets:
-            yield Problem(f"{key}: `opsets` has no domain {domain!r}", ("operators", key), ADD_DOMAIN)
+            yield LintProblem(f"{key}: `opsets` has no domain {domain!r}", ("operators", key), ADD_DOMAIN)
         elif not subject.is_open(domain):  # releases may define different operators of an open domain
             operator = subject.operator(name, domain)
             for position, kernel in enumerate(kernels):
@@ -46,26 +46,26 @@ def runtime_operator(subject: TreeRuntime) -> Iterator[Problem]:
                     yield from _kernel_problems(kernel, operator, keys)
                 elif not kernel.nonstandard:
                     remedy = nearest(name, subject.names(domain))
-                    yield Problem(f"{domain} has no operator {name!r}", keys, remedy)
+                    yield LintProblem(f"{domain} has no operator {name!r}", keys, remedy)
 
 
 ADD_DOMAIN = "write the operator as ai.onnx.Add, and add its domain to `opsets`"
 
 
-def _kernel_problems(kernel: Kernel, operator: Operator, keys: Keys) -> Iterator[Problem]:
+def _kernel_problems(kernel: Kernel, operator: Operator, keys: Keys) -> Iterator[LintProblem]:
     versions = [each for each in operator.versions if kernel.implements(each.since_version)]
     if not versions:
         reason = f"{operator.name} has no version {versions_text(kernel.versions)}"
-        yield Problem(reason, (*keys, "versions"))
+        yield LintProblem(reason, (*keys, "versions"))
     for version in versions:
         allowed = _variables(version)
         for name in kernel.types.keys() - allowed:
             reason = f"{version.id} has no type variable or parameter {name!r}"
-            yield Problem(reason, (*keys, "types", name), nearest(name, allowed))
+            yield LintProblem(reason, (*keys, "types", name), nearest(name, allowed))
 
 
 @rule("runtime.note", "write the operator as ai.onnx.Add, and the version as ai.onnx.Add:14")
-def runtime_note(subject: TreeRuntime) -> Iterator[Problem]:
+def runtime_note(subject: TreeRuntime) -> Iterator[LintProblem]:
     """Operators in `restrictions` and other keys, and operator versions in `wrong`, exist."""
     runtime = subject.runtime
     notes: Mapping[str, Iterable[str]] = {
@@ -78,16 +78,16 @@ def runtime_note(subject: TreeRuntime) -> Iterator[Problem]:
             is_internal = key == "restrictions" and text in runtime.internal_operators
             if not is_internal and not _exists(text, subject, with_version=key == "wrong"):
                 noun = "an operator version" if key == "wrong" else "an operator"
-                yield Problem(f"{text} is not {noun} of a domain in `opsets`", (key, text))
+                yield LintProblem(f"{text} is not {noun} of a domain in `opsets`", (key, text))
     lists = {"needs_names": runtime.needs_names, "refuses_sizes_after": runtime.refuses_sizes_after}
     for key, names in lists.items():
         for position, text in enumerate(names):
             if not _exists(text, subject, with_version=False):
-                yield Problem(f"{text} is not an operator of a domain in `opsets`", (key, position))
+                yield LintProblem(f"{text} is not an operator of a domain in `opsets`", (key, position))
 
 
 @rule("runtime.condition", "use names that the definition of the operator declares")
-def runtime_condition(subject: TreeRuntime) -> Iterator[Problem]:
+def runtime_condition(subject: TreeRuntime) -> Iterator[LintProblem]:
     """Names in restrictions exist: attributes, parameters, type variables and operators."""
     runtime = subject.runtime
     op_types = {name for domain in runtime.opsets for name in subject.names(domain)}
@@ -104,7 +104,7 @@ def runtime_condition(subject: TreeRuntime) -> Iterator[Problem]:
                         each for each in operator.versions if restriction.concerns(each.since_version)
                     ]
                     for reason, remedy in _unknown_names(key, restriction, versions, op_types):
-                        yield Problem(reason, (section, key, position), remedy)
+                        yield LintProblem(reason, (section, key, position), remedy)
 
 
 def _unknown_names(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from opshift.model.message_text import similar_names
 from opshift.registry.definition_files import RELEASES
-from opshift.registry.lint.rule_table import Keys, Problem, nearest, requirement, rule
+from opshift.registry.lint.rule_table import Keys, LintProblem, nearest, requirement, rule
 from opshift.registry.models import Operator
 from opshift.registry.requirements import InvalidRequirement, parse_requirement
 from opshift.registry.shapes.rule_table import TABLE
@@ -49,15 +49,15 @@ def _declared_conversions(operator: Operator) -> Iterator[Declaration]:
 
 
 @rule("shape.private", "correct the name, or run the file that registers it with --adapters")
-def shape_private(subject: TreeOperator) -> Iterator[Problem]:
+def shape_private(subject: TreeOperator) -> Iterator[LintProblem]:
     """Every shape rule is registered."""
     for keys, name in unknown_shapes(subject.operator):
         if is_private_shape(name):
-            yield Problem(f"no shape rule {name!r} is registered", keys)
+            yield LintProblem(f"no shape rule {name!r} is registered", keys)
 
 
 @rule("step.adapter", "write it with @adapter, and run its file with --adapters")
-def step_adapter(subject: TreeOperator) -> Iterator[Problem]:
+def step_adapter(subject: TreeOperator) -> Iterator[LintProblem]:
     """Every declared adapter is registered."""
     domain, name = subject.operator.domain, subject.operator.name
     declared = {
@@ -72,11 +72,11 @@ def step_adapter(subject: TreeOperator) -> Iterator[Problem]:
                 declared[keys] = (version.since_version, version.since_version)
     for keys, (source, target) in declared.items():
         if (domain, name, source, target) not in subject.adapters:
-            yield Problem(f"no adapter of {domain}.{name} from {source} to {target} is registered", keys)
+            yield LintProblem(f"no adapter of {domain}.{name} from {source} to {target} is registered", keys)
 
 
-@rule("step.undeclared", "declare `adapter` for it, or remove it")
-def step_undeclared(subject: TreeOperator) -> Iterator[Problem]:
+@rule("step.undeclared", "declare `adapter` for the step, or remove the adapter")
+def step_undeclared(subject: TreeOperator) -> Iterator[LintProblem]:
     """Every registered adapter of an operator is declared."""
     operator = subject.operator
     declared = {
@@ -86,13 +86,13 @@ def step_undeclared(subject: TreeOperator) -> Iterator[Problem]:
     declared |= {(each.since_version, each.since_version) for each in operator.versions}
     for domain, name, source, target in subject.adapters:
         if (domain, name) == (operator.domain, operator.name) and (source, target) not in declared:
-            yield Problem(
+            yield LintProblem(
                 f"an adapter from {source} to {target} is registered, but not declared", ("versions",)
             )
 
 
 @rule("reference.unknown", "correct the name, or define the operator")
-def reference_unknown(subject: TreeOperator) -> Iterator[Problem]:
+def reference_unknown(subject: TreeOperator) -> Iterator[LintProblem]:
     """Operators that `replaced_by`, `rename_op` and function bodies name exist."""
     domain = subject.operator.domain
     found: list[tuple[Keys, str, str]] = []
@@ -112,16 +112,18 @@ def reference_unknown(subject: TreeOperator) -> Iterator[Problem]:
     for keys, other, name in found:
         known = subject.names(other)
         if name not in known:
-            yield Problem(f"{other} has no operator {name!r}", keys, nearest(name, known) if known else "")
+            yield LintProblem(
+                f"{other} has no operator {name!r}", keys, nearest(name, known) if known else ""
+            )
 
 
-@rule("name.case", "rename one of them")
-def name_case(subject: TreeOperator) -> Iterator[Problem]:
+@rule("name.case", "rename one of the operators")
+def name_case(subject: TreeOperator) -> Iterator[LintProblem]:
     """Names of operators differ in more than their case: some file systems ignore it."""
     name = subject.operator.name
     for other in subject.names(subject.operator.domain):
         if other != name and other.lower() == name.lower():
-            yield Problem(f"{name} differs from {other} only in case", ("name",))
+            yield LintProblem(f"{name} differs from {other} only in case", ("name",))
 
 
 requirement(
@@ -142,37 +144,37 @@ requirement(
 
 
 @rule("version.order", "sort the versions by `since_version`, oldest first, each once")
-def version_order(operator: Operator) -> Iterator[Problem]:
+def version_order(operator: Operator) -> Iterator[LintProblem]:
     """`since_version` increases from each version to the next."""
     numbers = [version.since_version for version in operator.versions]
     for position, (old, new) in enumerate(pairwise(numbers), 1):
         if old >= new:
             reason = f"`since_version` must increase from version to version, got {numbers}"
-            yield Problem(reason, ("versions", position, "since_version"))
+            yield LintProblem(reason, ("versions", position, "since_version"))
 
 
 @rule("version.removal", "remove the operator in its last version, at a later opset")
-def version_removal(operator: Operator) -> Iterator[Problem]:
+def version_removal(operator: Operator) -> Iterator[LintProblem]:
     """Only the last version is removed, at an opset after its own."""
     for position, version in enumerate(operator.versions):
         if version.removal is None:
             continue
         if position < len(operator.versions) - 1:
-            yield Problem("a later version follows the removal", ("versions", position, "removal"))
+            yield LintProblem("a later version follows the removal", ("versions", position, "removal"))
         elif version.removal.removed_in <= version.since_version:
             reason = (
                 f"version {version.since_version} cannot be removed in opset {version.removal.removed_in}"
             )
-            yield Problem(reason, ("versions", position, "removal", "removed_in"))
+            yield LintProblem(reason, ("versions", position, "removal", "removed_in"))
 
 
 @rule("shape.unknown", "name a rule of registry/shapes")
-def shape_unknown(operator: Operator) -> Iterator[Problem]:
+def shape_unknown(operator: Operator) -> Iterator[LintProblem]:
     """`shape` names a shape rule, or a private rule with a name that resembles no registered rule."""
     for keys, name in unknown_shapes(operator):
         if not is_private_shape(name):
             remedy = nearest(name, TABLE.registered)
-            yield Problem(f"there is no shape rule {name!r}", keys, remedy)
+            yield LintProblem(f"there is no shape rule {name!r}", keys, remedy)
 
 
 def unknown_shapes(operator: Operator) -> Iterator[tuple[Keys, str]]:
@@ -192,7 +194,7 @@ def is_private_shape(name: str) -> bool:
 
 
 @rule("requires.invalid", "write a comparison, such as `rank(X) >= 3`")
-def requirement_syntax(operator: Operator) -> Iterator[Problem]:
+def requirement_syntax(operator: Operator) -> Iterator[LintProblem]:
     """Requirements are expressions about attributes and inputs.
 
     A name that no version has is not a mistake: an operator set may contain only some of the versions.
@@ -202,4 +204,4 @@ def requirement_syntax(operator: Operator) -> Iterator[Problem]:
         try:
             parse_requirement(text)
         except InvalidRequirement as error:
-            yield Problem(f"{text!r}: {error}", ("requires",))
+            yield LintProblem(f"{text!r}: {error}", ("requires",))

@@ -247,11 +247,13 @@ def types_text(kernel: Kernel) -> str:
 
 
 def _listed(entry: str | tuple[Restriction, ...]) -> tuple[Restriction, ...]:
+    """Return the restrictions of an entry, which may be a single reason."""
     return _described(entry) if isinstance(entry, str) else entry
 
 
 @cache
 def _described(reason: str) -> tuple[Restriction, ...]:
+    """Return a restriction without conditions, for a reason."""
     return (Restriction(reason=reason),)
 
 

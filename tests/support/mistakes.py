@@ -96,7 +96,7 @@ MISTAKES = {
         MODE,
         f"mode: {{type: STRING, default: soft, values: [yes, no]}} {HERE}",
         "yes is a boolean",
-        "put it in quotes",
+        "put the word in quotes",
     ),
     "on": Mistake("yaml.ambiguous", AXIS, f"axis: {{type: STRING, default: on}} {HERE}", "on is a boolean"),
     "nesting": Mistake("yaml.limits", X, f"- {'[' * 70}{']' * 70} {HERE}", "64 levels of nesting"),
