@@ -94,6 +94,7 @@ def expression(
 def _register(
     op_types: str | tuple[str, ...], steps: Iterable[tuple[int, int]], domain: str, error: str = ""
 ) -> Callable[[Adapter], Adapter]:
+    """Return a decorator that registers an adapter for steps of operators."""
     names = (op_types,) if isinstance(op_types, str) else op_types
     pairs = [StepKey(domain, op_type, *step) for op_type, step in product(names, steps)]
 

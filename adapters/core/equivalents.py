@@ -77,6 +77,7 @@ def make_equivalent_step(pairs: Sequence[Equivalent]) -> StepFunction:
     import_modules("opshift.adapters.ops.com_microsoft")
 
     def replace(node: Node, out: Rewriter) -> None:
+        """Replace the node by the first operator whose parts it has."""
         for operator, (domain, op_type, opset) in pairs:
             parts = _functions.get((operator.op_type, op_type), _same_parts)
             try:
@@ -119,6 +120,7 @@ def make_bridge_step(bridges: Sequence[TypeBridge]) -> StepFunction:
     replacements = {each.variable: each.replacement for each in bridges}
 
     def bridge(node: Node, out: Rewriter) -> None:
+        """Compute the node in supported element types, between casts."""
         found = unsupported_types(node, replaced, out)
         if not found:
             out.replace(node)

@@ -15,6 +15,7 @@ def make_body_step(version: OperatorVersion) -> StepFunction:
     body = version.body
 
     def expand(node: Node, out: Rewriter) -> None:
+        """Emit the nodes of the function body in place of the node."""
         names = {formal.name: node.input(position) for position, formal in enumerate(version.inputs)}
         results = {formal.name: node.output(position) for position, formal in enumerate(version.outputs)}
         # Read all attributes before emitting, because reading an attribute may raise CannotConvert.

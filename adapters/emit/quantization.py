@@ -212,6 +212,7 @@ class Float32(Arithmetic[float | str]):
         return Float32(self._out.cast(self._out.emit("Add", [product, third_name]), "float"), self._out)
 
     def _named(self, content: float | str, element_type: str) -> str:
+        """Return the name of a number or value, cast to an element type."""
         if not isinstance(content, str):
             return self._out.constant(content, element_type)
         return content if element_type == "float" else self._out.cast(content, element_type)

@@ -87,15 +87,15 @@ class LoopBuilder(SubgraphBuilder):
         self.output(self.emit("Identity", [condition], opset=1, domain=""), "bool", ())
 
     def emit_loop(
-        self, turns: str, states: Sequence[str], out: Rewriter, outputs: int | Sequence[str] = 1
+        self, trip_count: str, states: Sequence[str], out: Rewriter, outputs: int | Sequence[str] = 1
     ) -> tuple[str, ...]:
         """Emit the Loop into the enclosing graph, and return its results: final states, then scan outputs.
 
-        `turns` is the trip count; `states` are the initial values of the loop-carried values.
+        `states` are the initial values of the loop-carried values.
         """
         names = outputs if not isinstance(outputs, int) else [out.fresh("loop") for _ in range(outputs)]
         unused = [] if states else [self._carry_unused_value()]
-        inputs = [turns, out.constant(True, "bool"), *unused, *states]
+        inputs = [trip_count, out.constant(True, "bool"), *unused, *states]
         results = [*(out.fresh("idle") for _ in unused), *names]
         carried = " ".join(each.type for each in (*self._inputs, *self._outputs))
         opset = BFLOAT16_LOOP_OPSET if "bfloat16" in carried else LOOP_OPSET
@@ -127,5 +127,5 @@ def body_output_type(name: str, value: Declaration, out: Rewriter) -> str:
     found = declared.name if declared else out.known_element_type(name)
     if found is None:
         reason = f"the element type of {value.name!r}, an output of the body, is unknown"
-        raise CannotConvert(reason, "unknown.element-type", remedy="declare it in the body's output")
+        raise CannotConvert(reason, "unknown.element-type", remedy="declare the type of the output")
     return found

@@ -140,6 +140,7 @@ def _restore(flat: str, layout: str, name: str, pair: tuple[Shape, Shape], out: 
 
 
 def _slice(value: str, start: int, end: int, out: Rewriter) -> str:
+    """Emit a Slice along the first axis."""
     return out.emit("Slice", [value], axes=[0], starts=[start], ends=[end])
 
 

@@ -68,7 +68,7 @@ def move_value_to_initializer(node: Node, out: Rewriter) -> None:
     known = value if isinstance(value, Tensor) else out.constant_value(node.outputs[0])
     if known is None:
         reason = "the value of the constant cannot be read"
-        raise CannotConvert(reason, "tensor.unreadable", remedy="make it an initializer")
+        raise CannotConvert(reason, "tensor.unreadable", remedy="make the value an initializer")
     out.replace(node, op_type="Identity", inputs=[out.tensor(known)], attributes={})
 
 

@@ -59,7 +59,7 @@ def remove_linear_before_reset(node: Node, out: Rewriter) -> None:
         if given < len(takers):
             name = takers[given].decode()
             reason = f"activation {name!r} relies on the default of {attribute}, which GRU-1 does not define"
-            remedy = f"set {attribute} to one value for each activation that takes one: {len(takers)}"
+            remedy = f"set {attribute} to {len(takers)} values, one for each activation with this parameter"
             raise CannotConvert(reason, "attribute.missing", remedy=remedy)
     attributes = {"direction": b"forward", **node.without("linear_before_reset")}
     outputs = (node.output(0), node.output(1) or out.fresh("last"))

@@ -80,6 +80,7 @@ def expand_n_gram_repeat_block(node: Node, out: Rewriter) -> None:
     padded = out.emit("Pad", [ids, *padding])
 
     def tokens(start: int, end: int) -> str:
+        """Emit the Slice of the padded input from `start` to `end`; 0 is the end of the input."""
         bounds = [out.int64([each]) for each in (start, end or INT64_MAX, 1)]
         return out.emit("Slice", [padded, *bounds])
 
@@ -164,6 +165,7 @@ def _sampling_points(node: Node, axis: int, ends: tuple[str, str], out: Rewriter
 
 
 def _unsqueeze(value: str, axes: Sequence[int], out: Rewriter) -> str:
+    """Emit an Unsqueeze with constant axes."""
     return out.emit("Unsqueeze", [value, out.int64(axes)])
 
 

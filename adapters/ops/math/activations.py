@@ -24,7 +24,7 @@ def expand_celu(node: Node, out: Rewriter) -> None:
     alpha = node.attribute("alpha", 1.0)
     if alpha < 0:
         x = Expression(node.inputs[0], out.element_type(node.inputs[0]), out)
-        # Relu, because Max and Min broadcast a zero only since opset 8.
+        # Relu is emitted, because Max and Min broadcast a zero only since opset 8.
         below = (((x / alpha).apply("Exp") - 1.0) * -alpha).apply("Relu")
         out.emit("Sub", [x.apply("Relu").name, below.name], node.outputs)
         return

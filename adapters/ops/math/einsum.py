@@ -46,7 +46,7 @@ def expand_einsum(node: Node, out: Rewriter) -> None:
     """Multiply the operands one by one; sum over labels that neither later operands nor the result have."""
     if len(node.inputs) > MAX_OPERANDS:
         reason = f"the node has {len(node.inputs):,} operands, more than {MAX_OPERANDS}"
-        raise CannotConvert(reason, "limit.exceeded", remedy="split it into nodes with fewer operands")
+        raise CannotConvert(reason, "limit.exceeded", remedy="split the node into nodes with fewer operands")
     element_type = out.element_type(node.inputs[0])
     compute_type = {**ARITHMETIC_TYPES, **HALF_PRECISION_COMPUTE_TYPES}.get(element_type, element_type)
     terms, result = _parse_equation(node, out)

@@ -161,6 +161,7 @@ def _exact_product(op_type: str, node: Node, first: str, second: str, terms: int
     out = out.for_opset(ARITHMETIC_OPSET)
 
     def product(factor: str) -> str:
+        """Emit the product with a factor, as int32."""
         floats = out.emit(op_type, [first, factor], opset=1, **node.attributes)
         return out.cast(floats, "int32", opset=CLIP_OPSET)
 

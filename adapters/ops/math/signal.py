@@ -210,6 +210,7 @@ def _start_limit(signal: str, length: int | None, size: int, out: Rewriter) -> s
 
 
 def _interleave(first: list[float], second: list[float]) -> list[float]:
+    """Return the elements of two lists of one length in turn."""
     return [value for pair in zip(first, second, strict=True) for value in pair]
 
 

@@ -34,7 +34,7 @@ def expand_col2im(node: Node, out: Rewriter) -> None:
     columns = node.inputs[0]
     if out.element_type(columns) in ("bool", "string"):
         reason = "the columns are bool or string, which no operator can add"
-        raise CannotConvert(reason, "operator.no-equivalent", remedy="cast them to uint8 first")
+        raise CannotConvert(reason, "operator.no-equivalent", remedy="cast the columns to uint8 first")
     image, block_shape = _image_shape(node, out), out.constant_value(node.inputs[2])
     if image is None or block_shape is None:
         _add_elements_in_loop(node, out)

@@ -84,6 +84,7 @@ def _select(counts: Sequence[str], positions: dict[int, list[int]], width: int, 
     concatenated = out.emit("Concat", counts, axis=-1)
 
     def terms() -> Iterator[str]:
+        """Yield the counts to add: each has at most one n-gram for each output."""
         for term in range(max(map(len, positions.values()))):
             chosen = [positions.get(each, [])[term : term + 1] for each in range(width)]
             found = out.emit("Gather", [concatenated, out.int64([*map(sum, chosen)])], axis=-1)

@@ -105,7 +105,7 @@ def _axis_slices(node: Node, out: Rewriter) -> AxisSlices:
         known = out.constant_value(name)  # The rank of a constant needs no inference.
         if (out.known_rank(name) if known is None else len(known.dims)) == 0:
             reason = f"{name!r} is a scalar, but Slice requires lists"
-            raise CannotConvert(reason, "node.invalid", remedy="reshape it to one dimension")
+            raise CannotConvert(reason, "node.invalid", remedy="reshape the input to one dimension")
     known = out.constant_value(axes)
     if axes and known is None:
         return _slices_of_computed_axes(node, out.for_opset(INDICES_OPSET))

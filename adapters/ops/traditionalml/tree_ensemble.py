@@ -102,7 +102,7 @@ def _target_transforms(node: Node, forest: Forest) -> tuple[bytes, bytes]:
         raise CannotConvert(reason, "result.runtime-dependent", remedy=MISSING_VOTE_REMEDY)
     if forest.targets == 1 and any(len(votes) > 1 for votes in forest.votes):
         reason = "a leaf has several weights for the only target"
-        raise CannotConvert(reason, "value.unsupported", remedy="replace them by their sum")
+        raise CannotConvert(reason, "value.unsupported", remedy="replace the weights by their sum")
     if forest.targets > 1 or transform in (b"NONE", b"PROBIT"):
         return transform, b"NONE"
     if any(forest.base):

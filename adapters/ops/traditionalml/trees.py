@@ -30,7 +30,7 @@ MODES = {
 """Comparison numbers in TreeEnsemble. A single leaf becomes a branch with equal sides: any number fits."""
 
 
-class _Nodes(FrozenRecord):
+class _TreeNodes(FrozenRecord):
     """Attributes `nodes_*` of a tree ensemble; the required lists are validated to have `count` entries."""
 
     node: Node
@@ -165,7 +165,7 @@ def read_forest(node: Node, kind: str, targets: int, out: Rewriter) -> Forest:
     """
     names = ("nodes_values", f"{kind}_weights", "base_values")
     splits, weights, base = (_read_numbers(node, name) for name in names)
-    nodes = _Nodes(node, len(splits.values))
+    nodes = _TreeNodes(node, len(splits.values))
     types = {out.element_type(node.inputs[0]), *(each.element_type for each in (splits, weights, base))}
     return Forest(
         element_type="double" if "double" in types else "float",
@@ -197,13 +197,13 @@ def _read_numbers(node: Node, name: str) -> Tensor:
     return Tensor(contents.element_type, (len(contents.values),), contents.values)
 
 
-def _branch_values(column: Sequence[Number], default: Number, nodes: _Nodes) -> list[Number]:
+def _branch_values(column: Sequence[Number], default: Number, nodes: _TreeNodes) -> list[Number]:
     """Return a column with the entries of leaves replaced by a default."""
     return [value if sides else default for value, sides in zip(column, nodes.children, strict=True)]
 
 
 def _votes_of_nodes(
-    node: Node, kind: str, targets: int, weights: Sequence[float], nodes: _Nodes
+    node: Node, kind: str, targets: int, weights: Sequence[float], nodes: _TreeNodes
 ) -> list[list[Vote]]:
     """Return the votes of each node; votes at branches are ignored."""
     found: list[list[Vote]] = [[] for _ in range(nodes.count)]
@@ -337,8 +337,8 @@ class TreeTable:
                 self._are_leaves[side][parent] = int(is_leaf)
             if not is_leaf:
                 true, false = ((child, index, side) for side, child in enumerate(children[position]))
-                # Branches first, because older releases of onnxruntime treat a root with equal indices on
-                # both sides as a leaf.
+                # Branches precede leaves, because older releases of onnxruntime treat a root with equal
+                # indices on both sides as a leaf.
                 pending += [false, true] if children[true[0]] else [true, false]
 
     def _add_branch(self, position: int) -> int:
