@@ -24,7 +24,7 @@ from opshift.model.types import MAX_RANK, Shape, dims_of, element_type_of, fill_
 from opshift.registry.registry import Registry
 
 MAX_ELEMENTS = 64
-"""Maximum elements of a tensor whose data onnx gets: shape inference needs only sizes and axes.
+"""Maximum number of elements of a tensor whose data are passed to onnx: shapes depend on sizes and axes only.
 
 Larger data may still be in the source file of a streaming conversion, and could exceed the 2 GiB limit of
 a serialized message.

@@ -279,10 +279,10 @@ def read_recognize(recognize: RecognizeLike, registry: Registry) -> frozenset[st
     names = {str(each).strip() for each in members_of(recognize)}
     if EVERY_OPERATOR in names:
         return frozenset([EVERY_OPERATOR])
-    return frozenset(_recognizable(each, registry) for each in names)
+    return frozenset(_recognizable_operator(each, registry) for each in names)
 
 
-def _recognizable(name: str, registry: Registry) -> str:
+def _recognizable_operator(name: str, registry: Registry) -> str:
     domain, _, op_type = name.rpartition(".")
     domain = canonical_domain(domain)
     operator = registry.operator(op_type, domain) if registry.has_domain(domain) else None
@@ -332,7 +332,7 @@ def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVer
     most: dict[str, tuple[int, str]] = {}
     target, ir_version = split_target(target, ir_version)
     requested = _read_ir_version(ir_version)
-    parts = list(_parts(() if target is None else target, registry))
+    parts = list(_target_parts(() if target is None else target, registry))
     for part in parts:
         for domain, opset in zip(map(canonical_domain, part.opsets), part.opsets.values(), strict=True):
             if part.product:
@@ -340,7 +340,7 @@ def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVer
             elif exact.setdefault(domain, opset) != opset:
                 reason = f"two opsets are requested for {domain}: {exact[domain]} and {opset}"
                 raise UsageError(reason, remedy="pass only one")
-    opsets = _validated({**{domain: opset for domain, (opset, _) in most.items()}, **exact}, registry)
+    opsets = _validated_opsets({**{domain: opset for domain, (opset, _) in most.items()}, **exact}, registry)
     for domain in exact.keys() & most.keys():
         limit, product = most.pop(domain)
         if limit < opsets[domain]:
@@ -396,7 +396,7 @@ def _read_ir_version(requested: IrVersionLike) -> int | Literal["keep"] | None:
     return int(text)
 
 
-def _parts(target: PlainTarget, registry: Registry) -> Iterator[TargetPart]:
+def _target_parts(target: PlainTarget, registry: Registry) -> Iterator[TargetPart]:
     # Integral, because numpy integers are not instances of `int`.
     if isinstance(target, Integral) and not isinstance(target, bool):
         yield TargetPart({DEFAULT_DOMAIN: int(target)})
@@ -490,7 +490,7 @@ def _is_number(text: str) -> bool:
     return len(text) < MAX_DIGITS and text.removeprefix("-").isdecimal()
 
 
-def _validated(opsets: Mapping[str, Any], registry: Registry) -> dict[str, int]:
+def _validated_opsets(opsets: Mapping[str, Any], registry: Registry) -> dict[str, int]:
     for domain, opset in opsets.items():
         if not isinstance(opset, Integral) or isinstance(opset, bool):
             raise UsageError(f"{opset!r} is not an opset version of {domain}", remedy=EXAMPLE_REMEDY)

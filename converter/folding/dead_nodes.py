@@ -18,7 +18,7 @@ from opshift.model.graphs import (
 from opshift.model.messages import GraphProto, NodeProto
 
 
-class Removal(NamedTuple):
+class RemovalRules(NamedTuple):
     """Rules for the removal of dead nodes.
 
     Attributes:
@@ -32,7 +32,7 @@ class Removal(NamedTuple):
     named: Set[str] = frozenset()
 
 
-def remove_dead_nodes(container: ContainerProto, removal: Removal, kept: Iterable[str] = ()) -> set[str]:
+def remove_dead_nodes(container: ContainerProto, removal: RemovalRules, kept: Iterable[str] = ()) -> set[str]:
     """Remove unread nodes, initializers and declarations from a graph or function and its subgraphs.
 
     Args:
@@ -43,7 +43,7 @@ def remove_dead_nodes(container: ContainerProto, removal: Removal, kept: Iterabl
     Returns:
         The names that the remaining nodes read from enclosing graphs.
     """
-    nodes = _Nodes([], [], [], [])
+    nodes = _NodeLists([], [], [], [])
     for node in container.node:
         nodes.captured.append(_captured_names(node, removal))
         nodes.inputs.append(node.input[:])
@@ -72,11 +72,11 @@ def fixed_names(container: ContainerProto) -> set[str]:
     return names
 
 
-def _captured_names(node: NodeProto, removal: Removal) -> set[str]:
+def _captured_names(node: NodeProto, removal: RemovalRules) -> set[str]:
     return {name for graph in graphs_of(node) for name in remove_dead_nodes(graph, removal)}
 
 
-class _Nodes(NamedTuple):
+class _NodeLists(NamedTuple):
     """Inputs, outputs, captured values and purity of the nodes of a graph or function, in order."""
 
     inputs: list[Sequence[str]]
@@ -85,7 +85,7 @@ class _Nodes(NamedTuple):
     is_pure: list[bool]
 
 
-def _live_nodes(nodes: _Nodes, needed: set[str]) -> tuple[list[bool], set[str]]:
+def _live_nodes(nodes: _NodeLists, needed: set[str]) -> tuple[list[bool], set[str]]:
     """Return for each node whether it remains, and the names in `needed` or read by remaining nodes."""
     producers = {name: position for position, names in enumerate(nodes.outputs) for name in names if name}
     is_live = [*map(not_, nodes.is_pure)]

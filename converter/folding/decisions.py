@@ -178,7 +178,8 @@ def _aliases_of(record: NodeRecord, scope: Scope, rules: Rules, equal_values: Eq
         return {}
     if found is None or not rules.can_alias(outputs, found):
         return {}
-    if not scope.variables.isdisjoint(found):  # A Gradient differentiates with respect to one of the values.
+    # A Gradient differentiates with respect to one of the values: folding would remove the dependence on it.
+    if not scope.variables.isdisjoint(found):
         return {}
     return {name: source for name, source in zip(outputs, found, strict=True) if name}
 

@@ -15,7 +15,7 @@ from itertools import compress
 from typing import NamedTuple
 
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS, since
-from opshift.converter.folding.dead_nodes import Removal, fixed_names, remove_dead_nodes
+from opshift.converter.folding.dead_nodes import RemovalRules, fixed_names, remove_dead_nodes
 from opshift.converter.folding.decisions import Budget, Decisions, Rules, decide, declare_nodes
 from opshift.converter.functions.inlined_call import InlinedCall, InlinedNodes
 from opshift.converter.functions.inlining import SORT_KEY_STRIDE, replace_call
@@ -210,7 +210,7 @@ def _apply_decisions(model: ModelProto, decisions: list[Decisions], options: Opt
     imports = opset_imports(model.opset_import, model.ir_version)
     freed = freed_initializers(model, Container(model.graph), imports, options)
     named = values_named_in_attributes(model).names
-    removal = Removal(_PureNodes(model, options.registry).is_pure, named=named)
+    removal = RemovalRules(_PureNodes(model, options.registry).is_pure, named=named)
     kept = names_in_training(model)
     if model.training_info:
         kept |= {tensor.name for tensor in model.graph.initializer}

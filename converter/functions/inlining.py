@@ -166,6 +166,8 @@ def replace_call(
 
 
 class _Inliner:
+    """Inlining of the calls of some functions of a model."""
+
     def __init__(
         self, model: ModelProto, functions: Iterable[FunctionProto], targets: Mapping[str, int]
     ) -> None:
@@ -190,6 +192,7 @@ class _Inliner:
                 imports.add(domain=domain, version=version)
 
     def inline(self, top: ContainerProto) -> None:
+        """Inline all calls in a graph or function and its subgraphs."""
         waiting: list[ContainerProto] = [top]
         while waiting:
             graph = waiting.pop()
@@ -262,6 +265,7 @@ class _Calls:
             depths[name] = 1 + max((depths[each] for each in called), default=0)
 
         def inherited(calls: Iterable[tuple[LocalFunction, NodeProto]]) -> int:
+            """Return the bytes that inlined nodes inherit from their calls."""
             return sum(
                 _field_size(node, "device_configurations") * node_counts[name]
                 + _field_size(node, "metadata_props") * depths[name]

@@ -160,6 +160,7 @@ def _round_significand(value: str, kind: FloatFormat, writer: NodeWriter) -> str
     """
 
     def scalar(number: float, element_type: str = "float") -> str:
+        """Return the name of a scalar constant."""
         return writer.constant(element_type, (), number)
 
     logarithm = writer.emit("Log", [writer.emit("Abs", [value])])

@@ -59,11 +59,11 @@ def widen_types(
     names, copy, reasons = FreshNames(), deepcopy(model), dict[str, CannotConvert]()
     names.avoid(*root_graphs(model), *model.functions)
     for scope, container, path in root_scopes(model, copy, registry):
-        _Pass(scope, container, path, names, reasons, widening).run()
+        _WideningPass(scope, container, path, names, reasons, widening).run()
     return None if reasons else copy, reasons
 
 
-class _Pass:
+class _WideningPass:
     """Pass over the copy of a graph or function; `scope` belongs to the original."""
 
     def __init__(
@@ -165,7 +165,7 @@ class _Pass:
             scope = self._scope.child(old)
             scope.owner = owner
             path = f"{self._path} / {owner.name or owner.op_type}.{attribute.name}"
-            _Pass(scope, new, path, self._writer.names, self._reasons, self._widening).run()
+            _WideningPass(scope, new, path, self._writer.names, self._reasons, self._widening).run()
 
     def _widen_or_raise(self, tensor: TensorProto, place: str) -> None:
         if not widen_tensor(tensor, self._numbers):

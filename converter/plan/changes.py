@@ -238,11 +238,13 @@ class IrChange(FrozenRecord):
         return (*self._freed(), *map(self._describe, self.lowerings))
 
     def _freed(self) -> Iterator[str]:
+        """Yield a line about initializers that are removed from the graph inputs."""
         if count := len(self.freed_initializers):
             subject = "1 initializer is" if count == 1 else f"{count:,} initializers are"
             yield f"{subject} removed from the graph inputs, so callers cannot override them"
 
     def _describe(self, lowering: Lowering) -> str:
+        """Return what happens to a feature that the IR version lacks."""
         if lowering.feature in self.dropped or not lowering.replacement:
             return loss_of(lowering.feature)
         return f"{ir_versions().meaning(lowering.feature)} become {lowering.replacement}"
@@ -418,6 +420,7 @@ def _needed_domains(
 
 
 def _removals(removed: Mapping[str, int], *, fold: bool) -> Iterator[str]:
+    """Yield a line for each opset import that is removed."""
     reason = "no node needs it" if fold else "no node needs it, and the target lacks it"
     for domain, opset in removed.items():
         yield removed_import(domain, opset, reason)
@@ -429,6 +432,7 @@ def removed_import(domain: str, opset: int, reason: str = "no node needs it") ->
 
 
 def _merges(model: ModelProto) -> Iterator[str]:
+    """Yield a line for each domain that the model imports more than once."""
     counts = Counter(canonical_domain(each.domain) for each in model.opset_import)
     for domain, count in counts.items():
         if count > 1:

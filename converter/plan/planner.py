@@ -180,6 +180,7 @@ class Planner:
     def _survey(
         self, container: ContainerProto, opsets: Mapping[str, int], path: str, parent: Scope | None = None
     ) -> ContainerSurvey:
+        """Return the scope of a graph or function, and the analyses of its nodes."""
         statuses = self._node_analysis.statuses_at(opsets)
         scope_class = Scope if self._functions is None else self._functions.scope
         scope = scope_class(container, opsets, self._registry, statuses, parent)
@@ -391,6 +392,7 @@ def _plan_in_order(model: ModelProto, options: Options) -> tuple[ModelProto, Pla
 
 
 def _plan(model: ModelProto, options: Options) -> Plan:
+    """Return the plan of a model; if nodes are refused, try shapes that onnx infers."""
     plan = _plan_as_declared(model, options)
     if plan.refusals and options.infer_shapes:
         # imported here: few plans have refusals

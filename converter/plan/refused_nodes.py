@@ -59,6 +59,7 @@ class RefusedNodes:
             yield self._refusal(*each)
 
     def _refusal(self, error: NodeError, proto: NodeProto, surveyed: ContainerSurvey) -> Refusal:
+        """Return the refusal of a node, whose texts name only values of the model."""
         scope = surveyed.scope
         created = self._names.created
         reason = _replace_names(error.reason, created, INTERMEDIATE)

@@ -60,6 +60,7 @@ class _State(NamedTuple):
     attributes: dict[str, Any]
 
     def copy(self) -> _State:
+        """Return a copy that later matches do not change."""
         return _State(dict(self.nodes), dict(self.inputs), dict(self.attributes))
 
 

@@ -13,7 +13,7 @@ from operator import itemgetter, or_
 from typing import NamedTuple
 
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
-from opshift.converter.folding.dead_nodes import Removal, fixed_names, remove_dead_nodes
+from opshift.converter.folding.dead_nodes import RemovalRules, fixed_names, remove_dead_nodes
 from opshift.converter.options import EVERY_OPERATOR, Options
 from opshift.converter.plan.changes import METADATA_KEY
 from opshift.converter.recognition.candidate import Candidate, Rejected, Replacement
@@ -55,7 +55,7 @@ def recognize(model: ModelProto, options: Options) -> Recognition:
 
     A model in which several values have the same name stays unchanged.
     """
-    one_pass = _Pass(model, options)
+    one_pass = _RecognitionPass(model, options)
     before, op_types = one_pass.node_count, one_pass.op_types
     if not one_pass.has_distinct_names:
         return Recognition(node_counts=(before, before))
@@ -66,7 +66,7 @@ def recognize(model: ModelProto, options: Options) -> Recognition:
         if not anchors:
             break
         if number:
-            one_pass = _Pass(model, options)
+            one_pass = _RecognitionPass(model, options)
         one_pass.run(anchors)
         found += one_pass.found
         for miss in one_pass.misses:
@@ -127,7 +127,7 @@ class _Located(NamedTuple):
     replacements: Sequence[Replacement]
 
 
-class _Pass:
+class _RecognitionPass:
     """One pass over a model.
 
     Attributes:
@@ -287,7 +287,7 @@ def _write_replacements(
                 assert is_graph(container)
                 write_tensor(container.initializer.add(), value, name)
             removable |= each.removable
-    removal = Removal(lambda node: any(map(removable.__contains__, node.output)), named=kept)
+    removal = RemovalRules(lambda node: any(map(removable.__contains__, node.output)), named=kept)
     remove_dead_nodes(root.scope.container, removal)
 
 

@@ -168,6 +168,7 @@ def damaged_record() -> InvalidModel:
 
 
 def _pack(data: bytes) -> str:
+    """Return data as compressed text."""
     text = base64.b64encode(zlib.compress(data, 9))
     if len(data) > _unpacked_limit(len(text)):
         # Data that compresses too well for the limit is stored uncompressed, so that it remains readable.
@@ -176,6 +177,7 @@ def _pack(data: bytes) -> str:
 
 
 def _unpack(text: str) -> bytes:
+    """Return the data in a text from `_pack`, up to a limit that protects the memory."""
     unpacker = zlib.decompressobj()
     data = unpacker.decompress(base64.b64decode(text, validate=True), _unpacked_limit(len(text)))
     if not unpacker.eof or unpacker.unused_data:

@@ -14,7 +14,7 @@ from support.execution import op_types, run, run_reference
 
 import opshift
 from opshift import convert, convert_file, convert_many, convert_version, simplify
-from opshift.converter.folding.dead_nodes import Removal, remove_dead_nodes
+from opshift.converter.folding.dead_nodes import RemovalRules, remove_dead_nodes
 from opshift.converter.folding.decisions import Budget
 from opshift.model.node import Tensor
 
@@ -498,6 +498,6 @@ def test_named_values_stay_and_are_not_captured() -> None:
     graph = onnx.parser.parse_graph(
         "g (float x) => (float y) { named = Neg (x) unread = Abs (z) y = Exp (w) }"
     )
-    removal = Removal(lambda node: True, named=frozenset({"named", "other"}))
+    removal = RemovalRules(lambda node: True, named=frozenset({"named", "other"}))
     assert remove_dead_nodes(graph, removal, frozenset({"elsewhere"})) == {"w"}
     assert [each.op_type for each in graph.node] == ["Neg", "Exp"]
