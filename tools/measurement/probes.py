@@ -93,7 +93,10 @@ def published_probes() -> Iterator[Probe]:
 def forms(
     model: ModelProto, fed: Mapping[str, Any], expected: Mapping[str, Any], name: str
 ) -> Iterator[Probe]:
-    """Yield a model with different inputs as constants; first all but one, as exporters write nodes."""
+    """Yield copies of a model with different sets of constant inputs.
+
+    In the first copy, only the first input is not constant, as in most exported nodes.
+    """
     names = [each for each, value in fed.items() if isinstance(value, np.ndarray)]
     selections = [tuple(names[1:]), (), tuple(names)]
     for each in names:

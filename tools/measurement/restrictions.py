@@ -27,7 +27,7 @@ FORMS = {
     frozenset({ABSENT, COMPUTED}): (True, "constant", "is not constant"),
     frozenset({ABSENT, CONSTANT}): (True, "computed", "is omitted or constant"),
 }
-"""Texts of the refused forms of an input."""
+"""For each set of refused forms of an input: whether the key belongs to `unless`, the key, and the reason."""
 
 
 def restriction(condition: Condition, versions: Sequence[int]) -> dict[str, Any]:

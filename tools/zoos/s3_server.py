@@ -150,6 +150,8 @@ def main() -> None:
     from werkzeug.serving import WSGIRequestHandler, run_simple
 
     class Handler(WSGIRequestHandler):
+        """Handler of requests that keeps connections open and writes no log."""
+
         protocol_version = "HTTP/1.1"  # clients keep their connections
 
         def log_request(self, *_: object) -> None:

@@ -25,6 +25,7 @@ def _query_groups(n: Draft) -> int:
 
 
 def mask(n: Draft) -> Any:
+    """Draw whether there are past keys, and no mask or one that broadcasts to the scores."""
     past = n.facts.setdefault("past", n.chance(25))
     total = 3 + 2 * past
     return n.one_of(
@@ -37,6 +38,7 @@ def mask(n: Draft) -> Any:
 
 
 def past(n: Draft) -> Any:
+    """Return the shape of past keys and values; `None` without past keys."""
     return TensorSpec((2, HEADS, 2, SIZE)) if n.facts["past"] else None
 
 

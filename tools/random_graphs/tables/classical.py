@@ -12,6 +12,7 @@ from random_graphs.values import WORDS
 
 
 def rows(n: Draft) -> TensorSpec:
+    """Draw a matrix with one row for each sample."""
     return TensorSpec((n.number(1, 3), FEATURES))
 
 
@@ -29,6 +30,7 @@ def forest(n: Draft) -> dict[str, Any]:
 
 
 def column(name: str) -> Choice:
+    """Return a choice of one attribute of the forest of the node, by the name of the attribute."""
     return lambda n: forest(n).get(name)
 
 

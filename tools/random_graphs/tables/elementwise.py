@@ -50,6 +50,7 @@ def same_width(n: Draft) -> int:
 
 
 def shift(n: Draft) -> TensorSpec:
+    """Draw a number of bits to shift by, in a shape that broadcasts to the data."""
     return broadcasting(n)._replace(kind="positive")
 
 

@@ -20,6 +20,7 @@ def constant(n: Draft) -> Any:
 
 
 def tensor(n: Draft) -> onnx.TensorProto | None:
+    """Draw a tensor for the attribute `value` of a Constant; `None` if another attribute has the value."""
     if constant(n) != "value":
         return None
     legal = [each[7:-1] for each in n.version.types_of(n.version.outputs[0])]
@@ -37,10 +38,12 @@ def one_value(n: Draft) -> onnx.TensorProto | None:
 
 
 def step(n: Draft) -> Any:
+    """Draw the distance of frames."""
     return n.one_of(1, 2)
 
 
 def only(name: str, value: Any) -> Choice:
+    """Return a choice of a value of a Constant, for the attribute `name` if it was drawn."""
     return lambda n: value if constant(n) == name else None
 
 

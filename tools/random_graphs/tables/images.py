@@ -26,6 +26,7 @@ def _may_resize(n: Draft, index: int, rank: int) -> bool:
 
 
 def scales(n: Draft) -> Any:
+    """Draw the scales of a Resize; empty or omitted if `sizes` decides."""
     sizes = _resized_sizes(n)
     if _size_source(n) != "scales":
         return [] if n.since < 13 else n.one_of(None, None)
@@ -41,6 +42,7 @@ def upsample_scales(n: Draft) -> list[float]:
 
 
 def sizes(n: Draft) -> Any:
+    """Draw the sizes of the result of a Resize; omitted if `scales` decides."""
     found = _resized_sizes(n)
     if _size_source(n) != "sizes":
         return None
@@ -48,6 +50,7 @@ def sizes(n: Draft) -> Any:
 
 
 def roi(n: Draft) -> Any:
+    """Draw the region of interest of a Resize, which only the mode `tf_crop_and_resize` reads."""
     if n.attribute("coordinate_transformation_mode") == "tf_crop_and_resize":
         count = len(_resized_sizes(n))
         return [0.0] * count + [n.one_of(0.75, 1.0) for _ in range(count)]
@@ -63,6 +66,7 @@ def _grid_shape(n: Draft) -> Shape:
 
 
 def boxes(n: Draft) -> Any:
+    """Return boxes that overlap in several degrees."""
     corners = [[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, -0.1, 1, 0.9], [0, 10, 1, 11], [0, 10.1, 1, 11.1]]
     return [corners]
 

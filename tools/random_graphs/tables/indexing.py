@@ -59,12 +59,14 @@ def distinct_index_tuples(n: Draft) -> Any:
 
 
 def updates(n: Draft) -> TensorSpec:
+    """Return the shape of the updates, which depends on the indices and the data."""
     targets = n.inputs["indices"]
     assert targets is not None
     return TensorSpec((*targets.shape[:-1], *n.shape[targets.shape[-1] :]))
 
 
 def condition(n: Draft) -> Any:
+    """Draw the condition of a Compress, along an axis or for all elements."""
     compressed_axis = n.fact("compressed", lambda: n.one_of(None, axis(n)))
     size = int(np.prod(n.shape)) if compressed_axis is None else n.shape[compressed_axis]
     return n.graph.random.integers(0, 2, n.number(0, size)).astype(bool)

@@ -9,6 +9,7 @@ from random_graphs.tables.layout import axis
 
 
 def channels(n: Draft) -> TensorSpec:
+    """Return the shape of a vector with one number for each channel."""
     return TensorSpec(n.shape[1:2])
 
 
@@ -18,6 +19,7 @@ def means(n: Draft) -> TensorSpec:
 
 
 def variances(n: Draft) -> TensorSpec:
+    """Return the shape of a vector with one positive number for each channel."""
     return TensorSpec(n.shape[1:2], "positive")
 
 
@@ -26,6 +28,7 @@ def trailing_shape(n: Draft) -> TensorSpec:
 
 
 def groups(n: Draft) -> int:
+    """Draw the number of groups, which divides the number of channels."""
     found: int = n.fact("groups", lambda: n.one_of(*(each for each in (1, 2, 3) if n.shape[1] % each == 0)))
     return found
 
@@ -47,6 +50,7 @@ def float_image(n: Draft) -> TensorSpec:
 
 
 def spatial(n: Draft) -> Any:
+    """Draw the attribute `spatial`, and use the first output only."""
     n.facts["outputs"] = 1
     return n.one_of(None, 1)
 

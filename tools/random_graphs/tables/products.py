@@ -24,6 +24,7 @@ EQUATIONS: dict[str, tuple[tuple[int, ...], ...]] = {
 
 
 def equation(n: Draft) -> str:
+    """Draw the equation of an Einsum."""
     found: str = n.fact("equation", lambda: n.one_of(*EQUATIONS))
     return found
 
@@ -57,6 +58,7 @@ def gemm_c(n: Draft) -> Any:
 
 
 def zero(n: Draft) -> Any:
+    """Draw no zero point, zero, or another number."""
     return n.one_of(None, 0, 3)
 
 

@@ -39,6 +39,7 @@ def _draw_block_size(n: Draft) -> int:
 
 
 def scale(n: Draft) -> TensorSpec:
+    """Return the shape of positive scales, which depends on the granularity."""
     return TensorSpec(_scale_shape(n), "positive")
 
 

@@ -11,10 +11,12 @@ HIDDEN = 2
 
 
 def directions(n: Draft) -> int:
+    """Return the number of directions."""
     return 2 if n.attribute("direction") == "bidirectional" else 1
 
 
 def gates(n: Draft) -> int:
+    """Return the number of gates of the operator."""
     return GATES[n.version.name]
 
 
@@ -23,10 +25,12 @@ def _is_batch_first(n: Draft) -> bool:
 
 
 def batch(n: Draft) -> int:
+    """Return the batch size of the data."""
     return n.shape[0 if _is_batch_first(n) else 1]
 
 
 def state(n: Draft) -> Any:
+    """Draw no initial state, or its shape."""
     if n.chance(50):
         return None
     sizes = (batch(n), directions(n)) if _is_batch_first(n) else (directions(n), batch(n))
@@ -34,6 +38,7 @@ def state(n: Draft) -> Any:
 
 
 def lengths(n: Draft) -> Any:
+    """Draw no sequence lengths, or one for each element of the batch."""
     if n.chance(60):
         return None
     longest = n.shape[1 if _is_batch_first(n) else 0]
@@ -41,6 +46,7 @@ def lengths(n: Draft) -> Any:
 
 
 def activations(n: Draft) -> Any:
+    """Draw no activation functions, or the functions of all gates and directions."""
     if n.chance(60):
         return None
     count = {"RNN": 1, "GRU": 2, "LSTM": 3}[n.version.name] * directions(n)

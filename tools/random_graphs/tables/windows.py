@@ -20,10 +20,12 @@ def _group_count(n: Draft) -> int:
 
 
 def spatial(n: Draft) -> int:
+    """Return the number of spatial dimensions."""
     return n.rank - 2
 
 
 def kernel(n: Draft) -> list[int]:
+    """Draw the sizes of the window, once for each node."""
     return n.numbers("kernel", spatial(n), 1, 3)
 
 
@@ -38,6 +40,7 @@ def weights(n: Draft) -> TensorSpec:
 
 
 def maps(n: Draft) -> TensorSpec | None:
+    """Draw no bias, or a vector with one number for each feature map."""
     return None if n.chance(50) else TensorSpec((n.facts["maps"],))
 
 
@@ -55,6 +58,7 @@ def strides(n: Draft) -> Any:
 
 
 def dilations(n: Draft) -> Any:
+    """Draw dilations, which `auto_pad` excludes."""
     if n.attribute("auto_pad") not in (None, "NOTSET"):
         return None
     return n.one_of(None, n.numbers("dilations", spatial(n), 1, 2))
