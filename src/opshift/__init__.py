@@ -134,6 +134,7 @@ _HOMES["__version__"] = "version"
 
 
 def _module(name: str) -> "Any":
+    """Import a module of opshift by its name without the prefix."""
     from importlib import import_module  # imported here: slow to import, and rarely needed
 
     return import_module(f"opshift.{name}")

@@ -43,7 +43,7 @@ class _Number(int, Enum):
     __repr__ = Enum.__str__
 
 
-class _Member(Generic[T]):
+class _SchemaMember(Generic[T]):
     """A read-only member of a schema, computed from the operator version."""
 
     def __init__(self, read: Callable[[OperatorVersion], T]) -> None:
@@ -126,58 +126,62 @@ class OpSchema:
         allowed_type_strs: list[str]
         description: str
 
-    name = _Member(lambda version: version.name)
-    domain = _Member(lambda version: model_domain(version.domain))
+    name = _SchemaMember(lambda version: version.name)
+    domain = _SchemaMember(lambda version: model_domain(version.domain))
     """The domain; empty for the default domain."""
-    since_version = _Member(lambda version: version.since_version)
-    doc = _Member(lambda version: version.description)
-    file = _Member(lambda version: str(default_registry().file_of(version.name, version.domain)))
+    since_version = _SchemaMember(lambda version: version.since_version)
+    doc = _SchemaMember(lambda version: version.description)
+    file = _SchemaMember(lambda version: str(default_registry().file_of(version.name, version.domain)))
     """The file with the definition."""
-    line = _Member(lambda version: _line_of(version))
+    line = _SchemaMember(lambda version: _line_of(version))
     """The line of this version in `file`."""
-    support_level = _Member(
+    support_level = _SchemaMember(
         lambda version: OpSchema.SupportType["COMMON" if version.status == "STABLE" else version.status]
     )
-    deprecated = _Member(lambda version: version.deprecated)
+    deprecated = _SchemaMember(lambda version: version.deprecated)
 
-    inputs = _Member(lambda version: [_formal_parameter(each, version) for each in version.inputs])
-    outputs = _Member(lambda version: [_formal_parameter(each, version) for each in version.outputs])
-    attributes = _Member(
+    inputs = _SchemaMember(lambda version: [_formal_parameter(each, version) for each in version.inputs])
+    outputs = _SchemaMember(lambda version: [_formal_parameter(each, version) for each in version.outputs])
+    attributes = _SchemaMember(
         lambda version: {k: _attribute_schema(k, each) for k, each in version.attributes.items()}
     )
-    type_constraints = _Member(
+    type_constraints = _SchemaMember(
         lambda version: [
             OpSchema.TypeConstraintParam(name, list(types), version.type_descriptions.get(name, ""))
             for name, types in version.type_constraints.items()
         ]
     )
-    min_input = _Member(lambda version: version.min_input)
-    max_input = _Member(lambda version: version.max_input)
+    min_input = _SchemaMember(lambda version: version.min_input)
+    max_input = _SchemaMember(lambda version: version.max_input)
     """The maximum number of inputs, see `is_infinite`."""
-    min_output = _Member(lambda version: version.min_output)
-    max_output = _Member(lambda version: version.max_output)
+    min_output = _SchemaMember(lambda version: version.min_output)
+    max_output = _SchemaMember(lambda version: version.max_output)
     """The maximum number of outputs, see `is_infinite`."""
 
-    node_determinism = _Member(lambda version: OpSchema.NodeDeterminism[_camel_case(version.determinism)])
-    non_deterministic = _Member(lambda version: version.determinism != "deterministic")
+    node_determinism = _SchemaMember(
+        lambda version: OpSchema.NodeDeterminism[_camel_case(version.determinism)]
+    )
+    non_deterministic = _SchemaMember(lambda version: version.determinism != "deterministic")
     """Whether equal inputs may lead to different outputs."""
 
-    has_function = _Member(lambda version: version.body is not None)
+    has_function = _SchemaMember(lambda version: version.body is not None)
     """Whether there is a function body that is the same for all nodes."""
-    has_context_dependent_function = _Member(lambda version: version.has_context_dependent_function)
+    has_context_dependent_function = _SchemaMember(lambda version: version.has_context_dependent_function)
     """Whether the function body depends on the node; `OperatorVersion.function_body` builds it."""
-    function_body = _Member(lambda version: _function_body(version))
+    function_body = _SchemaMember(lambda version: _function_body(version))
     """The function body that is the same for all nodes; an empty message if there is none."""
-    all_function_opset_versions = _Member(lambda version: _function_opsets(version))
+    all_function_opset_versions = _SchemaMember(lambda version: _function_opsets(version))
     """The opsets for which ONNX has a function body; the next two members list them by the kind of body."""
-    function_opset_versions = _Member(lambda version: _function_opsets(version) if version.body else [])
-    context_dependent_function_opset_versions = _Member(
+    function_opset_versions = _SchemaMember(lambda version: _function_opsets(version) if version.body else [])
+    context_dependent_function_opset_versions = _SchemaMember(
         lambda version: _function_opsets(version) if version.has_context_dependent_function else []
     )
 
-    has_type_and_shape_inference_function = _Member(lambda v: str(v.id) not in onnx_defs().without_inference)
+    has_type_and_shape_inference_function = _SchemaMember(
+        lambda v: str(v.id) not in onnx_defs().without_inference
+    )
     """Whether ONNX infers the types and shapes of the outputs."""
-    has_data_propagation_function = _Member(lambda v: str(v.id) in onnx_defs().with_data_propagation)
+    has_data_propagation_function = _SchemaMember(lambda v: str(v.id) in onnx_defs().with_data_propagation)
     """Whether ONNX propagates the values of shapes through the operator."""
 
     def __repr__(self) -> str:

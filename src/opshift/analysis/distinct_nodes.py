@@ -100,7 +100,7 @@ class _Kinds:
         self._number_of_node: dict[int, int] = {}
 
     def kind(self, record: NodeRecord) -> Hashable:
-        """Return the key of a node."""
+        """Return a key of a node: its operator, types, shapes, producers, and the use of its outputs."""
         scope, (inputs, outputs) = self._scope, record[3:]
         types = tuple(
             name and (scope.element_type(name), scope.declared_type(name)) for name in inputs + outputs

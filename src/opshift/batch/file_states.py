@@ -53,6 +53,7 @@ def are_unchanged(states: FileStates) -> bool:
 
 
 def _report_of(path: str) -> str:
+    """Return the size, times and inode of a file as text, or the state that a store reports for an object."""
     if is_url(path):
         from opshift.stores.locations import object_state  # imported here: few locations are URLs
 

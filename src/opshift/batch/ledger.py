@@ -197,6 +197,7 @@ class Ledger:
         self._index.execute("COMMIT")
 
     def _add(self, line: bytes) -> None:
+        """Index a line of the ledger; ignore a line that is cut off."""
         self._lines += 1
         parsed = Entry.parse(line)
         if parsed is not None:

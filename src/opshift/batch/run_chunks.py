@@ -84,6 +84,7 @@ def _run(
     most: int,
     on_error: Callable[[Sequence[Task], BaseException], None],
 ) -> Generator[Done[Task, Result]]:
+    """Submit chunks while at most `most` run, and yield the results as they arrive."""
     running: dict[Future[tuple[list[Result], float]], Sequence[Task]] = {}
     done = Done[Task, Result]()
     failure: Exception | None = None
@@ -130,6 +131,7 @@ def _submit_until(
 def _submit(
     executor: Executor, function: Callable[[Task], Result], chunk: Sequence[Task]
 ) -> Future[tuple[list[Result], float]]:
+    """Submit one chunk to the executor."""
     try:
         return executor.submit(_run_chunk, function, chunk)
     except RuntimeError as error:  # the executor is broken or was shut down

@@ -174,6 +174,7 @@ def _interrupts_blocked() -> Iterator[None]:
 
 
 def _work(connection: Connection[object, Callable[[], object]]) -> None:
+    """Run the calls that the parent process sends, and send back their results, until it ends."""
     # Ctrl+C reaches all processes of a terminal; the parent process receives it, too, and ends the workers
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     exit_on_signals()

@@ -50,6 +50,8 @@ Cells have no line breaks, which `escape_line` and `code_span` remove.
 
 
 class _MarkdownWriter(HTMLParser):
+    """Parser of rendered HTML that collects its blocks as Markdown."""
+
     def __init__(self) -> None:
         super().__init__()
         self.blocks: list[str] = []

@@ -123,7 +123,9 @@ def convert(
     )
     conversion_options = read_settings(settings, report)  # report invalid options before any model is read
     if folder is not None and in_place:
-        raise UsageError("both --out and --in-place are given", place=folder, remedy="remove one of them")
+        raise UsageError(
+            "both --out and --in-place are given", place=folder, remedy="remove one of the options"
+        )
     if dry_run:
         from opshift.cli.plan import show_plans
 
@@ -148,7 +150,7 @@ def convert(
         return
     if ledger or skip_existing or dask or files_from:
         reason = "--ledger, --skip-existing, --dask and --files-from require an output folder"
-        raise UsageError(reason, remedy="name it with --out")
+        raise UsageError(reason, remedy="name a folder with --out")
     source, named = _source_and_output(sources)
     path = output_file(source, named, in_place=in_place, force=force, form=form)
     is_quiet = quiet or form is Format.JSON
@@ -175,7 +177,7 @@ def _named_sources(source: str | None, more: list[str] | None, files_from: list[
 
 def _source_and_output(names: list[str]) -> tuple[str, str | None]:
     if len(names) > 2:
-        raise UsageError("several models require an output folder", remedy="name it with --out")
+        raise UsageError("several models require an output folder", remedy="name a folder with --out")
     return require_file(names[0]), names[1] if len(names) > 1 else None
 
 

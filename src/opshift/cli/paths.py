@@ -92,7 +92,7 @@ def require_file(source: str | Path) -> str:
         return str(source)
     path = Path(source)
     if os.path.isdir(path):  # methods of Path raise an error for a name that is too long
-        from opshift.model.file_formats import folder_problem  # only errors need it
+        from opshift.model.file_formats import folder_problem  # imported here: few runs fail
 
         reason, remedy = folder_problem(path)
         raise UsageError(reason, place=str(path), remedy=remedy)

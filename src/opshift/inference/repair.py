@@ -76,6 +76,8 @@ class _Values:
 
 
 class _Sorter:
+    """Topological sorting of the nodes of graphs and functions; `repairs` describes the changes."""
+
     def __init__(self) -> None:
         self.repairs: list[str] = []
 

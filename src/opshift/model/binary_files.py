@@ -52,7 +52,7 @@ def read_blocks(file: ReadableFile) -> Iterator[bytes]:
         try:
             block: object = file.read(READ_SIZE)
         except (OSError, ValueError) as error:
-            from opshift.model.file_formats import unreadable  # imported here: only errors need it
+            from opshift.model.file_formats import unreadable  # imported here: few runs fail
 
             raise unreadable(file_name(file), error) from error
         if not isinstance(block, bytes):

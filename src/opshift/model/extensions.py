@@ -59,7 +59,7 @@ def extension_failed(
 
 def module_name(file: Path) -> str:
     """Return a module name derived from the whole path: files in different folders may have equal names."""
-    # Imported here: it takes 4 ms, and a conversion without private code does not need it.
+    # Imported here: the import takes 4 ms, and conversions without private code do not use the module.
     import hashlib
 
     return f"opshift_file_{hashlib.blake2b(str(file.resolve()).encode(), digest_size=6).hexdigest()}"

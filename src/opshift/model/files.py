@@ -196,7 +196,7 @@ def read_bytes(data: bytes, place: str = "") -> ModelProto:
 
 
 def _named_format(read: ReadBytes, size: int, place: str) -> InvalidModel | None:
-    # imported here: only files that are not models need it
+    # imported here: most files are models
     from opshift.model.file_formats import named_format
 
     return named_format(read, size, place)
@@ -250,7 +250,7 @@ def read_model(path: FileLike) -> ModelProto:
         _require_readable(read, Path(path).stat().st_size, str(path))
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
-        from opshift.model.file_formats import unreadable  # imported here: only errors need it
+        from opshift.model.file_formats import unreadable  # imported here: few runs fail
 
         raise unreadable(str(path), error) from error
     return read_bytes(data, str(path))
@@ -304,6 +304,7 @@ def gc_paused(function: Callable[Parameters, Result]) -> Callable[Parameters, Re
 
     @wraps(function)
     def paused(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        """Call the function without garbage collection."""
         if not gc.isenabled():
             return function(*args, **kwargs)
         gc.disable()

@@ -58,7 +58,8 @@ IR_VERSION: Final = Version.Value("IR_VERSION")
 
 def has_unknown_fields(message: Message) -> bool:
     """Return whether a message has fields that its class does not define; ignore nested messages."""
-    from google.protobuf.unknown_fields import UnknownFieldSet  # imported here: few conversions need it
+    # imported here: few conversions look for unknown fields
+    from google.protobuf.unknown_fields import UnknownFieldSet
 
     return len(UnknownFieldSet(message)) > 0
 

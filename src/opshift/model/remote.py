@@ -372,6 +372,8 @@ def _open_s3_object(source: StoreObject) -> RemoteFile:
 
 
 class _S3(Protocol):
+    """Attributes of the S3 file system of s3fs that `_open_s3_object` uses."""
+
     loop: object
 
     def split_path(self, path: str) -> tuple[str, str, str | None]: ...
@@ -380,6 +382,8 @@ class _S3(Protocol):
 
 
 class _Body(Protocol):
+    """Data of an S3 object while a request receives it."""
+
     async def __aenter__(self) -> _Body: ...
 
     async def __aexit__(self, *error: object) -> None: ...

@@ -162,6 +162,8 @@ def rewrite_tensors(data: bytes, name: str, marks: Iterable[int], change: Replac
 
 
 class _Rewriter:
+    """Replacement of tensors in the bytes of a message; `marks` are positions in the tensors to replace."""
+
     def __init__(self, data: bytes, marks: list[int], change: ReplaceTensor) -> None:
         self._data = data
         self._marks = marks

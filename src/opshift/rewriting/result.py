@@ -62,7 +62,7 @@ class EmittedGraph(NamedTuple):
 
 
 def values_read(emissions: Iterable[Emission]) -> Iterator[str]:
-    """Yield the names of values that emitted nodes, and nodes and outputs of emitted graphs, read."""
+    """Yield the names of the values that emitted nodes and graphs read, with the outputs of the graphs."""
     for emission in emissions:
         yield from emission.node.inputs
         for value in emission.node.attributes.values():

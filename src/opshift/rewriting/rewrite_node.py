@@ -238,6 +238,8 @@ def rewrite_node(
 
 
 class _NodeRewriter(NamedTuple):
+    """Conversion of one node along the routes of its operator version to the target opset."""
+
     facts: Facts
     output: _RewriteOutput
     router: Router
@@ -247,6 +249,7 @@ class _NodeRewriter(NamedTuple):
     """Maximum number of emitted nodes: steps never remove nodes, so a larger number is refused early."""
 
     def rewrite(self, node: Node, source: int, first: Route) -> ComputedRewrite:
+        """Convert the node, and the nodes that its steps emit, until all are valid at the target."""
         pending: list[Emitted | None] = [Emitted(node, source, True)]  # None marks the end of an expansion
         expanded: list[OperatorVersion] = []
         done: list[Emission] = []

@@ -21,10 +21,14 @@ UNKNOWN: Types = frozenset()
 
 
 class _Constants(Protocol):
+    """Source of the element types of emitted constants."""
+
     def constant_type(self, name: str) -> str | None: ...
 
 
 class _UnsupportedType(NamedTuple):
+    """Operator version, and the types of an input that it does not support."""
+
     operator: OperatorVersion
     types: Types
 

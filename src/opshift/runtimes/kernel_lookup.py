@@ -52,10 +52,10 @@ class KernelLookup:
         return self._kernels[question]
 
     def has_kernel_without_notes(self, group: NodeGroup) -> bool | None:
-        """Return whether a kernel implements all nodes of a group; `None` if this needs a closer look.
+        """Return whether a kernel implements all nodes of a group; `None` if each node needs a full check.
 
-        Most groups need none: no restriction or known wrong result concerns their nodes, the schemas allow
-        them, all types are known, and the runtime does not use their function bodies.
+        Few groups need it: usually, no restriction or known wrong result concerns the nodes, the schemas
+        allow them, all types are known, and the runtime does not use function bodies for them.
         """
         first, runtime = group.nodes[0], self.runtime
         operator, identity = first.operator, first.operator_id
@@ -121,4 +121,5 @@ class KernelLookup:
 
 
 def _bits(element_type: str) -> int:
+    """Return the number of bits of an element type, by its name."""
     return element_bits(BY_NAME[element_type])

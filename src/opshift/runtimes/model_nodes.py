@@ -206,6 +206,7 @@ class ModelNode:
         return name and (self.scope.element_type(name), shape, self._constant(name))
 
     def _constant(self, name: str) -> Tensor | None:
+        """Return a constant if it is small enough to be stored with the model's nodes."""
         found = self.scope.constant(name)
         is_small = found is not None and len(found.values) <= MAX_CONSTANT and can_pack_tensor(found)
         return found if is_small else None
@@ -449,7 +450,7 @@ def ordered(model: ModelProto, registry: Registry) -> tuple[ModelProto, ModelNod
     try:
         return model, ModelNodes(model, registry)
     except InvalidModel as error:
-        from opshift.inference.repair import repaired_copy  # imported here: few models need it
+        from opshift.inference.repair import repaired_copy  # imported here: few models need repairs
 
         model, _ = repaired_copy(model, error, registry)
         return model, ModelNodes(model, registry)
@@ -461,4 +462,5 @@ def _declares_sizes(declared: TypeProto) -> bool:
 
 
 def _status(proto: NodeProto, scope: Scope) -> OperatorStatus:
+    """Return a status with which a survey visits every node, and its subgraphs."""
     return OperatorStatus(has_step=True, has_graphs=any(graphs_of(proto)))

@@ -231,7 +231,7 @@ def _files_below(folder: str, depth: int = sys.maxsize) -> Iterator[tuple[str, O
             is_file = entry.is_file() or (entry.is_symlink() and not os.path.exists(entry.path))
             is_folder = not is_file and entry.is_dir(follow_symlinks=False)
         except OSError as error:  # a cycle of links, or a link into a folder without permission
-            from opshift.model.file_formats import unreadable  # imported here: only errors need it
+            from opshift.model.file_formats import unreadable  # imported here: few runs fail
 
             yield entry.name, unreadable(entry.path, error)
             continue

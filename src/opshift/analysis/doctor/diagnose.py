@@ -314,6 +314,8 @@ def diagnose(model: ModelLike, *, registry: Registry | None = None) -> Diagnosis
 
 
 class _Doctor:
+    """Diagnosis of one model: the opsets and the IR version for which its nodes are valid."""
+
     def __init__(self, model: ModelProto, registry: Registry) -> None:
         self._model = model
         self._registry = registry
@@ -324,6 +326,7 @@ class _Doctor:
         self._unknown = 0
 
     def diagnosis(self) -> Diagnosis:
+        """Return the diagnosis: valid opsets and IR versions, and the causes if there are none."""
         model = self._model
         require_graph(model)
         imports = _imports_of(model)

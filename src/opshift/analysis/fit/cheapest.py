@@ -405,23 +405,23 @@ class _Trials:
         """
         if self._is_first:  # most models fit at the first opset, so create no copy for it
             self._is_first = False
-            attempt = self._attempt(self._model, target, strict)
+            attempt = self._attempt_at(self._model, target, strict)
             if not attempt.missing:
                 return attempt
         if self._distinct_model is None:
-            return self._attempt(self._model, target, strict)
-        attempt = self._attempt(self._distinct_model, target, strict)
+            return self._attempt_at(self._model, target, strict)
+        attempt = self._attempt_at(self._distinct_model, target, strict)
         if attempt.missing:
             return attempt
         nodes = _without_versions(attempt.model)
         if strict is None and nodes in self._fitting:
             return self._fitting[nodes]
-        attempt = self._attempt(self._model, target, strict)
+        attempt = self._attempt_at(self._model, target, strict)
         if strict is None and not attempt.missing:
             self._fitting[nodes] = attempt
         return attempt
 
-    def _attempt(self, model: ModelProto, target: TargetOpsets, strict: RuntimeCheck | None) -> Attempt:
+    def _attempt_at(self, model: ModelProto, target: TargetOpsets, strict: RuntimeCheck | None) -> Attempt:
         return Attempt(model, self._nodes, target, self._runtime, self.check, self._options, strict)
 
     def nearest(self, failed: Sequence[Attempt]) -> Attempt:
@@ -432,7 +432,7 @@ class _Trials:
         """
         best, missing = nearest_failure(failed, self._nodes)
         if self._distinct_model is not None:
-            best = self._attempt(self._model, best.target, None)
+            best = self._attempt_at(self._model, best.target, None)
             if not best.missing:
                 return best
             missing = best.missing_with_others()
@@ -480,15 +480,15 @@ def _with_other_versions(
     """Yield targets with other versions of the operators with wrong results, each set of versions once."""
     wrong = list(map(OperatorId.parse, best.wrong))
 
-    def versions(target: TargetOpsets) -> tuple[OperatorVersion | None, ...]:
+    def versions_at(target: TargetOpsets) -> tuple[OperatorVersion | None, ...]:
         opsets = target.opsets
         return tuple(
             registry.known_at(each.op_type, opsets.get(each.domain, 1), each.domain) for each in wrong
         )
 
-    tried = [versions(best.target)]
+    tried = [versions_at(best.target)]
     for target in ranked:
-        found = versions(target)
+        found = versions_at(target)
         if found not in tried:
             tried.append(found)
             yield target

@@ -62,6 +62,8 @@ class TargetOpsets(NamedTuple):
 
 
 class _Group(NamedTuple):
+    """Operator version and element types that several nodes of a model share."""
+
     operator: OperatorVersion
     types: Types
 

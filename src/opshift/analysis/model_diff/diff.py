@@ -296,6 +296,7 @@ def _compare_containers(pair: ContainerPair) -> tuple[ContainerDiff, int, list[C
 
 
 def _subgraphs(pair: ContainerPair, old: NodeProto, new: NodeProto) -> Iterator[ContainerPair]:
+    """Yield the pairs of subgraphs in attributes that two nodes have in common."""
     attributes = {each.name: each for each in old.attribute}
     label = node_label(new.name, new.op_type, new.output)
     for each in new.attribute:

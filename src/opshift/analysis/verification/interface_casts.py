@@ -94,7 +94,7 @@ def cast_value(value: Any, element_type: str | None) -> Any:
     dtype = dtype_of(element_type)
     with np.errstate(all="ignore"):  # numbers out of the range of the type are expected here
         if SATURATING.fullmatch(element_type):
-            from ml_dtypes import finfo  # optional package, but `dtype_of` needs it for these types
+            from ml_dtypes import finfo  # optional package, which `dtype_of` needs for these types
 
             largest = float(finfo(dtype).max)
             array = np.clip(array.astype(np.float64), -largest, largest)

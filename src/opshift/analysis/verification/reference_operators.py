@@ -37,6 +37,8 @@ def evaluator(model: ModelProto, registry: Registry) -> ReferenceEvaluator:
     fields = {"op_schema": None, "registry": registry}
 
     class Evaluator(ReferenceEvaluator):  # type: ignore[misc]  # mypy does not read the types of onnx
+        """Evaluator that runs the operators in `REFERENCES` with opshift's Python references."""
+
         def _load_impl(self, node: NodeProto, input_types: TypeProto | None = None) -> object:
             # onnx implements operator versions without a Python reference, and runs function calls
             opset = self.opsets_.get(node.domain, 0)
@@ -73,6 +75,7 @@ class _ReferenceOperator(OpRun):  # type: ignore[misc]  # onnx has no types
         self.has_linked_attribute = any(each.ref_attr_name for each in onnx_node.attribute)
 
     def _run(self, *inputs: object, **attributes: object) -> tuple[object, ...]:
+        """Satisfy the abstract base class."""
         raise AssertionError("unreachable: `run` replaces it")
 
     def run(

@@ -141,6 +141,7 @@ def _try_open(opener: Opener, source: RuntimeModel, registry: Registry) -> Runne
 
 def _raising_runner(error: CannotRun) -> Runner:
     def run(feeds: object) -> list[object]:
+        """Raise the error that the runtime raised when it loaded the model."""
         raise error
 
     return Runner(error.reason.partition(":")[0], run, is_broken=True)

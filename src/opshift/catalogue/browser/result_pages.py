@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 VERDICT_WORDS: Final = {
     RUNS: "run the unchanged model",
-    MAY_RUN: "may run it",
-    AFTER_CONVERSION: "run it after a conversion",
-    DOES_NOT_RUN: "do not run it",
+    MAY_RUN: "may run the model",
+    AFTER_CONVERSION: "run the model after a conversion",
+    DOES_NOT_RUN: "do not run the model",
 }
 
 

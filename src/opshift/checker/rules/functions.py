@@ -22,14 +22,14 @@ def name(function: CheckedFunction) -> Problems:
         yield "has no name"
 
 
-@rule("function.domain", ERROR, SOURCE, "set the domain, and import it")
+@rule("function.domain", ERROR, SOURCE, "set and import the domain")
 def domain(function: CheckedFunction) -> Problems:
     """A function must declare its domain, since IR version 8."""
     if function.model.ir_version >= DOMAINS_SINCE and not function.proto.HasField("domain"):
         yield "has no domain"
 
 
-@rule("function.unique", ERROR, SOURCE, "rename one, or give it an overload")
+@rule("function.unique", ERROR, SOURCE, "rename a function, or set its overload")
 def unique(model: CheckedModel) -> Problems:
     """No two functions may have the same domain, name and overload."""
     for key, count in repeated(map(function_id, model.proto.functions)):
@@ -43,7 +43,9 @@ def recursion(model: CheckedModel) -> Problems:
         yield f"functions call each other in a cycle: {' -> '.join(map(str, model.call_cycle))}"
 
 
-@rule("function.standard", WARNING, "onnx.proto: ModelProto.functions", "move it to a custom domain")
+@rule(
+    "function.standard", WARNING, "onnx.proto: ModelProto.functions", "move the function to a custom domain"
+)
 def operator_name(function: CheckedFunction) -> Problems:
     """A function should not have the name of an ONNX operator: runtimes differ in which they use."""
     domain, name = canonical_domain(function.proto.domain), function.proto.name
@@ -52,7 +54,7 @@ def operator_name(function: CheckedFunction) -> Problems:
         yield f"has the name of the operator {domain}.{name}"
 
 
-@rule("function.input-unique", ERROR, "IR: Names Within a Graph", "rename all but one")
+@rule("function.input-unique", ERROR, "IR: Names Within a Graph", "rename all but one of the inputs")
 def input_unique(function: CheckedFunction) -> Problems:
     """The inputs of a function must have unique names."""
     yield from duplicate_names("input", function.proto.input)
@@ -64,7 +66,7 @@ def output_unique(function: CheckedFunction) -> Problems:
     yield from duplicate_names("output", function.proto.output)
 
 
-@rule("function.attribute-unique", ERROR, SOURCE, "keep one, with or without a default")
+@rule("function.attribute-unique", ERROR, SOURCE, "keep one attribute, with or without a default")
 def attribute_unique(function: CheckedFunction) -> Problems:
     """The attributes of a function, with and without a default, must have unique names."""
     yield from duplicate_names("attribute", attribute_names(function.proto))

@@ -26,7 +26,7 @@ def depth(graph: CheckedGraph) -> Problems:
         yield f"is nested more than {MAX_SUBGRAPH_DEPTH} graphs deep; its nodes were not checked"
 
 
-@rule("graph.input-unique", ERROR, NAMES, "rename all but one")
+@rule("graph.input-unique", ERROR, NAMES, "rename all but one of the inputs")
 def input_unique(graph: CheckedGraph) -> Problems:
     """The inputs of a graph must have unique names."""
     yield from duplicate_names("input", (value.name for value in graph.proto.input))
@@ -51,13 +51,13 @@ def output_repeated(graph: CheckedGraph) -> Problems:
         yield from duplicate_names("output", (value.name for value in graph.proto.output))
 
 
-@rule("node.name-unique", WARNING, NAMES, "rename all but one")
+@rule("node.name-unique", WARNING, NAMES, "rename all but one of the nodes")
 def node_name_unique(container: CheckedGraph | CheckedFunction) -> Problems:
     """Nodes with a name should have unique names."""
     yield from duplicate_names("node", (node.name for node in container.proto.node))
 
 
-@rule("name.identifier", INFO, NAMES, "rename them only if a tool generates variables from the names")
+@rule("name.identifier", INFO, NAMES, "change the names only if a tool generates variables from them")
 def c_identifiers(container: CheckedGraph | CheckedFunction) -> Problems:
     """Names of graphs, nodes, values, attributes and dimensions should be C identifiers."""
     names = dict.fromkeys(filter(None, _names_in(container)))
@@ -66,13 +66,13 @@ def c_identifiers(container: CheckedGraph | CheckedFunction) -> Problems:
         yield f"has names that are not C identifiers: {list_names(invalid)}"
 
 
-@rule("graph.name-unique", WARNING, NAMES, "rename all but one")
+@rule("graph.name-unique", WARNING, NAMES, "rename all but one of the graphs")
 def graph_name_unique(model: CheckedModel) -> Problems:
     """The graphs of a model should have unique names."""
     yield from duplicate_names("graph", model.graph_names)
 
 
-@rule("annotation.tensor", WARNING, "onnx.proto: TensorAnnotation", "correct the name, or remove it")
+@rule("annotation.tensor", WARNING, "onnx.proto: TensorAnnotation", "correct or remove the name")
 def annotation_tensor(graph: CheckedGraph) -> Problems:
     """A quantization annotation may only refer to values of the graph."""
     for annotation in graph.proto.quantization_annotation:

@@ -25,7 +25,7 @@ def op_type(node: CheckedCall) -> Problems:
         yield "has no op_type"
 
 
-@rule("name.op-type", WARNING, NAMES, "rename it in the model and in its implementation")
+@rule("name.op-type", WARNING, NAMES, "rename the operator in the model and in its implementation")
 def op_type_name(target: CheckedCall | CheckedFunction) -> Problems:
     """Names of functions, and of operators without a definition, must be C identifiers."""
     if isinstance(target, CheckedFunction):
@@ -148,7 +148,7 @@ def output_missing(node: CheckedCall) -> Problems:
     return _omitted_problems(node, "output", node.outputs, ("single",))
 
 
-@rule("node.attribute-unique", ERROR, "IR: Attributes", "keep one of them")
+@rule("node.attribute-unique", ERROR, "IR: Attributes", "keep one of the attributes")
 def attribute_unique(node: CheckedCall) -> Problems:
     """The attributes of a node must have unique names."""
     for name, count in repeated(attribute.name for attribute in node.proto.attribute):

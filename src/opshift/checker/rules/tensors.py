@@ -111,7 +111,7 @@ def _entries(kind: ElementType, count: int) -> tuple[int, int]:
     return entries, entries
 
 
-@rule("initializer.name", ERROR, INITIALIZERS, "give it the name that nodes read, or remove it")
+@rule("initializer.name", ERROR, INITIALIZERS, "set the name that nodes read, or remove the initializer")
 def initializer_name(graph: CheckedGraph) -> Problems:
     """An initializer must have a name."""
     unnamed = sum(not name for name in graph.initializers)
@@ -119,15 +119,13 @@ def initializer_name(graph: CheckedGraph) -> Problems:
         yield f"{unnamed} of {len(graph.initializers)} initializers have no name"
 
 
-@rule("initializer.unique", ERROR, INITIALIZERS, "keep one of them")
+@rule("initializer.unique", ERROR, INITIALIZERS, "keep one of the initializers")
 def initializer_unique(graph: CheckedGraph) -> Problems:
     """The initializers of a graph, dense and sparse, must have unique names."""
     yield from duplicate_names("initializer", graph.initializers)
 
 
-@rule(
-    "initializer.is-input", ERROR, f"{NAMES}; onnx.proto: Version", "make it an input, or set ir_version to 4"
-)
+@rule("initializer.is-input", ERROR, f"{NAMES}; onnx.proto: Version", "add the input, or set ir_version to 4")
 def initializer_is_input(graph: CheckedGraph) -> Problems:
     """An initializer must be a graph input, before IR version 4."""
     if graph.model.ir_version < FIRST_IR_WITH_STANDALONE_INITIALIZERS:
@@ -136,7 +134,7 @@ def initializer_is_input(graph: CheckedGraph) -> Problems:
                 yield f"initializer {name!r} is not an input"
 
 
-@rule("initializer.is-no-input", WARNING, NAMES, "remove it from the inputs or from the initializers")
+@rule("initializer.is-no-input", WARNING, NAMES, "remove the input or the initializer")
 def initializer_is_no_input(graph: CheckedGraph) -> Problems:
     """An initializer of a subgraph must not be an input of the subgraph, since IR version 4."""
     if not graph.is_top and graph.model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS:

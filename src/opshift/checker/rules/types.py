@@ -57,7 +57,7 @@ def top_shape(value: CheckedValue) -> Problems:
         yield "has no shape"
 
 
-@rule("value.stated-type", WARNING, "onnx.proto: TypeProto", "complete the type, or remove it")
+@rule("value.stated-type", WARNING, "onnx.proto: TypeProto", "complete or remove the type")
 def declared_type(value: CheckedValue) -> Problems:
     """The declared type of a value should be complete."""
     is_declared = not value.is_signature and value.proto.HasField("type")
@@ -84,7 +84,7 @@ def dimension(value: CheckedValue) -> Problems:
             yield f"has the negative dimension {dim.dim_value}"
 
 
-@rule("value.stated-once", WARNING, "onnx.proto: GraphProto.value_info", "keep one of them")
+@rule("value.stated-once", WARNING, "onnx.proto: GraphProto.value_info", "keep one of the entries")
 def declared_once(container: CheckedGraph | CheckedFunction) -> Problems:
     """A value should have only one entry in value_info."""
     for name, _ in repeated(entry.name for entry in container.proto.value_info):

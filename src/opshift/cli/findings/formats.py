@@ -289,7 +289,7 @@ def open_sarif(path: Path, command: str) -> Iterator[SarifWriter]:
         )
     interruption: BaseException | None = None
     with AtomicFiles() as files, ExitStack() as stack:
-        # Not around `yield`, because errors in the caller concern other files.
+        # The block excludes `yield`, because errors in the caller concern other files.
         with raising_cannot_write(path):
             file, _ = stack.enter_context(files.new(Path(os.path.realpath(path))))
             stream = stack.enter_context(open(file, "w", encoding="utf-8", closefd=False))

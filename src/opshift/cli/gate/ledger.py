@@ -88,6 +88,7 @@ class GateLedger:
             self._add(line)
 
     def _add(self, line: bytes) -> None:
+        """Index a line by the name of its model; ignore a line that is cut off."""
         with suppress(ValueError):  # the line is not UTF-8, or is cut off
             text = line.decode()
             if text.startswith(self._head) and text.endswith("}\n"):
@@ -142,6 +143,7 @@ def _as_dict(result: GateResult) -> Mapping[str, object]:
 
 
 def _read(line: bytes) -> tuple[FileStates, GateResult]:
+    """Return the file states and the result that a line of the ledger contains."""
     entry = cast("dict[str, Any]", parse_json(line))
     states = {name: FileState(*state) for name, state in entry["states"].items()}
     findings = tuple(FileFinding(**each) for each in entry["findings"])

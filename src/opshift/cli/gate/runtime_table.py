@@ -37,6 +37,8 @@ class RuntimeCount:
 
 
 class _Row(NamedTuple):
+    """Row of the table: the name of a runtime and its cells."""
+
     runtime: str
     cells: tuple[str, ...]
 

@@ -89,6 +89,7 @@ class ReviewerList:
 
     @cached_property
     def _keys(self) -> bytes:
+        """Return the content of the file with the reviewers' keys; empty without a file."""
         return self._signers.read_bytes() if self._signers and self._signers.exists() else b""
 
     def is_author(self, sign_off: SignOff, author: Person) -> bool:

@@ -211,7 +211,7 @@ def _are_rounded(values: Array, found: Array, element_type: str) -> Array:
     is_equal = (old == new) | (np.isnan(old) & np.isnan(new))
     is_finite = np.isfinite(old) & np.isfinite(new)
     if element_type in ML_DTYPES_TYPES:
-        from ml_dtypes import finfo  # optional package, but `dtype_of` needs it for these types
+        from ml_dtypes import finfo  # optional package, which `dtype_of` needs for these types
 
         # In types without NaN and infinity, a cast turns these, and all large values, into the largest value.
         limits = finfo(found.dtype)
