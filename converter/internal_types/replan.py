@@ -5,10 +5,11 @@ from dataclasses import replace
 from functools import partial
 
 from opshift.converter.internal_types.narrow_results import EXACT_SOURCES, Widening
-from opshift.converter.internal_types.sequences import replace_sequences
+from opshift.converter.internal_types.sequences import has_sequences, replace_sequences
 from opshift.converter.internal_types.widen_types import types_in_model, widen_types
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import Plan
+from opshift.inference.shared_facts import SharedFacts
 from opshift.model.element_types import element_names
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import count_model_nodes, root_graphs
@@ -41,14 +42,17 @@ def replan(
     reasons: dict[str, CannotConvert] = {}
     allowances = Allowances(options.allow)
     original = model
+    facts = options.shared_facts or SharedFacts(model.graph)
     replace_all_sequences = partial(replace_sequences, allowances=allowances)
-    for replace_types, sentence in (
-        (replace_narrow_integers, INTEGERS_REPLACED),
-        (replace_all_sequences, SEQUENCES_REPLACED),
+    for has_types, replace_types, sentence in (
+        (has_narrow_integers, replace_narrow_integers, INTEGERS_REPLACED),
+        (has_sequences, replace_all_sequences, SEQUENCES_REPLACED),
     ):
+        if not facts.is_true(has_types, model, options.registry):
+            continue
         copy, found = replace_types(model, options.registry)
         # If the target has sequences, the reasons in the plan are more specific.
-        if replace_types is replace_narrow_integers or _lacks_sequences(options):
+        if has_types is has_narrow_integers or _lacks_sequences(options):
             reasons |= found
         new = plan if copy is None else make_plan(copy, options)
         if copy is not None and len(new.refusals) < len(plan.refusals):
@@ -74,14 +78,17 @@ def _lacks_sequences(options: Options) -> bool:
     return options.target.opsets.get(DEFAULT_DOMAIN, SEQUENCES_SINCE) < SEQUENCES_SINCE
 
 
+def has_narrow_integers(model: ModelProto, registry: Registry) -> bool:
+    """Return whether a model has 4-bit or 2-bit integers, but not in inputs and outputs."""
+    values = (value for graph in root_graphs(model) for value in (*graph.input, *graph.output))
+    found = types_in_model(model, registry).among(WIDER.keys(), 1)
+    return bool(found) and not any(_is_narrow(value.type) for value in values)
+
+
 def replace_narrow_integers(
     model: ModelProto, registry: Registry
 ) -> tuple[ModelProto | None, dict[str, CannotConvert]]:
     """Return a copy of a model without 4-bit and 2-bit integers, or `None`; and reasons by place."""
-    values = (value for graph in root_graphs(model) for value in (*graph.input, *graph.output))
-    found = types_in_model(model, registry).among(WIDER.keys(), 1)
-    if not found or any(_is_narrow(value.type) for value in values):
-        return None, {}
     return widen_types(model, registry, Widening(WIDER, EXACT_SOURCES, REMEDY))
 
 

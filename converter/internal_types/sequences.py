@@ -30,7 +30,6 @@ from opshift.model.attributes import TENSOR
 from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.errors import UNKNOWN_SHAPE, CannotConvert
 from opshift.model.graphs import (
-    ContainerProto,
     defined_values,
     graphs_of,
     initializer_inputs,
@@ -203,7 +202,7 @@ def _inline_iteration(
     out.context.spend(ITERATION_WORK + body.ByteSize() // BYTES_PER_WORK)
     if body.sparse_initializer:
         reason = "the body has a sparse initializer"
-        raise CannotConvert(reason, "tensor.unreadable", remedy="replace it by a Constant node")
+        raise CannotConvert(reason, "tensor.unreadable", remedy="replace the initializer by a Constant node")
     # a copy, because each iteration needs its own facts
     inner = out.nested(deepcopy(body), "body", proto, is_inlined=True)
     names: dict[str, str] = {}
@@ -317,15 +316,18 @@ OPERATORS = {
 SEQUENCE_OPERATORS = {name for name in OPERATORS if "Sequence" in name}
 
 
+def has_sequences(model: ModelProto, registry: Registry) -> bool:
+    """Return whether a model has nodes that create or read sequences."""
+    nodes = nested_nodes(*root_graphs(model), *model.functions)
+    return not SEQUENCE_OPERATORS.isdisjoint(node.op_type for node in nodes)
+
+
 def replace_sequences(
     model: ModelProto, registry: Registry, allowances: Allowances
 ) -> tuple[ModelProto | None, dict[str, CannotConvert]]:
     """Return a copy of a model without sequences, or `None` and the reasons against it, by place."""
-    containers: list[ContainerProto] = [*root_graphs(model), *model.functions]
-    if SEQUENCE_OPERATORS.isdisjoint(node.op_type for node in nested_nodes(*containers)):
-        return None, {}
     context = Context(OPERATORS, allowances, max_node_count(model))
-    context.fresh_names.avoid(*containers)
+    context.fresh_names.avoid(*root_graphs(model), *model.functions)
     copy, reasons = deepcopy(model), dict[str, CannotConvert]()
     for scope, container, path in root_scopes(model, copy, registry):
         visible = [scope.container] if scope.parent is None else [scope.container, scope.parent.container]

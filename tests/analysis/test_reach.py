@@ -10,6 +10,7 @@ from onnx import TensorProto, helper, parser
 
 from opshift import convert_version, plan_version
 from opshift.analysis.reach import reach
+from opshift.converter.internal_types.widen_types import types_in_model
 from opshift.rewriting import rewrite_node
 
 
@@ -73,6 +74,18 @@ def test_limits_agree_with_plans_for_each_opset() -> None:
     assert [each.opset for each in limits.limits] == sorted(
         (each.opset for each in limits.limits), reverse=True
     )
+
+
+def test_looks_for_narrow_integers_in_one_plan_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = []
+
+    def count_and_search(*arguments: Any) -> Any:
+        searched.append(arguments)
+        return types_in_model(*arguments)
+
+    monkeypatch.setattr("opshift.converter.internal_types.replan.types_in_model", count_and_search)
+    assert reach(chain(3)).limits
+    assert len(searched) == 1
 
 
 def test_finds_limits_of_nodes_that_replace_sequences() -> None:

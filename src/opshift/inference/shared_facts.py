@@ -1,9 +1,10 @@
 """Facts about the values of a model that several plans of the same model share."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Hashable
 
 from opshift.inference.scope import Scope
-from opshift.model.messages import GraphProto
+from opshift.model.messages import GraphProto, ModelProto
+from opshift.registry.registry import Registry
 
 
 class SharedFacts:
@@ -17,6 +18,17 @@ class SharedFacts:
         self._graph = graph
         self._scope: Scope | None = None
         self._added: Collection[str] = ()
+        self._answers: dict[Hashable, bool] = {}
+
+    def is_true(
+        self, question: Callable[[ModelProto, Registry], bool], model: ModelProto, registry: Registry
+    ) -> bool:
+        """Return the answer to a question about a model; it is cached for the model with the main graph."""
+        if model.graph is not self._graph:
+            return question(model, registry)
+        if question not in self._answers:
+            self._answers[question] = question(model, registry)
+        return self._answers[question]
 
     def move_to(self, scope: Scope, added: Collection[str]) -> None:
         """Move the known facts to the scope of the next plan.

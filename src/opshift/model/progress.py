@@ -1,15 +1,16 @@
 """Progress of a task: the task updates it, and another thread may display it."""
 
-from dataclasses import dataclass
 
-
-@dataclass
 class Progress:
     """Amount of work that a task has done; the task updates the fields.
 
-    `total` is 0 while it is unknown. `note` describes the current work or the results so far.
+    Attributes:
+        done: the amount of finished work.
+        total: the amount of all work; 0 while it is unknown.
+        note: a description of the current work or of the results so far.
     """
 
-    done: int = 0
-    total: int = 0
-    note: str = ""
+    def __init__(self) -> None:
+        self.done = 0
+        self.total = 0
+        self.note = ""
