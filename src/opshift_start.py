@@ -27,8 +27,8 @@ def main() -> None:
     exit_on_interrupt()
     import gc  # built in, so Python reads no file
 
-    # Collections would take 5 to 10 % of a short command: they would traverse all imported modules, which are
-    # no garbage. `opshift.cli.main` enables garbage collection when it has imported the command.
+    # Collections would take 5 to 10 % of a short command: they would traverse all imported modules, and free
+    # almost nothing. `opshift.cli.main` enables garbage collection when it has imported the command.
     gc.disable()
     from opshift.cli.main import main as run  # imported only after Ctrl+C is handled
 
