@@ -68,6 +68,13 @@ CROPPED = """
     r = Constant <value = float[4] {{0, 0, 1, 0.5}}> () s = Constant <value = float[2] {{1, 2}}> ()
     y = Resize <mode = "linear", coordinate_transformation_mode = "{0}"> (x, r, s)
 """
+QUOTIENT = """
+    c = Constant <value = int32 {{3}}> () m = MatMulInteger (a, b) q = Div ({0}) y = Cast <to = 1> (q)
+"""
+INTEGER_SUM = """
+    c = Constant <value = int32[2] {{1, 2}}> () k = Constant <value = int32 {{1}}> ()
+    p = MatMulInteger (a, b) {0} y = Cast <to = 1> (s)
+"""
 DOUBLE = "double[1, 2, 2, 4] q, double[1, 2, 3, 4] k"
 CONSTANT_KEYS = "q = Constant <value = float[1, 1, 1, 2] {1, 2}> () y = Attention (q, q, q)"
 GROUPED = "float[1, 4, 2, 8] q, float[1, 2, 3, 8] k, float[{0}] m"
@@ -252,6 +259,26 @@ def _verdict(model: onnx.ModelProto, runtime: str) -> str:
             13,
             "runs",
         ),
+        (OPENVINO, "int32[2, 2] a, int32[2, 2] b", "m = MatMul (a, b) y = Cast <to = 1> (m)", 13, "warns"),
+        (OPENVINO, "int32[2, 2] a, int32[2, 2] b", "m = Add (a, b) y = Cast <to = 1> (m)", 13, "runs"),
+        (OPENVINO, "uint8[1, 2] a, uint8[2, 2] b", QUOTIENT.format("m, c"), 14, "warns"),
+        (OPENVINO, "uint8[1, 2] a, uint8[2, 2] b", QUOTIENT.format("c, m"), 14, "warns"),
+        (OPENVINO, "uint8[1, 2] a, uint8[2, 2] b, int32[2] x", QUOTIENT.format("m, x"), 14, "runs"),
+        (
+            OPENVINO,
+            "uint8[1, 2] a, uint8[2, N] b",
+            INTEGER_SUM.format("m = Neg (p) s = Sub (c, m)"),
+            14,
+            "may run",
+        ),
+        (
+            OPENVINO,
+            "uint8[1, 2] a, uint8[2, 2] b",
+            INTEGER_SUM.format("m = Neg (p) s = Sub (c, m)"),
+            14,
+            "runs",
+        ),
+        (OPENVINO, "uint8[1, 2] a, uint8[2, N] b", INTEGER_SUM.format("s = Add (p, k)"), 14, "runs"),
         (OPENVINO, "float[N] x, float[M] s, uint8 z", QUANTIZED.format(5), 13, "does not run"),
         (OPENVINO, "float[N] x, float[1] s, uint8 z", QUANTIZED.format(5), 13, "runs"),
         (OPENVINO, "uint8[1, 1, 3] x", CONVOLVED.format("uint8", 2), 13, "does not run"),
