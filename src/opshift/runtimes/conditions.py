@@ -22,7 +22,6 @@ from opshift.registry.shapes.shape_context import InvalidFlag
 from opshift.runtimes.constant_values import has_known_sizes, has_typed_data, is_stored
 from opshift.runtimes.model_nodes import ModelNode
 from opshift.runtimes.pattern_search import PatternSearch
-from opshift.runtimes.value_origins import comes_from
 
 
 def concerns(restriction: Restriction, node: ModelNode) -> bool | None:
@@ -313,7 +312,7 @@ def _diverging(condition: Condition, node: ModelNode) -> bool:
 
 def _computed_by(condition: Condition, node: ModelNode) -> bool:
     return all(
-        name in node.values and comes_from(node.scope, node.values[name], operators)
+        name in node.values and node.origins.include(node.scope, node.values[name], operators)
         for name, operators in condition.computed_by.items()
     )
 

@@ -43,6 +43,7 @@ from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.runtimes.constant_values import ConstantValues
 from opshift.runtimes.node_group import NodeGroup, group_nodes
+from opshift.runtimes.value_origins import ValueOrigins
 
 UNCHECKED: Final = "__"
 """Prefix of attributes that schemas do not check."""
@@ -75,6 +76,7 @@ class ModelNode:
         domain: canonical domain of its operator.
         operator: its operator version; `None` if the registry does not have it.
         constants: the values of the model that are the same in every run.
+        origins: the operators that compute values of the model.
         body: the nodes of its function body, or the reason why they are unknown; `None` before the first use.
         definition_problem: why its definition does not allow the node, or empty; `None` before the first use.
     """
@@ -82,10 +84,13 @@ class ModelNode:
     body: ModelNodes | CannotConvert | None = None
     definition_problem: str | None = None
 
-    def __init__(self, place: str, node: Node, scope: Scope, constants: ConstantValues) -> None:
+    def __init__(
+        self, place: str, node: Node, scope: Scope, constants: ConstantValues, origins: ValueOrigins
+    ) -> None:
         require_utf8_names(node.attributes)
         self.place = place
         self.constants = constants
+        self.origins = origins
         self.node = node
         self.scope = scope
         self.domain = canonical_domain(node.domain)
@@ -321,6 +326,7 @@ class ModelNodes:
         self._registry = registry
         self._functions = FunctionTable(model, registry)
         self._constants = ConstantValues(has_defaults=has_defaults)
+        self._origins = ValueOrigins()
         self._visited: set[Scope] = set()
         self.graphs: list[tuple[str, ContainerProto]] = []
         self._bodies: dict[Hashable, ModelNodes | CannotConvert] = {}
@@ -422,7 +428,9 @@ class ModelNodes:
                     self._add_unimported(proto.domain, proto.op_type, place)
                 if not self._functions.has_name(proto.op_type, proto.domain):
                     self.nodes.append(
-                        ModelNode(place, each.scope.node_of(record), each.scope, self._constants)
+                        ModelNode(
+                            place, each.scope.node_of(record), each.scope, self._constants, self._origins
+                        )
                     )
                 elif (call := self._functions.find_call(proto, each.scope)) is not None:
                     function = self._functions.protos[call[0]]

@@ -2,35 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from opshift.inference.evaluator.element_facts import defining_scope
 from opshift.inference.facts import InferenceScope, Producer
 from opshift.inference.infer_types import parameter_at
 
 
-def comes_from(scope: InferenceScope, name: str, operators: Collection[str]) -> bool:
-    """Return whether a value is a result of an operator, or of nodes that compute it from such a result.
+class _Question(NamedTuple):
+    """Question whether a value is a result of one of some operators; see `ValueOrigins.include`."""
 
-    These nodes keep the element type: their definitions have one type variable for the result and the input.
+    scope: InferenceScope
+    name: str
+    operators: tuple[str, ...]
 
-    Args:
-        scope: the scope that reads the value.
-        name: the name of the value.
-        operators: operator types of any domain.
+
+class ValueOrigins:
+    """Cache of the answers whether operators compute values of a model, directly or indirectly.
+
+    Without the cache, the search for all nodes would take quadratic time.
     """
-    pending, seen = [(scope, name)], set()
-    while pending:
-        current = pending.pop()
-        owner = defining_scope(*current)
-        producer = owner.producer(current[1]) if owner is not None else None
-        if owner is None or producer is None or current in seen:
-            continue
-        if producer.node.op_type in operators:
-            return True
-        seen.add(current)
-        pending += [(owner, each) for each in _inputs_of_same_type(producer)]
-    return False
+
+    def __init__(self) -> None:
+        self._answers: dict[_Question, bool] = {}
+
+    def include(self, scope: InferenceScope, name: str, operators: tuple[str, ...]) -> bool:
+        """Return whether a value is a result of an operator, or of nodes that compute it from such a result.
+
+        These nodes keep the element type: their definitions have one type variable for the result and the
+        input.
+
+        Args:
+            scope: the scope that reads the value.
+            name: the name of the value.
+            operators: operator types of any domain.
+        """
+        asked = _Question(scope, name, operators)
+        if asked not in self._answers:
+            self._answer(asked)
+        return self._answers[asked]
+
+    def _answer(self, asked: _Question) -> None:
+        """Answer a question and the questions that it depends on; stop at the first positive answer."""
+        answers = self._answers
+        answers[asked], further = _examine(asked)
+        pending = [(asked, further)]
+        while pending:
+            source = next(pending[-1][1], None)
+            if source is None:  # no source is a result of an operator: the answer remains no
+                pending.pop()
+                continue
+            if source not in answers:
+                answers[source], further = _examine(source)
+                pending.append((source, further))
+            if answers[source]:
+                # each pending question depends on the next one, so all answers are yes
+                answers.update((each, True) for each, _ in pending)
+                return
+
+
+def _examine(question: _Question) -> tuple[bool, Iterator[_Question]]:
+    """Return whether one of the operators is the producer of a value; otherwise, also further questions."""
+    owner = defining_scope(question.scope, question.name)
+    producer = owner.producer(question.name) if owner is not None else None
+    if owner is None or producer is None:
+        return False, iter(())
+    if producer.node.op_type in question.operators:
+        return True, iter(())
+    names = _inputs_of_same_type(producer)
+    return False, (question._replace(scope=owner, name=each) for each in names)
 
 
 def _inputs_of_same_type(producer: Producer) -> Iterator[str]:
