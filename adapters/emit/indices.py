@@ -9,8 +9,8 @@ from opshift.adapters.emit.shapes import SLICE_END, index_column, reshape
 INDICES_OPSET = 10
 """Opset of the emitted index arithmetic: the last opset without negative indices."""
 
-INTEGER_LESS_OPSET = 9
-"""First opset in which Less compares integers."""
+COMPARISON_OPSET = 9
+"""Opset of emitted Less and Greater: the first opset in which they compare integers."""
 
 UNSIGNED_INTEGERS = ("uint8", "uint16", "uint32", "uint64")
 """Types of indices that cannot be negative, so that the indices need no rewrite."""
@@ -63,11 +63,25 @@ def add_to_negative_indices(indices: str, size: str, element_type: str, out: Rew
 def is_negative(indices: str, element_type: str, out: Rewriter) -> str:
     """Return 1 where an index is negative and 0 elsewhere, in the given element type."""
     out = out.for_opset(INDICES_OPSET)
-    is_compared = out.default_opset >= INTEGER_LESS_OPSET and element_type in ("int32", "int64")
     # A cast to float keeps the sign.
-    number = indices if is_compared else out.cast(indices, "float")
-    less = out.emit("Less", [number, out.constant(0, element_type if is_compared else "float")])
-    return out.cast(less, element_type)
+    return out.cast(is_less(indices, 0, element_type, out, float_type="float"), element_type)
+
+
+def is_less(
+    first: str | int, second: str | int, element_type: str, out: Rewriter, *, float_type: str = "double"
+) -> str:
+    """Compare indices or sizes of type `element_type` with each other, or with a number.
+
+    Runtimes compare int32 and int64 from opset 9. Other numbers are compared as `float_type`, which has to
+    keep their order; double represents indices and sizes of at most 2**53 exactly.
+    """
+    is_compared = out.default_opset >= COMPARISON_OPSET and element_type in ("int32", "int64")
+    kind = element_type if is_compared else float_type
+    operands = [
+        out.constant(each, kind) if isinstance(each, int) else each if is_compared else out.cast(each, kind)
+        for each in (first, second)
+    ]
+    return out.emit("Less", operands, opset=COMPARISON_OPSET, domain="")
 
 
 def dimension_scalar(data: str, axis: int, out: Rewriter) -> str:

@@ -56,9 +56,9 @@ def index_column(count: str, out: Rewriter, trailing: int) -> str:
 def index_range(count: str, out: Rewriter, *, is_compact: bool = False, is_long: bool = False) -> str:
     """Emit the 1-D int64 indices from 0 to `count - 1`; `count` is an int64 tensor of shape (1,).
 
-    Below opset 8, the default is an If that selects a fast RNN or a Loop. With `is_compact`, emit the Loop
-    alone, which has fewer nodes but takes more time. With `is_long`, emit two RNNs, which have more nodes,
-    but take a hundred times less time for 100,000 indices.
+    Below opset 8, no form is the best for all lists: onnxruntime lists 10 and 100,000 indices in 9 us and 27
+    ms by the default, an If that selects an RNN or a Loop, and in 40 us and 0.1 ms by two RNNs, which have
+    more nodes (`is_long`). The Loop alone takes 60 us and 300 ms, but has the fewest nodes (`is_compact`).
     """
     if out.default_opset >= NON_ZERO_OPSET:
         ones = out.emit("ConstantOfShape", [count], value=Tensor("int64", (1,), (1,)), opset=9, domain="")

@@ -4,11 +4,15 @@ import math
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.expression import FLOAT_TYPES, cast
-from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, computed_dimension, index_range, reshape
+from opshift.adapters.emit.indices import is_less
+from opshift.adapters.emit.shapes import (
+    MAX_CONSTANT_ELEMENTS,
+    POOL_INDICES_OPSET,
+    computed_dimension,
+    index_range,
+    reshape,
+)
 from opshift.adapters.emit.subgraphs import LoopBuilder, SubgraphBuilder
-
-COMPARISON_OPSET = 9
-"""First opset in which Less compares integers."""
 
 UNSQUEEZE_OPSET = 1
 """Opset of the emitted Unsqueeze, whose axes are an attribute."""
@@ -26,7 +30,11 @@ MATRIX_OPSET = 9
 WRAPPING_TYPES = frozenset(("int32", "int64"))
 """Element types whose sums do not depend on the order, and which runtimes add and multiply."""
 
-POWERS_OF_TWO = tuple(1 << exponent for exponent in range(62))
+POWERS_OF_TWO = tuple(1 << exponent for exponent in range(53))
+"""Numbers of elements to add; functions below opset 9 hold only integers that double represents exactly."""
+
+MAX_ROWS = 32
+"""Maximum number of rows for which `_accumulate_by_doubling` takes less time than `_accumulate_in_loop`."""
 
 
 @adapter("CumSum", 11, 10)
@@ -56,13 +64,28 @@ def _accumulate_along(axis: int, node: Node, out: Rewriter, output: str) -> str:
         return out.emit("MatMul", [value, _triangle(size, node, out)], [output])
     shape = out.known_shape(value)
     if shape is None:
-        if node.op_type == "CumSum" and out.element_type(value) in WRAPPING_TYPES:
+        if _has_few_rows(axis, node, out):
             return _accumulate_by_doubling(axis, node, out, output)
         # onnxruntime crashes if a Scan has no iterations, or if its scanned elements are empty.
         return _accumulate_in_loop(axis, node, out, output)
     if not all(shape):
         return out.emit("Identity", [value], [output])
     return _accumulate_in_scan(axis, shape, node, out, output)
+
+
+def _has_few_rows(axis: int, node: Node, out: Rewriter) -> bool:
+    """Return whether to add integers by doubling, which adds all elements in each iteration."""
+    value = node.inputs[0]
+    sizes = [out.known_dimension(value, each) for each in range(out.rank(value)) if each != axis]
+    known = [size for size in sizes if size is not None]
+    return (
+        node.op_type == "CumSum"
+        and out.element_type(value) in WRAPPING_TYPES
+        # In opset 7, an RNN lists the positions, which OpenVINO does not run.
+        and out.default_opset >= POOL_INDICES_OPSET
+        and len(known) == len(sizes)
+        and math.prod(known) <= MAX_ROWS
+    )
 
 
 def _is_product_of_matrices(axis: int, size: int, node: Node, out: Rewriter) -> bool:
@@ -133,16 +156,16 @@ def _accumulate_by_doubling(axis: int, node: Node, out: Rewriter, output: str) -
     value, element_type = node.inputs[0], out.element_type(node.inputs[0])
     rank, reverse = out.rank(value), node.attribute("reverse", 0)
     size, powers = computed_dimension(value, axis, out), out.int64(POWERS_OF_TWO)
-    is_shorter = cast(_is_less(powers, size, out), "int64", out)
-    turns = out.emit("ReduceSum", [is_shorter], axes=(0,), keepdims=0)
+    is_shorter = cast(is_less(powers, size, "int64", out), "int64", out)
+    iterations = out.emit("ReduceSum", [is_shorter], axes=(0,), keepdims=0)
     positions = index_range(size, out)
 
     body = LoopBuilder(out)
     total = body.input(element_type, (None,) * rank)
     step = body.emit("Gather", [powers, body.iteration], axis=0)
     source = body.emit("Add" if reverse else "Sub", [positions, step])
-    bounds = (source, size) if reverse else (body.int64(-1), source)
-    weights = cast(_is_less(*bounds, body), "int64", body)
+    bounds: tuple[str | int, str] = (source, size) if reverse else (-1, source)
+    weights = cast(is_less(*bounds, "int64", body), "int64", body)
     sums = body.emit("Gather", [total, body.emit("Mul", [source, weights])], axis=axis)
     weights = cast(weights, element_type, body) if element_type != "int64" else weights
     if axis < rank - 1:
@@ -150,17 +173,10 @@ def _accumulate_by_doubling(axis: int, node: Node, out: Rewriter, output: str) -
     sums = body.emit("Mul", [sums, weights])
     body.output(body.emit("Add", [total, sums]), element_type, (None,) * rank)
     if not node.attribute("exclusive", 0):
-        body.emit_loop(turns, [value], out, [output])
+        body.emit_loop(iterations, [value], out, [output])
         return output
-    (inclusive,) = body.emit_loop(turns, [value], out)
+    (inclusive,) = body.emit_loop(iterations, [value], out)
     return out.emit("Sub", [inclusive, value], [output])
-
-
-def _is_less(first: str, second: str, out: Rewriter) -> str:
-    """Compare powers of two or sizes, which double represents exactly."""
-    if out.default_opset < COMPARISON_OPSET:
-        first, second = (cast(each, "double", out) for each in (first, second))
-    return out.emit("Less", [first, second], opset=COMPARISON_OPSET)
 
 
 def _accumulate_in_loop(axis: int, node: Node, out: Rewriter, output: str) -> str:

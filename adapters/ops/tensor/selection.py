@@ -10,6 +10,7 @@ import math
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, UnknownShape, adapter
 from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.emit.expression import ARITHMETIC_TYPES, FLOAT_TYPES, cast, cast_between, cast_output
+from opshift.adapters.emit.indices import COMPARISON_OPSET
 from opshift.adapters.emit.shapes import (
     ALLOWZERO_OPSET,
     MAX_CONSTANT_DATA,
@@ -276,10 +277,6 @@ def _at_least_one(size: Dimension, out: Rewriter) -> str:
         return out.int64([max(size, 1)])
     is_zero = cast(out.emit("Equal", [size, out.int64([0])]), "int64", out)
     return out.emit("Add", [size, is_zero])
-
-
-COMPARISON_OPSET = 9
-"""Opset of the emitted Less and Greater: the first opset in which they compare integers."""
 
 
 @adapter("Unique", 11, 10)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check
@@ -110,27 +111,53 @@ def test_expands_cumulative_operators_of_unknown_sizes(
 @pytest.mark.parametrize("reverse", [0, 1])
 @pytest.mark.parametrize("exclusive", [0, 1])
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
-@pytest.mark.parametrize("target", [7, 8, 9, 10])
+@pytest.mark.parametrize("target", [7, 8, 10])
 @pytest.mark.parametrize(
-    ("axis", "shape"), [(0, (67,)), (1, (2, 64, 2)), (1, (2, 0)), (0, (2, 0)), (1, (0, 3))]
+    ("axis", "shape", "dims", "is_doubling"),
+    [
+        pytest.param(0, (67,), "n", True, id="list"),
+        pytest.param(0, (0,), "n", True, id="no element"),
+        pytest.param(1, (2, 64, 2), "2, n, 2", True, id="four rows"),
+        pytest.param(-1, (2, 5), "2, n", True, id="last axis"),
+        pytest.param(1, (0, 3), "0, n", True, id="no rows"),
+        pytest.param(0, (5, 40), "n, 40", False, id="many rows"),
+        pytest.param(1, (2, 0), "m, n", False, id="rows of unknown number"),
+    ],
 )
 def test_adds_integers_that_overflow(
     axis: int,
     shape: tuple[int, ...],
+    dims: str,
+    is_doubling: bool,
     target: int,
     dtype: type[np.signedinteger],
     exclusive: int,
     reverse: int,
 ) -> None:
     """A Loop doubles the number of added elements; sums of integers do not depend on the order."""
-    limits = np.iinfo(dtype)
+    limits, kind = np.iinfo(dtype), np.dtype(dtype).name
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 11]> g ({kind}[{dims}] x) => ({kind}[{dims}] y)
+        <int64 a = {{{axis}}}> {{ y = CumSum <exclusive = {exclusive}, reverse = {reverse}> (x, a) }}"""
+    )
     data: Array = RANDOM.integers(limits.min, limits.max, shape, dtype)
-    node = helper.make_node("CumSum", ["x", "a"], ["y"], exclusive=exclusive, reverse=reverse)
-    outputs = {"y": helper.np_dtype_to_tensor_dtype(np.dtype(dtype))}
-    model = build([node], {"x": data}, outputs, 11, initializers={"a": np.array(axis, np.int64)})
-    for position, dim in enumerate(model.graph.input[0].type.tensor_type.shape.dim):
-        dim.dim_param = f"d{position}"
     expected = _expected_totals(data, axis, "CumSum", exclusive, reverse) if data.size else data
     result = convert_and_check(model, target, {"x": data}, [expected])
     (loop,) = (each for each in result.graph.node if each.op_type == "Loop")
-    assert len(loop.attribute[0].g.node) <= 16
+    emitted = {each.op_type for each in loop.attribute[0].g.node}
+    assert ("Mul" in emitted) is (is_doubling and target > 7)
+
+
+@pytest.mark.parametrize("target", [7, 8, 9])
+def test_expands_cum_sum_in_a_function(target: int) -> None:
+    """Functions below opset 9 hold no integers that double does not represent exactly."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 15, "local" : 1]> g (int64[n] x) => (int64[n] y) {
+            y = local.f (x)
+        }
+        <domain: "local", opset_import: ["" : 15]> f (x) => (y) {
+            a = Constant <value_int = 0> () y = CumSum (x, a)
+        }"""
+    )
+    data: Array = RANDOM.integers(-(2**63), 2**63 - 1, 50)
+    convert_and_check(model, target, {"x": data}, [np.cumsum(data)])
