@@ -13,7 +13,7 @@ from opshift.registry.lint.rule_table import Keys, LintProblem, nearest, rule, r
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.registry.requirements import parse_requirement
-from opshift.registry.runtimes.restrictions import Pattern, Restriction, pattern_nodes
+from opshift.registry.runtimes.restrictions import NodePattern, Restriction, pattern_nodes
 from opshift.registry.runtimes.runtime import Kernel, Runtime, versions_text
 from opshift.registry.yaml_files import MAX_FINDINGS, Positions
 
@@ -142,7 +142,7 @@ def _unknown_names(
                 yield f"{key} has no {noun} {unknown!r}", nearest(unknown, known)
 
 
-def _wrong_patterns(key: str, patterns: Iterable[Pattern]) -> Iterator[tuple[str, str]]:
+def _wrong_patterns(key: str, patterns: Iterable[NodePattern]) -> Iterator[tuple[str, str]]:
     """Yield a reason and a remedy for each pattern without a node of `key`, and each unknown value name."""
     for each in patterns:
         *inner, last = nodes = pattern_nodes(each.nodes)

@@ -47,7 +47,7 @@ def _nodes_text(text: object) -> object:
     return text
 
 
-class Pattern(Record):
+class NodePattern(Record):
     """Nodes that an optimizer replaces together.
 
     A name matches any value; equal names match the same value. Nodes may have more inputs than the pattern
@@ -154,7 +154,7 @@ class Condition(Record):
     """Expressions about the node, in the syntax of the requirements of definitions, that are true."""
     differing: tuple[str, ...] = ()
     """Constant inputs whose elements are not all equal."""
-    patterns: tuple[Pattern, ...] = ()
+    patterns: tuple[NodePattern, ...] = ()
     """Patterns of nodes that an optimizer replaces; the node is part of one of them."""
     opsets: tuple[Version, Version] | None = None
     """The first and the last opset of the default domain in the model."""

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from support.toy_runtime import model, toy_runtime
 
 from opshift.registry.record import from_plain_data
-from opshift.registry.runtimes.restrictions import Pattern
+from opshift.registry.runtimes.restrictions import NodePattern
 from opshift.runtimes.check_support import check_support
 from opshift.runtimes.pattern_search import PatternSearch
 
@@ -190,4 +190,4 @@ def test_a_graph_output_is_not_inside_of_a_pattern() -> None:
 )
 def test_refuses_text_that_is_not_nodes(nodes: object, reason: str) -> None:
     with pytest.raises(ValidationError, match=reason):
-        from_plain_data(Pattern, {"nodes": nodes})
+        from_plain_data(NodePattern, {"nodes": nodes})

@@ -12,7 +12,7 @@ from opshift.model.element_types import type_string
 from opshift.model.node import Node
 from opshift.model.operator_ids import canonical_domain
 from opshift.registry.models import OperatorVersion
-from opshift.registry.runtimes.restrictions import Pattern, pattern_nodes
+from opshift.registry.runtimes.restrictions import NodePattern, pattern_nodes
 from opshift.runtimes.constant_values import ConstantValues
 
 COMMUTATIVE: Final = ("Add", "Mul")
@@ -25,7 +25,7 @@ Bound = Mapping[str, str]
 class PatternSearch:
     """Search for nodes of a graph that form a pattern."""
 
-    def __init__(self, pattern: Pattern, scope: Scope, constants: ConstantValues) -> None:
+    def __init__(self, pattern: NodePattern, scope: Scope, constants: ConstantValues) -> None:
         """`constants` are the values of the model that are the same in every run."""
         *inner, self._last = pattern_nodes(pattern.nodes)
         self._producers = {name: each for each in inner for name in each.outputs}
@@ -44,7 +44,7 @@ class PatternSearch:
         self._constants = constants
 
     def finds(self, node: Node, operator: OperatorVersion | None) -> bool:
-        """Return whether the pattern occurs with this node as `Pattern.node`, by default the last node."""
+        """Return whether the pattern occurs with this node as `NodePattern.node`, by default the last."""
         if not self._node:
             return any(True for _ in self._match(self._last, node, operator, {}))
         pattern = self._producers[self._node]
@@ -58,10 +58,10 @@ class PatternSearch:
         return False
 
     def _readers(self, result: str) -> Iterator[tuple[str, Node]]:
-        """Yield the nodes that read the value `Pattern.node` directly, or after nodes that the pattern skips.
+        """Yield the nodes that read `NodePattern.node`, directly or after nodes that the pattern skips.
 
-        The first element of each pair is the value that the node reads. If the pattern shares `Pattern.node`,
-        several skipped nodes may read a value, as in `x * sigmoid(x)`.
+        The first element of each pair is the value that the node reads. If the pattern shares this value,
+        several skipped nodes may read it, as in `x * sigmoid(x)`.
         """
         pending, seen = [result], {""}  # a result that the node omits has an empty name
         while pending:
