@@ -77,7 +77,7 @@ def make_equivalent_step(pairs: Sequence[Equivalent]) -> StepFunction:
     import_modules("opshift.adapters.ops.com_microsoft")
 
     def replace(node: Node, out: Rewriter) -> None:
-        """Replace the node by the first operator whose parts it has."""
+        """Replace the node by the first equivalent operator that can express it."""
         for operator, (domain, op_type, opset) in pairs:
             parts = _functions.get((operator.op_type, op_type), _same_parts)
             try:

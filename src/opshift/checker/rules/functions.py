@@ -54,7 +54,7 @@ def operator_name(function: CheckedFunction) -> Problems:
         yield f"has the name of the operator {domain}.{name}"
 
 
-@rule("function.input-unique", ERROR, "IR: Names Within a Graph", "rename all but one of the inputs")
+@rule("function.input-unique", ERROR, "IR: Names Within a Graph", "give each input a unique name")
 def input_unique(function: CheckedFunction) -> Problems:
     """The inputs of a function must have unique names."""
     yield from duplicate_names("input", function.proto.input)

@@ -26,7 +26,7 @@ def depth(graph: CheckedGraph) -> Problems:
         yield f"is nested more than {MAX_SUBGRAPH_DEPTH} graphs deep; its nodes were not checked"
 
 
-@rule("graph.input-unique", ERROR, NAMES, "rename all but one of the inputs")
+@rule("graph.input-unique", ERROR, NAMES, "give each input a unique name")
 def input_unique(graph: CheckedGraph) -> Problems:
     """The inputs of a graph must have unique names."""
     yield from duplicate_names("input", (value.name for value in graph.proto.input))
@@ -51,7 +51,7 @@ def output_repeated(graph: CheckedGraph) -> Problems:
         yield from duplicate_names("output", (value.name for value in graph.proto.output))
 
 
-@rule("node.name-unique", WARNING, NAMES, "rename all but one of the nodes")
+@rule("node.name-unique", WARNING, NAMES, "give each node a unique name")
 def node_name_unique(container: CheckedGraph | CheckedFunction) -> Problems:
     """Nodes with a name should have unique names."""
     yield from duplicate_names("node", (node.name for node in container.proto.node))
@@ -66,7 +66,7 @@ def c_identifiers(container: CheckedGraph | CheckedFunction) -> Problems:
         yield f"has names that are not C identifiers: {list_names(invalid)}"
 
 
-@rule("graph.name-unique", WARNING, NAMES, "rename all but one of the graphs")
+@rule("graph.name-unique", WARNING, NAMES, "give each graph a unique name")
 def graph_name_unique(model: CheckedModel) -> Problems:
     """The graphs of a model should have unique names."""
     yield from duplicate_names("graph", model.graph_names)
