@@ -52,6 +52,7 @@ main (float[N, 4, 6] x, int64[M, 3] i) => (float[K, L] y)
 <int64[1] half = {{12}}, int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[2] stored = {{-1, 24}}> {{
     s = Shape (x)
     n = Slice (s, zero, one)
+    e = Size (x)
     sizes = Concat <axis = 0> (n, half)
     {nodes}
     y = Neg (r)
@@ -61,16 +62,32 @@ main (float[N, 4, 6] x, int64[M, 3] i) => (float[K, L] y)
 @pytest.mark.parametrize(
     ("nodes", "opset", "target", "expected"),
     [
-        pytest.param("r = Reshape (x, sizes)", 17, 13, {"r": [None, 12]}, id="computed sizes"),
+        pytest.param(
+            "m = ReduceMean (x) r = Reshape (x, sizes)", 17, 13, {"r": [None, 12]}, id="computed sizes"
+        ),
+        pytest.param(
+            "u = Unsqueeze (e, zero) t = Concat <axis = 0> (u, half) r = Reshape (x, t)",
+            17,
+            13,
+            {"r": [None, 12]},
+            id="list of sizes",
+        ),
+        pytest.param("r = Reshape (x, sizes)", 17, 13, {}, id="no operator of a fusion"),
         pytest.param("r = Reshape (x, sizes)", 17, 14, {}, id="propagated by onnx"),
         pytest.param("r = Reshape (x, sizes)", 13, 12, {}, id="node that stays"),
-        pytest.param("r = Reshape <allowzero = 1> (x, sizes)", 17, 13, {"r": [None, 12]}, id="allowzero"),
+        pytest.param(
+            "m = ReduceMean (x) r = Reshape <allowzero = 1> (x, sizes)",
+            17,
+            13,
+            {"r": [None, 12]},
+            id="allowzero",
+        ),
         pytest.param("r = Reshape (x, stored)", 17, 13, {}, id="initializer"),
         pytest.param(
             "k = Constant <value = int64[2] {-1, 24}> () r = Reshape (x, k)", 17, 13, {}, id="Constant"
         ),
         pytest.param(
-            "c = CumSum (i, zero) r = Cast <to = 1> (c)", 13, 10, {"c": [None, 3]}, id="emitted Loop"
+            "c = CumSum (i, zero) r = Cast <to = 1> (c)", 13, 10, {"c": [None, None]}, id="emitted Loop"
         ),
     ],
 )

@@ -6,9 +6,16 @@ from itertools import chain
 from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
-from opshift.model.graphs import ContainerProto, defined_values, mentioned_names, nested_containers
+from opshift.model.graphs import (
+    ContainerProto,
+    NodeRecord,
+    defined_values,
+    mentioned_names,
+    nested_containers,
+)
 from opshift.model.node import Graph, Node, Tensor, Value
 from opshift.model.tensors import Payload, pack_tensor, payload_size
+from opshift.model.types import Shape
 from opshift.registry.steps import Allow
 from opshift.rewriting.allowances import Allowances
 from opshift.rewriting.constant_nodes import ANY_CONSTANT_SINCE, is_castable, needs_cast
@@ -59,6 +66,46 @@ def constant_key(tensor: Tensor) -> ConstantKey:
     """
     # Bytes instead of numbers, because 0.0 equals -0.0, and NaN differs from itself.
     return tensor.element_type, tensor.dims, pack_tensor(tensor)
+
+
+FUSED_BY_SHAPE = frozenset(("Erf", "Gelu", "LayerNormalization", "RMSNormalization", "ReduceMean"))
+"""Operators of fusions that need the last dimension: models without them rarely benefit from other shapes."""
+
+
+def _shape_of(name: str, record: NodeRecord, scope: Scope) -> Shape | None:
+    """Return the shape of an output of a node; its dimensions may be unknown.
+
+    Inferring all shapes takes several times as long as the conversion. The stored sizes of a Reshape suffice,
+    and the rank of other values.
+    """
+    _, _, op_type, inputs, _ = record
+    if op_type == "Reshape" and len(inputs) > 1:
+        listed = _stored_sizes(inputs[1], scope)
+        if listed is not None or scope.op_types.isdisjoint(FUSED_BY_SHAPE):
+            return listed
+        return scope.shape(name)
+    rank = scope.rank(name)
+    return None if rank is None else (None,) * rank
+
+
+def _stored_sizes(name: str, scope: Scope) -> Shape | None:
+    """Return the positive constants in a Concat of sizes, with `None` for all other sizes.
+
+    Return `None` if the number of sizes is not evident from the nodes that compute them.
+    """
+    concat = scope.producing_records.get(name)
+    if concat is None or concat[2] != "Concat":
+        return None
+    sizes: list[int | None] = []
+    for part in concat[3]:
+        record = scope.producing_records.get(part)
+        if record is not None and record[2] == "Unsqueeze":
+            sizes.append(None)  # one size, because all parts of the list are 1-D
+        elif scope.is_stored(part) and (known := scope.constant(part)) is not None:
+            sizes += [int(each) if each > 0 else None for each in known.values]
+        else:
+            return None
+    return tuple(sizes)
 
 
 class Workspace:
@@ -147,9 +194,10 @@ class Workspace:
             return []
         found = []
         for name in sorted(self.shaped):
-            if name not in scope.producing_records or scope.declared_type_proto(name) is not None:
+            record = scope.producing_records.get(name)
+            if record is None or scope.declared_type_proto(name) is not None:
                 continue
-            element_type, shape = scope.element_type(name), scope.shape(name)
+            element_type, shape = scope.element_type(name), _shape_of(name, record, scope)
             if element_type is not None and shape is not None:
                 found.append(Value(name, element_type, shape))
         return found
