@@ -20,14 +20,14 @@ RING_OPERATIONS: Mapping[str, Callable[[int, int], int]] = {
     "Mul": operator.mul,
     "Sub": operator.sub,
 }
-"""Operators with congruent results for congruent inputs, so that inputs may have wrapped around."""
+"""Operators with congruent results for congruent inputs: their inputs may wrap around."""
 
 ORDERED_OPERATIONS: Mapping[str, Callable[[int, int], int | None]] = {
     "Div": divide_integers,
     "Max": max,
     "Min": min,
 }
-"""Operators with results that depend on the order of integers, so that no input may have wrapped around."""
+"""Operators with results that depend on the order of integers: inputs that wrap around have no bounds."""
 
 SELECTIONS = {**dict.fromkeys(COPIES, slice(1)), "Concat": slice(None), "Where": slice(1, None)}
 """Maps an operator to the inputs that contain all elements of its output."""
