@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from opshift.inference.facts import InferenceScope, Producer
 from opshift.inference.infer_types import body_output
-from opshift.inference.scope import sizing_arguments
+from opshift.inference.subgraph_inputs import sizing_arguments
 from opshift.model.errors import UnknownFactKind, UnknownShape
 from opshift.registry.shapes.all_rules import SHAPE_RULES
 

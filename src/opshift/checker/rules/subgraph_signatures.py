@@ -8,7 +8,7 @@ from opshift.checker.checked_values import TypedNode
 from opshift.checker.findings import ERROR
 from opshift.checker.rule_table import Problems, rule
 from opshift.inference.facts import InferenceScope
-from opshift.inference.scope import subgraph_input_shape
+from opshift.inference.subgraph_inputs import subgraph_input_shape
 from opshift.inference.symbols import without_symbols
 from opshift.model.graphs import passed_inputs
 from opshift.model.message_text import count_text

@@ -92,6 +92,17 @@ def defining_scope(scope: InferenceScope, name: str) -> InferenceScope | None:
     return current
 
 
+def is_stored(scope: InferenceScope, name: str) -> bool:
+    """Return whether a value is an initializer or the output of a Constant, and not computed."""
+    owner = defining_scope(scope, name)
+    if owner is None:
+        return False
+    if name in owner.emitted_producers or name in owner.producing_records:
+        producer = owner.producer(name)
+        return producer is not None and producer.node.op_type == "Constant"
+    return name in owner.added_constants or owner.initializer(name) is not None
+
+
 class ElementFacts:
     """Elements of the values of one scope: constants, and values computed from constants and shapes.
 
