@@ -77,7 +77,7 @@ def signature(record: NodeRecord, source: int, attributes: Iterable[AttributePro
 
 
 class Constants(Protocol):
-    """Constants that the steps of a node added, as `_FactRecorder` records them."""
+    """Constants that the steps of a node added, as `FactRecorder` records them."""
 
     constants: dict[str, Tensor]
     additions: Counter[str]

@@ -5,17 +5,14 @@ therefore holds for every node with the same node key and the same answers to th
 and in later models that are converted to the same opsets.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import compress, starmap
-from typing import Any
 
-from opshift.inference.facts import ListedSize
 from opshift.model.errors import CannotConvert, UnknownShape
 from opshift.model.graphs import NodeRecord
-from opshift.model.messages import GraphProto, NodeProto
-from opshift.model.node import AttributeTrace, Graph, Node, Tensor, TracedNode
+from opshift.model.messages import NodeProto
+from opshift.model.node import AttributeTrace, Node, Tensor, TracedNode
 from opshift.model.node_key import (
     NodeKey,
     arity_of,
@@ -25,7 +22,6 @@ from opshift.model.node_key import (
     key_of_serialized,
     serialize_without_names,
 )
-from opshift.model.types import Shape
 from opshift.registry.steps import Allow
 from opshift.rewriting.attribute_moves import (
     MovedValues,
@@ -39,11 +35,10 @@ from opshift.rewriting.cached_rewrite import (
     CacheHit,
     Candidates,
     NodeRewrite,
-    Question,
     ValueNames,
-    mentions_any,
     questions_and_answers,
 )
+from opshift.rewriting.fact_recorder import SHAPE_PROPAGATION_OPSET, FactRecorder
 from opshift.rewriting.result import ComputedRewrite, names_in, values_read
 from opshift.rewriting.rewrite_node import rewrite_node
 from opshift.rewriting.routes import Router
@@ -235,7 +230,7 @@ class RewriteCache:
     def _rewrite_and_store(self, record: NodeRecord, node: Node, key: NodeKey, source: int) -> NodeRewrite:
         """Rewrite an uncached node and cache the result."""
         names = node.inputs + node.outputs
-        recorder = _FactRecorder(self._workspace, names, len(node.inputs))
+        recorder = FactRecorder(self._workspace, names, len(node.inputs))
         trace = AttributeTrace()
         is_traced = self._has_plain_nodes and bool(node.attributes)
         view = TracedNode(node, node.attributes, trace) if is_traced else node
@@ -272,9 +267,7 @@ class RewriteCache:
             return result
         return CacheHit(cached, (*names, *recorder.fresh_names, *recorder.constants, ""))
 
-    def _store_refusal(
-        self, error: CannotConvert, recorder: "_FactRecorder", node: Node, key: NodeKey
-    ) -> None:
+    def _store_refusal(self, error: CannotConvert, recorder: FactRecorder, node: Node, key: NodeKey) -> None:
         """Cache the refusal of a node, and add the causes of an unknown shape of an emitted value."""
         if isinstance(error, UnknownShape) and not recorder.fresh_names.keys().isdisjoint(error.values):
             # imported here: few nodes are refused
@@ -312,227 +305,3 @@ class RewriteCache:
         names = tuple(starmap(self._workspace.add_keyed_constant, constants))
         self._workspace.keep_constants(compress(names, cached.read_constants))
         return (*names, "")
-
-
-SHAPE_PROPAGATION_OPSET = 14
-"""First opset in which onnx infers the shapes of most nodes whose shape inputs are computed."""
-
-SHAPED_BY_INPUTS = frozenset(("Expand", "Loop", "Reshape", "Tile"))
-"""Operators whose output shapes onnx does not infer from computed inputs below `SHAPE_PROPAGATION_OPSET`."""
-
-PREMISES_OF_PRODUCERS = {
-    "is_nonnegative": "is_nonnegative",
-    "nonzero_elements": "element_bounds",
-    "uniform_element": "uniform_element",
-}
-"""Maps a question about producers to the fact about the inputs that determines it for emitted values."""
-
-
-class _FactRecorder:
-    """Facts and workspace for the steps of one node, with a record of all queries and requests.
-
-    `fresh_names` maps each name that the steps requested to its hint. If `is_complete`, the outcome depends
-    only on recorded facts about the node's inputs and outputs, so it holds for other nodes with the same
-    answers. A rewrite is cached only if `is_reusable` is true, too: no part of it is specific to the node.
-    """
-
-    def __init__(self, workspace: Workspace, names: tuple[str, ...], input_count: int) -> None:
-        self._input_count = input_count
-        self._scope = workspace.scope
-        self._workspace = workspace
-        self._names = names
-        self._positions = {name: position for position, name in enumerate(names) if name}
-        self.answers: dict[Question, Any] = {}
-        self.fresh_names: dict[str, str] = {}
-        self.constants: dict[str, Tensor] = {}
-        self.shaped: list[str] = []
-        self.allowed: list[tuple[Allow, str]] = []
-        """Allowed deviations that the steps used, each with its reason."""
-        self.additions: Counter[str] = Counter()
-        """Number of times that the steps added each constant."""
-        self.inspected: set[str] = set()
-        """Added constants whose values the steps query."""
-        self.is_complete = True
-        self.is_reusable = True
-        self.is_shared = True
-        """Whether a cached rewrite holds in other models, too."""
-        self._asked: set[str] = set()
-        """Questions already asked about the node's values, on which facts about emitted values depend."""
-        self._reads_outputs = False
-        """Whether an emitted node reads an output of the node."""
-
-    def element_type(self, name: str) -> str | None:
-        if name not in self.fresh_names:
-            constant = self.answers.get(Question("constant", self._positions.get(name, -1)))
-            if constant is not None:  # a recorded answer to another question contains the type
-                return constant.element_type  # type: ignore[no-any-return]
-            return self._query("element_type", name)  # type: ignore[no-any-return]
-        # Inference derives the type of an emitted value from the element types of the node's values.
-        self._query_each("element_type", self._positions)
-        return self._scope.element_type(name)
-
-    def shape(self, name: str) -> Shape | None:
-        return self._query("shape", name)  # type: ignore[no-any-return]
-
-    def comparable_shapes(self, names: Sequence[str]) -> tuple[Shape | None, ...]:
-        return self._query_jointly("comparable_shapes", names)  # type: ignore[no-any-return]
-
-    def listed_sizes(self, names: Sequence[str]) -> tuple[ListedSize, ...] | None:
-        return self._query_jointly("listed_sizes", names)  # type: ignore[no-any-return]
-
-    def rank(self, name: str) -> int | None:
-        return self._query("rank", name)  # type: ignore[no-any-return]
-
-    def rank_so_far(self, name: str) -> int | None:
-        # Not recorded: steps that depend on the rank query it by `rank`.
-        return self._scope.rank_so_far(name)
-
-    def constant(self, name: str) -> Tensor | None:
-        return self._query("constant", name)  # type: ignore[no-any-return]
-
-    def is_stored(self, name: str) -> bool:
-        return self._query("is_stored", name)  # type: ignore[no-any-return]
-
-    def is_nonnegative(self, name: str) -> bool:
-        return self._query("is_nonnegative", name)  # type: ignore[no-any-return]
-
-    def nonzero_elements(self, name: str) -> tuple[bool, ...] | None:
-        return self._query("nonzero_elements", name)  # type: ignore[no-any-return]
-
-    def uniform_element(self, name: str) -> Tensor | None:
-        return self._query("uniform_element", name)  # type: ignore[no-any-return]
-
-    def is_used(self, name: str) -> bool:
-        if name in self.fresh_names:  # not recorded: the answer depends only on the emitted nodes
-            return self._scope.is_used(name)
-        return self._query("is_used", name)  # type: ignore[no-any-return]
-
-    def nested_shape(self, graph: GraphProto, name: str) -> Shape | None:
-        """Return the shape of a value in a subgraph; prevent caching: subgraphs are specific to a node."""
-        self.is_complete = False
-        return self._scope.nested_shape(graph, name)
-
-    def is_visible(self, name: str) -> bool:
-        """Return whether a value is defined; prevent caching: names in subgraphs are specific to a node."""
-        self.is_complete = False
-        return self._scope.is_visible(name)
-
-    def fresh(self, hint: str) -> str:
-        # A hint that starts with a name of the node differs for other nodes, so the rewrite cannot be cached.
-        found = self._workspace.fresh(hint)
-        self.fresh_names[found] = hint
-        self.is_reusable &= self._positions.keys().isdisjoint(_starts_of(hint))
-        return found
-
-    def add_constant(self, tensor: Tensor) -> str:
-        found = self._workspace.add_constant(tensor)
-        self.constants[found] = tensor
-        self.additions[found] += 1
-        return found
-
-    def declare_shape(self, name: str) -> None:
-        if name in self._positions:  # shapes of emitted values are not declared
-            self.shaped.append(name)
-            self._workspace.declare_shape(name)
-
-    def declare_uninferred_shapes(self, result: ComputedRewrite) -> None:
-        """Declare the shapes of outputs that emitted nodes compute, if onnx cannot infer them.
-
-        onnxruntime fuses a normalization or a bias only if the last dimension is known.
-        """
-        for node in (each.node for each in result.nodes):
-            is_computed = not self.constants.keys() >= {*node.inputs[1:]}
-            if node.op_type in SHAPED_BY_INPUTS and is_computed and node.op_type != result.original.op_type:
-                for name in node.outputs:
-                    self.declare_shape(name)
-
-    def allow(self, kind: Allow, reason: str) -> bool:
-        """Return whether the caller allows a deviation; prevent caching if the reason names a value."""
-        is_allowed = self._workspace.allow(kind, reason)
-        if is_allowed:
-            self.allowed.append((kind, reason))
-            names = (*self._positions, *self.fresh_names, *self.constants)
-            self.is_reusable &= not mentions_any(reason, names)
-        return is_allowed
-
-    def is_allowed(self, kind: Allow) -> bool:
-        return self._workspace.is_allowed(kind)
-
-    def constant_type(self, name: str) -> str | None:
-        return self._workspace.constant_type(name)
-
-    @property
-    def constant_bytes(self) -> int:
-        return self._workspace.constant_bytes
-
-    def add_emitted(self, node: Node, opset: int) -> None:
-        # Only queries about the values of the emitted node are recorded.
-        self._watch(node)
-        self._workspace.add_emitted(node, opset)
-
-    def add_graph(self, graph: Graph) -> None:
-        """Make the values of an emitted graph available to inference."""
-        for each in (*graph.nodes, *graph.nodes_after):
-            self._watch(each.node)
-        # A subgraph of the model is specific to its node, and emitted attributes may hold parts of the model.
-        self.is_reusable &= graph.embedded is None
-        self.is_shared = False
-        self._workspace.add_graph(graph)
-
-    def _watch(self, node: Node) -> None:
-        self._reads_outputs |= any(self._positions.get(name, -1) >= self._input_count for name in node.inputs)
-
-    @property
-    def names(self) -> set[str]:
-        """All names of the rewrite that can be replaced by the names of another node."""
-        return {*self._names, *self.fresh_names, *self.constants, ""}
-
-    def _query(self, question: str, name: str) -> Any:
-        answer = getattr(self._scope, question)(name)
-        position = self._positions.get(name)
-        if position is not None:
-            self.answers[Question(question, position)] = answer
-        elif name not in self.constants:
-            self._query_premises(question)
-        # The answers to these questions do not depend on the elements.
-        elif question not in ("element_type", "rank"):
-            self.inspected.add(name)
-        return answer
-
-    def _query_premises(self, question: str) -> None:
-        """Record the facts about the inputs from which inference derives the facts about emitted values."""
-        self.is_complete &= not self._reads_outputs
-        names = self._names[: self._input_count]
-        self._query_each("element_type", self._positions)
-        self._query_each("rank", names)
-        premises = Question("premises", 0, self._input_count)
-        if premises not in self.answers:
-            self.answers[premises] = self._scope.premises(names)
-            # The `id` of a tensor means nothing in another model.
-            self.is_shared &= not any(isinstance(self._scope.elements_or_id(name), int) for name in names)
-            if any(map(self._scope.has_computed_sizes, names)):
-                self._query_each("symbolic_shape", names)
-                self._query_each("elements_or_id", names)
-        if question in PREMISES_OF_PRODUCERS:
-            self._query_each(PREMISES_OF_PRODUCERS[question], names)
-
-    def _query_each(self, question: str, names: Iterable[str]) -> None:
-        """Query and record a fact about values of the node, unless it was already recorded."""
-        if question not in self._asked:
-            self._asked.add(question)
-            for name in filter(None, names):
-                self._query(question, name)
-
-    def _query_jointly(self, question: str, names: Sequence[str]) -> Any:
-        answer = getattr(self._scope, question)(names)
-        start = self._names.index(names[0]) if names and names[0] in self._positions else None
-        if start is not None and self._names[start : start + len(names)] == tuple(names):
-            self.answers[Question(question, start, start + len(names))] = answer
-        else:
-            self._query_premises(question)
-        return answer
-
-
-def _starts_of(hint: str) -> Iterator[str]:
-    """Yield each prefix of a hint that ends before a character other than a letter, and the whole hint."""
-    return (hint[:end] for end in range(1, len(hint) + 1) if not hint[end : end + 1].isalpha())
