@@ -38,6 +38,11 @@ COMPRESSED = """
     k = Constant <value_floats = [1.0, 2.0]> () b = Constant <value = bool[2] {{0, 0}}> ()
     v = Compress ({0}, b) y = Flatten (v)
 """
+STEPPED = """
+    r = Constant <value_ints = [4, 2]> () s = Constant <value_ints = [0]> ()
+    e = Constant <value_ints = [9]> () t = Constant <value_ints = [{1}]> ()
+    d = {0} a = Abs (d) y = Slice (a, s, e, s, t)
+"""
 BOUNDS = "s = Constant <value_ints = [0]> () e = Constant <value_ints = [2]> ()"
 SIZE = "n = Shape (v) y = Cast <to = 1> (n)"
 
@@ -76,6 +81,11 @@ SIZE = "n = Shape (v) y = Cast <to = 1> (n)"
         (TRACT, "float[3] x, int64[1] k", f"v, i = TopK (x, k) {SIZE}", 13, "may run"),
         (TRACT, "float[3] v", SIZE, 13, "runs"),
         (TRACT, "float[2] x", COMPRESSED.format("k"), 13, "may run"),
+        (TRACT, "float[8] x", STEPPED.format("Reshape (x, r)", 2), 13, "may run"),
+        (TRACT, "float[8] x", STEPPED.format("Reshape (x, r)", 1), 13, "runs"),
+        (TRACT, "float[8] x", STEPPED.format("Neg (x)", 2), 13, "runs"),
+        (TRACT, "float[8] x", STEPPED.format("Softmax (x)", 2), 13, "warns"),
+        (TRACT, "float[8] x", STEPPED.format("Softmax (x)", 1), 13, "runs"),
         (TRACT, "float[2] x", COMPRESSED.format("k").replace("Flatten (v)", "Flatten (x)"), 13, "runs"),
         (TRACT, "float[3] x", f"{BOUNDS} y = Slice (x, s, e)", 13, "runs"),
         (OPENVINO, "float[1] x", f"{SHAPE} y = Expand (x, s)", 13, "may run"),
