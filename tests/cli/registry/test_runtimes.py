@@ -43,7 +43,8 @@ def test_shows_a_runtime(run: Run) -> None:
     assert "ai.onnx.Mish:22 no kernel, but a function body" in lines
     assert "ai.onnx.RandomNormal:22 no kernel" in lines
     assert not any("Upsample:10" in line for line in lines)
-    assert "ai.onnx.RNN the attribute `layout` must be 0" in lines
+    required = "the attribute `layout` must be 0; the attribute `hidden_size` must be given"
+    assert f"ai.onnx.RNN {required}" in lines
     data = json.loads(run("runtimes", "onnxruntime-1.31", "--format", "json").stdout)
     assert data["operators"]["ai.onnx.Acosh"] == [
         {"versions": [9, 22], "types": {"T": ["tensor(float)"]}, "nonstandard": False}
