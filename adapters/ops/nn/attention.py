@@ -43,6 +43,9 @@ from opshift.model.element_types import BY_NAME, BY_NUMBER
 UNBOUNDED = -1
 """Window size that means no limit."""
 
+BROADCASTING_MAX_OPSET = 8
+"""First opset in which Max broadcasts."""
+
 
 class Mask(NamedTuple):
     """Value name of a mask, and whether the mask is boolean; otherwise it is added to the scores."""
@@ -328,16 +331,25 @@ def _softmax_over_keys(scores: str, node: Node, out: Rewriter) -> str:
 def _softmax_or_zero(scores: str, element_type: str, out: Rewriter) -> str:
     """Return the softmax, or 0 where all keys of a query are masked.
 
-    Such a row has a maximum of minus infinity. In all other rows the maximum is finite, and its exponential
-    alone makes the sum at least 1.
+    Such a row has a maximum of minus infinity. If the maximum is finite, its exponential alone makes the sum
+    at least 1. A row with infinity or NaN becomes NaN.
     """
     # Minus infinity minus itself is NaN: raise the maximum to a finite value, and before the division, the
     # sum of zeros to one.
     lowest, one = (out.constant(each, element_type) for each in (-LARGEST_FINITE[element_type], 1.0))
     maximum = out.emit("ReduceMax", [scores], axes=(3,), keepdims=1, opset=8)
-    exponentials = out.emit("Exp", [out.emit("Sub", [scores, out.emit("Clip", [maximum, lowest], opset=13)])])
+    finite_maximum = _at_least(maximum, lowest, element_type, out)
+    exponentials = out.emit("Exp", [out.emit("Sub", [scores, finite_maximum])])
     sums = out.emit("ReduceSum", [exponentials], axes=(3,), keepdims=1, opset=8)
-    return out.emit("Div", [exponentials, out.emit("Clip", [sums, one], opset=13)])
+    return out.emit("Div", [exponentials, _at_least(sums, one, element_type, out)])
+
+
+def _at_least(value: str, low: str, element_type: str, out: Rewriter) -> str:
+    """Return the maximum of `value` and the scalar `low`; infinity and NaN remain."""
+    if out.default_opset >= BROADCASTING_MAX_OPSET:
+        return out.emit("Max", [value, low], opset=13)
+    # Without an upper bound, Clip replaces infinity by the largest finite number.
+    return out.emit("Clip", [value, low, out.constant(math.inf, element_type)], opset=13)
 
 
 @function_body("FlexAttention", 1, domain="ai.onnx.preview")
@@ -418,6 +430,10 @@ def _rotate_pairs(data: str, width: Dimension, node: Node, packed: bool, out: Re
 
     `width` is the number of elements of a head to rotate.
     """
+    if isinstance(width, int) and width % 2:
+        reason = f"{width} elements of each head are rotated in pairs, but {width} is odd"
+        remedy = "make rotary_embedding_dim, or the head size if it is 0, an even number"
+        raise CannotConvert(reason, "node.invalid", remedy=remedy)
     interleaved, half = node.attribute("interleaved", 0), divide_dimension(width, 2, out)
     if isinstance(half, int) and not interleaved:
         first, second = out.emit_all("Split", [data, out.int64([half, half])], 2, axis=3, opset=13)

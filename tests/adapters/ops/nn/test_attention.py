@@ -148,6 +148,45 @@ def test_preserves_float16() -> None:
         convert_and_check(model, target, feeds, _expected(model, feeds), tolerance=5e-3)
 
 
+def _special_scores(dtype: type[np.floating]) -> dict[str, Array]:
+    """Return inputs with infinity, NaN and only minus infinity in rows of the mask."""
+    mask = np.zeros((6, KEYS), dtype)
+    mask[1], mask[2, 1], mask[3], mask[4, 1] = -np.inf, np.inf, np.inf, np.nan
+    mask[5], mask[5, 0] = -np.inf, np.nan
+    shapes = {"Q": (1, 2, 6, 4), "K": (1, 2, KEYS, 4), "V": (1, 2, KEYS, 4)}
+    return {name: _random(*shape).astype(dtype) for name, shape in shapes.items()} | {"attn_mask": mask}
+
+
+@pytest.mark.parametrize("target", [22, 17, 13, 12, 11, 10, 8, 7])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"),
+    [
+        pytest.param(np.float32, 1e-5, id="float"),
+        pytest.param(np.float64, 1e-5, id="double"),
+        pytest.param(np.float16, 5e-3, id="float16"),
+    ],
+)
+def test_yields_nan_for_infinite_scores(dtype: type[np.floating], tolerance: float, target: int) -> None:
+    feeds = _special_scores(dtype)
+    model = _model(feeds, element_type=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+    expected = run_reference(model, feeds)
+    result = convert_version(model, target)
+    assert_equal(run_reference(result, feeds), expected, tolerance)
+    assert_equal(run(result, feeds), expected, tolerance)
+
+
+@pytest.mark.parametrize("target", [22, 12, 8, 7])
+def test_scores_that_overflow_do_not_yield_infinity(target: int) -> None:
+    sizes = {"Q": [300], "K": [300, 1, 2], "V": [1, 2, 3]}
+    columns = {name: np.array(each, np.float16).reshape(1, 1, -1, 1) for name, each in sizes.items()}
+    feeds: dict[str, Array] = {name: np.repeat(each, 4, 3) for name, each in columns.items()}
+    feeds["attn_mask"] = np.zeros((1, 3), np.float16)
+    result = convert_version(_model(feeds, element_type=TensorProto.FLOAT16), target)
+    assert np.isnan(run_reference(result, feeds)[0]).all()
+    # onnxruntime may compute the scores as float, in which they do not overflow.
+    assert not np.isinf(run(result, feeds)[0]).any()
+
+
 PADDING = {"nonpad_kv_seqlen": np.array([2, 5], np.int64)}
 NEWER_FEATURES = [
     pytest.param(24, PADDING, {}, id="padding"),

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check
-from support.execution import Array, assert_equal, build, run, run_reference
+from support.execution import Array, assert_equal, build, op_types, run, run_reference
 
 from opshift import convert_version
 
@@ -56,6 +56,18 @@ def test_applies_scale_per_group(shape_known: bool, target: int) -> None:
         model.graph.input[0].type.tensor_type.ClearField("shape")
     actual = run(convert_version(model, target), {"x": DATA, "s": scale, "b": bias})
     assert_equal(actual, [_expected(DATA, np.repeat(scale, 2), np.repeat(bias, 2), 1e-5)], 1e-4)
+
+
+@pytest.mark.parametrize("target", [17, 7])
+@pytest.mark.parametrize(("rank_known", "last"), [(True, "Add"), (False, "Reshape")])
+def test_reshapes_the_result_only_if_the_rank_is_unknown(rank_known: bool, last: str, target: int) -> None:
+    model = _model(DATA, SCALE, BIAS, 21)
+    if not rank_known:
+        model.graph.input[0].type.tensor_type.ClearField("shape")
+    converted = convert_version(model, target)
+    assert op_types(converted)[-1] == last
+    actual = run(converted, {"x": DATA, "s": SCALE, "b": BIAS})
+    assert_equal(actual, [_expected(DATA, SCALE, BIAS, 1e-5)], 1e-4)
 
 
 @pytest.mark.parametrize("stash_type", [TensorProto.FLOAT, TensorProto.FLOAT16], ids=["float", "float16"])

@@ -10,7 +10,7 @@ import pytest
 from onnx import helper
 from support.conversion import convert_and_check, refusal_of
 from support.dynamic import with_symbolic_dims
-from support.execution import Array, build
+from support.execution import Array, build, op_types
 
 BATCH, HEADS, TOKENS, HEAD_SIZE = 2, 3, 4, 8
 RANDOM = np.random.default_rng(1)
@@ -74,3 +74,27 @@ def test_refuses_3d_data_without_num_heads() -> None:
     model, _ = _case(packed=True)
     del model.graph.node[0].attribute[:]
     assert refusal_of(model, 22).reason == "num_heads is missing, but 3-D data requires it"
+
+
+@pytest.mark.parametrize("interleaved", [0, 1])
+@pytest.mark.parametrize(("rotary_size", "attributes"), [(7, {}), (3, {"rotary_embedding_dim": 3})])
+def test_refuses_odd_numbers_of_rotated_elements(
+    rotary_size: int, attributes: dict[str, int], interleaved: int
+) -> None:
+    feeds = {"x": _random(BATCH, HEADS, TOKENS, 7)}
+    feeds |= {name: _random(BATCH, TOKENS, rotary_size // 2) for name in ("cos", "sin")}
+    node = helper.make_node("RotaryEmbedding", list(feeds), ["y"], interleaved=interleaved, **attributes)
+    refusal = refusal_of(build([node], feeds, ["y"], 23, ir_version=10), 22)
+    assert refusal.code == "node.invalid"
+    assert (
+        refusal.reason
+        == f"{rotary_size} elements of each head are rotated in pairs, but {rotary_size} is odd"
+    )
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_splits_heads_into_halves(packed: bool) -> None:
+    model, feeds = _case(packed=packed)
+    types = op_types(convert_and_check(model, 22, feeds))
+    assert types.count("Split") == 1
+    assert types.count("Gather") == 2  # the angles at the positions
