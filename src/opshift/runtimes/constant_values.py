@@ -100,12 +100,14 @@ def _needed(question: _Question) -> Iterator[_Question] | None:
         return iter(())
     if is_about_sizes and (knows_sizes or has_known_sizes(scope, name)):
         return iter(())
-    producer = scope.producer(name)
-    if producer is None:
-        node = _foldable_call(scope, name)
-    else:
-        node = producer.node if _is_foldable(producer.operator) else None
-    return None if node is None else _questions_about(node, question._replace(scope=scope))
+    question, producer = question._replace(scope=scope), scope.producer(name)
+    if producer is not None:
+        return _questions_about(producer.node, question) if _is_foldable(producer.operator) else None
+    call = _foldable_call(scope, name)
+    if call is None:
+        return None
+    # in a function, even sizes may depend on the elements of inputs of any type
+    return (question._replace(name=each, is_about_sizes=False) for each in filter(None, call.inputs))
 
 
 def _is_foldable(operator: OperatorVersion | None) -> bool:
@@ -114,7 +116,7 @@ def _is_foldable(operator: OperatorVersion | None) -> bool:
 
 
 def _foldable_call(scope: InferenceScope, name: str) -> Node | None:
-    """Return the node that computes a value if it calls a local function in which all nodes are foldable."""
+    """Return the node that computes a value if it calls a local function of foldable operators only."""
     record = scope.producing_records.get(name)
     if record is None or not isinstance(scope, CallScope):
         return None
@@ -122,12 +124,15 @@ def _foldable_call(scope: InferenceScope, name: str) -> Node | None:
     index = scope.functions.find(node)
     if index is None:
         return None
-    opsets, called = scope.functions.opsets(index), scope.functions.protos[index].node
-    domains = ((each, canonical_domain(each.domain)) for each in called)
-    operators = (
-        scope.registry.known_at(each.op_type, opsets.get(domain, 0), domain) for each, domain in domains
-    )
-    return node if all(map(_is_foldable, operators)) else None
+    functions, opsets = scope.functions, scope.functions.opsets(index)
+    for each in functions.protos[index].node:
+        domain = canonical_domain(each.domain)
+        # a function may shadow an operator
+        if functions.has_name(each.op_type, domain):
+            return None
+        if not _is_foldable(scope.registry.known_at(each.op_type, opsets.get(domain, 0), domain)):
+            return None
+    return node
 
 
 def _questions_about(node: Node, question: _Question) -> Iterator[_Question]:
