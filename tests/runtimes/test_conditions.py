@@ -1,11 +1,63 @@
 """Conditions of the restrictions of kernels."""
 
-from dataclasses import fields
+from __future__ import annotations
 
-from opshift.registry.runtimes.restrictions import Condition
-from opshift.runtimes.conditions import PARTS, WITHOUT_OPERATOR
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from support.toy_runtime import model
+
+from opshift.model.files import model_of
+from opshift.registry.record import from_plain_data
+from opshift.registry.registry import default_registry
+from opshift.registry.runtimes.restrictions import Condition, Restriction
+from opshift.runtimes.conditions import PARTS, WITHOUT_OPERATOR, concerns
+from opshift.runtimes.model_nodes import ModelNode, ModelNodes
+from opshift.runtimes.value_origins import ValueOrigins
+
+
+def _last_node(nodes: str, types: str = "float[2] x") -> ModelNode:
+    """Return the last node of the main graph of a model with these nodes and inputs."""
+    found = ModelNodes(model_of(model(nodes, types).SerializeToString())[0], default_registry())
+    return next(each for each in reversed(found.nodes) if each.scope is found.scope)
+
+
+def _restriction(**content: Any) -> Restriction:
+    return from_plain_data(Restriction, {"reason": "tests", **content})
 
 
 def test_each_part_of_a_condition_is_evaluated() -> None:
     assert PARTS.keys() == {each.name for each in fields(Condition)}
     assert PARTS.keys() > WITHOUT_OPERATOR
+
+
+@pytest.mark.parametrize(
+    ("count", "returned", "is_unread"),
+    [(1, "s, s", True), (1, "s, i", False), (2, "s, i", False), (0, "s, s", True), (0, "s, i", True)],
+)
+def test_finds_subgraphs_that_read_none_of_their_last_inputs(
+    count: int, returned: str, *, is_unread: bool
+) -> None:
+    first, second = returned.split(", ")
+    body = f"body (float s, float i) => (float a, float c) {{ a = Neg ({first}) c = Neg ({second}) }}"
+    scan = f"z, y = Scan <num_scan_inputs = {count}, body = {body}> (k, x)"
+    restriction = _restriction(when={"unread": {"body": "num_scan_inputs"}})
+    assert concerns(restriction, _last_node(scan, "float k, float[2] x")) == is_unread
+
+
+def test_searches_for_origins_only_without_an_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    include = ValueOrigins.include
+
+    def count_and_include(*arguments: Any) -> bool:
+        asked.append(arguments)
+        return include(*arguments)
+
+    monkeypatch.setattr(ValueOrigins, "include", count_and_include)
+    node = _last_node("h = Abs (x) y = Neg (h)")
+    when = {"computed_by": {"X": ["Abs"]}}
+    assert concerns(_restriction(when=when), node) is True
+    assert len(asked) == 1
+    assert concerns(_restriction(when=when, unless={"present": ["X"]}), node) is False
+    assert len(asked) == 1

@@ -29,8 +29,8 @@ def concerns(restriction: Restriction, node: ModelNode) -> bool | None:
     if restriction.when is None and restriction.unless is None:
         return None
     conditions = [(restriction.when, True), (restriction.unless, False)]
-    if restriction.when is not None and restriction.when.patterns:
-        conditions.reverse()  # a search for patterns takes longer than most exceptions
+    if restriction.when is not None and (restriction.when.patterns or restriction.when.computed_by):
+        conditions.reverse()  # a search through other nodes takes longer than most exceptions
     holds = ((_holds(each, node), expected) for each, expected in conditions if each is not None)
     return _all(None if each is None else each is expected for each, expected in holds)
 
@@ -376,6 +376,9 @@ Each function has the name of its part with a leading underscore; see `Condition
 parts. Parts that take little time come first.
 """
 
+OF_DISTANT_NODES: Final = frozenset({"computed", "computed_by", "constant", "fed", "fixed", "patterns"})
+"""Parts that depend on more nodes than the producers of the inputs."""
+
 WITHOUT_OPERATOR: Final = frozenset({"attributes", "stated", "opsets"})
 """Parts that can be decided for operators without a definition, whose inputs have no names."""
 
@@ -429,7 +432,10 @@ def _ignores_inputs(name: str, count: str, node: ModelNode) -> bool | None:
         return None
     for graph in _graphs([name], node):
         read = {each.name for each in graph.output}.union(*(each.input for each in nested_nodes(graph)))
-        if isinstance(number, int) and all(each.name not in read for each in graph.input[-number:]):
+        if not isinstance(number, int):
+            continue
+        last = graph.input[max(len(graph.input) - number, 0) :]
+        if all(each.name not in read for each in last):
             return True
     return False
 
