@@ -9,6 +9,9 @@ import os
 
 signal = __import__("_signal")  # type checkers do not know it
 
+_has_disabled_collections = False
+"""Whether `main` has disabled garbage collection."""
+
 
 def exit_at_once(number: int, frame: object) -> None:
     """Exit after Ctrl+C with a message and the exit code 130, by which shells report Ctrl+C."""
@@ -22,13 +25,29 @@ def exit_on_interrupt() -> None:
         signal.signal(signal.SIGINT, exit_at_once)
 
 
+def resume_collections() -> None:
+    """Enable garbage collection if `main` has disabled it; collections skip all objects that exist by then.
+
+    The setting of another program that runs the command line in its own process stays.
+    """
+    global _has_disabled_collections
+    if _has_disabled_collections:
+        import gc
+
+        _has_disabled_collections = False
+        gc.freeze()
+        gc.enable()
+
+
 def main() -> None:
     """Run the command line and exit with its exit code."""
+    global _has_disabled_collections
     exit_on_interrupt()
     import gc  # built in, so Python reads no file
 
     # Collections would take 5 to 10 % of a short command: they would traverse all imported modules, and free
-    # almost nothing. `opshift.cli.main` enables garbage collection when it has imported the command.
+    # almost nothing. `opshift.cli.main` resumes them when it has imported the command.
+    _has_disabled_collections = gc.isenabled()
     gc.disable()
     from opshift.cli.main import main as run  # imported only after Ctrl+C is handled
 

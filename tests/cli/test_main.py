@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -93,6 +94,17 @@ opshift_start.main()
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["ai.onnx.Relu:14", "True True"]
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_commands_keep_the_garbage_collection_of_another_program(run: Run, *, is_enabled: bool) -> None:
+    before = gc.isenabled(), gc.get_freeze_count()
+    try:
+        (gc.enable if is_enabled else gc.disable)()
+        assert run("resolve", "Relu", "--opset", "17").exit_code == 0
+        assert (gc.isenabled(), gc.get_freeze_count()) == (is_enabled, before[1])
+    finally:
+        (gc.enable if before[0] else gc.disable)()
 
 
 def test_import_keeps_the_handler_of_interrupts() -> None:

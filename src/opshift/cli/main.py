@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from opshift.cli.paths import replace_closed_streams
 from opshift.model.process_state import exit_on_signals
 from opshift.model.stream_limits import HOSTS_VARIABLE, LIMIT_VARIABLE
 from opshift.version import package_version
-from opshift_start import exit_at_once
+from opshift_start import exit_at_once, resume_collections
 
 
 class Command(NamedTuple):
@@ -285,9 +284,7 @@ class LazyCommandGroup(CommandGroup):
         for entry in [each for each in COMMANDS if each.name == cmd_name] or COMMANDS:
             if entry.name not in self.commands:
                 self.add_command(entry.load(), entry.name)
-        if not gc.isenabled():  # `opshift_start` disabled it
-            gc.freeze()  # later collections skip what is imported so far
-            gc.enable()
+        resume_collections()
         return cast("AnyCommand | None", self.commands.get(cmd_name))
 
 
