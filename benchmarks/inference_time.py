@@ -29,8 +29,8 @@ SLOWER = 1.15
 """Least ratio of the conversions that the second table lists."""
 NOTE = "CPU time of onnxruntime after the conversion, divided by that before it; minima of runs in turn."
 REASONS = {
-    ("decoder", 7): "opset 7 lacks Where, Expand and Range: RNNs count the indices",
-    ("detector", 7): "opset 7 lacks Resize, Range and NonZero: Gather of computed indices, counted by a Loop",
+    ("decoder", 7): "onnxruntime fuses MatMul with its scale since opset 9; RNNs count indices of Range",
+    ("detector", 7): "opset 7 lacks Resize, Range and NonZero: Gather of indices that RNNs count",
     ("detector", 9): "opset 9 lacks Resize, Range and GatherElements: Gather of computed indices",
 }
 """Reasons of slower conversions, by a part of the name of the model and the newest target."""
