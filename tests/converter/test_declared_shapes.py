@@ -211,8 +211,8 @@ def test_size_makes_computed_k_possible() -> None:
     [
         ("Trilu (x)", 6, {"x": (3, 4)}, "'x' [N, C]"),
         ("EyeLike <k = 1> (x)", 6, {"x": (3, 4)}, "'x' [N, C]"),
-        ("GatherElements (x, j)", 6, {"x": (3, 4), "j": (3, 4)}, "'x' [N, C] and 'j' [K, L]"),
-        ("GatherElements (x, i)", 6, {"x": (3, 4), "i": (3, 4)}, "'x' [N, C]"),
+        ("GatherElements (x, j)", 6, {"x": (3, 4), "j": (3, 4)}, "'j' [K, L]"),
+        ("GatherElements (x, i)", 6, {"x": (3, 4), "i": (3, 4)}, "'i' [N, C]"),
         ("InstanceNormalization (z, s, s)", 4, {"z": (2, 2, 3), "s": (2,)}, "'z' [N, C, W]"),
         ("InstanceNormalization (z, s, u)", 4, {"z": (2, 2, 3), "s": (2,), "u": (2,)}, "'z' [N, C, W]"),
     ],
@@ -232,7 +232,8 @@ def test_remedy_names_inputs_if_emitted_nodes_depend_on_their_sizes(
     model = parse(f"{header} g ({inputs}) => (float y) {{ y = {call} }}", "y")
     remedy = refusal(model, target).remedy
     assert remedy.startswith(f"declare the shape of {labels} with --shape ")
-    assert "or choose another target" in remedy
+    # The emitted nodes of GatherElements read only the sizes of the indices.
+    assert "or choose another target" in remedy or call.startswith("GatherElements")
     named = {name: shape for name, shape in shapes.items() if f"{name!r} [" in labels}
     older = opshift.convert_version(model, target, shapes=named)
     feeds: Feeds = {
