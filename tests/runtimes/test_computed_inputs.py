@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import onnx
 import onnx.parser
 import pytest
 from support.runtimes import model_of_nodes, support_of
@@ -43,6 +44,7 @@ STEPPED = """
     e = Constant <value_ints = [9]> () t = Constant <value_ints = [{1}]> ()
     d = {0} a = Abs (d) y = Slice (a, s, e, s, t)
 """
+SQUEEZED = "w = {0} y = Squeeze (w)"
 BOUNDS = "s = Constant <value_ints = [0]> () e = Constant <value_ints = [2]> ()"
 SIZE = "n = Shape (v) y = Cast <to = 1> (n)"
 
@@ -114,6 +116,8 @@ SIZE = "n = Shape (v) y = Cast <to = 1> (n)"
         (OPENVINO, "float[1, 1, 3] x, bool b", CHOSEN.format("3"), 13, "runs"),
         (OPENVINO, "float[2] x", f"n = IsNaN (x) {SELECTED}", 13, "does not run"),
         (OPENVINO, "bool[2] n", SELECTED, 13, "runs"),
+        (OPENVINO, "int64 n", SQUEEZED.format("HannWindow (n)"), 17, "may run"),
+        (OPENVINO, "float[5] x", SQUEEZED.format("Abs (x)"), 17, "runs"),
         (OPENVINO, "float[1] v", f"{NEGATED} y = Abs (n)", 13, "warns"),
         (OPENVINO, "float[1] v", "k = Constant <value_floats = [1.5]> () y = Abs (k)", 13, "runs"),
         (OPENVINO, "float x, int64[0] s", "a = Abs (s) y = Expand (x, a)", 13, "may run"),
@@ -187,3 +191,9 @@ def test_warns_that_tract_misplaces_computed_bounds(bounds: str, *, is_warned: b
     model = model_of_nodes("float[3] x, int64[1] k", f"{BOUNDS} y = Slice {bounds}", 13)
     warnings = support_of(model, TRACT).warnings
     assert any("select wrong elements" in each for each in warnings) == is_warned
+
+
+def test_openvino_does_not_know_declared_sizes_of_windows() -> None:
+    model = model_of_nodes("int64 n", SQUEEZED.format("HannWindow (n)"), 17)
+    model.graph.value_info.append(onnx.helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, [5]))
+    assert support_of(model, OPENVINO).uncertain
