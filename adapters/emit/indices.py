@@ -18,6 +18,9 @@ UNSIGNED_INTEGERS = ("uint8", "uint16", "uint32", "uint64")
 MAX_CONSTANT_INDICES = 1 << 16
 """Maximum number of indices in a constant; a larger constant would bloat the model."""
 
+MAX_CONSTANT_POSITIONS = 1 << 12
+"""Maximum number of positions along one axis in a constant; there is one such constant for each axis."""
+
 INT64_ONE = Tensor("int64", (1,), (1,))
 INT64_ZERO = Tensor("int64", (1,), (0,))
 
@@ -123,6 +126,22 @@ def axis_count(axes: str, out: Rewriter) -> int | None:
     return out.known_dimension(axes, 0)
 
 
+def gather_blocks(
+    data: str, rank: int | None, element_type: str | None, indices: str, axis: int, out: Rewriter
+) -> str:
+    """Gather along an axis with a 1-D tensor of indices; of strings, along the last axis.
+
+    For each index, onnxruntime's Gather copies only the first of the strings that follow the axis. If the
+    rank is unknown (`None`), strings are gathered along `axis`.
+    """
+    if element_type != "string" or rank is None or axis == rank - 1:
+        return out.emit("Gather", [data, indices], axis=axis)
+    swapped = list(range(rank))
+    swapped[axis], swapped[-1] = rank - 1, axis
+    columns = out.emit("Gather", [out.emit("Transpose", [data], perm=swapped), indices], axis=rank - 1)
+    return out.emit("Transpose", [columns], perm=swapped)
+
+
 def index_depth(indices: str, out: Rewriter) -> int:
     """Return the length of the index tuples of GatherND and ScatterND: the last dimension of `indices`.
 
@@ -204,7 +223,7 @@ def broadcast_element_indices(data: str, indices: str, axis: int, out: Rewriter)
 def _position_column(indices: str, axis: int, trailing: int, out: Rewriter) -> str:
     """Return the positions along a dimension of `indices`, followed by `trailing` dimensions of 1."""
     size = out.known_dimension(indices, axis)
-    if size is not None and size <= MAX_CONSTANT_INDICES:
+    if size is not None and size <= MAX_CONSTANT_POSITIONS:
         return out.tensor(Tensor("int64", (size, *[1] * trailing), tuple(range(size))))
     return index_column(slice_dimension(indices, axis, out), out, trailing)
 

@@ -19,6 +19,7 @@ from opshift.adapters.emit.indices import (
     broadcast_element_indices,
     flatten_element_indices,
     flatten_index_tuples,
+    gather_blocks,
     index_depth,
     nonnegative_indices,
 )
@@ -56,15 +57,20 @@ def gather_rows(node: Node, out: Rewriter) -> None:
     out = out.for_opset(INDICES_OPSET)
     data, indices = node.inputs
     depth = index_depth(indices, out)
-    sizes = out.shape(data)
+    sizes, is_string = out.shape(data), out.known_element_type(data) == "string"
     row_sizes = [size for size in (sizes or ())[depth:] if size]
-    if sizes is not None and len(row_sizes) == len(sizes) - depth:
+    if sizes is not None and len(row_sizes) == len(sizes) - depth and not (is_string and prod(row_sizes) > 1):
         rows = reshape(data, (-1, *row_sizes), out)
         out.emit("Gather", [rows, flatten_index_tuples(data, indices, out)], node.outputs, axis=0)
         return
     rows = out.emit("Flatten", [data], axis=depth)
     row_ids = flatten_index_tuples(data, indices, out)
-    gathered = out.emit("Gather", [rows, row_ids], axis=0)
+    if is_string:
+        # Of each row of strings, onnxruntime's Gather along the first axis copies only the first string.
+        columns = out.emit("Gather", [out.emit("Transpose", [rows], perm=[1, 0]), row_ids], axis=1)
+        gathered = out.emit("Transpose", [columns], perm=[*range(1, out.rank(indices)), 0])
+    else:
+        gathered = out.emit("Gather", [rows, row_ids], axis=0)
     bounds = [out.int64([each]) for each in (depth, 2**31 - 1, 0)]
     row_shape = out.emit("Slice", [out.emit("Shape", [data]), *bounds])
     shape = out.emit("Concat", [out.emit("Shape", [row_ids]), row_shape], axis=0)
@@ -434,7 +440,7 @@ def gather_reversed_steps(node: Node, out: Rewriter) -> None:
     source_rows = out.emit("Add", [out.emit("Mul", [source, out.int64(strides[0])]), offset])
     rows = reshape(data, (first * second, -1), out)
     indices = reshape(source_rows, (-1,), out)
-    gathered = out.emit("Gather", [rows, indices], axis=0)
+    gathered = gather_blocks(rows, 2, out.known_element_type(data), indices, 0, out)
     reshape_like(gathered, data, out.emit("Shape", [data]), out, node.outputs)
 
 

@@ -56,10 +56,11 @@ class Vector(Arithmetic[Contents]):
         return self.apply("Relu").at_most(high)
 
     def at_most(self, high: Self) -> Self:
-        """Replace numbers above `high`, an integer below 2**24, by `high`."""
+        """Replace numbers above `high` by `high`; all numbers are below 2**24, and `high` is an integer."""
         if _has_broadcasting_min(self.content, high.content):
             return self.apply("Min", high)
-        # Both differences are exact, because `high` is a multiple of the precision of a larger float32.
+        # Both differences are exact: `high` is a multiple of the precision of each larger number. For
+        # infinity, and for many numbers above 2**24, they are not.
         return self - (self - high).apply("Relu")
 
     def at_least_one(self) -> Self:
@@ -222,6 +223,7 @@ class ResizeTap(NamedTuple):
     """One input pixel for each output pixel, and its weight; linear sampling has two taps, cubic four."""
 
     pixel: Vector
+    """Number of the pixel, which may have a fraction; `as_int64` truncates it."""
     weight: Vector = ONE
 
 
@@ -262,6 +264,7 @@ def sample_axis(axis: ResizeAxis, sampling: Sampling, out: Rewriter) -> Samples:
     inside = ONE
     if sampling.coordinates == "tf_crop_and_resize":
         inside = 1 - coordinate.less_than(0).apply("Max", last.less_than(coordinate))
+        coordinate = _bound_coordinate(coordinate, last)
     if sampling.mode == "nearest":
         is_truncated = sampling.rounding == "floor" and sampling.coordinates in ABOVE_MINUS_ONE
         if coordinate.numbers is None and is_truncated:
@@ -276,6 +279,13 @@ def sample_axis(axis: ResizeAxis, sampling: Sampling, out: Rewriter) -> Samples:
     if sampling.mode == "linear":
         return Samples(_linear_taps(coordinate, last), inside)
     return Samples(_cubic_taps(coordinate, axis, sampling), inside)
+
+
+def _bound_coordinate(coordinate: Vector, last: Vector) -> Vector:
+    """Clamp coordinates of a computed region, which may end far outside of the input, for `at_most`."""
+    if _has_broadcasting_min(coordinate.content):
+        return coordinate
+    return coordinate.apply("Relu").apply("Min", last)
 
 
 def _tap_count(axis: ResizeAxis, sampling: Sampling) -> int:

@@ -10,7 +10,7 @@ import math
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, UnknownShape, adapter
 from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.emit.expression import ARITHMETIC_TYPES, FLOAT_TYPES, cast, cast_between, cast_output
-from opshift.adapters.emit.indices import COMPARISON_OPSET
+from opshift.adapters.emit.indices import COMPARISON_OPSET, gather_blocks
 from opshift.adapters.emit.shapes import (
     ALLOWZERO_OPSET,
     MAX_CONSTANT_DATA,
@@ -223,9 +223,13 @@ def gather_kept_positions(node: Node, out: Rewriter) -> None:
         positions = reshape(out.emit("NonZero", node.inputs[1:], opset=9), (-1,), out)
     else:
         positions = out.int64([index for index, is_kept in enumerate(known.values) if is_kept])
-    axis = node.attribute("axis")
-    data = node.inputs[0] if axis is not None else reshape(node.inputs[0], (-1,), out)
-    out.emit("Gather", [data, positions], node.outputs, axis=axis or 0)
+    data, axis = node.inputs[0], node.attribute("axis")
+    if axis is None:
+        out.emit("Gather", [reshape(data, (-1,), out), positions], node.outputs, axis=0)
+        return
+    element_type = out.known_element_type(data)
+    rank = out.known_rank(data) if element_type == "string" else None
+    rename_output(gather_blocks(data, rank, element_type, positions, axis, out), node, out)
 
 
 @adapter("NonZero", 9, 8)

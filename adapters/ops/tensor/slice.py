@@ -4,7 +4,7 @@ Before opset 10, a Slice with computed bounds or other steps than 1 becomes one 
 sizes of Split, an attribute, become an input in opset 13, and `num_outputs` exists since opset 18.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, UnknownShape, adapter, expression
@@ -15,6 +15,7 @@ from opshift.adapters.emit.indices import (
     INDICES_OPSET,
     MAX_CONSTANT_INDICES,
     add_to_negative_indices,
+    gather_blocks,
     nonnegative_axis,
     slice_dimension,
 )
@@ -83,9 +84,7 @@ def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
     if attributes["axes"] or not gathered:
         data = out.fresh("slice") if gathered else node.outputs[0]
         out.replace(node, inputs=node.inputs[:1], outputs=[data], attributes=attributes)
-    for axis, indices in gathered.items():
-        data = out.emit("Gather", [data, indices], axis=axis)
-    rename_output(data, node, out)
+    rename_output(_gather_along_axes(data, gathered, node, out), node, out)
 
 
 @expression("Slice", 10)
@@ -93,9 +92,17 @@ def gather_sliced_elements(node: Node, out: Rewriter) -> None:
     """Replace Slice by one Gather for each axis, with computed indices."""
     data, slices = node.inputs[0], _axis_slices(node, out)
     positions = range(len(slices.axes))
-    for axis, indices in _computed_indices(slices, positions, data, out.for_opset(INDICES_OPSET)).items():
-        data = out.emit("Gather", [data, indices], axis=axis)
-    rename_output(data, node, out)
+    indices = _computed_indices(slices, positions, data, out.for_opset(INDICES_OPSET))
+    rename_output(_gather_along_axes(data, indices, node, out), node, out)
+
+
+def _gather_along_axes(data: str, indices: Mapping[int, str], node: Node, out: Rewriter) -> str:
+    """Gather the elements of `data`, which has the rank and element type of the node's input."""
+    element_type = out.known_element_type(node.inputs[0])
+    rank = out.known_rank(node.inputs[0]) if element_type == "string" else None
+    for axis, numbers in indices.items():
+        data = gather_blocks(data, rank, element_type, numbers, axis, out)
+    return data
 
 
 def _axis_slices(node: Node, out: Rewriter) -> AxisSlices:

@@ -369,3 +369,23 @@ def test_refuses_channel_scales_at_upsample_1() -> None:
     node = helper.make_node("Upsample", ["x"], ["y"], name="node", scales=[1.0, 2.0, 2.0, 1.5])
     refused = refusal_of(build([node], {"x": IMAGE}, ["y"], 7), 6)
     assert refused.reason.startswith("scales are [1.0, 2.0, 2.0, 1.5]; Upsample-1 enlarges the last two")
+
+
+@pytest.mark.parametrize("end", [1, 2, 1e3, 2e6 + 0.3, 1e8, 1e20, 3e38])
+@pytest.mark.parametrize("target", [8, 7])
+@pytest.mark.parametrize(
+    ("mode", "nearest_mode"), [("nearest", "floor"), ("nearest", "round_prefer_floor"), ("linear", "floor")]
+)
+def test_crops_regions_that_end_far_outside(mode: str, nearest_mode: str, target: int, end: float) -> None:
+    attributes = {"nearest_mode": nearest_mode, "coordinate_transformation_mode": "tf_crop_and_resize"}
+    sizes = {"sizes": np.array([1, 1, 6, 8], np.int64)}
+    region = np.array([0, 0, 0, 0, 1, 1, end, end], np.float32)
+    image = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
+    inputs = ["x", "roi", "", "sizes"]
+    node = helper.make_node("Resize", inputs, ["y"], mode=mode, extrapolation_value=7.0, **attributes)
+    feeds: dict[str, Array] = {"x": image, "roi": region}
+    model = build([node], feeds, {"y": TensorProto.FLOAT}, 19, initializers=sizes)
+    model.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "H"
+    expected = run(model, feeds)
+    result = convert_version(model, target, allow=["approximate"])
+    assert_equal(run(result, feeds), expected, 1e-5)
