@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter, require_supported_types
 from opshift.adapters.core.rewriter import Attributes
-from opshift.adapters.emit.indices import nonnegative_axis
+from opshift.adapters.emit.indices import gather_blocks, nonnegative_axis
 from opshift.adapters.emit.shapes import (
     MAX_CONSTANT_ELEMENTS,
     dimension,
@@ -249,7 +249,9 @@ def replace_scan_by_loop(node: Node, out: Rewriter) -> None:
     for name, output in zip(stacked, built, strict=True):
         if output.is_reversed:
             backward = out.emit("Sub", [last, index_range(length, out)])
-            name = out.emit("Gather", [name, backward], axis=0)
+            element_type = out.known_element_type(output.name)
+            rank = out.known_rank(output.name) if element_type == "string" else None
+            name = gather_blocks(name, rank, element_type, backward, 0, out)
         if output.name:
             _move_scan_axis(name, output, out)
 
@@ -282,7 +284,7 @@ def _scan_samples(node: Node, attributes: Attributes, out: Rewriter) -> None:
     inputs = node.inputs[1:]
     out = out.for_opset(9)
     body = LoopBuilder(out)
-    samples = [body.emit("Gather", [name, body.iteration], axis=0) for name in inputs]
+    samples = [_gather_slice(name, body.iteration, 0, body, out) for name in inputs]
     results = body.emit_all("Scan", samples, len(node.outputs), **attributes)
     for name, result, value in zip(node.outputs, results, node.attribute("body").output, strict=True):
         body.output(result, body_output_type(name, value, out))
@@ -298,6 +300,20 @@ def _scanned_values(node: Node, kind: str, names: Sequence[str]) -> list[Scanned
     ]
 
 
+def _gather_slice(
+    name: str, index: str, axis: int, body: LoopBuilder, out: Rewriter, outputs: int | Sequence[str] = 1
+) -> str:
+    """Emit a Gather of one slice in a loop body; of strings, from data that `out` transposes before the loop.
+
+    If other dimensions follow the axis, onnxruntime's Gather copies only one string.
+    """
+    rank = out.known_rank(name) if out.known_element_type(name) == "string" else None
+    if rank is not None and axis != rank - 1:
+        order = [*(each for each in range(rank) if each != axis), axis]
+        name, axis = out.emit("Transpose", [name], perm=order), rank - 1
+    return body.emit("Gather", [name, index], outputs, axis=axis)
+
+
 def _loop_body(node: Node, scanned: Sequence[ScannedValue], last: str, out: Rewriter) -> LoopBuilder:
     graph = node.attribute("body")
     emitted = isinstance(graph, Graph)
@@ -308,7 +324,7 @@ def _loop_body(node: Node, scanned: Sequence[ScannedValue], last: str, out: Rewr
         body.input(out.element_type(name), name=body.provide(inner.name), origin=inner)
     for scanned_input, inner in zip(scanned, inputs[states:], strict=True):
         index = body.emit("Sub", [last, body.iteration]) if scanned_input.is_reversed else body.iteration
-        body.emit("Gather", [scanned_input.name, index], [body.provide(inner.name)], axis=scanned_input.axis)
+        _gather_slice(scanned_input.name, index, scanned_input.axis, body, out, [body.provide(inner.name)])
     body.embed(node.attributes["body"])
     for position, value in enumerate(outputs):
         result = body.emit("Identity", [body.embedded_name(value.name)])

@@ -13,6 +13,7 @@ from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter, exp
 from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.core.type_guard import wider_type
 from opshift.adapters.emit.expression import IEEE_FLOAT_TYPES, Expression
+from opshift.adapters.emit.indices import gather_blocks
 from opshift.adapters.emit.shapes import double_sizes, index_range, reshape
 from opshift.model.element_types import round_to_float32
 
@@ -37,7 +38,9 @@ def gather_wrapped_elements(node: Node, out: Rewriter) -> None:
         for axis, before, after in padded:
             size = out.known_dimension(node.inputs[0], axis)
             if size is not None:
-                data = out.emit("Gather", [data, _wrapped_indices(axis, size, before, after, out)], axis=axis)
+                indices = _wrapped_indices(axis, size, before, after, out)
+                rank, element_type = out.rank(node.inputs[0]), out.known_element_type(node.inputs[0])
+                data = gather_blocks(data, rank, element_type, indices, axis, out)
         computed = [each for each in padded if out.known_dimension(node.inputs[0], each[0]) is None]
         axes, *amounts = zip(*computed, strict=True) if computed else ((), ())
         pads = out.int64([amount for side in amounts for amount in side])

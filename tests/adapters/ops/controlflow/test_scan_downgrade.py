@@ -167,3 +167,29 @@ def test_adds_an_unused_carried_value_to_a_loop_without_one(target: int) -> None
     (loop,) = (each for each in result.graph.node if each.op_type == "Loop")
     assert len(loop.input) == 3
     assert loop.output[1] == "y"
+
+
+@pytest.mark.parametrize(
+    ("opset", "target", "axis", "is_reversed", "item"),
+    [
+        *((9, target, 0, 0, (3, 4)) for target in (8, 7)),
+        *((9, target, 1, 0, (2, 4)) for target in (8, 7)),
+        *((9, target, 2, 1, (2, 3)) for target in (8, 7)),
+        *((9, target, 0, 1, (3, 4)) for target in (8, 7)),
+        (8, 7, 0, 0, (4,)),
+    ],
+)
+def test_scans_all_strings_of_slices(
+    opset: int, target: int, axis: int, is_reversed: int, item: tuple[int, ...]
+) -> None:
+    """For each index, onnxruntime's Gather copies only the first of the strings that follow the axis."""
+    values = [_value(name, item, TensorProto.STRING) for name in ("a", "b")]
+    body = helper.make_graph([helper.make_node("Identity", ["a"], ["b"])], "body", values[:1], values[1:])
+    attributes = {"scan_input_axes": [axis]} if opset == 9 else {}  # version 8 scans dimension 1
+    if is_reversed:
+        attributes |= {"scan_input_directions": [1], "scan_output_directions": [1]}
+    inputs = ["x"] if opset == 9 else ["", "x"]
+    node = helper.make_node("Scan", inputs, ["y"], num_scan_inputs=1, body=body, **attributes)
+    data = np.arange(24).astype(str).astype(object).reshape(2, 3, 4)
+    model = build([node], {"x": data}, {"y": TensorProto.STRING}, opset)
+    convert_and_check(model, target, {"x": data})

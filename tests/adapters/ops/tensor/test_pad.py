@@ -203,3 +203,12 @@ def test_refuses_wrap_of_an_empty_dimension() -> None:
     data = np.zeros((0, 2), np.float32)
     with pytest.raises(ConversionRefused, match="dimension 0 is empty"):
         convert_version(_model(19, [1, 0, 0, 0], data=data, mode="wrap"), 18)
+
+
+@pytest.mark.parametrize("target", [18, 9, 7])
+def test_wraps_all_strings_of_rows(target: int) -> None:
+    """For each index, onnxruntime's Gather copies only the first of the strings that follow the axis."""
+    data = DATA.astype(np.int64).astype(str).astype(object)
+    pads = ((1, 0), (0, 2), (0, 0))
+    model = _model(19, [1, 0, 0, 0, 2, 0], data=data, mode="wrap")
+    convert_and_check(model, target, {"x": data}, [np.pad(data, pads, mode="wrap")])
