@@ -165,11 +165,10 @@ class Runtime(Record):
         self, operator: OperatorId, types: Mapping[str, str], *, inserts_casts: bool = True
     ) -> Kernel | None:
         """Return the kernel for an operator version and types, see `kernel`; `None` if it is missing."""
-        name, version = f"{operator.domain}.{operator.op_type}", operator.since_version
+        version = operator.since_version
         if version > self.opsets.get(operator.domain, version):
             return None
-        kernels = (*self.operators.get(name, ()), *self.internal_operators.get(name, ()))
-        found = [each for each in kernels if each.versions[0] <= version <= each.versions[1]]
+        found = [each for each in self._kernels_of(operator) if each.implements(version)]
         kernel = next((each for each in found if each.accepts(types)), None)
         if kernel is None and found and inserts_casts and self.computes_in:
             computed = {name: self._computed_type(each) for name, each in types.items()}
@@ -190,8 +189,7 @@ class Runtime(Record):
         if kernel := self.find_kernel(operator, types, inserts_casts=inserts_casts):
             notes = (*self.restrictions_of(operator), *self.errors_of(operator))
             return Support(kernel, caveats=tuple(note.reason for note in notes))
-        name = f"{operator.domain}.{operator.op_type}"
-        kernels = (*self.operators.get(name, ()), *self.internal_operators.get(name, ()))
+        kernels = self._kernels_of(operator)
         newest = self.opsets.get(operator.domain, operator.since_version if kernels else None)
         if newest is None:
             reason = f"{self.name} does not support the domain {operator.domain}"
@@ -211,7 +209,12 @@ class Runtime(Record):
             spans = ", ".join(dict.fromkeys(versions_text(each.versions) for each in kernels))
             remedy = f"it has kernels of versions {spans}: convert to an opset with one"
             return Support(None, f"{self.name} has no kernel of {operator}", remedy)
-        return Support(None, f"{self.name} has no kernel of {name}")
+        return Support(None, f"{self.name} has no kernel of {operator.domain}.{operator.op_type}")
+
+    def _kernels_of(self, operator: OperatorId) -> tuple[Kernel, ...]:
+        """Return the kernels of all versions of an operator."""
+        name = f"{operator.domain}.{operator.op_type}"
+        return *self.operators.get(name, ()), *self.internal_operators.get(name, ())
 
     @property
     def notes(self) -> dict[str, str]:

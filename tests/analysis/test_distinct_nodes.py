@@ -11,6 +11,7 @@ import onnx.parser
 import pytest
 from onnx.compose import add_prefix_graph, merge_graphs
 from support.published import Case, published
+from support.toy_runtime import toy_runtime
 
 import opshift
 from opshift import DoesNotFit, fit, runs
@@ -131,6 +132,54 @@ def test_answers_do_not_depend_on_the_copies(monkeypatch: pytest.MonkeyPatch) ->
             for module in (runs_module, cheapest):
                 context.setattr(module, "with_distinct_nodes", lambda *_: None)
             assert _answers(model, runtime) == answers, f"{model.graph.node[0].op_type} in {runtime}"
+
+
+PATTERN = {"nodes": "c = Cast (x) a = Abs (c) s = Sign (a) y = Neg (s)", "shared": ["s"]}
+KERNELS: Mapping[str, Any] = {
+    f"ai.onnx.{name}": [{"versions": versions}]
+    for name, versions in {
+        "Abs": [1, 21], "Add": [1, 21], "Cast": [1, 21], "Constant": [1, 21], "Erf": [1, 21], "Neg": [1, 21],
+        "Relu": [6, 12], "Sign": [1, 21],
+    }.items()
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "when"),
+    [
+        ("c = Cast <to = 7> (i)", {"computed_by": {"X": ["Cast"]}}),
+        ("c = Cast <to = 7> (i)", {"patterns": [PATTERN]}),
+        (
+            "k = Constant <value_floats = [1.0, 2.0]> () h = Erf (k) c = Cast <to = 7> (h)",
+            {"constant": ["X"]},
+        ),
+    ],
+)
+def test_verdicts_do_not_depend_on_the_other_runtimes(source: str, when: dict[str, Any]) -> None:
+    """The copy feeds Neg from Cast, because the producers of the inputs of the Sign nodes are equal."""
+    count = 20
+    outputs = ", ".join(f"float[2] r{number}" for number in range(count))
+    nodes = " ".join(f"r{number} = Relu (x)" for number in range(count))
+    model = onnx.parser.parse_model(f"""
+        <ir_version: 7, opset_import: ["" : 14]>
+        g (int32[2] i, int64[2] m, float[2] x) => (int64[2] o, int64[2] p, {outputs}) {{
+            {source} a = Abs (c) b = Abs (m) d = Sign (a) e = Sign (b) o = Add (d, m) p = Neg (e) {nodes}
+        }}
+    """)
+    failing = {"ai.onnx.Abs": [{"reason": "in no opset", "when": {"opsets": [1, 25]}}]}
+    others = [
+        toy_runtime(version=f"0.{number}", operators=KERNELS, restrictions=failing)
+        for number in range(runs_module.MIN_FAILURES + 1)
+    ]
+    tested = toy_runtime(
+        operators=KERNELS, restrictions={"ai.onnx.Neg": [{"reason": "not supported", "when": when}]}
+    )
+    (alone,) = runs(model, tested).results
+    assert (alone.verdict, alone.conversion and dict(alone.conversion.opsets)) == (
+        "after conversion",
+        {"ai.onnx": 12},
+    )
+    assert runs(model, [*others, tested]).results[-1] == alone
 
 
 def test_functions_that_nothing_calls_are_not_copied() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,15 @@ from support.toy_runtime import model, toy_runtime
 
 import opshift
 from fuzzing.corpus import model_paths
+from opshift.analysis.runs import MIN_FAILURES
 from opshift.converter.convert import try_convert
+from opshift.converter.options import Options
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.messages import ModelProto
 from opshift.registry.registry import default_registry
 from opshift.registry.runtimes.runtime import Runtime
 from opshift.runtimes.check_support import RuntimeCheck
+from opshift.runtimes.kernel_lookup import KernelLookup
 from opshift.runtimes.model_nodes import ModelNodes
 
 TRY_CONVERT = "opshift.analysis.runs.try_convert"
@@ -201,6 +205,41 @@ def test_runtimes_share_conversions(monkeypatch: pytest.MonkeyPatch) -> None:
     runtimes = [toy_runtime(version=str(each), opsets={"ai.onnx": 13}) for each in range(5)]
     assert len(opshift.runs(model("y = Gelu (x)"), runtimes).results) == 5
     assert len(converted) == 1
+
+
+def test_tries_a_copy_without_repeated_nodes_after_some_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    converted: list[tuple[int, object]] = []
+    convert = try_convert
+
+    def count_and_convert(source: ModelProto, options: Options, **named: Any) -> Any:
+        converted.append((len(source.graph.node), options.target.opsets["ai.onnx"]))
+        return convert(source, options, **named)
+
+    monkeypatch.setattr(TRY_CONVERT, count_and_convert)
+    nodes = " ".join(f"h{number} = Abs (x)" for number in range(9))
+    always = {"ai.onnx.Relu": [{"reason": "in no opset", "when": {"opsets": [1, 99]}}]}
+    operators = {"ai.onnx.Abs": [{"versions": [1, 13]}], "ai.onnx.Relu": [{"versions": [1, 14]}]}
+    runtimes = [
+        toy_runtime(version=f"{number}.0", operators=operators, restrictions=always) for number in range(6)
+    ]
+    found = opshift.runs(model(f"{nodes} y = Relu (x)", opset=14), runtimes).results
+    assert {each.verdict for each in found} == {"does not run"}
+    assert len(converted) == len(set(converted)) > MIN_FAILURES
+    counts = [count for count, _ in converted]
+    assert counts == [10] * MIN_FAILURES + [2] * (len(counts) - MIN_FAILURES)
+
+
+SOME_PATHS = Random(0).sample(model_paths(), 12)
+
+
+@pytest.mark.parametrize("path", SOME_PATHS, ids=lambda each: f"{each.parent.name}-{each.stem}")
+def test_answers_about_groups_agree_with_those_about_each_node(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = onnx.load_model(path, load_external_data=False)
+    expected = opshift.runs(source)
+    monkeypatch.setattr(KernelLookup, "has_kernel_without_notes", lambda *_: None)
+    assert opshift.runs(source) == expected
 
 
 @pytest.mark.parametrize("form", ["message", "bytes", "path"])

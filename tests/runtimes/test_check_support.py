@@ -12,11 +12,15 @@ from support.toy_runtime import model, toy_runtime
 from opshift.model.element_types import BY_NAME
 from opshift.model.messages import ModelProto
 from opshift.registry.registry import default_registry
+from opshift.runtimes import kernel_lookup
 from opshift.runtimes.check_support import RuntimeCheck, check_support
-from opshift.runtimes.model_nodes import ModelNodes
+from opshift.runtimes.conditions import concerns
+from opshift.runtimes.model_nodes import ModelNode, ModelNodes
 
 if TYPE_CHECKING:
     import onnx
+
+    from opshift.registry.runtimes.restrictions import Restriction
 
 RUNTIME = toy_runtime()
 
@@ -274,6 +278,23 @@ def test_looks_for_missing_kernels_of_some_operators() -> None:
     assert found is not None
     assert found.operator == "ai.onnx.Abs:13"
     assert RuntimeCheck(RUNTIME).find_missing(nodes, ["ai.onnx.Relu"]) is None
+
+
+def test_runtimes_share_the_answers_about_some_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def count_and_answer(restriction: Restriction, node: ModelNode) -> bool | None:
+        asked.append(node)
+        return concerns(restriction, node)
+
+    monkeypatch.setattr(kernel_lookup, "concerns", count_and_answer)
+    restrictions = {"ai.onnx.Relu": [{"reason": "too many axes", "when": {"ranks": {"X": [5]}}}]}
+    runtimes = [toy_runtime(version=each, restrictions=restrictions) for each in ("1.0", "2.0")]
+    nodes = ModelNodes(read(model("h = Relu (x) y = Relu (h)")), default_registry())
+    for each in runtimes:
+        assert RuntimeCheck(each).find_missing(nodes, ["ai.onnx.Relu"]) is None
+        assert not RuntimeCheck(each).check(nodes).missing
+    assert len(asked) == 2
 
 
 def test_refuses_calls_of_functions_without_expansion() -> None:

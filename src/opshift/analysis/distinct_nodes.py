@@ -33,7 +33,9 @@ def with_distinct_nodes(
 
     Nodes of one kind have equal attributes, equal facts about inputs and outputs, and inputs from nodes with
     equal operators and attributes, so a conversion treats them in the same way. If a runtime does not run the
-    converted copy, it does not run the converted model. The reverse is likely, but not certain.
+    converted copy, it does not run the converted model, except if a restriction of a refused node depends on
+    more nodes than the producers of its inputs: merged nodes may differ in these. The reverse is likely, but
+    not certain.
 
     The copy keeps nodes with outputs that subgraphs read or return, and the called functions with all their
     nodes. Models with training graphs get no copy. `scope` is a scope of the main graph with facts that save

@@ -22,7 +22,7 @@ from opshift.inference.shared_facts import SharedFacts
 from opshift.model.binary_files import is_readable
 from opshift.model.files import MAX_MESSAGE_BYTES, ModelLike, gc_paused, model_of, reading_onnx_ir
 from opshift.model.messages import ModelProto
-from opshift.model.operator_ids import DEFAULT_DOMAIN, imported_default_opset, without_version
+from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, imported_default_opset, without_version
 from opshift.model.plain_data import Json, json_values
 from opshift.model.shared_data import FrozenRecord
 from opshift.registry.models import OperatorVersion
@@ -33,8 +33,8 @@ from opshift.runtimes.check_support import ModelSupport, RuntimeCheck
 from opshift.runtimes.model_nodes import ModelNode, ModelNodes, ordered
 from opshift.runtimes.verdicts import AFTER_CONVERSION, DOES_NOT_RUN, MAY_RUN, RUNS
 
-MIN_FAILURES: Final = 4
-"""Number of conversions that do not help before the next ones are tried with a copy, see `_distinct`."""
+MIN_FAILURES: Final = 2
+"""Number of conversions that do not help before the next ones are tried with a copy, see `_attempt`."""
 
 
 class ConversionAttempt(FrozenRecord):
@@ -260,6 +260,17 @@ class _Search:
         missing = self.check.find_missing(converted, operators)
         return ModelSupport((missing,)) if missing else self.check.check(converted, lists_all=False)
 
+    def may_run_without_merging(self, attempt: ConversionAttempt) -> bool:
+        """Return whether the full model may run, although the copy with distinct nodes does not.
+
+        The copy merges nodes although restrictions may distinguish them, see `with_distinct_nodes`.
+        """
+        support = attempt.support
+        return support is not None and all(
+            ":" in each.operator and self.check.depends_on_distant_nodes(OperatorId.parse(each.operator))
+            for each in support.missing
+        )
+
     def fails_again(self, node: ModelNode, version: OperatorVersion | None) -> bool:
         """Return whether a node will lack a kernel: its version after the conversion lacked one before.
 
@@ -273,6 +284,10 @@ class _Search:
         names = (f"{node.domain}.{node.node.op_type}", types), (str(version.id), types)
         is_the_same = names[0] in self._missing and names[1] in self._failed
         return is_the_same and not self.check.is_restricted(version.id)
+
+
+def _conversion_key(model: ModelProto, opsets: Mapping[str, int], ir_version: int | None) -> Hashable:
+    return id(model), tuple(opsets.items()), ir_version
 
 
 _OperatorTypes = tuple[str, tuple[tuple[str, str], ...]]
@@ -300,7 +315,8 @@ class _Candidates:
         """Facts about each converted model, by `id`."""
         self._refused = RefusedOpsets(self._opsets)
         self._versions: dict[Hashable, list[tuple[ModelNode, OperatorVersion | None]]] = {}
-        self._failures = 0
+        self._failed: set[Hashable] = set()
+        """Target opsets of the conversions that do not help a runtime."""
 
     def results(self, runtimes: Iterable[Runtime]) -> Iterator[RuntimeResult]:
         """Yield the result for each runtime, in the given order."""
@@ -353,14 +369,20 @@ class _Candidates:
         return with_distinct_nodes(self._model, self._registry, self.nodes.scope)
 
     def _attempt(self, search: _Search, opsets: Mapping[str, int]) -> ConversionAttempt:
-        # a copy without repeated nodes saves more time than it takes only if many conversions do not help
-        has_many_failures = self._failures >= MIN_FAILURES
-        if has_many_failures and not search.reports_failure and self._distinct is not None:
+        """Convert to `opsets` for `search`, first a copy without repeated nodes if that may save time.
+
+        Making the copy takes less time than it saves only if several conversions do not help.
+        """
+        has_many_failures = len(self._failed) >= MIN_FAILURES
+        is_converted = _conversion_key(self._model, opsets, None) in self._converted
+        may_save_time = has_many_failures and not search.reports_failure and not is_converted
+        if may_save_time and self._distinct is not None:
             attempt = self._attempt_with(self._distinct, search, opsets)
-            if not attempt.succeeds:
+            if not attempt.succeeds and not search.may_run_without_merging(attempt):
                 return attempt
         attempt = self._attempt_with(self._model, search, opsets)
-        self._failures += not attempt.succeeds
+        if not attempt.succeeds:
+            self._failed.add(tuple(opsets.items()))
         return attempt
 
     def _attempt_with(
@@ -377,7 +399,7 @@ class _Candidates:
         return ConversionAttempt(changed, ir_version, found.added_nodes, found.refusals, support)
 
     def _convert(self, model: ModelProto, opsets: Mapping[str, int], ir_version: int | None) -> _Candidate:
-        key = id(model), tuple(opsets.items()), ir_version
+        key = _conversion_key(model, opsets, ir_version)
         if key not in self._converted:
             options = Options.of(opsets, ir_version=ir_version, registry=self._registry)
             facts = self._facts.setdefault(id(model), SharedFacts(model.graph))

@@ -20,13 +20,14 @@ from opshift.registry.errors import NotYetIntroduced
 from opshift.registry.explanations import refusal_cause
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime
+from opshift.registry.runtimes.restrictions import Condition
 from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
-from opshift.runtimes.conditions import concerns, depends_on_node
+from opshift.runtimes.conditions import OF_DISTANT_NODES, concerns, depends_on_node
 from opshift.runtimes.constant_values import has_typed_field, is_misread
 from opshift.runtimes.kernel_lookup import KernelLookup
 from opshift.runtimes.model_nodes import ModelNode, ModelNodes, ordered
 from opshift.runtimes.model_notes import model_notes
-from opshift.runtimes.node_group import NodeGroup, group_nodes
+from opshift.runtimes.node_group import SCHEMA_QUESTION, NodeGroup
 from opshift.runtimes.schema_problems import NO_DIFFERENCE, schema_problem
 from opshift.runtimes.undefined_operators import introduced_later, type_problem
 
@@ -164,8 +165,8 @@ class RuntimeCheck:
         Return `None` if it implements them all. This takes less time than `check`.
         """
         self._notes = _Notes()
-        nodes = [each for each in model.nodes if f"{each.domain}.{each.node.op_type}" in operators]
-        return next(self._missing_kernels(model, group_nodes(nodes).values()), None)
+        groups = [each for each in model.groups.values() if each.operator in operators]
+        return next(self._missing_kernels(model, groups), None)
 
     def _add_model_notes(self, model: ModelNodes) -> None:
         runtime = self.runtime
@@ -193,14 +194,21 @@ class RuntimeCheck:
 
     def depends_on_conversion(self, operator: OperatorId) -> bool:
         """Return whether a restriction of an operator version reads the opset of the model or other nodes."""
-        conditions = (
-            part for each in self.runtime.restrictions_of(operator) for part in (each.when, each.unless)
+        return any(
+            each.opsets or each.patterns or each.beside or each.computed_by
+            for each in self._conditions(operator)
         )
-        is_own = any(
-            each is not None and (each.opsets or each.patterns or each.beside or each.computed_by)
-            for each in conditions
-        )
-        return is_own or bool(self._fallback and self._fallback.depends_on_conversion(operator))
+
+    def depends_on_distant_nodes(self, operator: OperatorId) -> bool:
+        """Return whether a restriction of an operator version reads more nodes than producers of inputs."""
+        return any(not OF_DISTANT_NODES.isdisjoint(each.parts) for each in self._conditions(operator))
+
+    def _conditions(self, operator: OperatorId) -> Iterator[Condition]:
+        """Yield the conditions in the restrictions of an operator version, with those of the fallback."""
+        for each in self.runtime.restrictions_of(operator):
+            yield from filter(None, (each.when, each.unless))
+        if self._fallback is not None:
+            yield from self._fallback._conditions(operator)
 
     def has_unknown_attribute(self, model: ModelNodes) -> bool:
         """Return whether the runtime refuses an attribute that no version of its operator has."""
@@ -339,7 +347,7 @@ class RuntimeCheck:
         questions = {each: answer for check in checks for each, answer in check._questions(first, model)}
         if first.operator is not None and not questions and all(each._schemas is None for each in checks):
             return [group.nodes]
-        return group.kinds({"schema": lambda node: node.schema_key, **questions})
+        return group.kinds({**SCHEMA_QUESTION, **questions})
 
     def _questions(self, node: ModelNode, model: ModelNodes) -> Iterator[tuple[Hashable, _Answer]]:
         """Yield the questions that decide on support for a node, besides its operator and types."""

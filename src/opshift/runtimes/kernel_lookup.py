@@ -54,26 +54,29 @@ class KernelLookup:
     def has_kernel_without_notes(self, group: NodeGroup) -> bool | None:
         """Return whether a kernel implements all nodes of a group; `None` if each node needs a full check.
 
-        Few groups need it: usually, no restriction or known wrong result concerns the nodes, the schemas
-        allow them, all types are known, and the runtime does not use function bodies for them.
+        Few groups need it: only if restrictions, known wrong results, schemas, unknown types or a function
+        body may matter.
         """
         first, runtime = group.nodes[0], self.runtime
         operator, identity = first.operator, first.operator_id
         if operator is None or identity is None or not self._follow_schema(group):
             return None
-        for each in (*runtime.restrictions_of(identity), *runtime.errors_of(identity)):
+        # nodes with such types may get casts, which depends on the opset of their graph or function
+        if runtime.computes_in and not runtime.computes_in.keys().isdisjoint(group.element_types):
+            return None
+        kernel = runtime.find_kernel(identity, group.known_types, inserts_casts=False)
+        if kernel is None and runtime.expands_functions and operator.has_function:
+            return None
+        errors = () if kernel is None else runtime.errors_of(identity)
+        for each in (*runtime.restrictions_of(identity), *errors):
             if depends_on_node(each, first):
                 is_unconcerned = group.answers(each, partial(concerns, each)) == [False]
             else:
                 is_unconcerned = concerns(each, first) is False
             if not is_unconcerned:
                 return None
-        # nodes with such types may get casts, which depends on the opset of their graph or function
-        if runtime.computes_in and not runtime.computes_in.keys().isdisjoint(group.element_types):
-            return None
-        kernel = runtime.find_kernel(identity, group.known_types, inserts_casts=False)
         if kernel is None:
-            return None if runtime.expands_functions and operator.has_function else False
+            return False
         has_unknown_type = not group.unknown_types.isdisjoint(kernel.types)
         return None if has_unknown_type or self.lacks_types(first, kernel) else True
 

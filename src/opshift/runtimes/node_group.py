@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from opshift.runtimes.model_nodes import ModelNode
+
+
+SCHEMA_QUESTION: Final[Mapping[Hashable, Callable[[ModelNode], Hashable]]] = {
+    "schema": lambda node: node.schema_key
+}
+"""Question whose answer decides on the problems that schemas have with a node; see `NodeGroup.kinds`."""
 
 
 class NodeGroup:
@@ -23,6 +29,11 @@ class NodeGroup:
         self._answers: dict[Hashable, tuple[list[int], list[Hashable]]] = {}
         """For each question, the distinct answers, and for each node the number of its answer among them."""
         self._kinds: dict[Hashable, list[list[ModelNode]]] = {}
+
+    @cached_property
+    def operator(self) -> str:
+        """Operator without a version, such as `ai.onnx.Cast`."""
+        return f"{self.nodes[0].domain}.{self.nodes[0].node.op_type}"
 
     @cached_property
     def element_types(self) -> frozenset[str | None]:
@@ -42,7 +53,7 @@ class NodeGroup:
     @cached_property
     def schema_kinds(self) -> list[list[ModelNode]]:
         """The nodes in lists; schemas have equal answers about the nodes in one list."""
-        return self.kinds({"schema": lambda node: node.schema_key})
+        return self.kinds(SCHEMA_QUESTION)
 
     def answers(self, question: Hashable, answer: Callable[[ModelNode], Hashable]) -> list[Hashable]:
         """Return the distinct answers of the nodes to a question; they are cached under `question`."""

@@ -164,17 +164,61 @@ def add(ir_version: int) -> onnx.ModelProto:
     return result
 
 
+def add_with_import(domain: str, opset: int) -> onnx.ModelProto:
+    """Return a model with another opset import."""
+    result = add(8)
+    result.opset_import.append(helper.make_opsetid(domain, opset))
+    return result
+
+
+def add_with_training() -> onnx.ModelProto:
+    """Return a model with a graph for training."""
+    result = add(8)
+    algorithm = helper.make_graph([squeeze("x", "t")], "algorithm", [], [])
+    result.training_info.add().algorithm.CopyFrom(algorithm)
+    return result
+
+
+def add_on_devices() -> onnx.ModelProto:
+    """Return a model with a device configuration."""
+    result = add(11)
+    result.graph.node[0].device_configurations.add(configuration_id="one")
+    result.configuration.add(name="one", num_devices=1)
+    return result
+
+
 @pytest.mark.parametrize(
     ("original", "target", "keeps_graphs"),
     [
         (add(10), {"ir_version": 8}, True),
         (add(8), {"ir_version": 4}, True),
         (add(8), {"ir_version": 3}, False),
+        (add(3), {"ir_version": 4}, False),
+        (add_on_devices(), {"ir_version": 10}, True),
         (add(8), {"target": 17}, True),
         (add(8), {"target": 18}, False),
         (model(), {"target": 11}, False),
+        (add_with_import("com.example", 3), {"ir_version": 7}, True),
+        (add_with_import("com.example", 3), {"ir_version": 7, "without": ["com.example"]}, False),
+        (add_with_import("ai.onnx", 17), {"ir_version": 7}, False),
+        (add_with_training(), {"ir_version": 7}, False),
+        (add(8), {"ir_version": 7, "reversible": True}, False),
     ],
-    ids=["metadata", "IR version", "initializers become inputs", "nothing", "opset", "functions"],
+    ids=[
+        "metadata",
+        "IR version",
+        "initializers become inputs",
+        "inputs become optional",
+        "device configurations",
+        "nothing",
+        "opset",
+        "functions",
+        "unused import",
+        "removed import",
+        "merged imports",
+        "training",
+        "conversion record",
+    ],
 )
 def test_tells_whether_graphs_stay(
     original: onnx.ModelProto, target: dict[str, Any], *, keeps_graphs: bool
