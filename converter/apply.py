@@ -48,7 +48,7 @@ def apply_conversion(plan: Plan, model: ModelProto, options: Options) -> None:
         remove(model, options.without, plan.copies, plan.targets)
     require_import(model, imports, plan.targets, options.registry.releases)
     if plan.ir.rewritten_features:
-        # imported here: most conversions remove no operators
+        # imported here: most conversions rewrite no features of the IR
         from opshift.converter.ir_version.lower import rewrite_features
 
         rewrite_features(plan.ir, model, options.registry, plan.targets)

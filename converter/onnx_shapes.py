@@ -120,8 +120,8 @@ def _without_weights(model: ModelProto) -> ModelProto:
 def _hide_untyped_nodes(model: ModelProto, registry: Registry) -> None:
     """Give nodes for which onnx may end the process an unknown domain, and declare the known types.
 
-    They read a value of unknown type. In functions, onnx ignores declared types, and may not know the type of
-    a value that opshift knows, so all nodes of `UNSAFE_OPERATORS` are hidden.
+    They read a value of unknown type. In functions, onnx ignores declared types, and may infer fewer types
+    than opshift, so all nodes of `UNSAFE_OPERATORS` are hidden.
     """
     scopes = [scope for scope, _, _ in root_scopes(model, model, registry)]
     add_call_facts(scopes)

@@ -271,7 +271,7 @@ class Operator(Record):
     requires: tuple[str, ...] = ()
     """Requirements for ranks, lengths and values; versions ignore those with names that they do not have."""
     has_complete_requires: bool = False
-    """Whether nodes that meet `requires` are valid: their inputs broadcast only as the definition says."""
+    """Whether nodes that meet `requires` are valid: inputs broadcast only as the definition specifies."""
     recognize: tuple[RecognizedForm, ...] = ()
     """Other nodes that compute the results of a node of the newest version, see `RecognizedForm`."""
     examples: tuple[NodeExample, ...] = ()

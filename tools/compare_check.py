@@ -58,7 +58,10 @@ class Outcome(NamedTuple):
 
 
 def run_mutated(seed: int, index: int) -> Outcome | None:
-    """Return the outcome of a mutated model; `None` if only one of the two others rejects it."""
+    """Return the outcome of a mutated model.
+
+    `None` if no model can be drawn, or if only one of onnxruntime and the other check rejects it.
+    """
     rng = random.Random(f"{seed} mutated {index}")
     kind = rng.randrange(100)
     contrib = CHAINS <= kind < CHAINS + CONTRIB

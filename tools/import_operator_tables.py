@@ -115,8 +115,8 @@ def listed_kernels(entries: Iterable[Entry], first: int, newest: Mapping[str, in
             yield domain, name, (1, 1), {}
             continue
         last = newest.get(domain, 1)
-        # Tables have opsets of the default domain; the other domains get the newest opset of the same
-        # release.
+        # Tables have opsets of the default domain only; operators of other domains count for all opsets of
+        # their domain.
         spans = [(1, last)]
         if domain == DEFAULT_DOMAIN:
             spans = [(max(low, first), min(high or last, last)) for low, high in entry.opsets]

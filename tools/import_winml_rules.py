@@ -34,8 +34,6 @@ RUNTIMES: Final = {
 """Folders with tables, by name of the runtime.
 
 OpenVINO is missing, because restrictions explain too few forms: 66 % on the GPU, 80 % on the NPU.
-
-OpenVINO is missing, because restrictions explain too few forms: 66 % on the GPU, 80 % on the NPU.
 """
 
 FALLBACK: Final = "1.24.4"

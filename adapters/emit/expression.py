@@ -28,7 +28,7 @@ class Arithmetic(Generic[Content]):
         raise NotImplementedError
 
     def _with(self, content: Content) -> Self:
-        """Return an expression of another content."""
+        """Return an expression with this content."""
         raise NotImplementedError
 
     def apply(self, op_type: str, *others: Self | float, opset: int | None = None) -> Self:

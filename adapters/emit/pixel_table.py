@@ -195,7 +195,6 @@ def clip(value: str, low: float, high: Length, out: Rewriter) -> str:
 
     A computed upper bound cannot be an attribute: then, Max and Min apply both bounds.
 
-    If the upper bound is computed, Max and Min apply the bounds.
     """
     if not isinstance(high, Expression):
         return out.emit("Clip", [value], opset=6, min=low, max=high)

@@ -127,5 +127,5 @@ def body_output_type(name: str, value: Declaration, out: Rewriter) -> str:
     found = declared.name if declared else out.known_element_type(name)
     if found is None:
         reason = f"the element type of {value.name!r}, an output of the body, is unknown"
-        raise CannotConvert(reason, "unknown.element-type", remedy="declare the type of the output")
+        raise CannotConvert(reason, "unknown.element-type", remedy="declare the type of the body's output")
     return found

@@ -26,7 +26,8 @@ def omit_unread_arguments(model: ModelProto, candidates: Iterable[Set[str]]) -> 
     while unread:
         for graph in root_graphs(model):
             omitted |= _omit_arguments(graph, unread)
-        # A function that only passed an input on as an omitted argument may not read this input either.
+        # If a function passed an input only to omitted arguments, the function does not read this input,
+        # either.
         unread = {
             function_id(function): _input_positions(function, names)
             for function in model.functions

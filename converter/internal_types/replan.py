@@ -88,7 +88,7 @@ def has_narrow_integers(model: ModelProto, registry: Registry) -> bool:
 def replace_narrow_integers(
     model: ModelProto, registry: Registry
 ) -> tuple[ModelProto | None, dict[str, CannotConvert]]:
-    """Return a copy of a model without 4-bit and 2-bit integers, or `None`; and reasons by place."""
+    """Return a model's copy without 4-bit and 2-bit integers, or `None`; and reasons against it, by place."""
     return widen_types(model, registry, Widening(WIDER, EXACT_SOURCES, REMEDY))
 
 

@@ -236,7 +236,10 @@ def _inline_iteration(
 
 
 def _return_tensors(inner: SequencePass, graph: GraphProto) -> list[int | None]:
-    """Replace sequence outputs of a subgraph by tensors; return the number of tensors for each, or `None`."""
+    """Replace sequence outputs of a subgraph by tensors.
+
+    Return for each output the number of tensors, or `None` if it is not a sequence.
+    """
     lengths: list[int | None] = []
     declared = [deepcopy(value) for value in graph.output]
     del graph.output[:]

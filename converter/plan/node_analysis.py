@@ -68,7 +68,7 @@ class NodeAnalysis:
         return imported_default_opset(self._model)
 
     def _imports(self, opsets: Mapping[str, int]) -> Imports:
-        """Return opsets as a key, which is one object for equal mappings."""
+        """Return opsets as a hashable key; equal mappings get the same object."""
         # Cached: each new operator, graph and function needs this key, and most of them share one mapping.
         if self._last_imports[0] is not opsets:
             new = frozenset(opsets.items())

@@ -217,7 +217,7 @@ class _RecognitionPass:
         if found:
             yield _Located(scope.container, found)
         for position, children in view.children.items():
-            # Otherwise, a new node could replace a node with subgraphs, such as a Loop.
+            # Skip the subgraphs of a node that a new node replaces, such as a Loop.
             if position not in taken:
                 place = node_place(path, scope.nodes[position])
                 for child in children:

@@ -124,7 +124,8 @@ class Condition(Record):
     untyped: tuple[str, ...] = ()
     """Attributes with subgraphs that do not declare the types of all inputs."""
     unread: dict[str, str] = field(default_factory=dict)
-    """Attributes with a subgraph that reads none of its last inputs, and the attribute with their number."""
+    """Maps an attribute with a subgraph to an attribute with a number n: the subgraph reads none of its
+    last n inputs."""
     ranks: dict[str, Sizes] = field(default_factory=dict)
     """Ranks of inputs and outputs."""
     dimensions: dict[str, dict[Axis, Sizes]] = field(default_factory=dict)
@@ -147,7 +148,7 @@ class Condition(Record):
     """For each input, the attribute with an axis: the sizes after the axis are known, and their product is at
     most 1."""
     single_from: dict[str, str] = field(default_factory=dict)
-    """Like `single_after`, but with the size of the axis itself."""
+    """Like `single_after`, but the product includes the size of the axis itself."""
     values: dict[str, Values] = field(default_factory=dict)
     """Allowed elements of constant inputs."""
     holds: tuple[Annotated[str, Checked(_requirement_text)], ...] = ()
@@ -171,7 +172,7 @@ class Condition(Record):
     negative: tuple[str, ...] = ()
     """Constant inputs with a negative element."""
     beside: tuple[str, ...] = ()
-    """Operators of any domain of which the graph of the node has a node, too."""
+    """Operators of any domain: the graph of the node also contains a node of one of them."""
 
     @cached_property
     def parts(self) -> tuple[str, ...]:

@@ -84,7 +84,7 @@ def _sliced_dim(
     if (dim is None or type(dim) is Symbol) and type(end) is not Symbol and end >= UNBOUNDED:
         if is_positive and (start, step) == (-1, 1):
             return 1
-        end = max(end, dim or 0)  # a symbol is a large number, which must not be compared with `end`
+        end = max(end, dim or 0)  # a symbol is a large number, which may exceed `end`
     if dim is None or (step < 0 and end >= UNBOUNDED):
         return None  # for a negative step, onnxruntime treats the largest end as the start of the axis
     if Symbol in (type(start), type(end)):

@@ -104,7 +104,7 @@ def measure_nodes(
 
 
 def conflicting_node(model: onnx.ModelProto, feeds: Mapping[str, Any], tolerance: float) -> str:
-    """Return a node that both references run, with different outputs; empty if there is no such node.
+    """Return a node that both references run, with different outputs; empty without such a node.
 
     If one of them has no kernel for a float type, both run the node in float. A node that onnxruntime
     does not run counts if onnx.reference is known to compute it wrongly.

@@ -43,7 +43,7 @@ FACTORS = {
         ("reach", "common opset", "fit", "fit provider", "runs", "command reach", "command runs"), 5
     ),
 }
-"""Factor for the CPU time of calls that convert a model several times, to up to 26 opsets; 1 by default."""
+"""Factor for the CPU time of calls that convert a model three times, or to up to 26 opsets; 1 by default."""
 
 
 class Outcome(NamedTuple):

@@ -66,7 +66,7 @@ def gather_rows(node: Node, out: Rewriter) -> None:
     rows = out.emit("Flatten", [data], axis=depth)
     row_ids = flatten_index_tuples(data, indices, out)
     if is_string:
-        # Of each row of strings, onnxruntime's Gather along the first axis copies only the first string.
+        # onnxruntime's Gather along the first axis copies only the first string of each row.
         columns = out.emit("Gather", [out.emit("Transpose", [rows], perm=[1, 0]), row_ids], axis=1)
         gathered = out.emit("Transpose", [columns], perm=[*range(1, out.rank(indices)), 0])
     else:

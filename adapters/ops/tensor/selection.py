@@ -52,7 +52,7 @@ def _gather_values(node: Node, out: Rewriter) -> None:
     for value, other, is_first in ((first, second, True), (second, first, False)):
         number = out.uniform_element(value)
         if number is not None and number.element_type != "string":
-            # One element in front stands for the value that repeats one number.
+            # If a value repeats one number, the list contains it once, at the start.
             shape, _, positions = _output_positions(node, out, 1)
             single = out.tensor(Tensor(number.element_type, (1,), number.values))
             both = out.emit("Concat", [single, _flat_value(other, shape, node, out)], axis=0)
@@ -141,7 +141,7 @@ def _output_positions(node: Node, out: Rewriter, start: int) -> tuple[Shape | st
 
 
 def _input_of_output_shape(node: Node, out: Rewriter) -> str | None:
-    """Return an input to whose shape all inputs are known to broadcast."""
+    """Return an input with a shape to which all inputs are known to broadcast."""
     shapes = out.comparable_shapes(node.inputs)
     return next(
         (

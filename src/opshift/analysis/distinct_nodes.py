@@ -81,7 +81,8 @@ def _find_repetitions(scope: Scope) -> _Repetitions:
     found = _Repetitions([], {})
     required = {*names_outside_nodes(scope.container)}
     if scope.parent is None:
-        required.difference_update(scope.outputs)  # Outputs that subgraphs read or return must remain.
+        # The copy need not return the outputs of the model; only outputs of subgraphs must remain.
+        required.difference_update(scope.outputs)
     for record in scope.node_records:
         is_fixed = not required.isdisjoint(record[4]) or any(map(scope.is_captured, record[4]))
         same = record if is_fixed else first.setdefault(kinds.kind(record), record)

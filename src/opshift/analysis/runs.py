@@ -492,7 +492,7 @@ class _Candidates:
         if version is None or (version.has_function and runtime.expands_functions):
             return True
         if version.deprecated and not node.operator.deprecated:
-            return True  # the conversion replaces nodes without a version
+            return True  # the conversion replaces nodes of deprecated versions
         if version.id == node.operator.id:
             return is_implemented or check.depends_on_conversion(version.id)
         allowed = all(known.get(name, types[0]) in types for name, types in version.type_constraints.items())

@@ -16,7 +16,7 @@ from opshift.model.locations import is_url
 
 
 class FileState(NamedTuple):
-    """Digest of a file, and its metadata `report`: while `report` is unchanged, it is not read again."""
+    """Digest and metadata (`report`) of a file: while `report` is unchanged, the file is not read again."""
 
     digest: str
     report: str

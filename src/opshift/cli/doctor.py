@@ -205,7 +205,7 @@ class DiagnosedModel(NamedTuple):
         for stamp in self.diagnosis.stamps:
             if not stamp.fits:
                 message = f"{stamp.domain}: {_verdict_text(self.diagnosis, stamp)}"
-                # the finding about the import suggests the same command (`--fix`) if an import is valid
+                # without a valid import, --fix refuses the model with this remedy, too
                 remedy = self.diagnosis.unfixable_reason(stamp)[1] if stamp.fitting is None else FIX
                 yield FileFinding("declared.opset", "error", message, file, stamp.place, remedy)
         if not version.fits:

@@ -47,7 +47,7 @@ class Unanswered(Exception):
 ResultT = TypeVar("ResultT")
 
 MANY_QUESTIONS = 16
-"""Number of questions of a rule after which `questions_after` also yields similar ones."""
+"""Each time a rule has asked this many questions, `questions_after` also yields similar ones."""
 
 
 def answered(

@@ -79,7 +79,7 @@ def _symbolic_shape(scope: InferenceScope, name: str) -> Shape | None:
 
 
 def _apply_rule(context: _Context) -> Sequence[Shape | None]:
-    # imported here: few models need all shape rules
+    # imported here: checks that infer no shapes do not need the rules
     from opshift.registry.shapes.all_rules import SHAPE_RULES
 
     rule = SHAPE_RULES.get(context.version.shape)
@@ -87,7 +87,7 @@ def _apply_rule(context: _Context) -> Sequence[Shape | None]:
 
 
 def _has_private_rule(operator: OperatorVersion) -> bool:
-    # imported here: few models need all shape rules
+    # imported here: checks that infer no shapes do not need the rules
     from opshift.registry.shapes.all_rules import SHAPE_RULES
 
     return is_external(SHAPE_RULES[operator.shape])
@@ -105,7 +105,8 @@ def rank_link(operator: OperatorVersion) -> int | None:
     """
     if operator.shape == "broadcast":
         return MAXIMUM  # broadcasting yields the rank of the input with the most dimensions
-    from opshift.registry.shapes.all_rules import KEEPS_RANK  # imported here: few models need all shape rules
+    # imported here: checks that infer no shapes do not need the rules
+    from opshift.registry.shapes.all_rules import KEEPS_RANK
 
     return 0 if operator.shape in KEEPS_RANK else shape_link(operator)
 
@@ -235,7 +236,7 @@ def shape_shortcut(operator: OperatorVersion) -> Shortcut[Shape] | None:
 
 def rank_shortcut(operator: OperatorVersion) -> Shortcut[int] | None:
     """Return a `Shortcut` for a fixed rank, a Constant, or a rank that is the length of an input list."""
-    # imported here: few models need all shape rules
+    # imported here: checks that infer no shapes do not need the rules
     from opshift.registry.shapes.all_rules import FIXED_RANKS, RANKING_LISTS
 
     rank = FIXED_RANKS.get(operator.shape)
@@ -317,7 +318,7 @@ def _rank_of_constant(scope: InferenceScope, name: str) -> int | None:
 
 def rank_inputs(operator: OperatorVersion) -> tuple[int, ...] | None:
     """Return the positions of the inputs that determine the ranks of the outputs; `None` for all inputs."""
-    # imported here: few models need all shape rules
+    # imported here: checks that infer no shapes do not need the rules
     from opshift.registry.shapes.all_rules import RANK_INPUTS
 
     return RANK_INPUTS.get(operator.shape)

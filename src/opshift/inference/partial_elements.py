@@ -116,7 +116,7 @@ def _sources(producer: Producer, scope: InferenceScope) -> list[str] | None:
 
 
 def _start_of_range(producer: Producer, scope: InferenceScope) -> list[str] | None:
-    """Return the start of a Range with a positive constant step, in a list; `None` for other nodes."""
+    """Return the start of a Range with a constant positive integer step, in a list; otherwise `None`."""
     start, _, delta = producer.node.inputs
     step = scope.constant(delta)
     if step is None or step.element_type not in INTEGER_RANGES or len(step.values) != 1:

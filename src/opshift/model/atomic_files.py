@@ -131,7 +131,10 @@ class AtomicFiles:
 
 
 def _file_identity(path: Path) -> tuple[int, int]:
-    """Return the device and inode of a file, which are the same for all names of the file."""
+    """Return the device and inode of a file.
+
+    They are the same for all names of the file, also if the file system ignores the case of names.
+    """
     found = path.lstat()
     return found.st_dev, found.st_ino
 

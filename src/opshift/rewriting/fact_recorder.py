@@ -14,10 +14,10 @@ from opshift.rewriting.result import ComputedRewrite
 from opshift.rewriting.workspace import Workspace
 
 SHAPE_PROPAGATION_OPSET = 14
-"""First opset in which onnx infers the shapes of most nodes whose shape inputs are computed."""
+"""First opset in which onnx infers the output shapes of most nodes with computed shape inputs."""
 
 SHAPED_BY_INPUTS = frozenset(("Expand", "Loop", "Reshape", "Tile"))
-"""Operators whose output shapes onnx does not infer from computed inputs below `SHAPE_PROPAGATION_OPSET`."""
+"""Operators for which onnx infers no output shapes from computed inputs below `SHAPE_PROPAGATION_OPSET`."""
 
 PREMISES_OF_PRODUCERS = {
     "is_nonnegative": "is_nonnegative",

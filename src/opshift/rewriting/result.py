@@ -136,7 +136,7 @@ class ComputedRewrite(NamedTuple):
 
 
 def _with_names(written: Emission, names: Mapping[str, str], copied: Mapping[int, Any]) -> Emission:
-    """Return an emitted node with new names; `copied` maps the `id` of old attributes to new attributes."""
+    """Return an emitted node with new names; `copied` maps the `id` of a value to the new value."""
     node, attributes = written.node, dict[str, object]()
     for name, value in node.attributes.items():
         is_graph = isinstance(value, EmittedGraph)

@@ -182,7 +182,7 @@ class RewriteCache:
             found = self._find_shared_rewrite(record, proto, source, names)
             if found is None:
                 return None
-            # Otherwise, calls may add attributes or inputs, and the key does not identify the node.
+            # `None` (long or non-ASCII names) does not identify the node.
             if remainder:
                 self._moved[key] = found
         cached, constants = found

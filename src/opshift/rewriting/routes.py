@@ -208,7 +208,7 @@ _COMPILING: Final = Lock()
 def precompiled_routes() -> CompiledRoutes:
     """Return the compiled routes of the project's operators."""
     try:
-        # No lock is taken inside this block that another thread could hold while it waits: no deadlock.
+        # Nothing inside this block calls `precompiled_routes`, which would wait for this lock forever.
         with _COMPILING:
             routes: CompiledRoutes = json.loads(routes_text())
     except DefinitionError:

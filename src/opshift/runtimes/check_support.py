@@ -204,7 +204,7 @@ class RuntimeCheck:
         return any(not OF_DISTANT_NODES.isdisjoint(each.parts) for each in self._conditions(operator))
 
     def _conditions(self, operator: OperatorId) -> Iterator[Condition]:
-        """Yield the conditions in the restrictions of an operator version, with those of the fallback."""
+        """Yield the conditions of an operator version's restrictions in the runtime and its fallback."""
         for each in self.runtime.restrictions_of(operator):
             yield from filter(None, (each.when, each.unless))
         if self._fallback is not None:
@@ -362,7 +362,7 @@ class RuntimeCheck:
             yield question, lambda each: self._lookup.uses_body(each) and model.body(each)
 
     def _reason(self, node: ModelNode, model: ModelNodes) -> str:
-        """Return the reason why runtime and fallback lack a kernel for a node; empty if one has it."""
+        """Return the reason why neither the runtime nor its fallback implements a node; empty if one does."""
         if self._schemas is not None and (problem := schema_problem(node, self._schemas)):
             name = f"{node.domain}.{node.node.op_type}"
             return f"{self.runtime.name} refuses the node: in its schema of {name}, {problem}"

@@ -30,7 +30,7 @@ def concerns(restriction: Restriction, node: ModelNode) -> bool | None:
         return None
     conditions = [(restriction.when, True), (restriction.unless, False)]
     if restriction.when is not None and (restriction.when.patterns or restriction.when.computed_by):
-        conditions.reverse()  # a search through other nodes takes longer than most exceptions
+        conditions.reverse()  # a search through other nodes is slower than most exceptions
     holds = ((_holds(each, node), expected) for each, expected in conditions if each is not None)
     return _all(None if each is None else each is expected for each, expected in holds)
 

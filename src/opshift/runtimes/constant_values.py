@@ -188,7 +188,8 @@ def is_misread(tensor: TensorProto, runtime: Runtime) -> bool:
     element_type = NAME_BY_NUMBER.get(tensor.data_type)
     if element_type is None or 0 not in tensor.dims:
         return False
-    # A typed field lacks raw bytes, which would determine the type; an empty tensor has no bytes either.
+    # Without raw bytes, the type would have to come from a typed field, which such runtimes misread; an
+    # empty tensor has no raw bytes.
     is_read = runtime.reads_empty_constants and element_type not in runtime.raw_types
     # OpenVINO reads vectors of int64 correctly
     return not is_read and not (len(tensor.dims) == 1 and element_type == "int64")

@@ -72,7 +72,7 @@ class PatternSearch:
             seen.add(value)
             readers = [self._scope.node_of(each) for each in self._scope.readers(value)]
             yield from ((value, each) for each in readers)
-            # A node is skipped for one of its inputs only, so the search from all nodes takes linear time.
+            # A node is skipped for one of its inputs only, so a search from all nodes is linear in time.
             pending += [
                 each.output(0)
                 for each in readers

@@ -55,5 +55,5 @@ def _keys(store: Store, path: str) -> Iterator[str]:
     """Yield all keys below a folder, sorted and relative to it."""
     prefix = f"{path.strip('/')}/"
     for key in sorted(store.find(path)):
-        if not key.endswith("/"):  # skip empty objects that represent folders
+        if not key.endswith("/"):  # skip objects whose keys end in a slash: they represent folders
             yield key.lstrip("/").removeprefix(prefix)

@@ -55,7 +55,8 @@ def keys_below(store: S3Store, path: str) -> Iterator[str]:
     while True:
         page = store.call_s3("list_objects_v2", **request)
         for each in cast("list[dict[str, str]]", page.get("Contents", ())):
-            if not each["Key"].endswith("/"):  # skip empty objects that represent folders
+            # skip objects whose keys end in a slash: they represent folders
+            if not each["Key"].endswith("/"):
                 yield each["Key"].removeprefix(prefix)
         if not page.get("IsTruncated"):
             return

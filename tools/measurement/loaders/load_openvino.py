@@ -20,7 +20,7 @@ CORE = openvino.Core()
 def load(path: str) -> Callable[[Mapping[str, Any]], Sequence[Any]]:
     """Read and compile a model."""
     compiled = CORE.compile_model(CORE.read_model(path), "CPU", SETTINGS)
-    # A node that is also an output has only the name of the node.
+    # An input that is also an output has only the name of its node, not a separate one.
     ports = [{*each.names, each.node.friendly_name} for each in compiled.inputs]
 
     def run(inputs: Mapping[str, Any]) -> Sequence[Any]:

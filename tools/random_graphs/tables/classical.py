@@ -30,7 +30,7 @@ def forest(n: Draft) -> dict[str, Any]:
 
 
 def column(name: str) -> Choice:
-    """Return a choice of one attribute of the forest of the node, by the name of the attribute."""
+    """Return a Choice that yields one attribute of the node's forest."""
     return lambda n: forest(n).get(name)
 
 

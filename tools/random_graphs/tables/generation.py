@@ -38,12 +38,12 @@ def one_value(n: Draft) -> onnx.TensorProto | None:
 
 
 def step(n: Draft) -> Any:
-    """Draw the distance of frames."""
+    """Draw the distance between frames."""
     return n.one_of(1, 2)
 
 
 def only(name: str, value: Any) -> Choice:
-    """Return a choice of a value of a Constant, for the attribute `name` if it was drawn."""
+    """Return a Choice that yields `value` if the drawn attribute of the Constant is `name`, else `None`."""
     return lambda n: value if constant(n) == name else None
 
 

@@ -66,7 +66,7 @@ def _grid_shape(n: Draft) -> Shape:
 
 
 def boxes(n: Draft) -> Any:
-    """Return boxes that overlap in several degrees."""
+    """Return boxes that overlap to different degrees."""
     corners = [[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, -0.1, 1, 0.9], [0, 10, 1, 11], [0, 10.1, 1, 11.1]]
     return [corners]
 

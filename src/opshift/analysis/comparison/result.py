@@ -24,12 +24,12 @@ class Comparison:
 
     @cached_property
     def required(self) -> VersionBump:
-        """Increment that all changes together require."""
+        """Least version increment that all changes allow."""
         return max((each.rise for each in self.changes), default=VersionBump.NONE)
 
     @property
     def risen(self) -> VersionBump | None:
-        """Increment between the two versions; `None` if the version decreases."""
+        """Version increment between the two models; `None` if the version decreases."""
         return model_version.version_bump_between(self.old_version, self.new_version)
 
     @property

@@ -194,7 +194,7 @@ def _share_in_container(container: ContainerProto, own: set[str]) -> int:
             if not shared.keys().isdisjoint(reader.input):
                 reader.input[:] = [shared.get(name, name) for name in reader.input]
         is_cast = node.op_type == "Cast" and canonical_domain(node.domain) == DEFAULT_DOMAIN
-        # scopes of unchanged nodes may be missing, because the nodes may be invalid
+        # Unchanged nodes may be invalid: check that the Cast has one input and one output.
         if is_cast and len(node.input) == len(node.output) == 1:
             attributes = frozenset(each.SerializeToString() for each in node.attribute)
             first = casts.setdefault((node.input[0], attributes), node.output[0])

@@ -44,7 +44,10 @@ def _count_own(missing: Iterable[MissingKernel], places: Collection[str]) -> int
 
 
 def refused_node(refusal: Refusal) -> MissingKernel:
-    """Return a node that the conversion refuses, preferably one with an operator that is too new."""
+    """Return a refused node as a missing kernel.
+
+    If its operator is too new for the model, no other opset helps.
+    """
     is_convertible = refusal.code != NotYetIntroduced.code
     return MissingKernel(
         (refusal.place,), refusal.operator, {}, refusal.reason, refusal.remedy, is_convertible=is_convertible

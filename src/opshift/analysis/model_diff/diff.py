@@ -214,7 +214,7 @@ def diff_model(old: ModelLike, new: ModelLike) -> ModelDiff:
             "external data files", "", "different, or not compared: both models must be files"
         )
         containers.append(ContainerDiff("model", (change,)))
-    with suppress(CannotWrite):  # `parse_model` refuses models larger than 2 GiB
+    with suppress(CannotWrite):  # a model larger than 2 GiB cannot be serialized
         if not containers and serialize_model(before) != serialize_model(after):
             change = PropertyChange("encoding", "", "same content, different serialization or unknown fields")
             containers.append(ContainerDiff("model", (change,)))

@@ -19,7 +19,7 @@ from opshift.converter.refusals import RefusalGroup
 from opshift.converter.report import ChangeGroup, Report
 
 if TYPE_CHECKING:
-    # imported here: the site's page for conversions does not contain this module
+    # for type checkers only: the site's page for conversions lacks this module
     from opshift.analysis.verification.result import (
         DifferenceLocation,
         InputUsed,

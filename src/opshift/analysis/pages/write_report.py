@@ -19,7 +19,7 @@ from opshift.model.locations import json_without_secrets
 from opshift.model.plain_data import json_values
 
 if TYPE_CHECKING:
-    # imported here: the site's page for conversions does not contain this module
+    # for type checkers only: the site's page for conversions lacks this module
     from opshift.analysis.verification.result import Verification
 
 SUFFIXES = (".html", ".md", ".json")

@@ -152,7 +152,7 @@ def _compare_elements(
     distances = np.nan_to_num(np.where(same, 0.0, differences), nan=np.inf, posinf=np.inf)
     allowed = _allowed_differences(magnitude, tolerance)
     differs = ~same & ~(distances <= allowed) if tolerance != EXACT else ~same
-    # Near 0, the absolute limit decides: a large relative difference is expected there.
+    # Near 0, the absolute limit decides: do not report the relative difference, which is large there.
     is_relative = differs | (2 * tolerance.relative * magnitude >= allowed)
     ratios = np.zeros_like(distances)
     np.divide(distances, magnitude, where=is_relative & (magnitude > 0), out=ratios)

@@ -93,7 +93,7 @@ def _implemented_version(operator: OperatorVersion, opset: int) -> int:
 
     try:
         name = load_op("", operator.name, opset, evaluator_cls=ReferenceEvaluator).__name__
-    # without an implementation, loading the model fails; with a body that depends on the node, too
+    # no implementation (loading the model fails), or a function body that depends on the node
     except Exception:
         return operator.since_version
     if name == "<lambda>":  # onnx.reference evaluates the function body of this version instead

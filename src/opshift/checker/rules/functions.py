@@ -29,7 +29,7 @@ def domain(function: CheckedFunction) -> Problems:
         yield "has no domain"
 
 
-@rule("function.unique", ERROR, SOURCE, "rename a function, or set its overload")
+@rule("function.unique", ERROR, SOURCE, "rename one of the functions, or give it a different overload")
 def unique(model: CheckedModel) -> Problems:
     """No two functions may have the same domain, name and overload."""
     for key, count in repeated(map(function_id, model.proto.functions)):

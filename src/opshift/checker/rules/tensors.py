@@ -125,7 +125,12 @@ def initializer_unique(graph: CheckedGraph) -> Problems:
     yield from duplicate_names("initializer", graph.initializers)
 
 
-@rule("initializer.is-input", ERROR, f"{NAMES}; onnx.proto: Version", "add the input, or set ir_version to 4")
+@rule(
+    "initializer.is-input",
+    ERROR,
+    f"{NAMES}; onnx.proto: Version",
+    "make the initializer a graph input, or set ir_version to 4",
+)
 def initializer_is_input(graph: CheckedGraph) -> Problems:
     """An initializer must be a graph input, before IR version 4."""
     if graph.model.ir_version < FIRST_IR_WITH_STANDALONE_INITIALIZERS:
