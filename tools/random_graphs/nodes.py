@@ -42,13 +42,13 @@ def add_node(graph: Graph, version: OperatorVersion) -> bool:
         needs_finite=not _supports_infinities(version),
     )
     try:
-        inputs = [value for parameter in version.inputs for value in _draw_inputs(draft, parameter)]
+        inputs = [value for parameter in version.inputs for value in _sample_inputs(draft, parameter)]
         while inputs and inputs[-1] is None and len(inputs) > version.min_input:
             inputs.pop()
-        attributes = {name: _draw_attribute(draft, name) for name in version.attributes}
+        attributes = {name: _sample_attribute(draft, name) for name in version.attributes}
     except _NoFittingValue:
         return False
-    return _add_drawn_node(
+    return _add_sampled_node(
         draft, inputs, {name: value for name, value in attributes.items() if value is not None}
     )
 
@@ -70,7 +70,7 @@ def _choice_for(version: OperatorVersion, name: str, position: int) -> Choice | 
     return next((CHOICES[key] for key in (*keys, name) if key in CHOICES), None)
 
 
-def _draw_inputs(draft: Draft, parameter: Parameter) -> Sequence[Value | None]:
+def _sample_inputs(draft: Draft, parameter: Parameter) -> Sequence[Value | None]:
     position = draft.version.inputs.index(parameter)
     chooser = _choice_for(draft.version, parameter.name, position)
     choice = chooser(draft) if chooser else _default_choice(draft, parameter, position)
@@ -78,12 +78,12 @@ def _draw_inputs(draft: Draft, parameter: Parameter) -> Sequence[Value | None]:
         found = [each if isinstance(each, Value) else draft.data(parameter, each) for each in choice]
         draft.inputs[parameter.name] = found[0]
         return found
-    value = _draw_value(draft, parameter, choice)
+    value = _sample_value(draft, parameter, choice)
     draft.inputs[parameter.name] = value
     return [value]
 
 
-def _draw_value(draft: Draft, parameter: Parameter, choice: Any) -> Value | None:
+def _sample_value(draft: Draft, parameter: Parameter, choice: Any) -> Value | None:
     if choice is None or isinstance(choice, Value):
         return choice
     if isinstance(choice, TensorSpec):
@@ -95,7 +95,7 @@ def _default_choice(draft: Draft, parameter: Parameter, position: int) -> Any:
     if parameter.option == "optional" and draft.chance(60):
         return None
     if all(each.startswith("seq(") for each in draft.types_of(parameter)):
-        return _draw_sequence(draft, parameter)
+        return _sample_sequence(draft, parameter)
     if position > 0 and parameter.option != "variadic":
         return TensorSpec(draft.shape)
     low, high = _rank_range(draft.version)
@@ -113,7 +113,7 @@ def _default_choice(draft: Draft, parameter: Parameter, position: int) -> Any:
     return [TensorSpec(shape)] if parameter.option == "variadic" else TensorSpec(shape)
 
 
-def _draw_sequence(draft: Draft, parameter: Parameter) -> Value:
+def _sample_sequence(draft: Draft, parameter: Parameter) -> Value:
     found = draft.graph.pick(lambda value: draft.fits(value, parameter, None)) if draft.chance(60) else None
     if found is None:
         element_type = draft.one_of("float", "float", "int64")
@@ -134,7 +134,7 @@ def _rank_range(version: OperatorVersion) -> tuple[int, int]:
     return found or (1 if has_axis else 0, 4)
 
 
-def _draw_attribute(draft: Draft, name: str) -> Any:
+def _sample_attribute(draft: Draft, name: str) -> Any:
     chooser = _choice_for(draft.version, name, 0)
     found = chooser(draft) if chooser else draft.attribute(name)
     if found is None:
@@ -144,13 +144,13 @@ def _draw_attribute(draft: Draft, name: str) -> Any:
     return helper.make_attribute(name, value, attr_type=attribute_type)
 
 
-def _add_drawn_node(draft: Draft, inputs: Sequence[Value | None], attributes: dict[str, Any]) -> bool:
+def _add_sampled_node(draft: Draft, inputs: Sequence[Value | None], attributes: dict[str, Any]) -> bool:
     version = draft.version
     domain = "" if version.domain == "ai.onnx" else version.domain
     if version.determinism == "non_deterministic" and version.name.startswith(("Random", "Bern", "Multi")):
         return _add_random(draft, inputs, attributes)
     is_rounded = version.bridge not in ("order", "extreme")
-    added = draft.graph.add(version.name, inputs, _draw_outputs(draft), attributes, domain)
+    added = draft.graph.add(version.name, inputs, _sample_outputs(draft), attributes, domain)
     if added is None:
         return False
     for position, value in enumerate(added):
@@ -159,7 +159,7 @@ def _add_drawn_node(draft: Draft, inputs: Sequence[Value | None], attributes: di
     return True
 
 
-def _draw_outputs(draft: Draft) -> list[bool]:
+def _sample_outputs(draft: Draft) -> list[bool]:
     """Return which outputs are present."""
     outputs = draft.version.outputs
     if "outputs" in draft.facts or outputs[-1].option == "variadic":

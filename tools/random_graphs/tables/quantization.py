@@ -8,7 +8,7 @@ from random_graphs.draft import Choice, Draft, TensorSpec, number_of
 from random_graphs.values import dtype_of, is_float
 
 
-def _draw_granularity(n: Draft) -> str:
+def _sample_granularity(n: Draft) -> str:
     granularities = (
         ["tensor"]
         + ["axis"] * ("axis" in n.version.attributes)
@@ -18,23 +18,25 @@ def _draw_granularity(n: Draft) -> str:
     return found
 
 
-def _draw_axis(n: Draft) -> int:
+def _sample_axis(n: Draft) -> int:
     found: int = n.fact("axis", lambda: n.number(-n.rank, n.rank - 1) if n.rank else 1)
     return found
 
 
 def _scale_shape(n: Draft) -> Any:
-    granularity = _draw_granularity(n)
+    granularity = _sample_granularity(n)
     if granularity == "tensor":
         return n.fact("scalar", lambda: n.one_of((), (), (1,)))
-    axis = _draw_axis(n) % n.rank
+    axis = _sample_axis(n) % n.rank
     if granularity == "axis":
         return (n.shape[axis],)
-    return (*n.shape[:axis], -(-n.shape[axis] // _draw_block_size(n)), *n.shape[axis + 1 :])
+    return (*n.shape[:axis], -(-n.shape[axis] // _sample_block_size(n)), *n.shape[axis + 1 :])
 
 
-def _draw_block_size(n: Draft) -> int:
-    found: int = n.fact("block", lambda: n.one_of(*(b for b in (1, 2, 3) if n.shape[_draw_axis(n)] % b == 0)))
+def _sample_block_size(n: Draft) -> int:
+    found: int = n.fact(
+        "block", lambda: n.one_of(*(b for b in (1, 2, 3) if n.shape[_sample_axis(n)] % b == 0))
+    )
     return found
 
 
@@ -75,10 +77,10 @@ CHOICES: dict[str, Choice] = {
     f"{operator}.{name}": choice
     for operator in ("QuantizeLinear", "DequantizeLinear")
     for name, choice in (
-        ("axis", lambda n: _draw_axis(n) if _draw_granularity(n) != "tensor" else n.one_of(None, 0, 5)),
+        ("axis", lambda n: _sample_axis(n) if _sample_granularity(n) != "tensor" else n.one_of(None, 0, 5)),
         (
             "block_size",
-            lambda n: _draw_block_size(n) if _draw_granularity(n) == "block" else n.one_of(None, 0),
+            lambda n: _sample_block_size(n) if _sample_granularity(n) == "block" else n.one_of(None, 0),
         ),
     )
 }
