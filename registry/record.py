@@ -26,6 +26,7 @@ from opshift.model.shared_data import FrozenRecord, ReadOnlyDict, read_only
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
+    from pydantic_core import ErrorDetails
 
 
 Kind = TypeVar("Kind")
@@ -105,9 +106,28 @@ def from_file_content(kind: type[Kind], data: object, path: Path) -> Kind:
     try:
         return from_plain_data(kind, data)
     except ValidationError as error:
-        first = error.errors()[0]
-        keys, reason = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
-        raise error_at(path, first["loc"], ": ".join(filter(None, (keys, reason)))) from error
+        # For a union, pydantic reports an error for every alternative: the longest path fits best.
+        found = [(path_of_error(each, data), each["msg"]) for each in error.errors()]
+        keys, message = max(found, key=lambda each: len(each[0]))
+        parts = ".".join(map(str, keys)), message.removeprefix("Value error, ")
+        raise error_at(path, keys, ": ".join(filter(None, parts))) from error
+
+
+def path_of_error(error: ErrorDetails, data: Any) -> tuple[int | str, ...]:
+    """Return the path to an error in the data, without the names of union alternatives in pydantic's path."""
+    keys: list[int | str] = []
+    for key in error["loc"]:
+        if has_key(data, key):
+            data = data[key]
+            keys.append(key)
+    return (*keys, error["loc"][-1]) if error["type"] == "missing" else tuple(keys)
+
+
+def has_key(data: object, key: int | str) -> bool:
+    """Return whether data is a mapping with this key, or a list with this index."""
+    if isinstance(data, list):
+        return isinstance(key, int) and key < len(data)
+    return isinstance(data, dict) and key in data
 
 
 def to_plain_data(

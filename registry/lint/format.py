@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from opshift.registry.lint.rule_table import Keys, LintProblem, nearest, requirement
+from opshift.registry.record import has_key, path_of_error
 from opshift.registry.steps import VERBS, parse_action
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def format_problems(
     For a union, pydantic reports an error for every alternative. Only the errors with the longest path are
     kept, because they belong to the alternative that matches best.
     """
-    left = [(_place_of(each, data), each) for each in error.errors()]
+    left = [(path_of_error(each, data), each) for each in error.errors()]
     reported: list[Keys] = []
     while left:
         verbs = _list_of_verbs(left[0][0], data)
@@ -84,16 +85,6 @@ def format_problems(
             if not any(each[: len(keys)] == keys for each in reported):
                 reported.append(keys)
                 yield _problem((*prefix, *keys), [each for place, each in same if place == keys])
-
-
-def _place_of(error: ErrorDetails, data: Any) -> Keys:
-    """Return the path to an error in the data, without the names of union alternatives in pydantic's path."""
-    keys: list[int | str] = []
-    for key in error["loc"]:
-        if _has_key(data, key):
-            data = data[key]
-            keys.append(key)
-    return (*keys, error["loc"][-1]) if error["type"] == "missing" else tuple(keys)
 
 
 def _problem(keys: Keys, errors: Sequence[ErrorDetails]) -> tuple[str, LintProblem]:
@@ -136,14 +127,10 @@ def _list_of_verbs(keys: Keys, data: object) -> Keys:
 
 def _value_at(data: Any, keys: Keys) -> Any:
     for key in keys:
-        if not _has_key(data, key):
+        if not has_key(data, key):
             return None
         data = data[key]
     return data
-
-
-def _has_key(data: object, key: int | str) -> bool:
-    return isinstance(key, int) if isinstance(data, list) else isinstance(data, dict) and key in data
 
 
 def _verb_problems(answers: Any, keys: Keys) -> Iterator[tuple[str, LintProblem]]:

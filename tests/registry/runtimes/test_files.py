@@ -192,6 +192,20 @@ def test_inherits_keys_and_operators(tmp_path: Path) -> None:
                 ("half", "'half' is not an element type"),
             )
         ),
+        pytest.param(
+            "provider",
+            "restrictions:\n  ai.onnx.Scan:\n  - {reason: a, when: {unread: [body]}}\nprovider",
+            "restrictions.ai.onnx.Scan.0.when.unread: Input should be a valid dictionary",
+            5,
+            id="restriction with a list for a mapping",
+        ),
+        pytest.param(
+            "provider",
+            "restrictions:\n  ai.onnx.Scan:\n  - {when: {present: [a]}}\nprovider",
+            "restrictions.ai.onnx.Scan.0.reason: Field required",
+            5,
+            id="restriction without a reason",
+        ),
         pytest.param(DEVICE, "[1]\n", "", 1, id="list"),
         pytest.param(DEVICE, "", "", 1, id="empty"),
     ],
