@@ -46,8 +46,14 @@ COMPILED = {
     "opshift/version.txt",
 }
 MAX_WHEEL_BYTES = 2_600_000
-SDIST_ONLY = {"fingerprints.yaml", "runtime_fingerprints.yaml", "schema.json", "schema-runtime.json"}
-"""Files of `opsets` that only changes of the definitions, and editors, need."""
+SDIST_ONLY = {
+    *("fingerprints.yaml", "runtime_fingerprints.yaml", "schema.json", "schema-runtime.json"),
+    *("architecture.md", "downgrades.md", "specification.md", "specification-editions.md"),
+}
+"""Files of `opsets` that only changes of the definitions, and editors, need; pages about the repository."""
+
+EXAMPLES = ROOT / "src" / "opshift" / "proposals" / "examples"
+"""Proposals that only documentation and tests use."""
 
 
 def _build(target: str, source: Path, folder: Path) -> Path:
@@ -118,6 +124,7 @@ def test_wheel_has_exactly_the_files_of_each_package(package: str, packaged: set
         f"{package}/{path.relative_to(folder).as_posix()}"
         for path in folder.rglob("*")
         if path.is_file() and path.suffix in SUFFIXES and path.name not in SDIST_ONLY
+        if EXAMPLES not in path.parents
     }
     assert expected, f"{folder} is empty"
     assert {name for name in packaged if name.startswith(f"{package}/")} == expected
