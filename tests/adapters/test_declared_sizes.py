@@ -29,6 +29,7 @@ IS_LAZY = "a range, whose length is checked by int64() or constant() before it i
 
 REVIEWED = {
     "emit/indices.py _constant_positions": "the only caller compares the product with a constant",
+    "emit/indices.py _position_column": IS_COMPARED,
     "emit/shapes.py broadcast_shape": IS_RANK,
     "ops/com_microsoft/fused_products.py _transposed": IS_RANK,
     "ops/com_microsoft/quantized.py _with_counted_padding": IS_LISTED,
@@ -36,6 +37,7 @@ REVIEWED = {
     "ops/com_microsoft/tensor.py expand_n_gram_repeat_block": "emit() limits the nodes",
     "ops/math/activations.py swap_axis_with_last": IS_RANK,
     "ops/math/broadcasting.py append_trailing_dimensions": IS_RANK,
+    "ops/math/cumulative.py _accumulate_by_doubling": IS_RANK,
     "ops/math/einsum.py _take_diagonals": IS_LAZY,
     "ops/math/linear_algebra.py expand_det": IS_COMPARED,
     "ops/math/losses.py _class_indices": IS_COMPARED,

@@ -210,7 +210,7 @@ def _reshape_empty_or_not(node: Node, sizes: Sequence[ListedSize], out: Rewriter
     rank, length = out.known_rank(data), out.known_dimension(shape, 0)
     if length and (out.default_opset < EXPAND_OPSET or rank == length):
         if rank != length:
-            data = reshape(data, [*[1] * (length - 1), -1], out)
+            data = reshape(data, [*[1] * (out.require_rank(length) - 1), -1], out)
         data = out.emit("Tile", [data, signs])
     else:
         if not _broadcasts_to_signs(out.shape(data), sizes):
