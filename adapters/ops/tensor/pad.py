@@ -44,7 +44,7 @@ def gather_wrapped_elements(node: Node, out: Rewriter) -> None:
         computed = [each for each in padded if out.known_dimension(node.inputs[0], each[0]) is None]
         axes, *amounts = zip(*computed, strict=True) if computed else ((), ())
         pads = out.int64([amount for side in amounts for amount in side])
-    rename_output(_gather_padded(data, pads, axes, "wrap", "", out), node, out)
+    rename_output(_gather_padded(data, node, pads, axes, "", out), node, out)
 
 
 @adapter("Pad", 18, 13)
@@ -86,10 +86,10 @@ def move_pads_and_value_to_attributes(node: Node, out: Rewriter) -> None:
 def gather_padded_elements(node: Node, out: Rewriter) -> None:
     """Replace Pad by one Gather for each axis, with computed indices."""
     data, element_type = node.inputs[0], out.element_type(node.inputs[0])
-    mode, fill_value = node.attribute("mode", b"constant").decode(), node.input(2)
+    fill_value = node.input(2)
     if not fill_value:
         fill_value = out.constant(0.0 if element_type in IEEE_FLOAT_TYPES else 0, element_type)
-    padded = _gather_padded(data, node.inputs[1], range(out.rank(data)), mode, fill_value, out)
+    padded = _gather_padded(data, node, node.inputs[1], range(out.rank(data)), fill_value, out)
     rename_output(padded, node, out)
 
 
@@ -159,11 +159,13 @@ def _float32_value(value: Tensor | None) -> float | None:
 
 
 def _gather_padded(
-    data: str, pads: str, axes: Sequence[int], mode: str, fill_value: str, out: Rewriter
+    data: str, node: Node, pads: str, axes: Sequence[int], fill_value: str, out: Rewriter
 ) -> str:
     """Emit one Gather for each of `axes`, and return the padded data; mode `constant` needs all axes."""
     if not axes:
         return data
+    mode = node.attribute("mode", b"constant").decode()
+    rank, element_type = out.known_rank(node.inputs[0]), out.known_element_type(node.inputs[0])
     out = out.for_opset(PADDING_OPSET)
     amounts = Expression(out.cast(pads, "double"), "double", out, rank=1)
     size = Expression(double_sizes(data, axes, out), "double", out, rank=1)
@@ -190,7 +192,7 @@ def _gather_padded(
         else:
             *limits, first = limits
             indices = _source_positions(mode, positions, limits) + first
-        data = out.emit("Gather", [data, indices.cast("int64").name], axis=axis)
+        data = gather_blocks(data, rank, element_type, indices.cast("int64").name, axis, out)
     return data
 
 

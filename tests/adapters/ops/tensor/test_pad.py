@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check, refusal_of
+from support.dynamic import with_symbolic_dims
 from support.execution import Array, build, op_types
 from support.old_operators import assert_round_trip
 
@@ -212,3 +213,11 @@ def test_wraps_all_strings_of_rows(target: int) -> None:
     pads = ((1, 0), (0, 2), (0, 0))
     model = _model(19, [1, 0, 0, 0, 2, 0], data=data, mode="wrap")
     convert_and_check(model, target, {"x": data}, [np.pad(data, pads, mode="wrap")])
+
+
+def test_wraps_all_strings_of_rows_of_unknown_number() -> None:
+    data = DATA.astype(np.int64).astype(str).astype(object)
+    model = _model(19, [1, 0, 0, 0, 2, 0], data=data, mode="wrap")
+    with_symbolic_dims(model)
+    expected = np.pad(data, ((1, 0), (0, 2), (0, 0)), mode="wrap")
+    convert_and_check(model, 9, {"x": data}, [expected])
