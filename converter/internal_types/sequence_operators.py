@@ -45,8 +45,11 @@ def select(proto: NodeProto, out: SequencePass) -> None:
         return
     tensors = out.tensors(node.inputs[0])
     if out.scope.constant(node.inputs[1]) is None and _have_equal_shapes(tensors, out):
-        inputs = [out.stack_once(tensors), node.inputs[1]]
-        out.emit("Gather", inputs, node.outputs, origin=proto, axis=0)
+        # Of the strings that follow the axis, onnxruntime's Gather copies only the first.
+        is_last = out.scope.element_type(tensors[0]) == "string"
+        axis = (out.scope.rank(tensors[0]) or 0) if is_last else 0
+        inputs = [out.stack_once(tensors, axis), node.inputs[1]]
+        out.emit("Gather", inputs, node.outputs, origin=proto, axis=axis)
     else:
         tensor = tensors[_constant_position(node, 1, -1, len(tensors), out)]
         out.emit("Identity", [tensor], node.outputs, origin=proto)

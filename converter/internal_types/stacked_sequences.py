@@ -110,8 +110,13 @@ def rewrite_sequence_length(proto: NodeProto, stack: Stack, out: SequencePass) -
 
 
 def select_from_stack(proto: NodeProto, stack: Stack, out: SequencePass) -> None:
-    """Replace SequenceAt by Gather from the stack."""
-    out.emit("Gather", [stack.tensor, proto.input[1]], proto.output, origin=proto, axis=0)
+    """Replace SequenceAt by Gather from the stack; of strings, along the last axis."""
+    tensor, rank = stack.tensor, out.scope.rank(stack.tensor)
+    # Of the strings that follow the axis, onnxruntime's Gather copies only the first.
+    axis = rank - 1 if rank and out.scope.element_type(tensor) == "string" else 0
+    if axis:
+        tensor = out.emit("Transpose", [tensor], perm=[*range(1, axis + 1), 0])
+    out.emit("Gather", [tensor, proto.input[1]], proto.output, origin=proto, axis=axis)
 
 
 def _is_static(shape: Shape | None) -> bool:

@@ -385,6 +385,28 @@ def test_refuses(name: str) -> None:
     assert any(reason in str(each) and each.remedy for each in caught.value.refusals), caught.value.refusals
 
 
+@pytest.mark.parametrize("target", [10, 8])
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "s = SequenceConstruct (a, b) y = SequenceAt (s, p)",
+        "s = SequenceConstruct (a, b) t = SequenceInsert (s, b) y = SequenceAt (t, p)",
+    ],
+    ids=["list", "inserted"],
+)
+def test_selects_all_strings_of_a_tensor(nodes: str, target: int) -> None:
+    """For each index, onnxruntime's Gather copies only the first of the strings that follow the axis."""
+    header = '<ir_version: 8, opset_import: ["": 13]>'
+    model = parser.parse_model(
+        f"{header} g (string[2, 2] a, string[2, 2] b, int64 p) => (string y) {{ {nodes} }}"
+    )
+    strings = np.array(list("abcdefgh"), object).reshape(2, 2, 2)
+    feeds = {"a": strings[0], "b": strings[1], "p": np.array(1)}
+    (expected,) = run_reference(model, feeds)
+    (found,) = run(convert_version(model, target), feeds)
+    assert found.tolist() == expected.tolist()
+
+
 def test_refuses_returned_sequence() -> None:
     model = model_of("s = SequenceConstruct(x, z) t = SequenceInsert(s, x)", 13, "seq(float[4, 3]) t")
     with pytest.raises(ConversionRefused, match="the graph or function returns sequence 't'") as caught:
