@@ -87,6 +87,14 @@ main (float[N, 4, 6] x, int64[M, 3] i) => (float[K, L] y)
             "k = Constant <value = int64[2] {-1, 24}> () r = Reshape (x, k)", 17, 13, {}, id="Constant"
         ),
         pytest.param(
+            "none = Constant <value = int64[0] {}> () u = Unsqueeze (sizes, none) "
+            "list = Concat <axis = 0> (u, stored) r = Reshape (x, list)",
+            17,
+            13,
+            {},
+            id="several sizes in an Unsqueeze",
+        ),
+        pytest.param(
             "c = CumSum (i, zero) r = Cast <to = 1> (c)", 13, 10, {"c": [None, None]}, id="emitted Loop"
         ),
     ],

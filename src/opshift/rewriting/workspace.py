@@ -99,8 +99,8 @@ def _stored_sizes(name: str, scope: Scope) -> Shape | None:
     sizes: list[int | None] = []
     for part in concat[3]:
         record = scope.producing_records.get(part)
-        if record is not None and record[2] == "Unsqueeze":
-            sizes.append(None)  # one size, because all parts of the list are 1-D
+        if record is not None and record[2] == "Unsqueeze" and scope.rank(record[3][0]) == 0:
+            sizes.append(None)  # with empty axes, the Unsqueeze of a list has any number of sizes
         elif scope.is_stored(part) and (known := scope.constant(part)) is not None:
             sizes += [int(each) if each > 0 else None for each in known.values]
         else:
