@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from opshift.converter.internal_types.sequence_pass import SequencePass, Tensors
+from opshift.converter.internal_types.sequence_pass import SequencePass, Stack, Tensors
 from opshift.converter.internal_types.stacked_sequences import (
     concatenate_stack,
     rewrite_sequence_length,
@@ -45,11 +45,8 @@ def select(proto: NodeProto, out: SequencePass) -> None:
         return
     tensors = out.tensors(node.inputs[0])
     if out.scope.constant(node.inputs[1]) is None and _have_equal_shapes(tensors, out):
-        # Of the strings that follow the axis, onnxruntime's Gather copies only the first.
-        is_last = out.scope.element_type(tensors[0]) == "string"
-        axis = (out.scope.rank(tensors[0]) or 0) if is_last else 0
-        inputs = [out.stack_once(tensors, axis), node.inputs[1]]
-        out.emit("Gather", inputs, node.outputs, origin=proto, axis=axis)
+        stack = Stack(out.stack_once(tensors), out.scope.shape(tensors[0]))
+        select_from_stack(proto, stack, out)
     else:
         tensor = tensors[_constant_position(node, 1, -1, len(tensors), out)]
         out.emit("Identity", [tensor], node.outputs, origin=proto)

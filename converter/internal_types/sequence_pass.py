@@ -260,13 +260,10 @@ class SequencePass:
         wide = [self.emit("Unsqueeze", [tensor], axes=[axis]) for tensor in tensors]
         return self.emit("Concat", wide, outputs, origin=origin, axis=axis)
 
-    def stack_once(self, tensors: Tensors, axis: int) -> str:
-        """Return the tensors of a sequence, concatenated along a new axis; emit the nodes once.
-
-        The axis depends only on the tensors.
-        """
+    def stack_once(self, tensors: Tensors) -> str:
+        """Return the tensors of a sequence, concatenated along a new first axis; emit the nodes once."""
         if tensors not in self._stacks_of_tensors:
-            self._stacks_of_tensors[tensors] = self.stack(tensors, axis)
+            self._stacks_of_tensors[tensors] = self.stack(tensors, 0)
         return self._stacks_of_tensors[tensors]
 
     def constant(self, tensor: Tensor, name: str = "") -> str:

@@ -112,7 +112,7 @@ def rewrite_sequence_length(proto: NodeProto, stack: Stack, out: SequencePass) -
 def select_from_stack(proto: NodeProto, stack: Stack, out: SequencePass) -> None:
     """Replace SequenceAt by Gather from the stack; of strings, along the last axis."""
     tensor, rank = stack.tensor, out.scope.rank(stack.tensor)
-    # Of the strings that follow the axis, onnxruntime's Gather copies only the first.
+    # For each index, onnxruntime's Gather copies only the first of the strings that follow the axis.
     axis = rank - 1 if rank and out.scope.element_type(tensor) == "string" else 0
     if axis:
         tensor = out.emit("Transpose", [tensor], perm=[*range(1, axis + 1), 0])
