@@ -222,7 +222,7 @@ UNTYPED = {
         <domain: "l", opset_import: ["": 16, "a": 1]>
         F (p) => (q) {{ c = a.Unknown (p) q = EyeLike <dtype = 1> (c) }}
     """,
-    "result of a function with an operator of another domain": f"""{HEADER} {{ y = l.F (x) }}
+    "result of a function that calls an unknown operator": f"""{HEADER} {{ y = l.F (x) }}
         <domain: "l", opset_import: ["": 16, "a": 1, "l": 1]>
         F (p) => (q) {{ c = l.G (p) q = EyeLike <dtype = 1> (c) }}
         <domain: "l", opset_import: ["": 16, "a": 1]> G (p) => (q) {{ q = a.Unknown (p) }}

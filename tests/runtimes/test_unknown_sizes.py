@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import onnxruntime
 import pytest
-from support.runtimes import model_of_nodes, support_of
+from support.runtimes import model_of_nodes, support_of, verdict_of
 
 if TYPE_CHECKING:
     import onnx
@@ -90,13 +90,6 @@ BLOCKS = "uint8[{0}, 3] x, float[2, 3] s"
 DEQUANTIZE_BLOCKS = "y = DequantizeLinear <axis = 0, block_size = 2> (x, s)"
 FLOAT_BLOCKS = "float[{0}, 3] x, float[2, 3] s, uint8[2, 3] z"
 QUANTIZE_BLOCKS = "q = QuantizeLinear <axis = 0, block_size = 2> (x, s, z) y = Cast <to = 1> (q)"
-
-
-def _verdict(model: onnx.ModelProto, runtime: str) -> str:
-    support = support_of(model, runtime)
-    if support.missing:
-        return "does not run"
-    return "may run" if support.uncertain else "warns" if support.warnings else "runs"
 
 
 @pytest.mark.parametrize(
@@ -318,7 +311,7 @@ def test_predicts_nodes_with_unknown_sizes(
     runtime: str, inputs: str, nodes: str, opset: int, verdict: str
 ) -> None:
     model = model_of_nodes(inputs, nodes, opset)
-    assert _verdict(model, runtime) == verdict
+    assert verdict_of(model, runtime) == verdict
     if runtime == f"onnxruntime-{onnxruntime.__version__}":
         assert _loads(model) == (verdict != "does not run")
 
@@ -397,7 +390,7 @@ def test_predicts_products_with_a_constant_after_them(
     # it refuses most of them if `b` is transposed, and the plain sum in runs with N = 1
     nodes = f"{VECTOR} {SCALE} z = Constant <value = uint8[3] {{1, 0, 1}}> () {product}"
     tested = model_of_nodes("float[3, 4] a, float[4, N] b, float[3] v", nodes, opset)
-    assert (_verdict(tested, OPENVINO) == "may run") == is_uncertain
+    assert (verdict_of(tested, OPENVINO) == "may run") == is_uncertain
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,14 @@ def support_of(model: onnx.ModelProto, runtime: str) -> ModelSupport:
     return RuntimeCheck(get_runtime(runtime)).check(nodes)
 
 
+def verdict_of(model: onnx.ModelProto, runtime: str) -> str:
+    """Return whether the named runtime runs a model: `does not run`, `may run`, `warns` or `runs`."""
+    support = support_of(model, runtime)
+    if support.missing:
+        return "does not run"
+    return "may run" if support.uncertain else "warns" if support.warnings else "runs"
+
+
 needs_newest_onnx = pytest.mark.skipif(
     Version(onnx.__version__) < Version("1.23"),
     reason="the oldest protobuf needs an onnx without the newest types and opsets",

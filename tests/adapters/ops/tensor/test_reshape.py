@@ -10,6 +10,7 @@ import onnx.parser
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check
+from support.dynamic import with_symbolic_dims
 from support.execution import Array, assert_equal, build, op_types, run
 
 from opshift import convert_version, plan_version
@@ -160,9 +161,7 @@ def test_tiles_every_type(dtype: type[np.generic], target: int) -> None:
     del feeds["shape"]
     outputs = {"y": helper.np_dtype_to_tensor_dtype(np.dtype("O") if dtype is np.str_ else np.dtype(dtype))}
     model = build(nodes, feeds, outputs, 18, initializers={"four": np.array([4])})
-    for value in model.graph.input:
-        for position, dim in enumerate(value.type.tensor_type.shape.dim):
-            dim.dim_param = f"{value.name}{position}"
+    with_symbolic_dims(model)
     assert op_types(convert_and_check(model, target, feeds))[-2:] == ["Tile", "Reshape"]
 
 
