@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from typing import NamedTuple
 
 from opshift.inference.constants import INTEGER_RANGES, SIZE_TYPES
-from opshift.inference.evaluation import FactQuestion, answered
+from opshift.inference.evaluation import Answers, FactQuestion, answered
 from opshift.inference.evaluator.element_facts import defining_scope
 from opshift.inference.evaluator.numbers import divide_integers
 from opshift.inference.facts import InferenceScope, Producer
@@ -108,30 +108,14 @@ def _in_range(bounds: Bounds | None, element_type: str) -> Bounds:
     return bounds if bounds is not None and bounds.high in allowed else Bounds(allowed[0], allowed[-1])
 
 
-class ElementBounds:
+class ElementBounds(Answers[Bounds]):
     """Bounds of the elements of the values of one scope; each value is visited once."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, Bounds | None] = {}
 
     def of(self, name: str, scope: InferenceScope) -> Bounds | None:
         """Return the bounds of the elements of a value that `scope` defines; `None` if they are unknown."""
         if name not in self._known:
             scope.evaluation.answer(self, name, scope)
         return self._known[name]
-
-    def is_known(self, name: str) -> bool:
-        """Return whether a value was visited, even with unknown bounds as the result."""
-        return name in self._known
-
-    def set_fact(self, name: str, fact: None) -> None:
-        """Record that the bounds of a value are unknown."""
-        self._known[name] = fact
-
-    def forget(self, names: Iterable[str]) -> None:
-        """Remove the bounds of values."""
-        for name in names:
-            self._known.pop(name, None)
 
     def visit(self, name: str, scope: InferenceScope) -> Iterator[FactQuestion]:
         """Compute the bounds of a value from its elements or from its producer."""

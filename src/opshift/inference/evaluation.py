@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from opshift.model.indirect_reads import NO_NAMED_VALUES
 
@@ -12,26 +13,37 @@ if TYPE_CHECKING:
     from opshift.inference.facts import InferenceScope
 
 
-class Answers(Protocol):
+KnownT = TypeVar("KnownT")
+
+
+class Answers(ABC, Generic[KnownT]):
     """Facts of one kind, such as shapes, about the values of a scope; each fact answers a question."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, KnownT | None] = {}
 
     def is_known(self, name: str) -> bool:
         """Return whether the fact about a value is determined; it may be determined as unknown (`None`)."""
-        ...
+        return name in self._known
 
-    def set_fact(self, name: str, fact: None) -> None:
+    def set_fact(self, name: str, fact: KnownT | None) -> None:
         """Store the fact about a value; `None` means unknown."""
-        ...
+        self._known[name] = fact
 
+    def forget(self, names: Collection[str]) -> None:
+        """Remove the facts about values."""
+        for name in names:
+            self._known.pop(name, None)
+
+    @abstractmethod
     def visit(self, name: str, scope: InferenceScope) -> Iterator[FactQuestion]:
         """Determine the fact about a value; yield each question that has to be answered first."""
-        ...
 
 
 class FactQuestion(NamedTuple):
     """Question about the value `name`: `facts` stores the answer, and `scope` contains the value."""
 
-    facts: Answers
+    facts: Answers[Any]
     name: str
     scope: InferenceScope
 
@@ -119,7 +131,7 @@ class Evaluation:
         self._budget -= elements
         return True
 
-    def answer(self, facts: Answers, name: str, scope: InferenceScope) -> None:
+    def answer(self, facts: Answers[Any], name: str, scope: InferenceScope) -> None:
         """Determine the fact about a value, and first the facts that it depends on."""
         self.is_running = True
         waiting = [facts.visit(name, scope)]

@@ -3,9 +3,9 @@
 from collections.abc import Container, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Any, Generic
+from typing import Any
 
-from opshift.inference.evaluation import FactQuestion, Unanswered, answered, questions_after
+from opshift.inference.evaluation import Answers, FactQuestion, Unanswered, answered, questions_after
 from opshift.inference.fact_kinds import MAXIMUM, FactKind, InferenceCache, OperatorInfo, Shortcut
 from opshift.inference.facts import FactT, InferenceScope
 from opshift.model.graphs import NodeRecord
@@ -26,7 +26,7 @@ plain tuple, because one is created for each visited node.
 _position = itemgetter(0)
 
 
-class Propagation(Generic[FactT]):
+class Propagation(Answers[FactT]):
     """Facts of one kind about the values of one scope: declared facts, and facts inferred from them.
 
     Declarations of inputs and initializers are trusted. Declarations of the outputs of nodes are claims,
@@ -35,8 +35,9 @@ class Propagation(Generic[FactT]):
     """
 
     def __init__(self, kind: FactKind[FactT], cache: InferenceCache) -> None:
+        super().__init__()
+        self.set_fact("", None)
         self._kind = kind
-        self._known: dict[str, FactT | None] = {"": None}
         self._cache = cache
 
     def fact_of(self, name: str, scope: InferenceScope) -> FactT | None:
@@ -95,19 +96,6 @@ class Propagation(Generic[FactT]):
             return False
         self._infer_record(record, info, asked, scope)
         return True
-
-    def is_known(self, name: str) -> bool:
-        """Return whether the fact about a value was determined; an unknown fact (`None`) counts, too."""
-        return name in self._known
-
-    def set_fact(self, name: str, fact: FactT | None) -> None:
-        """Set the fact about a value."""
-        self._known[name] = fact
-
-    def forget(self, names: Iterable[str]) -> None:
-        """Remove the facts about values."""
-        for name in names:
-            self._known.pop(name, None)
 
     def visit(self, name: str, scope: InferenceScope) -> Iterator[FactQuestion]:
         """Find the fact about a value; yield each question on another kind or scope that must come first."""

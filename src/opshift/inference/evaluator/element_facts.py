@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from opshift.inference.constants import FLOAT_INTEGER_RANGES, read_constant_node
-from opshift.inference.evaluation import FactQuestion, Unanswered, answered
+from opshift.inference.evaluation import Answers, FactQuestion, Unanswered, answered
 from opshift.inference.evaluator.elements import Elements, is_constant
 from opshift.inference.evaluator.rule_table import (
     EVALUATED,
@@ -103,14 +103,14 @@ def is_stored(scope: InferenceScope, name: str) -> bool:
     return name in owner.added_constants or owner.initializer(name) is not None
 
 
-class ElementFacts:
+class ElementFacts(Answers[Elements | LargeTensor]):
     """Elements of the values of one scope: constants, and values computed from constants and shapes.
 
     Each query passes the scope that defines the value: storing the scope would form a reference cycle.
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, Known] = {}
+        super().__init__()
         self._constants: dict[str, Elements | None] = {}
         """Elements of evaluated values; `None` for a value with elements that are not constant."""
 
@@ -161,18 +161,10 @@ class ElementFacts:
                 self._known[name] = found
         return found
 
-    def is_known(self, name: str) -> bool:
-        """Return whether a value was evaluated, even with unknown elements as the result."""
-        return name in self._known
-
-    def set_fact(self, name: str, fact: None) -> None:
-        """Record that the elements of a value are unknown."""
-        self._known[name] = fact
-
-    def forget(self, names: Iterable[str]) -> None:
+    def forget(self, names: Collection[str]) -> None:
         """Remove the facts about values."""
+        super().forget(names)
         for name in names:
-            self._known.pop(name, None)
             self._constants.pop(name, None)
 
     def visit(self, name: str, scope: InferenceScope) -> Iterator[FactQuestion]:
