@@ -108,3 +108,15 @@ def test_declares_computed_shapes(
     dims = {each.name: each.type.tensor_type.shape.dim for each in converted.graph.value_info}
     found = {name: [dim.dim_value or None for dim in shape] for name, shape in dims.items()}
     assert found == expected
+
+
+def test_does_not_know_sizes_from_other_domains() -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17, "acme" : 1]>
+        main (float[N, M] x) => (float[K, L, P] y) <int64[1] two = {2}, int64[1] rest = {-1}> {
+            sizes = acme.Concat (two, rest)
+            r = Reshape (x, sizes)
+            y = Erf (r)
+        }
+    """)
+    assert not convert_version(model, 13).graph.value_info

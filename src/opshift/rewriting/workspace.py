@@ -14,6 +14,7 @@ from opshift.model.graphs import (
     nested_containers,
 )
 from opshift.model.node import Graph, Node, Tensor, Value
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import Payload, pack_tensor, payload_size
 from opshift.model.types import Shape
 from opshift.registry.steps import Allow
@@ -94,18 +95,24 @@ def _stored_sizes(name: str, scope: Scope) -> Shape | None:
     Return `None` if the number of sizes is not evident from the nodes that compute them.
     """
     concat = scope.producing_records.get(name)
-    if concat is None or concat[2] != "Concat":
+    if concat is None or not _is_standard(concat, "Concat", scope):
         return None
     sizes: list[int | None] = []
     for part in concat[3]:
         record = scope.producing_records.get(part)
-        if record is not None and record[2] == "Unsqueeze" and scope.rank(record[3][0]) == 0:
+        if record and _is_standard(record, "Unsqueeze", scope) and scope.rank(record[3][0]) == 0:
             sizes.append(None)  # with empty axes, the Unsqueeze of a list has any number of sizes
         elif scope.is_stored(part) and (known := scope.constant(part)) is not None:
             sizes += [int(each) if each > 0 else None for each in known.values]
         else:
             return None
     return tuple(sizes)
+
+
+def _is_standard(record: NodeRecord, op_type: str, scope: Scope) -> bool:
+    """Return whether a node has an operator of the default domain that no local function replaces."""
+    is_operator = record[2] == op_type and canonical_domain(record[1]) == DEFAULT_DOMAIN
+    return is_operator and not scope.is_call(record)
 
 
 class Workspace:
