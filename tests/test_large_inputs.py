@@ -367,6 +367,25 @@ def _large_nodes() -> ModelProto:
     return model
 
 
+def _crops() -> ModelProto:
+    """Return nodes with two types where their schema has one; below opset 11, each becomes 3,500 nodes."""
+    model = ModelProto(ir_version=10)
+    model.opset_import.add(domain="com.microsoft", version=1)
+    model.opset_import.add(version=11)
+    inputs = {"x": (10, 30), "rois": (11, 30), "batches": (6, 30), "size": (6, 1)}
+    for name, (elem_type, rank) in inputs.items():
+        tensor = model.graph.input.add(name=name).type.tensor_type
+        tensor.elem_type = elem_type
+        for _ in range(rank):
+            tensor.shape.dim.add(dim_value=64 if rank > 1 else 2**63 - 1)
+    for index in range(3):
+        node = model.graph.node.add(op_type="CropAndResize", domain="com.microsoft", input=inputs)
+        node.output.append(f"y{index}")
+        node.attribute.add(name="extrapolation_value", f=float(index), type=1)
+        model.graph.output.add(name=f"y{index}")
+    return model
+
+
 def _growing_functions() -> ModelProto:
     """Return functions that call the next one twice; the last one has nodes that become several."""
     model = _model()
@@ -460,6 +479,12 @@ def test_long_lists_in_all_calls(build: Callable[[], ModelProto], worker: Worker
 def test_nodes_that_become_too_large(worker: Worker) -> None:
     content = _many_axes().SerializeToString()
     require_limits(worker, *(Case(call, ".onnx", content, "0") for call in ("runs", "command runs")))
+
+
+@pytest.mark.full
+def test_opsets_that_all_fail(worker: Worker) -> None:
+    # The case allows nodes that become thousands.
+    require_limits(worker, Case("fit provider", ".onnx", _crops().SerializeToString(), "12"))
 
 
 TEXTS = {

@@ -161,10 +161,14 @@ class Attempt:
         return self._support.wrong
 
     @property
+    def added_nodes(self) -> int:
+        """Number of nodes that the conversions added."""
+        return sum(max(each.added_nodes, 0) for each in self._reports)
+
+    @property
     def cost(self) -> int:
         """Number of added nodes, plus the cost of inexact conversions."""
-        added = sum(max(each.added_nodes, 0) for each in self._reports)
-        return added + APPROXIMATION_COST * sum(len(each.allowances) for each in self._reports)
+        return self.added_nodes + APPROXIMATION_COST * sum(len(each.allowances) for each in self._reports)
 
     def report(self, tried: int) -> FitReport:
         """Return the report of an attempt that fits; `tried` is the number of tried target opsets."""
@@ -290,6 +294,9 @@ MAX_AVOIDING = 5
 
 MAX_FAILED = 5
 """Number of failed opsets after which only opsets that may still fit are tried."""
+
+MAX_ADDED_IN_FAILED = 16_384
+"""Number of nodes that failed attempts may add together; then no further opset is tried."""
 
 
 class _Failures:
@@ -461,8 +468,11 @@ def _compare(trials: _Trials, ranked: Sequence[TargetOpsets]) -> tuple[list[Atte
         is_impossible = target.cost >= least and (fitting or failed)
         if is_impossible and (fitting or not _may_be_nearer(target.cost, ranked[0].cost, len(failed))):
             break
-        if len(failed) >= MAX_FAILED and trials.failures.prevent(target):
-            continue
+        if len(failed) >= MAX_FAILED:
+            if sum(each.added_nodes for each in failed) > MAX_ADDED_IN_FAILED:
+                break
+            if trials.failures.prevent(target):
+                continue
         attempt = trials.attempt(target)
         if attempt.missing:
             failed.append(attempt)
