@@ -81,7 +81,7 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
         _apply_container(container, training.graph, graphs)
     if plan.updates_subgraph_inputs:
         # imported here: few models have such an old IR version
-        from opshift.converter.ir_version.nested_initializers import update_initializer_inputs
+        from opshift.converter.ir_version.initializer_inputs import update_initializer_inputs
 
         update_initializer_inputs(model)
     for copy in plan.copies:

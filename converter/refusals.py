@@ -1,9 +1,9 @@
 """Refusals of nodes and features, and groups of refusals with the same cause."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from opshift.model.errors import UNKNOWN_SHAPE
+from opshift.model.errors import UNKNOWN_SHAPE, OpshiftError
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.plain_data import Json
 from opshift.model.shared_data import FrozenRecord
@@ -112,3 +112,25 @@ def _version_text(target: int, refusal: Refusal) -> str:
     if refusal.code.startswith("ir."):
         return f"IR version {target}"
     return f"opset {target}" + (f" of {refusal.domain}" if refusal.domain != DEFAULT_DOMAIN else "")
+
+
+class ConversionRefused(OpshiftError):
+    """Error for a model that cannot be converted; the model remains unchanged.
+
+    Attributes:
+        refusals: all nodes and features that cannot be converted.
+    """
+
+    def __init__(self, refusals: Sequence[Refusal]) -> None:
+        self.refusals = tuple(refusals)
+        first, *others = self.groups
+        more = sum(len(each.refusals) for each in others)
+        example = first.refusals[0]
+        reason = first.summary if len(first.refusals) > 1 else f"{example.operator}: {example.reason}"
+        reason += f", and {more:,} more" if more else ""
+        super().__init__(reason, place=example.place, remedy=first.remedy)
+
+    @property
+    def groups(self) -> tuple[RefusalGroup, ...]:
+        """Refusals grouped by cause."""
+        return group_refusals(self.refusals)

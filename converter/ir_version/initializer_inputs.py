@@ -7,8 +7,10 @@ dimensions, so `value_info` keeps the declaration of a removed input that has th
 from collections.abc import Iterable, Set
 from itertools import compress
 
-from opshift.model.graphs import remove_messages
-from opshift.model.messages import GraphProto, TensorProto, TypeProto, ValueInfoProto
+from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.checker.ir_features.finders import standalone_initializers
+from opshift.model.graphs import graphs_of, initializer_inputs, nested_containers, remove_messages
+from opshift.model.messages import GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
 from opshift.model.types import has_shape, shape_of, shapes_conflict
 from opshift.rewriting.constant_nodes import add_input_of
 
@@ -45,3 +47,13 @@ def is_described(value: ValueInfoProto) -> bool:
 def _type_fits(declared: TypeProto, stored: TypeProto) -> bool:
     is_same = declared.tensor_type.elem_type == stored.tensor_type.elem_type
     return is_same and has_shape(declared) and not shapes_conflict(shape_of(declared), shape_of(stored))
+
+
+def update_initializer_inputs(model: ModelProto) -> None:
+    """Add the initializers of all subgraphs to their inputs, or remove them, as the IR version requires."""
+    are_inputs = model.ir_version < FIRST_IR_WITH_STANDALONE_INITIALIZERS
+    for graph in nested_containers(inner for node in model.graph.node for inner in graphs_of(node)):
+        if are_inputs:
+            add_initializer_inputs(graph, [*standalone_initializers(graph)])
+        elif names := initializer_inputs(graph):
+            remove_initializer_inputs(graph, names)

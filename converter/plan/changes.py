@@ -13,9 +13,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from opshift.checker.ir_features.contents import STANDALONE, since
-from opshift.converter.errors import ConversionRefused
 from opshift.converter.options import Target
-from opshift.converter.refusals import Refusal
+from opshift.converter.refusals import ConversionRefused, Refusal
 from opshift.model.graphs import NodeRecord, node_label
 from opshift.model.messages import ModelProto
 from opshift.model.node import Tensor, Value

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS, STANDALONE, since
-from opshift.converter.ir_version.lower import required_ir_version
+from opshift.converter.ir_version.lower import LOWERINGS, plan_lowering, required_ir_version
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import ContainerPlan, IrChange, NodeChange, Restorations
 from opshift.converter.reversible.initializer_inputs import recorded_inputs
@@ -23,7 +23,6 @@ from opshift.converter.reversible.record import (
     read_record,
     top_level_graphs,
 )
-from opshift.converter.reversible.restored_features import drop_unknown_devices, lower_restored
 from opshift.converter.reversible.value_index import (
     ValueIndex,
     first_name,
@@ -41,6 +40,7 @@ from opshift.model.graphs import (
     nested_nodes,
     node_place,
     read_node_record,
+    remove_messages,
     training_graphs,
 )
 from opshift.model.indirect_reads import values_named_in_attributes
@@ -49,6 +49,9 @@ from opshift.model.node_key import require_utf8_names
 from opshift.model.offloaded_tensors import serialize, serialized_size
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_id
 from opshift.registry.errors import ResolveError
+from opshift.registry.ir_versions import ir_versions
+from opshift.registry.steps import Allow
+from opshift.rewriting.allowances import Allowances
 from opshift.rewriting.result import Emission
 from opshift.rewriting.router_for import router_for
 from opshift.rewriting.routes import Router
@@ -363,3 +366,42 @@ def _subgraph_holders(plan: ContainerPlan, surveyed: ContainerSurvey) -> dict[tu
         else:
             holders[index, attribute] = first_name(nodes[index].output)
     return holders
+
+
+DROPPED: tuple[Allow, ...] = ("drop-metadata", "drop-devices")
+"""Features of restored nodes that are dropped: an earlier conversion to an older IR version has moved them to
+the metadata of the model, or dropped them."""
+
+
+def lower_restored(originals: Sequence[NodeProto], change: IrChange, options: Options) -> IrChange:
+    """Return the change of the IR version, with the rewrites that restored nodes need.
+
+    `change` is planned for the model before the restoration. If a feature cannot be rewritten, the change has
+    a refusal, or a newer IR version if the target allows it.
+    """
+    # The IR version is planned after the restoration, so it cannot determine which nodes are restored.
+    model = ModelProto(ir_version=ir_versions().newest)
+    for each in originals:
+        model.graph.node.add().MergeFromString(serialize(each))
+    target, operators = options.target, {(each.domain, each.op_type) for each in originals}
+    is_strict = target.requested_ir_version is not None or target.ir_version is not None
+    allowances = Allowances(DROPPED)
+    found = plan_lowering(model, change.after, options, allowances, operators, is_strict=is_strict)
+    # The rewrites are applied to the model after the restoration, so they include the restored nodes.
+    features = found.rewritten_features - change.rewritten_features if found.lowerings else ()
+    added = tuple(each for each in LOWERINGS if each.feature in features)
+    return replace(
+        change,
+        after=found.after,
+        lowerings=(*change.lowerings, *added),
+        dropped=change.dropped | found.dropped.intersection(each.feature for each in added),
+        refusals=(*change.refusals, *found.refusals),
+    )
+
+
+def drop_unknown_devices(original: NodeProto, known: Set[str]) -> None:
+    """Remove the references to device configurations that the model does not have."""
+    for node in (original, *nested_nodes(*graphs_of(original))):
+        found = getattr(node, "device_configurations", None)
+        if found:
+            remove_messages(found, [each.configuration_id not in known for each in found])

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from opshift.converter.convert_node import ConvertedNode as ConvertedNode
     from opshift.converter.convert_node import convert_node as convert_node
     from opshift.converter.convert_types import convert_types as convert_types
-    from opshift.converter.errors import ConversionRefused as ConversionRefused
+    from opshift.converter.refusals import ConversionRefused as ConversionRefused
     from opshift.converter.report import Report as Report
     from opshift.converter.simplify import simplify as simplify
     from opshift.converter.streaming.convert_file import convert_file as convert_file
@@ -109,7 +109,7 @@ _NAMES = {
     "converter.convert": ("Conversion", "convert", "convert_version", "plan_version"),
     "converter.convert_node": ("ConvertedNode", "convert_node"),
     "converter.convert_types": ("convert_types",),
-    "converter.errors": ("ConversionRefused",),
+    "converter.refusals": ("ConversionRefused",),
     "converter.report": ("Report",),
     "converter.simplify": ("simplify",),
     "converter.streaming.convert_file": ("convert_file",),

@@ -13,7 +13,7 @@ import pytest
 from support.small_models import opset, save
 
 import opshift
-from opshift.batch.arguments import settings_of
+from opshift.batch.convert_many import settings_of
 from opshift.batch.settings import Settings
 from opshift.converter.options import Options, SharedArguments
 from opshift.model.errors import OpshiftError, UsageError

@@ -12,7 +12,7 @@ from support.ir_models import X, node, plain_model
 
 from opshift.checker.check import check
 from opshift.converter.convert import convert_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 
 FLOAT8E8M0, FLOAT8E4M3FN = 24, 17
 """Element types that IR versions 12 and 9 added."""

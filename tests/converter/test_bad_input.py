@@ -16,7 +16,7 @@ from onnx import NodeProto, TensorProto, helper
 from support.execution import build
 
 from opshift.converter.convert import convert, convert_version, plan_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
 from opshift.model.messages import ModelProto
 from opshift.registry.errors import UnknownDomain, UnknownOpset

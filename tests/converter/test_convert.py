@@ -15,8 +15,8 @@ from onnx import helper, parser
 from support.execution import assert_equal, build, op_types, opset_of, run
 
 from opshift.converter.convert import convert, convert_version, plan_version
-from opshift.converter.errors import ConversionRefused
 from opshift.converter.options import TargetLike
+from opshift.converter.refusals import ConversionRefused
 from opshift.model.errors import InvalidModel, UsageError
 from opshift.model.messages import ModelProto
 from opshift.registry.registry import default_registry

@@ -11,7 +11,7 @@ from support.calls import call, function, model, node
 from support.execution import build
 
 from opshift.converter.convert import convert_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 
 if TYPE_CHECKING:
     import onnx

@@ -12,7 +12,7 @@ from support.execution import Array, assert_equal, op_types, run
 
 from opshift import default_registry
 from opshift.converter.convert import convert, convert_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 
 X = np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3)
 YES = np.array(True)

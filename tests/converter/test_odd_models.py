@@ -12,7 +12,7 @@ from onnx import NodeProto, TensorProto, helper
 from support.execution import Feeds, assert_equal, build, op_types, opset_of, run, run_reference
 
 from opshift.converter.convert import convert_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.model.errors import InvalidModel
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64

@@ -13,7 +13,7 @@ from onnx import helper
 from support.execution import build
 
 from opshift.converter.convert import convert_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 
 FEEDS = {"x": np.ones((2, 3, 4), np.float32)}
 

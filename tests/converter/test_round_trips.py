@@ -14,7 +14,7 @@ from support.random_models import cases
 from support.runtimes import needs_newest_onnx
 
 from opshift.converter.convert import convert_version, plan_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.registry.steps import Allow
 from random_graphs.execution import NoRuntime, run_both
 from random_graphs.graph import MIN_OPSET_ANY_CONSTANT

@@ -12,7 +12,7 @@ from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 from support.execution import Array, Feeds, assert_equal, build, op_types, run
 
 from opshift.converter.convert import convert_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.model.errors import InvalidModel
 
 FLOAT, INT64, BOOL, DOUBLE = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.DOUBLE

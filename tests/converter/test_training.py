@@ -15,7 +15,7 @@ from support.execution import Array, Feeds, assert_equal, build, op_types, run, 
 
 import opshift
 from opshift import convert, convert_version, plan_version, simplify
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.model.wire_format import bytes_field, find_bytes
 
 PREVIEW = "ai.onnx.preview.training"

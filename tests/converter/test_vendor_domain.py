@@ -15,7 +15,7 @@ from support.execution import assert_equal, build, op_types
 
 from opshift.adapters.core.adapter_table import adapter_table, load_adapters, temporary_adapters
 from opshift.converter.convert import convert_version, plan_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.registry.documents.document import operator_set
 from opshift.registry.documents.files import DocumentFormat, write_document
 from opshift.registry.errors import DefinitionError

@@ -18,7 +18,7 @@ from support.forms import FORMS, in_form
 from opshift import UsageError, convert, convert_file, convert_version, plan_version
 from opshift.adapters.core.adapter_table import adapter, temporary_adapters
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.model.graphs import nested_nodes
 from opshift.model.node import Node
 from opshift.registry.registry import Registry, default_registry

@@ -17,7 +17,7 @@ from support.execution import assert_equal, build, op_types, run
 from opshift.analysis.infer import infer
 from opshift.checker.check import check
 from opshift.converter.convert import convert_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.inference.call_facts import CallFacts, CallSite, Fact
 from opshift.inference.root_scopes import root_scopes
 from opshift.inference.scope import SHAPES

@@ -14,7 +14,7 @@ from onnx import NodeProto, TensorProto, helper
 from support.execution import assert_equal, build, op_types, run
 
 from opshift.converter.convert import convert, convert_version, plan_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.converter.streaming.convert_file import convert_file
 from opshift.model.errors import InvalidModel
 

@@ -13,7 +13,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from support.execution import assert_equal, build, op_types, opset_of, run
 
 from opshift.converter.convert import convert_version, plan_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.registry.errors import UnknownDomain, UnknownOpset
 from opshift.registry.registry import Registry, default_registry
 

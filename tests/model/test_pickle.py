@@ -18,8 +18,7 @@ from opshift.analysis.fit.result import DoesNotFit
 from opshift.analysis.reach import NoCommonOpset, reach
 from opshift.analysis.verification.result import Verification, VerificationFailed
 from opshift.checker.findings import Finding, IllegalModel, Level
-from opshift.converter.errors import ConversionRefused
-from opshift.converter.refusals import Refusal
+from opshift.converter.refusals import ConversionRefused, Refusal
 from opshift.model.errors import OpshiftError, Place, UnknownElementType, UnknownShape
 from opshift.model.extensions import ExtensionFailed
 from opshift.proposals.content.findings import NotAcceptable, ProposalFinding

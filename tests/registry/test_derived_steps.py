@@ -8,7 +8,7 @@ from onnx import ModelProto, TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from opshift import convert_version, default_registry
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.registry.errors import InvalidDefinition
 from opshift.registry.registry import Registry
 

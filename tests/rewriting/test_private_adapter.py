@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 from opshift.adapters.core.adapter_table import UnusableAdapters, load_adapters, temporary_adapters
 from opshift.converter.convert import convert_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.model.errors import Place
 from opshift.model.extensions import ExtensionFailed
 from opshift.registry.registry import default_registry

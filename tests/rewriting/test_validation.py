@@ -14,7 +14,7 @@ from support.forms import FORMS, in_form
 from opshift import check
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.converter.convert import convert_version, plan_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 from opshift.registry.models import OperatorVersion

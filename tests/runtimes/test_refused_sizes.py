@@ -89,6 +89,6 @@ def test_fit_analyzes_a_model_again_only_after_a_change(
         analyzed.append(ModelNodes(model, registry))
         return analyzed[-1]
 
-    monkeypatch.setattr("opshift.analysis.fit.cheapest.ModelNodes", analyze)
+    monkeypatch.setattr("opshift.analysis.fit.attempt.ModelNodes", analyze)
     fit(_model("float[2, 3] x", declared, "h = Abs (x) y = Neg (h)"), TRACT)
     assert len(analyzed) == count

@@ -253,7 +253,7 @@ CASES = [
         ),
         (20, 17),
     ),
-    Case("operator rewritten as a loop", non_max_suppression, (8, 7), BOXES),
+    Case("operator rewritten as a loop", non_max_suppression, (9, 7), BOXES),
     Case(
         "target with initializers as inputs",
         lambda: single_node_model(20, "LayerNormalization", constants={"scale": ROW}),

@@ -14,8 +14,8 @@ from opshift.batch.outputs import require_no_link
 from opshift.batch.settings import Settings, options_of
 from opshift.checker.findings import IllegalModel
 from opshift.converter.convert import convert_with
-from opshift.converter.errors import ConversionRefused
 from opshift.converter.options import Options
+from opshift.converter.refusals import ConversionRefused
 from opshift.converter.report import Report, conversion_report
 from opshift.converter.streaming.convert_file import converting
 from opshift.converter.streaming.external_data import data_exists, external_locations, require_files

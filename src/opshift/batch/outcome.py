@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from opshift.batch.file_states import FileState, FileStates, full_name
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.model.errors import OpshiftError
 from opshift.model.shared_data import FrozenRecord
 from opshift.version import package_version

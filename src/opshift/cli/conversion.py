@@ -11,7 +11,7 @@ from opshift.cli.errors import CommandLineError, add_file_to_errors
 from opshift.cli.paths import STDIN, STDOUT, model_input, model_output
 from opshift.cli.progress import BYTES, show_progress
 from opshift.cli.verification import compare_with_source
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.model.operator_ids import opset_imports
 from opshift.registry.errors import ResolveError
 from opshift.stores.locations import folder_location

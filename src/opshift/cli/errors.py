@@ -8,7 +8,7 @@ from opshift.checker.findings import Finding, IllegalModel, Level
 from opshift.cli.options import Format
 from opshift.cli.output import page_for, print_json
 from opshift.cli.page import Column, Page
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.model.errors import OpshiftError, Place, UsageError, not_utf8_error
 from opshift.model.message_text import count_text
 from opshift.registry.errors import UnknownDomain, UnknownOperator, UnknownOpset

@@ -12,7 +12,7 @@ from opshift.batch.outcome import ModelOutcome
 from opshift.cli.conversion_text import opsets_text
 from opshift.cli.errors import error_data
 from opshift.cli.gate.inspect_file import GateResult
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.converter.report import Report
 
 Data = Mapping[str, object]

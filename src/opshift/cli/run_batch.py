@@ -17,7 +17,7 @@ from opshift.cli.gate.inspect_file import GateResult, result_of
 from opshift.cli.gate.run_gate import common_folder, errors_as_lines, models_named, show_results
 from opshift.cli.gate.several import GateOptions
 from opshift.cli.options import Format
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.converter.streaming.external_data import is_same_file
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.locations import without_secrets

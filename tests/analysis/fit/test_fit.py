@@ -20,7 +20,7 @@ from support.runtimes import fictional_runtime
 
 import opshift
 from opshift import DoesNotFit, fit
-from opshift.analysis.fit.cheapest import Attempt
+from opshift.analysis.fit.attempt import Attempt
 from opshift.analysis.fit.targets import rank_targets
 from opshift.model.graphs import nested_nodes
 from opshift.registry.runtimes.files import get_runtime

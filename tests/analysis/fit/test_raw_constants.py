@@ -6,7 +6,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from opshift.analysis.fit.raw_constants import write_raw_constants
+from opshift.analysis.fit.readable_constants import write_raw_constants
 from opshift.model.model_tensors import model_tensors
 
 VALUES: dict[str, list[float]] = {

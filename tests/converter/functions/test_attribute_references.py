@@ -12,7 +12,7 @@ from support.calls import FEEDS, calling_model, function, model, node, with_refe
 from support.execution import assert_equal, build, opset_of, run, run_reference
 
 from opshift.converter.convert import convert_version, plan_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.model.errors import InvalidModel
 
 

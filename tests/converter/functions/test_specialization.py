@@ -12,7 +12,7 @@ from support.calls import FEEDS, INT, INTS, call, function, model, node, with_re
 from support.execution import Feeds, assert_equal, run, run_reference
 
 from opshift.converter.convert import convert, convert_version, plan_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.converter.report import SpecialisedFunction
 
 AXES: Feeds = {"axes": np.array([0])}

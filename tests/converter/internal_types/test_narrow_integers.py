@@ -13,7 +13,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKern
 from support.execution import assert_equal, run, run_reference
 
 from opshift.converter.convert import convert_version, plan_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.converter.streaming.convert_file import convert_file
 from opshift.model.tensors import PACKED_BITS
 

@@ -13,7 +13,7 @@ from support.deadline import deadline
 from support.execution import assert_equal, run, run_reference
 
 from opshift.converter.convert import convert, convert_version, plan_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.converter.streaming.convert_file import convert_file
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3) / 7 - 0.6

@@ -12,7 +12,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from support.execution import Array, assert_equal, build, op_types, run
 
 from opshift.converter.convert import convert, convert_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.model.errors import InvalidModel, UsageError
 from opshift.registry.registry import default_registry
 

@@ -13,7 +13,7 @@ from support.execution import Array, assert_equal, op_types, run
 from support.ir_models import X, node, plain_model
 
 from opshift.converter.convert import convert_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 
 WEIGHTS = {
     "scalar": np.float32(2),

@@ -12,8 +12,8 @@ from support.runtimes import needs_newest_onnx
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS, STANDALONE, since
 from opshift.converter.apply import FIRST_IR_WITH_DEVICES
 from opshift.converter.convert import convert, convert_version
-from opshift.converter.errors import ConversionRefused
 from opshift.converter.ir_version.lower import LOWERINGS, required_ir_version
+from opshift.converter.refusals import ConversionRefused
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import default_registry
 from opshift.registry.steps import Allow

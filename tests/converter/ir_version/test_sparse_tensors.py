@@ -12,7 +12,7 @@ from support.execution import Array, assert_equal, run
 from support.ir_models import MODELS, X, node, plain_model, sparse_tensor
 
 from opshift.converter.convert import convert_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 
 
 def floats(values: list[Any]) -> Array:

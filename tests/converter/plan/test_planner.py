@@ -14,8 +14,8 @@ from support.execution import assert_equal, build, run
 
 from opshift.converter.apply import apply_plan
 from opshift.converter.convert import convert_version, plan_version
-from opshift.converter.errors import ConversionRefused
 from opshift.converter.plan.changes import OpsetChange, Plan
+from opshift.converter.refusals import ConversionRefused
 from opshift.converter.report import Report
 from opshift.model.errors import UsageError
 from opshift.model.operator_ids import OperatorId

@@ -15,7 +15,7 @@ from support.reversible import ROW, X, node, sequence_map, serialized, single_no
 import opshift
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import IrChange
-from opshift.converter.reversible.restored_features import lower_restored
+from opshift.converter.reversible.history import lower_restored
 from opshift.model.graphs import nested_nodes
 from opshift.model.messages import NodeProto
 

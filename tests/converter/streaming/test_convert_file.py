@@ -19,7 +19,7 @@ from support.large_models import COUNT, LOCATIONS, RAW, TENSORS, constant_node, 
 from opshift.batch.convert_many import convert_many
 from opshift.checker.findings import IllegalModel
 from opshift.converter.convert import convert, convert_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.converter.streaming.convert_file import convert_file
 from opshift.converter.streaming.copy_ranges import write_pieces
 from opshift.model.errors import CannotWrite, InvalidModel, OpshiftError, UsageError

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 from opshift.checker.check import check
 from opshift.converter.convert import convert_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.inference.facts import OperatorStatus
 from opshift.inference.scope import Scope
 from opshift.inference.survey import survey

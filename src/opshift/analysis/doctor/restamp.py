@@ -9,8 +9,10 @@ from opshift.analysis.doctor.diagnose import diagnose
 from opshift.analysis.doctor.diagnosis import Diagnosis
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.convert import convert_with
-from opshift.converter.ir_version.initializer_inputs import remove_initializer_inputs
-from opshift.converter.ir_version.nested_initializers import update_initializer_inputs
+from opshift.converter.ir_version.initializer_inputs import (
+    remove_initializer_inputs,
+    update_initializer_inputs,
+)
 from opshift.converter.options import Options
 from opshift.model.errors import InvalidModel
 from opshift.model.files import (

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import chain, combinations
 from operator import mul
 from typing import Final, NamedTuple
 
-from opshift.analysis.fit.known_node import KnownNode, Sizes
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.inference.facts import InferenceScope
 from opshift.inference.infer_shapes import shape_link
@@ -15,13 +14,52 @@ from opshift.inference.infer_types import parameter_at
 from opshift.inference.root_scopes import graph_scopes
 from opshift.model.graphs import node_place, root_graphs
 from opshift.model.messages import ModelProto, NodeProto
-from opshift.model.node import Tensor
+from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import write_tensor
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.rewriting.workspace import FreshNames
 from opshift.runtimes.constant_values import ConstantValues
+
+Sizes = tuple[int, ...]
+
+
+class KnownNode(NamedTuple):
+    """Node with known shapes.
+
+    Attributes:
+        node: the node.
+        operator: its operator version.
+        data: shape of the first input; `None` if it is not fully known.
+        outputs: shapes of the outputs.
+        length: number of elements of the input to determine; `None` if it is unknown.
+    """
+
+    node: Node
+    operator: OperatorVersion
+    data: Sizes | None
+    outputs: tuple[Sizes, ...]
+    length: int | None
+
+    def attribute(self, name: str) -> object:
+        """Return the value of an attribute, or its default; strings as bytes."""
+        declared = self.operator.attributes.get(name)
+        found: object = self.node.attribute(name, declared.default if declared else None)
+        return found.encode() if isinstance(found, str) else found
+
+    def at_axis(self, shape: Sizes) -> Sizes | None:
+        """Return the size along the attribute `axis`, as a tuple; `None` if the axis is invalid."""
+        axis = self.attribute("axis")
+        return (shape[axis],) if isinstance(axis, int) and -len(shape) <= axis < len(shape) else None
+
+    def axes(self) -> Sizes | None:
+        """Return the attribute `axes` without negative axes, by default all axes; `None` if invalid."""
+        every = range(len(self.outputs[0]))
+        axes: Sequence[int] = self.node.attribute("axes", every)
+        is_valid = all(-len(every) <= axis < len(every) for axis in axes)
+        return tuple(every[axis] for axis in axes) if is_valid else None
+
 
 MAX_REDUCED_RANK: Final = 8
 """Maximum rank of data for which all choices of reduced axes are compared."""

@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 import networkx as nx
 
 from opshift.adapters.core.adapter_table import StepKey, adapter_table
+from opshift.adapters.core.equivalents import Equivalent, equivalents
 from opshift.analysis.fit.bridges import Bridges
-from opshift.analysis.fit.find_equivalents import find_equivalents
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
@@ -188,3 +188,28 @@ class NodeCosts:
         has_expansion = StepKey(*version.id, version.since_version) in adapter_table()
         has_expansion |= before is not None and not isinstance(before, Refuse)
         return EXPANSION_COST if version.has_function or has_expansion else IMPOSSIBLE_COST
+
+
+def find_equivalents(
+    version: OperatorVersion, types: Mapping[str, str], runtime: Runtime, registry: Registry
+) -> tuple[Equivalent, ...]:
+    """Return equivalents of an operator version with a kernel; `types` has types by type variable."""
+    return tuple(
+        each
+        for domain in runtime.opsets
+        if registry.is_open(domain)
+        for each in equivalents(registry, domain).get(version.id, ())
+        # Replacements have the type variables of the operators that they replace.
+        if runtime.kernel(each.replacement, types)
+    )
+
+
+def replacements_of_unknown(
+    nodes: ModelNodes, opsets: Mapping[str, int], runtime: Runtime, registry: Registry
+) -> Iterator[Equivalent]:
+    """Yield equivalents for nodes with operators that do not exist at the target opsets."""
+    for node in nodes.nodes:
+        version, opset = node.operator, opsets.get(node.domain)
+        if version and opset and not registry.known_at(version.name, opset, node.domain):
+            types = {name: each for name, each in node.types if each}
+            yield from find_equivalents(version, types, runtime, registry)

@@ -24,8 +24,8 @@ from opshift.analysis.verification.numpy_types import NUMPY_TYPES, Array, array_
 from opshift.analysis.verification.result import CannotVerify, Verification, VerificationFailed
 from opshift.analysis.verification.verify import require_seed, verify
 from opshift.converter.convert import convert_version
-from opshift.converter.errors import ConversionRefused
 from opshift.converter.options import AllowLike
+from opshift.converter.refusals import ConversionRefused
 from opshift.inference.scope import Scope
 from opshift.model.attributes import ATTRIBUTE_TYPES, write_attribute
 from opshift.model.errors import UsageError

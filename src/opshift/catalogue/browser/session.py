@@ -24,9 +24,8 @@ from opshift.catalogue.browser import result_pages
 from opshift.catalogue.browser.result_pages import Offer, offers, with_controls
 from opshift.converter.convert import convert_with, plan_with
 from opshift.converter.cost import plan_with_cost
-from opshift.converter.errors import ConversionRefused
 from opshift.converter.options import Options, read_allow
-from opshift.converter.refusals import Refusal
+from opshift.converter.refusals import ConversionRefused, Refusal
 from opshift.converter.report import Report, conversion_report
 from opshift.converter.streaming.external_data import external_files
 from opshift.converter.streaming.output_file import output_pieces

@@ -12,7 +12,7 @@ import numpy as np
 from opshift.adapters.core.adapter_table import temporary_adapters, unregister
 from opshift.analysis.verification.runtimes import CannotRun
 from opshift.converter.convert import convert_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 from opshift.model.errors import OpshiftError
 from opshift.model.messages import ModelProto
 from opshift.proposals.content.draft import DefinedDraft, Draft

@@ -9,7 +9,7 @@ from onnx import parser
 from support.execution import Array, assert_equal, run, run_reference
 
 from opshift.converter.convert import convert_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 
 SIZES = {"N": 2, "C": 3, "H": 4, "W": 5, "M": 3}
 

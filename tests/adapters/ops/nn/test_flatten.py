@@ -12,7 +12,7 @@ from support.conversion import convert_and_check
 from support.execution import Array, build, op_types
 
 from opshift.converter.convert import convert_version
-from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import ConversionRefused
 
 
 @pytest.mark.parametrize("shapes", [True, False], ids=["known shape", "unknown dimensions"])

@@ -1,19 +1,21 @@
-"""Replace constants without elements that a runtime misreads by ConstantOfShape."""
+"""Constants in forms that a runtime reads correctly: with elements, or as raw bytes."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from opshift.model.attributes import TENSOR
-from opshift.model.element_types import NAME_BY_NUMBER
+from opshift.model.element_types import BY_NAME, INTEGER_FIELDS, NAME_BY_NUMBER, element_bits
 from opshift.model.graphs import nested_containers, remove_messages, root_graphs, sort_by_keys
 from opshift.model.messages import GraphProto, ModelProto, TensorProto
+from opshift.model.model_tensors import model_tensors
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, opset_imports
 from opshift.model.tensors import write_tensor
 from opshift.registry.runtimes.runtime import Runtime
 from opshift.rewriting.workspace import FreshNames
-from opshift.runtimes.constant_values import is_misread
+from opshift.runtimes.constant_values import has_typed_field, is_misread
 from opshift.runtimes.model_nodes import constant_of
 
 FIRST_OPSET: Final = 9
@@ -79,3 +81,19 @@ def _write_zero(tensor: TensorProto) -> None:
     name = NAME_BY_NUMBER[tensor.data_type]
     tensor.Clear()
     write_tensor(tensor, Tensor(name, (1,), (ZEROS.get(name, 0),)))
+
+
+def write_raw_constants(model: ModelProto, element_types: Collection[str]) -> None:
+    """Store initializers and tensor attributes of some element types as raw bytes.
+
+    Each element must be stored as one integer of whole bytes: integers, float16, bfloat16 and float8 types.
+    """
+    for tensor in model_tensors(model):
+        name = NAME_BY_NUMBER.get(tensor.data_type, "")
+        if name in element_types and has_typed_field(tensor):
+            size = element_bits(BY_NAME[name]) // 8
+            numbers = [each for field in INTEGER_FIELDS for each in getattr(tensor, field)]
+            for field in INTEGER_FIELDS:
+                tensor.ClearField(field)
+            # A field may hold negative numbers, or more bits than an element has: mask them.
+            tensor.raw_data = b"".join((each % 256**size).to_bytes(size, "little") for each in numbers)
