@@ -28,7 +28,7 @@ def tolerance_of(values: Iterable[Any], model: onnx.ModelProto) -> float:
 
 def assert_same(found: Sequence[Any], expected: Sequence[Any], tolerance: float) -> None:
     """Assert equal types, shapes and values; floats within a tolerance, NaN equals NaN."""
-    assert len(found) == len(expected)
+    assert len(found) == len(expected), f"{len(found)} values instead of {len(expected)}"
     for actual, wanted in zip(found, expected, strict=True):
         if isinstance(wanted, list):
             assert_same(actual, wanted, tolerance)
@@ -37,9 +37,11 @@ def assert_same(found: Sequence[Any], expected: Sequence[Any], tolerance: float)
 
 
 def _assert_same_tensor(actual: Any, wanted: Any, tolerance: float) -> None:
-    assert (type_of(actual), actual.shape) == (type_of(wanted), wanted.shape)
+    kinds = [f"{type_of(each)}{list(each.shape)}" for each in (actual, wanted)]
+    assert kinds[0] == kinds[1], f"{kinds[0]} instead of {kinds[1]}"
     if type_of(wanted) not in TOLERANCE:
-        assert actual.tolist() == wanted.tolist() or _as_floats_equal(actual, wanted)
+        is_equal = actual.tolist() == wanted.tolist() or _as_floats_equal(actual, wanted)
+        assert is_equal, f"the values {actual.tolist()} instead of {wanted.tolist()}"
         return
     wide = wanted.astype(np.float64)
     finite = np.abs(wide[np.isfinite(wide)])
