@@ -104,10 +104,11 @@ class Output(Protocol):
         """Return the name of a constant with this value; equal constants share one name."""
         ...
 
-    def declare_shape(self, name: str) -> None:
+    def declare_shape(self, name: str, rank: int | None = None) -> None:
         """Request that the converted model declares the shape of an input or output of the node.
 
         Runtimes that infer fewer shapes than opshift may need this shape, in value_info, to fuse nodes.
+        `rank` is the rank if it is known.
         """
         ...
 

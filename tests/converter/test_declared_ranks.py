@@ -49,7 +49,8 @@ def test_keeps_declarations() -> None:
 
 RESHAPED = """<ir_version: 8, opset_import: ["" : {opset}]>
 main (float[N, 4, 6] x, int64[M, 3] i) => (float[K, L] y)
-<int64[1] half = {{12}}, int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[2] stored = {{-1, 24}}> {{
+<int64[1] half = {{12}}, int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[2] stored = {{-1, 24}},
+ int64[1] two = {{2}}, int64[1] rest = {{-1}}, float[2, 4, 1] w = {{1, 2, 3, 4, 5, 6, 7, 8}}> {{
     s = Shape (x)
     n = Slice (s, zero, one)
     e = Size (x)
@@ -62,9 +63,7 @@ main (float[N, 4, 6] x, int64[M, 3] i) => (float[K, L] y)
 @pytest.mark.parametrize(
     ("nodes", "opset", "target", "expected"),
     [
-        pytest.param(
-            "m = ReduceMean (x) r = Reshape (x, sizes)", 17, 13, {"r": [None, 12]}, id="computed sizes"
-        ),
+        pytest.param("r = Reshape (x, sizes)", 17, 13, {"r": [None, 12]}, id="computed sizes"),
         pytest.param(
             "u = Unsqueeze (e, zero) t = Concat <axis = 0> (u, half) r = Reshape (x, t)",
             17,
@@ -72,16 +71,40 @@ main (float[N, 4, 6] x, int64[M, 3] i) => (float[K, L] y)
             {"r": [None, 12]},
             id="list of sizes",
         ),
-        pytest.param("r = Reshape (x, sizes)", 17, 13, {}, id="no operator of a fusion"),
-        pytest.param("r = Reshape (x, sizes)", 17, 14, {}, id="propagated by onnx"),
-        pytest.param("r = Reshape (x, sizes)", 13, 12, {}, id="node that stays"),
         pytest.param(
-            "m = ReduceMean (x) r = Reshape <allowzero = 1> (x, sizes)",
+            "c = Conv (x, w) d = Shape (c) p = Slice (d, zero, two, zero) t = Concat <axis = 0> (p, rest) "
+            "r = Reshape (c, t)",
             17,
             13,
-            {"r": [None, 12]},
-            id="allowzero",
+            {"r": [None, 2, None]},
+            id="channels of a Conv",
         ),
+        pytest.param(
+            "d = Shape (x) p = Slice (d, one, rest) t = Concat <axis = 0> (rest, p) r = Reshape (x, t)",
+            17,
+            13,
+            {"r": [None, 4]},
+            id="sizes between axes",
+        ),
+        pytest.param(
+            "d = Shape (x) p = Slice (d, zero, two, zero, two) t = Concat <axis = 0> (p, rest) "
+            "r = Reshape (x, t)",
+            17,
+            13,
+            {},
+            id="step of a Slice",
+        ),
+        pytest.param(
+            "a = Abs (x) d = Shape (a) p = Slice (d, zero, two) t = Concat <axis = 0> (p, rest) "
+            "r = Reshape (x, t)",
+            17,
+            13,
+            {},
+            id="shape to infer",
+        ),
+        pytest.param("r = Reshape (x, sizes)", 17, 14, {}, id="propagated by onnx"),
+        pytest.param("r = Reshape (x, sizes)", 13, 12, {}, id="node that stays"),
+        pytest.param("r = Reshape <allowzero = 1> (x, sizes)", 17, 13, {"r": [None, 12]}, id="allowzero"),
         pytest.param("r = Reshape (x, stored)", 17, 13, {}, id="initializer"),
         pytest.param(
             "k = Constant <value = int64[2] {-1, 24}> () r = Reshape (x, k)", 17, 13, {}, id="Constant"

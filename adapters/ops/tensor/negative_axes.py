@@ -49,7 +49,7 @@ def make_axes_nonnegative(node: Node, out: Rewriter) -> None:
     if node.op_type in REDUCTIONS:
         # Declare the shape, because onnxruntime fuses a normalization only if the axes are known to be the
         # last ones.
-        out.workspace.declare_shape(node.inputs[0])
+        out.workspace.declare_shape(node.inputs[0], rank)
     axes = sorted(axis + rank if axis < 0 else axis for axis in axes)
     out.replace(node, attributes={**node.attributes, "axes": axes})
 

@@ -137,10 +137,9 @@ def remove_allowzero(node: Node, out: Rewriter) -> None:
     """Drop `allowzero` if a constant shape has no 0, else emit an empty constant; rewrite computed shapes."""
     attributes = node.without("allowzero")
     data, shape = node.inputs
-    if not out.is_stored(shape):
-        # Before version 14, onnx infers no shape from a computed `shape`, and onnxruntime fuses a
-        # normalization or a bias only if the last dimension is known.
-        out.workspace.declare_shape(node.outputs[0])
+    # Before version 14, onnx infers no shape from a computed `shape`, and onnxruntime fuses a normalization
+    # or a bias only if the last dimension is known.
+    out.workspace.declare_shape(node.outputs[0])
     if not node.attribute("allowzero", 0):
         out.replace(node, attributes=attributes)
         return

@@ -220,8 +220,8 @@ class CachedRewrite:
         fresh: Mapping[str, str],
         constants: Mapping[str, Tensor],
         *,
-        shaped: Sequence[str] = (),
-        allowed: Sequence[tuple[Allow, str]] = (),
+        shaped: Mapping[str, int | None],
+        allowed: Sequence[tuple[Allow, str]],
     ) -> None:
         node = result.original
         self.with_graphs = result if result.has_graphs else None
@@ -244,6 +244,7 @@ class CachedRewrite:
             tuple(each for each in node.inputs if each and each not in read), positions
         )
         self.shaped = _selector(tuple(shaped), positions)
+        self.shaped_ranks = tuple(shaped.values())
         self.templates = tuple(
             _NodeTemplate.of(each, node, position == self.replacement_index, positions)
             for position, each in enumerate(() if self.with_graphs else result.nodes)

@@ -44,7 +44,7 @@ class FactRecorder:
         self.answers: dict[Question, Any] = {}
         self.fresh_names: dict[str, str] = {}
         self.constants: dict[str, Tensor] = {}
-        self.shaped: list[str] = []
+        self.shaped: dict[str, int | None] = {}
         self.allowed: list[tuple[Allow, str]] = []
         """Allowed deviations that the steps used, each with its reason."""
         self.additions: Counter[str] = Counter()
@@ -143,11 +143,11 @@ class FactRecorder:
         self.additions[found] += 1
         return found
 
-    def declare_shape(self, name: str) -> None:
-        """Declare the shape of a value of the node, see `Workspace.declare_shape`, and record its name."""
+    def declare_shape(self, name: str, rank: int | None = None) -> None:
+        """Declare the shape of a value of the node, see `Workspace.declare_shape`, and record the request."""
         if name in self._positions:  # shapes of emitted values are not declared
-            self.shaped.append(name)
-            self._workspace.declare_shape(name)
+            self.shaped[name] = rank
+            self._workspace.declare_shape(name, rank)
 
     def declare_uninferred_shapes(self, result: ComputedRewrite) -> None:
         """Declare the shapes of outputs that emitted nodes compute, if onnx cannot infer them.

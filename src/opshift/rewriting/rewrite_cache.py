@@ -211,7 +211,8 @@ class RewriteCache:
         for kind, reason in cached.allowed:
             self._workspace.allow(kind, reason)
         if cached.shaped:
-            self._workspace.shaped.update(cached.shaped(names))
+            for name, rank in zip(cached.shaped(names), cached.shaped_ranks, strict=True):
+                self._workspace.declare_shape(name, rank)
         if cached.unread_inputs:
             self.unread_inputs.update(cached.unread_inputs(names))
         names += fresh + constants

@@ -115,8 +115,8 @@ class _ForwardingOutput:
     def add_constant(self, tensor: Tensor) -> str:
         return self._output.add_constant(tensor)
 
-    def declare_shape(self, name: str) -> None:
-        self._output.declare_shape(name)
+    def declare_shape(self, name: str, rank: int | None = None) -> None:
+        self._output.declare_shape(name, rank)
 
     def allow(self, kind: Allow, reason: str) -> bool:
         return self._output.allow(kind, reason)

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterable
 from itertools import chain
 
+from opshift.inference.evaluator.element_facts import stored_tensor
 from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope
+from opshift.inference.symbols import without_symbols
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import (
     ContainerProto,
@@ -15,7 +17,7 @@ from opshift.model.graphs import (
 )
 from opshift.model.node import Graph, Node, Tensor, Value
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
-from opshift.model.tensors import Payload, pack_tensor, payload_size
+from opshift.model.tensors import Payload, element_count, pack_tensor, payload_size
 from opshift.model.types import Shape
 from opshift.registry.steps import Allow
 from opshift.rewriting.allowances import Allowances
@@ -69,50 +71,85 @@ def constant_key(tensor: Tensor) -> ConstantKey:
     return tensor.element_type, tensor.dims, pack_tensor(tensor)
 
 
-FUSED_BY_SHAPE = frozenset(("Erf", "Gelu", "LayerNormalization", "RMSNormalization", "ReduceMean"))
-"""Operators of fusions that need the last dimension: models without them rarely benefit from other shapes."""
-
-
-def _shape_of(name: str, record: NodeRecord, scope: Scope) -> Shape | None:
-    """Return the shape of an output of a node; its dimensions may be unknown.
-
-    Inferring all shapes takes several times as long as the conversion. The stored sizes of a Reshape suffice,
-    and the rank of other values.
-    """
-    _, _, op_type, inputs, _ = record
-    if op_type == "Reshape" and len(inputs) > 1:
-        listed = _stored_sizes(inputs[1], scope)
-        if listed is not None or scope.op_types.isdisjoint(FUSED_BY_SHAPE):
-            return listed
-        return scope.shape(name)
-    rank = scope.rank(name)
+def _computed_shape(name: str, rank: int | None, scope: Scope) -> Shape | None:
+    """Return the shape of an output of a node, with `None` for all sizes that no list of sizes shows."""
+    if reshape := _standard_producer(name, "Reshape", 2, scope):
+        sizes = _listed_sizes(reshape[3][1], scope)
+        if sizes is not None:
+            return sizes
+    elif rank is None:
+        rank = scope.rank(name)
     return None if rank is None else (None,) * rank
 
 
-def _stored_sizes(name: str, scope: Scope) -> Shape | None:
-    """Return the positive constants in a Concat of sizes, with `None` for all other sizes.
+def _listed_sizes(name: str, scope: Scope) -> Shape | None:
+    """Return the sizes in a Concat of sizes, with `None` for sizes that are unknown or not positive.
 
-    Return `None` if the number of sizes is not evident from the nodes that compute them.
+    Return `None` if the number of sizes is not evident from the nodes that compute them: inferring all shapes
+    takes several times as long as the conversion.
     """
-    concat = scope.producing_records.get(name)
-    if concat is None or not _is_standard(concat, "Concat", scope):
-        return None
+    concat = _standard_producer(name, "Concat", 1, scope)
     sizes: list[int | None] = []
-    for part in concat[3]:
-        record = scope.producing_records.get(part)
-        if record and _is_standard(record, "Unsqueeze", scope) and scope.rank(record[3][0]) == 0:
-            sizes.append(None)  # with empty axes, the Unsqueeze of a list has any number of sizes
-        elif scope.is_stored(part) and (known := scope.constant(part)) is not None:
-            sizes += [int(each) if each > 0 else None for each in known.values]
-        else:
+    for part in concat[3] if concat else ():
+        found = _sizes_in(part, scope)
+        if found is None:
             return None
-    return tuple(sizes)
+        sizes += [size if size and size > 0 else None for size in found]
+    return tuple(sizes) if concat else None
 
 
-def _is_standard(record: NodeRecord, op_type: str, scope: Scope) -> bool:
-    """Return whether a node has an operator of the default domain that no local function replaces."""
-    is_operator = record[2] == op_type and canonical_domain(record[1]) == DEFAULT_DOMAIN
-    return is_operator and not scope.is_call(record)
+def _sizes_in(name: str, scope: Scope) -> Shape | None:
+    """Return the sizes in a part of a list of sizes; `None` if their number is not evident."""
+    stored = _stored_integers(name, scope)
+    if stored is not None:
+        return stored
+    unsqueeze = _standard_producer(name, "Unsqueeze", 2, scope)
+    if unsqueeze is None:
+        return _sliced_sizes(name, scope)
+    # The input of an Unsqueeze with one axis is a scalar. Empty axes keep a list of any length.
+    axes = stored_tensor(scope, unsqueeze[3][1])
+    return (None,) if axes is not None and element_count(axes) == 1 else None
+
+
+def _sliced_sizes(name: str, scope: Scope) -> Shape | None:
+    """Return the sizes in a Slice of a Shape; `None` if their number is not evident."""
+    record = _standard_producer(name, "Slice", 3, scope)
+    whole = _standard_producer(record[3][0], "Shape", 1, scope) if record else None
+    if record is None or whole is None or scope.proto_of(whole).attribute:
+        return None
+    shape = _evident_shape(whole[3][0], scope)
+    # Axes are not read, because a list has only axis 0.
+    start, end = (_stored_integers(each, scope) for each in record[3][1:3])
+    has_step = len(record[3]) > 4 and _stored_integers(record[3][4], scope) != (1,)
+    return None if shape is None or not start or not end or has_step else shape[start[0] : end[0]]
+
+
+def _evident_shape(name: str, scope: Scope) -> Shape | None:
+    """Return the shape of a graph input, or rank and channels of the output of a Conv with stored weights."""
+    if name not in scope.producing_records:
+        return without_symbols(scope.declared_shape(name))
+    conv = _standard_producer(name, "Conv", 2, scope)
+    if conv is None or conv[3][1] in scope.producing_records:
+        return None
+    weights = scope.declared_shape(conv[3][1])
+    return (None, weights[0], *(None,) * (len(weights) - 2)) if weights else None
+
+
+def _stored_integers(name: str, scope: Scope) -> tuple[int, ...] | None:
+    """Return the elements of an int64 initializer or Constant; `None` for other values."""
+    found = scope.constant(name) if scope.is_stored(name) else None
+    return found.values if found is not None and found.element_type == "int64" else None
+
+
+def _standard_producer(name: str, op_type: str, inputs: int, scope: Scope) -> NodeRecord | None:
+    """Return the record of the node of the default domain that produces a value.
+
+    Return `None` if its operator is not `op_type`, or if it has fewer than `inputs` inputs.
+    """
+    record = scope.producing_records.get(name)
+    if record is None or record[2] != op_type or canonical_domain(record[1]) != DEFAULT_DOMAIN:
+        return None
+    return None if len(record[3]) < inputs or scope.is_call(record) else record
 
 
 class Workspace:
@@ -136,8 +173,8 @@ class Workspace:
         self._names = names
         self.constant_bytes = 0
         """Size in bytes of the constants added so far."""
-        self.shaped: set[str] = set()
-        """Names of values whose shape the converted model is to declare."""
+        self.shaped: dict[str, int | None] = {}
+        """Values whose shape the converted model is to declare, each with its rank if it is known."""
         self.emits_graphs = False
         """Whether a step emitted a node with a new graph."""
         self._payloads: dict[str, Payload] = {}
@@ -190,9 +227,9 @@ class Workspace:
         names = [name for name, tensor in kept if needs_cast(tensor, self._opset) and is_castable(tensor)]
         return {name: self.fresh(f"{name}_double") for name in names}
 
-    def declare_shape(self, name: str) -> None:
+    def declare_shape(self, name: str, rank: int | None = None) -> None:
         """Request a declaration of the shape of a value, see `shape_declarations`."""
-        self.shaped.add(name)
+        self.shaped[name] = rank or self.shaped.get(name)
 
     def shape_declarations(self) -> list[Value]:
         """Return the values in `shaped` of known rank that nodes compute and the graph does not declare."""
@@ -200,12 +237,13 @@ class Workspace:
         if scope.is_function:
             return []
         found = []
-        for name in sorted(self.shaped):
+        for name, rank in sorted(self.shaped.items()):
             record = scope.producing_records.get(name)
-            if record is None or scope.declared_type_proto(name) is not None:
+            if record is None or name in scope.declared_positions:
                 continue
-            element_type, shape = scope.element_type(name), _shape_of(name, record, scope)
-            if element_type is not None and shape is not None:
+            shape = _computed_shape(name, rank, scope)
+            element_type = None if shape is None else scope.element_type(name)
+            if element_type is not None:
                 found.append(Value(name, element_type, shape))
         return found
 

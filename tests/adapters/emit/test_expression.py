@@ -69,7 +69,7 @@ class _Model:
     def uniform_element(self, name: str) -> None:
         return None
 
-    def declare_shape(self, name: str) -> None:
+    def declare_shape(self, name: str, rank: int | None = None) -> None:
         pass
 
     def is_used(self, name: str) -> bool:

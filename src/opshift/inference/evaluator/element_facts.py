@@ -18,8 +18,9 @@ from opshift.inference.evaluator.rule_table import (
 )
 from opshift.inference.facts import InferenceScope, ListedSize, Producer
 from opshift.inference.symbols import is_symbol
+from opshift.model.attributes import TENSOR
 from opshift.model.element_types import BY_NAME
-from opshift.model.graphs import is_graph
+from opshift.model.graphs import NodeRecord, is_graph
 from opshift.model.messages import TensorProto
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
@@ -97,10 +98,20 @@ def is_stored(scope: InferenceScope, name: str) -> bool:
     owner = defining_scope(scope, name)
     if owner is None:
         return False
-    if name in owner.emitted_producers or name in owner.producing_records:
-        producer = owner.producer(name)
-        return producer is not None and producer.node.op_type == "Constant"
+    if name in owner.emitted_producers:
+        return owner.emitted_producers[name][0].op_type == "Constant"
+    if name in owner.producing_records:
+        return owner.producing_records[name][2] == "Constant"
     return name in owner.added_constants or owner.initializer(name) is not None
+
+
+def stored_tensor(scope: InferenceScope, name: str) -> TensorProto | None:
+    """Return the tensor of an initializer or of a Constant with only the attribute `value`, in this graph."""
+    record = scope.producing_records.get(name)
+    if record is None:
+        return None if scope.is_overridable(name) else scope.initializer(name)
+    is_constant_node = record[2] == "Constant" and canonical_domain(record[1]) == DEFAULT_DOMAIN
+    return _tensor_in(record, scope) if is_constant_node and name not in scope.variables else None
 
 
 class ElementFacts(Answers[Elements | LargeTensor]):
@@ -280,8 +291,9 @@ def _stored_elements(name: str, scope: InferenceScope) -> Any:
             return _MISSING
         if not is_standard or op_type != "Constant":
             return None
-        producer = scope.producer(name)
-        return None if producer is None else _constant_of_node(producer.node, scope)
+        # Most values of type int64 are Constants with a tensor: read it without creating a `Node`.
+        tensor = _tensor_in(record, scope)
+        return _constant_of_node(scope.node_of(record), scope) if tensor is None else _decoded(tensor, scope)
     stored, sparse = scope.initializer(name), scope.sparse_initializer(name)
     if stored is None and sparse is None:
         # All calls of a function may pass the same constant to an input.
@@ -290,6 +302,14 @@ def _stored_elements(name: str, scope: InferenceScope) -> Any:
     if scope.is_overridable(name):
         return None
     return read_sparse_tensor(sparse) if sparse is not None else stored and _decoded(stored, scope)
+
+
+def _tensor_in(record: NodeRecord, scope: InferenceScope) -> TensorProto | None:
+    """Return the tensor in the only attribute, `value`, of a Constant; `None` for other Constants."""
+    attributes = scope.proto_of(record).attribute
+    value = attributes[0] if len(attributes) == 1 and scope.has_plain_nodes else None
+    is_tensor = value and value.type == TENSOR and value.name == "value" and not value.ref_attr_name
+    return value.t if value and is_tensor else None
 
 
 def _constant_of_node(node: Node, scope: InferenceScope) -> Known:
