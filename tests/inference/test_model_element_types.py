@@ -73,3 +73,18 @@ def test_finds_types_within_other_types(scope_of: ScopeFactory, declared: str, e
     text = f'<ir_version: 10, opset_import: ["" : 21]> g (float[N] x, {declared}) => (float[N] y) '
     types = types_of(parser.parse_model(text + "{ y = Relu (x) }"), scope_of)
     assert types.among(ALL, len(ALL)) >= expected
+
+
+def test_distinguishes_nodes_by_lists(scope_of: ScopeFactory) -> None:
+    attributes = 'keys_strings = ["k"], values_int64s = [1], values_floats = [0.5]'
+    model = parser.parse_model(f"""
+        <ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 2]>
+        g (string[N] x) => (double[N] y) {{
+            a = ai.onnx.ml.LabelEncoder <{attributes}> (x)
+            y = ai.onnx.ml.LabelEncoder <{attributes}> (x)
+        }}
+    """)
+    del model.graph.node[0].attribute[2].floats[:]
+    del model.graph.node[1].attribute[1].ints[:]
+    found = types_of(model, scope_of)
+    assert found.among({"int64", "float"}, 2) == {"int64", "float"}

@@ -1,15 +1,18 @@
 """Element types that can occur in a model."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from operator import attrgetter
+from typing import Any
 
 from opshift.inference.infer_types import determines_type, type_from_attributes, type_of_constant
 from opshift.inference.scope import Scope
 from opshift.model.attributes import FLOAT, INT, TENSOR
 from opshift.model.element_types import BY_NUMBER, element_names
 from opshift.model.graphs import ContainerProto, is_graph
-from opshift.model.messages import AttributeProto, NodeProto
+from opshift.model.messages import NodeProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.types import type_to_string
@@ -35,36 +38,70 @@ class ElementTypes:
         return types & self._found
 
 
+_read_type = attrgetter("name", "type", "ref_attr_name", "i", "f", "t.data_type")
+"""Function that reads the fields of an attribute that may determine the type of an output."""
+
+MAX_NODE_KEYS = 1024
+"""Maximum number of node keys with cached types, for each set of operators; it bounds the memory."""
+
+_NodeKey = tuple[Any, ...]
+"""Domain and op_type of a node, and the result of `_read_type` for each attribute."""
+
+
+def _is_complete(key: _NodeKey) -> bool:
+    """Return whether nodes with the same key have the same types: `_read_type` reads no lists and strings."""
+    return all(attribute[1] in (FLOAT, INT, TENSOR) for attribute in key[2:])
+
+
+class _OperatorTypes:
+    """Types that outputs of operators can have independently of inputs.
+
+    Attributes:
+        types: types of the operators whose types are independent of the node.
+        node_dependent: operators whose output types depend on attributes or subgraphs of the nodes.
+    """
+
+    def __init__(
+        self, types: frozenset[str], node_dependent: Mapping[tuple[str, str], OperatorVersion]
+    ) -> None:
+        self.types = types
+        self.node_dependent = node_dependent
+        self._types_of_nodes: dict[_NodeKey, frozenset[str]] = {}
+
+    def types_of_node(self, key: _NodeKey, proto: NodeProto) -> frozenset[str]:
+        """Return the types of a node of one of the `node_dependent` operators; `key` describes it."""
+        found = self._types_of_nodes.get(key)
+        if found is None:
+            found = _types_of_node(Node.from_proto(proto), self.node_dependent[key[:2]])
+            if _is_complete(key) and len(self._types_of_nodes) < MAX_NODE_KEYS:
+                self._types_of_nodes[key] = found
+        return found
+
+
 def _element_types_in(scopes: Sequence[Scope], operators: frozenset[tuple[str, str]]) -> Iterator[Set[str]]:
     """Yield the element types from declarations and operator definitions, and then from nodes."""
-    types_at: dict[int, tuple[frozenset[str], Mapping[tuple[str, str], OperatorVersion]]] = {}
+    types_at: dict[int, _OperatorTypes] = {}
     """Result of `_types_of_operators` by `id` of the opset imports, which many functions and graphs share."""
     for scope in scopes:
         if id(scope.opsets) not in types_at:
             imports = frozenset(scope.opsets.items())
             types_at[id(scope.opsets)] = _types_of_operators(scope.registry, imports, operators)
-        yield types_at[id(scope.opsets)][0].union(_declared_types(scope.container))
-    types_by_node: dict[tuple[object, ...], frozenset[str]] = {}
-    """Element types by operator version and attributes: the many Constant and Cast nodes have few types."""
+        yield types_at[id(scope.opsets)].types.union(_declared_types(scope.container))
     for scope in scopes:
-        _, node_dependent = types_at[id(scope.opsets)]
-        for identity, proto in _nodes_of(scope, node_dependent) if node_dependent else ():
-            version = node_dependent[identity]
-            key = version.id, *map(_declared_type, proto.attribute[:])
-            if key not in types_by_node or None in key:
-                types_by_node[key] = _types_of_node(Node.from_proto(proto), version)
-                yield types_by_node[key]
+        found, known = types_at[id(scope.opsets)], set[_NodeKey]()
+        for identity, proto in _nodes_of(scope, found.node_dependent) if found.node_dependent else ():
+            key = *identity, *map(_read_type, proto.attribute[:])
+            if key not in known:
+                if _is_complete(key):
+                    known.add(key)
+                yield found.types_of_node(key, proto)
 
 
 # Cached, because without the cache this takes 6 % of a conversion of 100 nodes.
 @lru_cache(maxsize=256)
 def _types_of_operators(
     registry: Registry, opsets: frozenset[tuple[str, int]], operators: frozenset[tuple[str, str]]
-) -> tuple[frozenset[str], Mapping[tuple[str, str], OperatorVersion]]:
-    """Return the types that outputs can have independently of inputs, and the remaining operators.
-
-    The output types of the remaining operators depend on attributes or subgraphs of the nodes.
-    """
+) -> _OperatorTypes:
     imports, types = dict(opsets), set[str]()
     node_dependent: dict[tuple[str, str], OperatorVersion] = {}
     for domain, op_type in operators:
@@ -73,7 +110,7 @@ def _types_of_operators(
         if operator and introduced is None:
             node_dependent[domain, op_type] = operator
         types |= introduced or frozenset()
-    return frozenset(types), node_dependent
+    return _OperatorTypes(frozenset(types), node_dependent)
 
 
 def _nodes_of(
@@ -81,21 +118,13 @@ def _nodes_of(
 ) -> Iterator[tuple[tuple[str, str], NodeProto]]:
     """Yield `((domain, op_type), node)` for each node of the given operators."""
     nodes, op_types = scope.nodes, {op_type for _, op_type in operators}
-    for position, op_type in enumerate(map(attrgetter("op_type"), nodes)):
-        if op_type in op_types:
-            node = nodes[position]
-            identity = node.domain, op_type
-            if identity in operators:
-                yield identity, node
-
-
-def _declared_type(attribute: AttributeProto) -> tuple[str, int, float] | None:
-    """Return the name, type, and number or element type of an attribute; `None` for lists and strings."""
-    kind = attribute.type
-    number = attribute.t.data_type if kind == TENSOR else attribute.f if kind == FLOAT else attribute.i
-    # For lists and strings, `number` is 0, too.
-    is_complete = (number or kind in (FLOAT, INT)) and not attribute.ref_attr_name
-    return (attribute.name, kind, number) if is_complete else None
+    if scope.has_node_records:  # reading records takes a third of the time of reading nodes
+        found = ((*record[1:3], nodes[record[0]]) for record in scope.node_records if record[2] in op_types)
+    else:
+        found = ((node.domain, node.op_type, node) for node in nodes if node.op_type in op_types)
+    for domain, op_type, node in found:
+        if (domain, op_type) in operators:
+            yield (domain, op_type), node
 
 
 def _types_of_operator(operator: OperatorVersion) -> frozenset[str] | None:
