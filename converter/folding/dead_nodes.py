@@ -54,13 +54,34 @@ def remove_dead_nodes(container: ContainerProto, removal: RemovalRules, kept: It
     stays = defined.intersection(kept) | defined.intersection(removal.named)
     is_live, needed = _live_nodes(nodes, fixed_names(container) | stays)
     removed = set().union(*compress(nodes.outputs, map(not_, is_live)))
-    remove_messages(container.node, [not each for each in is_live])
-    if is_graph(container):
-        removed |= _remove_initializers(container, needed, removal.removable_inputs)
+    unread = (
+        _unread_initializers(container, needed, removal.removable_inputs) if is_graph(container) else set()
+    )
+    remove_unread(container, [not each for each in is_live], removed, unread)
+    return needed - defined
+
+
+def remove_unread(
+    container: ContainerProto, is_unread: Iterable[bool], values: Set[str], initializers: Set[str]
+) -> None:
+    """Remove unread nodes and initializers, with their declarations.
+
+    Args:
+        container: the graph or function.
+        is_unread: for each node, whether it is removed.
+        values: names of the outputs of the removed nodes.
+        initializers: names of the removed initializers.
+    """
+    remove_messages(container.node, is_unread)
+    if initializers and is_graph(container):
+        remove_messages(container.initializer, [each.name in initializers for each in container.initializer])
+        sparse = container.sparse_initializer
+        remove_messages(sparse, [each.values.name in initializers for each in sparse])
+        remove_messages(container.input, [each.name in initializers for each in container.input])
+    removed = values | initializers
     declarations = getattr(container, "value_info", ())
     if removed and declarations:
         remove_messages(declarations, [each.name in removed for each in declarations])
-    return needed - defined
 
 
 def fixed_names(container: ContainerProto) -> set[str]:
@@ -103,13 +124,8 @@ def _live_nodes(nodes: _NodeLists, needed: set[str]) -> tuple[list[bool], set[st
     return is_live, needed - {""}
 
 
-def _remove_initializers(graph: GraphProto, needed: Set[str], removable_inputs: Set[str]) -> set[str]:
-    """Remove unread initializers, and return their names; graph inputs stay unless they are removable."""
+def _unread_initializers(graph: GraphProto, needed: Set[str], removable_inputs: Set[str]) -> set[str]:
+    """Return the names of unread initializers; graph inputs stay unless they are removable."""
     unread = {each.name for each in graph.initializer}
     unread.update(each.values.name for each in graph.sparse_initializer)
-    unread -= needed | (initializer_inputs(graph) - removable_inputs)
-    remove_messages(graph.initializer, [each.name in unread for each in graph.initializer])
-    sparse = graph.sparse_initializer
-    remove_messages(sparse, [each.values.name in unread for each in sparse])
-    remove_messages(graph.input, [each.name in unread for each in graph.input])
-    return unread
+    return unread - (needed | (initializer_inputs(graph) - removable_inputs))

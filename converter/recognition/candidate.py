@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Set
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Set
 from math import inf, prod
 from typing import Any, Final, NamedTuple
 
@@ -19,9 +19,6 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.tensors import can_pack_tensor, has_inexact_nan
 from opshift.model.types import Shape
 from opshift.registry.models import OperatorVersion
-
-MAX_UNREAD_NODES = 16
-"""Maximum number of nodes with unused results that depend on one matched value."""
 
 MAX_PASSED_ELEMENTS = 64
 """Maximum number of elements of an integer input that an expansion gets as a constant."""
@@ -44,7 +41,7 @@ class Replacement(NamedTuple):
         position: position of the matched node that computes the first output, and of the new node.
         inputs, outputs, attributes: names of inputs and outputs, and attribute values, of the new node.
         nodes: records of all nodes that the new node replaces.
-        removable: names of outputs; a node with one of them is removed if nothing reads its outputs.
+        matched: records of `nodes`, and of matched nodes that compute sizes.
         approximate: sentence about the difference in rounding; empty if the results are equal.
         flattened: one-dimensional constants that replace inputs of the new node, by input position.
     """
@@ -55,9 +52,13 @@ class Replacement(NamedTuple):
     outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
     nodes: tuple[NodeRecord, ...]
-    removable: frozenset[str]
+    matched: tuple[NodeRecord, ...]
     approximate: str
     flattened: Mapping[int, Tensor]
+
+    def read_names(self) -> Iterator[str]:
+        """Yield the names in `inputs` that remain inputs of the new node."""
+        return (each for index, each in enumerate(self.inputs) if each and index not in self.flattened)
 
 
 class Rejected(Exception):
@@ -135,7 +136,7 @@ class Candidate:
             tuple(outputs.get(position, "") for position in range(count)),
             attributes,
             tuple(nodes.values()),
-            frozenset(self._removable(match)),
+            tuple(match.nodes.values()),
             self._pattern.approximate,
             {position: self._flattened(inputs[position]) for position in self._pattern.flattened},
         )
@@ -340,7 +341,7 @@ class Candidate:
                 if not name or name == self._anchor:
                     continue
                 outside = [each for each in self._scope.readers(name) if each[0] not in inner]
-                readers = [each for each in outside if not self._unread_nodes(each)]
+                readers = [each for each in outside if not self._view.unread_nodes(each)]
                 if name in outputs.values():
                     if self._is_read_early(name, [each[0] for each in readers]):
                         yield name
@@ -361,18 +362,6 @@ class Candidate:
             pending += [reader for reader in readers if reader[0] not in inner and reader[0] not in seen]
             seen.update(reader[0] for reader in readers)
         return True
-
-    def _unread_nodes(self, record: NodeRecord) -> list[NodeRecord]:
-        """Return a node and all nodes that depend on it; `[]` if one of their values is kept."""
-        if record[0] in self._view.live_nodes:
-            return []
-        found = [record]
-        for each in found:
-            for name in filter(None, each[4]):
-                if len(found) > MAX_UNREAD_NODES:
-                    return []
-                found += [reader for reader in self._scope.readers(name) if reader not in found]
-        return found
 
     def _is_read_early(self, name: str, readers: Iterable[int]) -> bool:
         """Return whether a node before the new node reads a value: one of `readers`, or in a subgraph."""
@@ -420,29 +409,6 @@ class Candidate:
         if found is None or actual is None or None in actual or None in found:
             raise Rejected("a shape is unknown")
         raise Rejected("broadcasting changes the shape")
-
-    def _removable(self, match: Match) -> Iterator[str]:
-        """Yield outputs of nodes that may become unread: matched nodes, their readers and constants."""
-        matched = [each for each in match.nodes.values() if each[0] != self._record[0]]
-        values = [name for each in matched for name in each[4] if name]
-        readers = [each for name in values for each in self._scope.readers(name)]
-        unread = (each for reader in readers for each in self._unread_nodes(reader) or [reader])
-        for record in (*matched, *self._auxiliary(match.nodes.values()), *unread):
-            yield from filter(None, record[4])
-
-    def _auxiliary(self, matched: Collection[NodeRecord]) -> list[NodeRecord]:
-        """Return the nodes that compute constants and sizes for matched nodes, directly or indirectly."""
-        pending = [name for each in matched for name in each[3]]
-        seen = {record[0] for record in matched}
-        found: list[NodeRecord] = []
-        while pending:
-            record = self._view.producer(name := pending.pop())
-            if record is None or record[0] in seen or not self._view.is_auxiliary(name):
-                continue
-            seen.add(record[0])
-            found.append(record)
-            pending += record[3]
-        return found
 
 
 def _keeps_first_shape(call: Call, found: Shape | None, actual: Shape | None) -> bool:

@@ -9,8 +9,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, Final
 
-from opshift.converter.recognition.expansion import ValueName, input_slots, node_slots
-from opshift.converter.recognition.pattern_groups import NodeTree, operator_bit
+from opshift.converter.recognition.expansion import node_slots
 from opshift.inference.constants import FLOAT_INTEGER_RANGES, INTEGER_RANGES
 from opshift.inference.scope import Scope
 from opshift.model.element_types import round_to_float32
@@ -23,6 +22,9 @@ from opshift.model.tensors import read_tensor, write_tensor
 
 MAX_DEPTH: Final = 6
 """Maximum number of nested `ROUNDED` operators of a number, such as 2 for `Sqrt(Div(1, 2))`."""
+
+MAX_UNREAD_NODES: Final = 16
+"""Maximum number of nodes with unused results that depend on one matched value."""
 
 ROUNDED: Final[dict[str, Callable[..., float]]] = {
     "Sqrt": math.sqrt,
@@ -43,7 +45,6 @@ class GraphView:
         producer: returns the node that computes a value; `None` for inputs, initializers and captured values.
         children: views of the subgraphs of nodes, by position of the node.
         refuted: keys of candidates whose nodes differ from the expansion of the operator.
-        known_trees: cached results of `has_operators`, by tree and value name.
     """
 
     def __init__(self, scope: Scope, fixed: frozenset[str] = frozenset()) -> None:
@@ -51,25 +52,9 @@ class GraphView:
         self.producer: Callable[[str], NodeRecord | None] = scope.producing_records.get
         self.children: dict[int, list[GraphView]] = {}
         self._slots: dict[int, dict[str, Any] | None] = {}
-        self._operands: dict[int, dict[str, str] | None] = {}
-        self.known_trees: dict[tuple[NodeTree, str], bool] = {}
-        self._operators_near: dict[tuple[str, int], int] = {}
         self._auxiliary: dict[str, bool] = {}
         self._constants: dict[str, Tensor | None] = {}
         self.refuted: set[Hashable] = set()
-
-    def operators_near(self, name: str, depth: int) -> int:
-        """Return the bits of the operators that compute a value, in at most `depth` steps from it."""
-        key = name, depth
-        found = self._operators_near.get(key)
-        if found is None:
-            record = self.producer(name)
-            found = 0 if record is None else operator_bit(record[2])
-            if record is not None and depth > 1:
-                for each in record[3]:
-                    found |= self.operators_near(each, depth - 1)
-            self._operators_near[key] = found
-        return found
 
     def slots(self, record: NodeRecord) -> dict[str, Any] | None:
         """Return the slots of a node, see `node_slots`; `None` also for calls of local functions."""
@@ -95,9 +80,11 @@ class GraphView:
         found: set[int] = set()
         read = {*self.fixed, *self._capturing_positions}
         for position, _, _, inputs, outputs in reversed(self.scope.node_records):
-            if not read.isdisjoint(filter(None, outputs)):
-                found.add(position)
-                read.update(inputs)
+            for name in outputs:
+                if name in read and name:
+                    found.add(position)
+                    read.update(inputs)
+                    break
         return found
 
     @cached_property
@@ -109,20 +96,17 @@ class GraphView:
                 found[each].add(position)
         return found
 
-    def operands(self, record: NodeRecord) -> Mapping[str, str] | None:
-        """Return the values that a node reads, by slot; `None` for unknown operators and calls."""
-        position = record[0]
-        if position not in self._operands:
-            operator = None if self.scope.is_call(record) else self.scope.operator(record[2], record[1])
-            found: dict[str, str] | None = None
-            if operator is not None and operator.holds_graphs:
-                values = (self.slots(record) or {}).items()
-                found = {slot: value.name for slot, value in values if isinstance(value, ValueName)}
-            # Attributes are not read here, because most nodes need only the inputs.
-            elif operator is not None:
-                found = dict(input_slots(record[3], operator))
-            self._operands[position] = found
-        return self._operands[position]
+    def unread_nodes(self, record: NodeRecord) -> list[NodeRecord]:
+        """Return a node and all nodes that depend on it; `[]` if one of their values is kept."""
+        if record[0] in self.live_nodes:
+            return []
+        found = [record]
+        for each in found:
+            for name in filter(None, each[4]):
+                if len(found) > MAX_UNREAD_NODES:
+                    return []
+                found += [reader for reader in self.scope.readers(name) if reader not in found]
+        return found
 
     def constant(self, name: str) -> Tensor | None:
         """Return the value if it is the same in every run, else `None`."""
@@ -145,6 +129,9 @@ class GraphView:
         """Return whether a value is an integer or bool, as sizes and positions are, or a constant."""
         found = self._auxiliary.get(name)
         if found is None:
+            record = self.producer(name)
+            if record is not None and record[2] == "Constant" and record[1] in ("", DEFAULT_DOMAIN):
+                return True  # a shortcut for most values: their types and elements do not matter
             is_integer = self.scope.element_type(name) in (*INTEGER_RANGES, "bool")
             found = self._auxiliary[name] = is_integer or self.number(name) is not None
         return found

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from opshift.converter.recognition.constant_comparison import Comparison, elements_of, is_identical
 from opshift.converter.recognition.expansion import ExactNode, ValueName
 from opshift.converter.recognition.graph_view import GraphView
-from opshift.converter.recognition.pattern_groups import NEAR_DEPTH, NodeTree, PatternGroup
 from opshift.converter.recognition.patterns import (
     AnyValue,
     Constant,
     InputRef,
     NodeRef,
-    Pattern,
     PatternNode,
 )
 from opshift.model.graphs import NodeRecord
@@ -113,7 +110,7 @@ class Matcher:
         while goals:
             self._steps += 1
             ref, name = goals.pop()
-            if isinstance(ref, NodeRef):
+            if type(ref) is NodeRef:
                 orders = self._next_goals(ref, name, state)
                 if len(orders) > 1:
                     results = (self._match_goals([*goals, *each], state.copy()) for each in orders)
@@ -161,8 +158,8 @@ class Matcher:
         operands: list[Goal] = []
         for slot, each in node.slots.items():
             value = actual.get(slot)
-            is_axis = self._is_complete and slot in AXES and isinstance(each, Constant)
-            if isinstance(value, ValueName) and not is_axis:
+            is_axis = self._is_complete and slot in AXES and type(each) is Constant
+            if type(value) is ValueName and not is_axis:
                 operands.append((each, value.name))
             elif not self._matches_setting(each, value, slot, record, state):
                 return []
@@ -174,22 +171,27 @@ class Matcher:
             (one, first), (other, second) = operands
             orders = [[(one, first), (other, second)], [(one, second), (other, first)]]
             return [each for each in orders if all(map(self._is_possible, each))]
-        # Goals are taken from the end, so operator inputs, which any value matches, are matched last.
-        return [sorted(operands, key=lambda goal: not isinstance(goal[0], InputRef))]
+        if len(operands) > 1:
+            # Goals are taken from the end, so operator inputs, which any value matches, are matched last.
+            operands.sort(key=_is_no_input)
+        return [operands]
 
     def _is_possible(self, goal: Goal) -> bool:
         """Return whether a goal may match, by a cheap test: the producer's operator, or a constant value."""
         ref, name = goal
-        if isinstance(ref, NodeRef):
+        kind = type(ref)
+        if kind is NodeRef:
             record = self._view.producer(name)
             return record is not None and record[2] == self._nodes[ref.node].op_type
-        return isinstance(ref, InputRef | AnyValue) or self._view.number(name) is not None
+        return kind is InputRef or kind is AnyValue or self._view.number(name) is not None
 
     def _has_no_other_slots(
         self, node: PatternNode | ExactNode, actual: Mapping[str, Any], record: NodeRecord
     ) -> bool:
         """Return whether other slots of the node have default values; candidates may have constant inputs."""
         others = actual.keys() - node.slots.keys()
+        if not others:
+            return True
         if not self._is_complete:
             values = (actual[slot] for slot in others)
             return all(
@@ -234,52 +236,5 @@ class Matcher:
         return sorted(each % rank for each in elements) == sorted(each % rank for each in expected)
 
 
-def candidates(groups: Iterable[PatternGroup], record: NodeRecord, view: GraphView) -> Iterator[Pattern]:
-    """Yield patterns whose operators match a node and the nodes that compute its inputs, largest first."""
-    outputs = record[4]
-    operators = view.operators_near(next(filter(None, outputs), ""), NEAR_DEPTH)
-    near = [
-        (-len(pattern.nodes), bool(pattern.approximate), position, pattern, tree)
-        for position, group in enumerate(groups)
-        if not group.near_operators & ~operators
-        and group.near.output < len(outputs)
-        and has_operators(group.near, outputs[group.near.output], view)
-        for pattern, tree in group.patterns
-    ]
-    for *_, pattern, tree in sorted(near, key=itemgetter(0, 1, 2)):
-        if has_operators(tree, outputs[tree.output], view):
-            yield pattern
-
-
-def has_operators(tree: NodeTree, name: str, view: GraphView) -> bool:
-    """Return whether the nodes that compute a value have the operators of a tree.
-
-    Constants and inputs are not compared. Results are cached, because patterns share trees.
-    """
-    record = view.producer(name)
-    if record is None or record[2] != tree.op_type:  # true for most values, which need no entry in the cache
-        return False
-    key = tree, name
-    found = view.known_trees.get(key)
-    if found is None:
-        found = view.known_trees[key] = _has_operators(tree, name, record, view)
-    return found
-
-
-def _has_operators(tree: NodeTree, name: str, record: NodeRecord, view: GraphView) -> bool:
-    if canonical_domain(record[1]) != tree.domain:
-        return False
-    read = view.operands(record) if record[4].index(name) == tree.output else None
-    if read is None:
-        return False
-    values = [(each, read.get(slot)) for slot, each in tree.operands]
-    if tree.op_type in COMMUTATIVE and len(values) == 2:
-        (one, first), (other, second) = values
-        return (_tree_computes(one, first, view) and _tree_computes(other, second, view)) or (
-            _tree_computes(one, second, view) and _tree_computes(other, first, view)
-        )
-    return all(_tree_computes(each, value, view) for each, value in values)
-
-
-def _tree_computes(tree: NodeTree | None, value: str | None, view: GraphView) -> bool:
-    return tree is None or (value is not None and has_operators(tree, value, view))
+def _is_no_input(goal: Goal) -> bool:
+    return type(goal[0]) is not InputRef

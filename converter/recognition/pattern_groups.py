@@ -15,12 +15,14 @@ class NodeTree:
         op_type, domain: operator of the node.
         output: position of the output that the pattern reads.
         operands: slots of the node, each with the tree that computes its value; `None` for any value.
+        depth: maximum number of nodes on a path.
     """
 
-    __slots__ = ("domain", "op_type", "operands", "output")
+    __slots__ = ("depth", "domain", "op_type", "operands", "output")
 
     def __init__(self, op_type: str, domain: str, output: int, operands: Operands) -> None:
         self.op_type, self.domain, self.output, self.operands = op_type, domain, output, operands
+        self.depth: int = 1 + max((each.depth for _, each in operands if each is not None), default=0)
 
 
 Operands: TypeAlias = "tuple[tuple[str, NodeTree | None], ...]"
@@ -35,19 +37,12 @@ class PatternGroup(NamedTuple):
     Attributes:
         op_types: operators of all nodes of a pattern.
         near: tree of the last node, limited to `NEAR_DEPTH`: comparing it excludes most nodes of a model.
-        near_operators: bits of the operators in `near`, see `operator_bit`.
         patterns: the patterns, each with its complete tree.
     """
 
     op_types: frozenset[str]
     near: NodeTree
-    near_operators: int
     patterns: tuple[tuple[Pattern, NodeTree], ...]
-
-
-def operator_bit(op_type: str) -> int:
-    """Return a number with one of 128 bits for the operators of a name; a few names share a bit."""
-    return 1 << (hash(op_type) % 128)
 
 
 def grouped(patterns: Iterable[Pattern]) -> tuple[PatternGroup, ...]:
@@ -55,25 +50,9 @@ def grouped(patterns: Iterable[Pattern]) -> tuple[PatternGroup, ...]:
     groups: dict[tuple[frozenset[str], NodeTree], list[tuple[Pattern, NodeTree]]] = {}
     for pattern in patterns:
         tree = _tree_of(pattern)
-        key = frozenset(each.op_type for each in pattern.nodes), _pruned_tree(tree, NEAR_DEPTH)
+        key = frozenset(each.op_type for each in pattern.nodes), pruned_tree(tree, NEAR_DEPTH)
         groups.setdefault(key, []).append((pattern, tree))
-    return tuple(
-        PatternGroup(op_types, near, _operators(near), tuple(group))
-        for (op_types, near), group in groups.items()
-    )
-
-
-def _operators(tree: NodeTree) -> int:
-    """Return the bits of the operators of a tree, without those that compute captured values."""
-    found = operator_bit(tree.op_type)
-    for slot, each in tree.operands:
-        if each is not None and not slot.startswith(SUBGRAPH_SLOTS):
-            found |= _operators(each)
-    return found
-
-
-SUBGRAPH_SLOTS: Final = ("body:", "then_branch:", "else_branch:")
-"""Starts of the slots for values that a subgraph reads; these are not inputs of the node."""
+    return tuple(PatternGroup(op_types, near, tuple(group)) for (op_types, near), group in groups.items())
 
 
 NEAR_DEPTH: Final = 4
@@ -96,10 +75,12 @@ def _tree_of(pattern: Pattern) -> NodeTree:
     return _shared_tree(pattern.anchor, last.output, operands[last.node])
 
 
-def _pruned_tree(tree: NodeTree, depth: int) -> NodeTree:
+def pruned_tree(tree: NodeTree, depth: int) -> NodeTree:
     """Return a tree limited to `depth` nodes on each path."""
+    if tree.depth <= depth:
+        return tree
     operands = tuple(
-        (slot, None if each is None or depth == 1 else _pruned_tree(each, depth - 1))
+        (slot, None if each is None or depth == 1 else pruned_tree(each, depth - 1))
         for slot, each in tree.operands
     )
     return _shared_tree(tree, tree.output, operands)

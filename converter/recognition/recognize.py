@@ -6,39 +6,37 @@ result. Names of graph inputs and outputs do not change.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from functools import reduce
-from operator import itemgetter, or_
+from collections.abc import Iterator, Sequence, Set
+from itertools import chain
+from operator import itemgetter
 from typing import NamedTuple
 
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.folding.dead_nodes import RemovalRules, fixed_names, remove_dead_nodes
-from opshift.converter.options import EVERY_OPERATOR, Options
+from opshift.converter.options import Options
 from opshift.converter.plan.changes import METADATA_KEY
 from opshift.converter.recognition.candidate import Candidate, Rejected, Replacement
 from opshift.converter.recognition.expansion_cache import Expansions
 from opshift.converter.recognition.graph_view import GraphView
-from opshift.converter.recognition.load import operator_names, pattern_groups
-from opshift.converter.recognition.matching import Matcher, candidates
-from opshift.converter.recognition.pattern_groups import PatternGroup, operator_bit
+from opshift.converter.recognition.matching import Matcher
 from opshift.converter.recognition.patterns import Pattern
+from opshift.converter.recognition.removal import UnreadSearch
 from opshift.converter.recognition.result import NearMiss, Recognition, RecognizedNode
+from opshift.converter.recognition.search import PatternIndex, PatternSearch, pattern_index
 from opshift.inference.function_scope import CallScope
 from opshift.inference.root_scopes import add_call_facts, root_scopes
 from opshift.model.attributes import ATTRIBUTE_TYPES, write_attribute
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import (
-    ContainerProto,
-    count_model_nodes,
     graphs_of,
     is_graph,
+    nested_containers,
     node_place,
     remove_messages,
 )
 from opshift.model.indirect_reads import names_read_indirectly
 from opshift.model.messages import ModelProto, NodeProto
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, model_domain
+from opshift.model.operator_ids import DEFAULT_DOMAIN, model_domain
 from opshift.model.tensors import write_tensor
 from opshift.registry.models import OperatorVersion
 from opshift.rewriting.workspace import FreshNames
@@ -59,71 +57,34 @@ def recognize(model: ModelProto, options: Options) -> Recognition:
     before, op_types = one_pass.node_count, one_pass.op_types
     if not one_pass.has_distinct_names:
         return Recognition(node_counts=(before, before))
-    anchors = _groups_by_last_op(model, options, op_types, None)
+    index = pattern_index(model, options, op_types, None)
     found: list[RecognizedNode] = []
     misses: dict[tuple[str, str], NearMiss] = {}
     for number in range(MAX_PASSES):
-        if not anchors:
+        if not index.groups:
             break
         if number:
             one_pass = _RecognitionPass(model, options)
-        one_pass.run(anchors)
+        one_pass.run(index)
         found += one_pass.found
         for miss in one_pass.misses:
             misses.setdefault((miss.place, miss.operator), miss)
         wanted = {each.operator.name for each in one_pass.replacements}
         op_types |= wanted
-        anchors = _groups_by_last_op(model, options, op_types, wanted)
+        index = pattern_index(model, options, op_types, wanted)
     recognized = {each.place for each in found}
     is_recorded = bool(found) and any(each.key == METADATA_KEY for each in model.metadata_props)
     if is_recorded:
         remove_messages(model.metadata_props, [each.key == METADATA_KEY for each in model.metadata_props])
     kept = tuple(each for each in misses.values() if each.place not in recognized)
-    after = count_model_nodes(model) if found else before
+    after = one_pass.count_nodes()
     return Recognition(tuple(found), kept, (before, after), is_recorded)
 
 
-def _groups_by_last_op(
-    model: ModelProto, options: Options, op_types: Set[str], wanted: Set[str] | None
-) -> Mapping[str, Sequence[PatternGroup]]:
-    """Return the groups of patterns whose operators are all in `op_types`, by op_type of the last node.
-
-    A pattern must contain an operator of `wanted`, unless `wanted` is `None`.
-    """
-    found: defaultdict[str, list[PatternGroup]] = defaultdict(list)
-    if wanted is not None and not wanted:
-        return found
-    absent = ~reduce(or_, map(operator_bit, op_types), 0)
-    for group in _requested_groups(model, options):
-        # A comparison of bits excludes most groups in less time than a comparison of sets.
-        is_possible = not group.near_operators & absent and group.op_types <= op_types
-        if is_possible and (wanted is None or not group.op_types.isdisjoint(wanted)):
-            found[group.near.op_type].append(group)
-    return found
-
-
-def _requested_groups(model: ModelProto, options: Options) -> Iterator[PatternGroup]:
-    """Yield the patterns of the requested operators that exist at the model's opsets."""
-    registry, requested = options.registry, options.recognize
-    shadowed = {(canonical_domain(each.domain), each.name) for each in model.functions}
-    imports = [*model.opset_import, *(i for each in model.functions for i in each.opset_import)]
-    newest: defaultdict[str, int] = defaultdict(int)
-    for each in imports:
-        domain = canonical_domain(each.domain)
-        newest[domain] = max(newest[domain], each.version)
-    names = operator_names(registry) if EVERY_OPERATOR in requested else ()
-    for name in (*(f"{DEFAULT_DOMAIN}.{each}" for each in names), *requested - {EVERY_OPERATOR}):
-        domain, _, op_type = name.rpartition(".")
-        operator = registry.operator(op_type, domain)
-        exists = operator is not None and operator.versions[0].since_version <= newest[domain]
-        if exists and name not in options.without and (domain, op_type) not in shadowed:
-            yield from pattern_groups(op_type, domain, registry)
-
-
 class _Located(NamedTuple):
-    """Graph, subgraph or function, and the replacements to write into it."""
+    """View of a graph, subgraph or function, and the replacements to write into it."""
 
-    container: ContainerProto
+    view: GraphView
     replacements: Sequence[Replacement]
 
 
@@ -175,13 +136,22 @@ class _RecognitionPass:
                     view.children.setdefault(record[0], []).append(self._graph_view(child))
         return view
 
-    def run(self, anchors: Mapping[str, Sequence[PatternGroup]]) -> None:
+    def count_nodes(self) -> int:
+        """Return the current number of nodes, also in subgraphs and functions."""
+        # Only views with children need a visit of all nodes to find those in subgraphs.
+        groups = (
+            nested_containers([each.scope.container]) if each.children else [each.scope.container]
+            for each in self._views
+        )
+        return sum(len(each.node) for each in chain.from_iterable(groups))
+
+    def run(self, index: PatternIndex) -> None:
         """Find and write all replacements."""
         if self._model.functions:
             add_call_facts([scope for scope, _, _ in self._scopes])
         located: list[tuple[GraphView, list[_Located]]] = []
         for view, (_, _, path) in zip(self._views, self._scopes, strict=True):
-            found = list(self._find_replacements(view, path, anchors))
+            found = list(self._find_replacements(view, path, index))
             if found:
                 located.append((view, found))
         names = FreshNames()
@@ -189,16 +159,15 @@ class _RecognitionPass:
         for root, graphs in located:
             _write_replacements(root, graphs, names, self._fixed)
 
-    def _find_replacements(
-        self, view: GraphView, path: str, anchors: Mapping[str, Sequence[PatternGroup]]
-    ) -> Iterator[_Located]:
-        scope = view.scope
+    def _find_replacements(self, view: GraphView, path: str, index: PatternIndex) -> Iterator[_Located]:
+        scope, search = view.scope, PatternSearch(index, view)
+        op_types = index.groups.keys()
         taken: set[int] = set()
         found: list[Replacement] = []
         for record in reversed(scope.node_records):
-            if record[2] not in anchors or record[0] in taken or record[1] not in ("", DEFAULT_DOMAIN):
+            if record[2] not in op_types or record[0] in taken or record[1] not in ("", DEFAULT_DOMAIN):
                 continue
-            for pattern in candidates(anchors[record[2]], record, view):
+            for pattern in search.candidates(record):
                 replacement = self._replacement_at(pattern, record, view, path)
                 if replacement is not None and taken.isdisjoint(each[0] for each in replacement.nodes):
                     taken.update(each[0] for each in replacement.nodes)
@@ -215,13 +184,13 @@ class _RecognitionPass:
                     break
         self.replacements += found
         if found:
-            yield _Located(scope.container, found)
+            yield _Located(view, found)
         for position, children in view.children.items():
             # Skip the subgraphs of a node that a new node replaces, such as a Loop.
             if position not in taken:
                 place = node_place(path, scope.nodes[position])
                 for child in children:
-                    yield from self._find_replacements(child, place, anchors)
+                    yield from self._find_replacements(child, place, index)
 
     def _replacement_at(
         self, pattern: Pattern, record: tuple[int, str, str, tuple[str, ...], tuple[str, ...]],
@@ -268,16 +237,13 @@ def _may_hold_graphs(operator: OperatorVersion | None) -> bool:
 
 
 def _write_replacements(
-    root: GraphView, graphs: Iterable[_Located], names: FreshNames, fixed: Set[str]
+    root: GraphView, graphs: Sequence[_Located], names: FreshNames, fixed: Set[str]
 ) -> None:
     """Write replacements into a graph or function and its subgraphs, and remove unread nodes."""
+    searches = [UnreadSearch(*each) for each in graphs]
     removable: set[str] = set()
-    scopes = [each.scope for each in root.nested()]
-    read = {name for scope in scopes for record in scope.node_records for name in record[3]}
-    initializers = set().union(*(scope.predefined_names() for scope in scopes))
-    defined = set().union(*(scope.defined_names for scope in scopes))
-    kept = (initializers - read) | (fixed & defined)  # these nodes were unread before, so they stay
-    for container, replacements in graphs:
+    for view, replacements in graphs:
+        container = view.scope.container
         nodes = container.node
         for each in replacements:
             _fill_node(nodes[each.position], each, names)
@@ -286,7 +252,16 @@ def _write_replacements(
                 name = nodes[each.position].input[position] = names.fresh(each.inputs[position])
                 assert is_graph(container)
                 write_tensor(container.initializer.add(), value, name)
-            removable |= each.removable
+    if not root.children:
+        searches[0].remove()
+        return
+    for search in searches:
+        removable |= search.outputs()
+    scopes = [each.scope for each in root.nested()]
+    read = {name for scope in scopes for record in scope.node_records for name in record[3]}
+    initializers = set().union(*(scope.predefined_names() for scope in scopes))
+    defined = set().union(*(scope.defined_names for scope in scopes))
+    kept = (initializers - read) | (fixed & defined)  # these nodes were unread before, so they stay
     removal = RemovalRules(lambda node: any(map(removable.__contains__, node.output)), named=kept)
     remove_dead_nodes(root.scope.container, removal)
 

@@ -235,7 +235,7 @@ def shape_shortcut(operator: OperatorVersion) -> Shortcut[Shape] | None:
 
 
 def rank_shortcut(operator: OperatorVersion) -> Shortcut[int] | None:
-    """Return a `Shortcut` for a fixed rank, a Constant, or a rank that is the length of an input list."""
+    """Return a `Shortcut` for a fixed rank, a Constant, an Unsqueeze, or a rank that is a list's length."""
     # imported here: checks that infer no shapes do not need the rules
     from opshift.registry.shapes.all_rules import FIXED_RANKS, RANKING_LISTS
 
@@ -245,15 +245,30 @@ def rank_shortcut(operator: OperatorVersion) -> Shortcut[int] | None:
     listed = operator.input_named(RANKING_LISTS.get(operator.shape, ""))
     if listed is not None:
         return lambda scope, name: _rank_from_list(scope, name, listed[0])
+    if operator.shape == "unsqueeze":
+        return _rank_of_unsqueezed
     return _rank_of_constant if operator.shape == "constant" else None
 
 
 def _dims_of_unsqueezed_scalar(scope: InferenceScope, name: str) -> Shape | None:
     """Return `(1,)` for a 1-D output of an Unsqueeze of a scalar; without axes, the input is 1-D, too."""
-    if scope.rank(name) != 1:
-        return None
     _, _, _, inputs, _ = scope.producing_records[name]
-    return (1,) if inputs and scope.rank(inputs[0]) == 0 else None
+    if not inputs or scope.rank(inputs[0]) != 0:
+        return None
+    return (1,) if _axis_count(scope, inputs) == 1 or scope.rank(name) == 1 else None
+
+
+def _rank_of_unsqueezed(scope: InferenceScope, name: str) -> int | None:
+    """Return the rank of the output of an Unsqueeze with a constant input of axes."""
+    _, _, _, inputs, _ = scope.producing_records[name]
+    count = _axis_count(scope, inputs)
+    rank = None if count is None else scope.rank(inputs[0])
+    return None if count is None or rank is None or rank + count > MAX_RANK else rank + count
+
+
+def _axis_count(scope: InferenceScope, inputs: Sequence[str]) -> int | None:
+    """Return the number of constant axes in input 1 of an Unsqueeze; `None` if they are not constant."""
+    return _constant_length(scope, inputs[1]) if len(inputs) > 1 else None
 
 
 def _dims_of_constant(scope: InferenceScope, name: str) -> Shape | None:
@@ -290,7 +305,7 @@ def _length_of_part(scope: InferenceScope, name: str) -> int | None:
     if record is None or _shape_rule(scope, record) != "unsqueeze":
         return _constant_length(scope, name)
     if len(record[3]) > 1:
-        axis_count = _constant_length(scope, record[3][1])
+        axis_count = _axis_count(scope, record[3])
     else:
         axis_count = sum(len(each.ints) for each in scope.proto_of(record).attribute)
     return 1 if axis_count == 1 else None
