@@ -207,7 +207,10 @@ def test_runtimes_share_conversions(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(converted) == 1
 
 
-def test_tries_a_copy_without_repeated_nodes_after_some_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("newest", "opset", "is_copied"), [(13, 14, True), (5, 4, False)])
+def test_tries_a_copy_without_repeated_nodes_after_some_failures(
+    newest: int, opset: int, is_copied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     converted: list[tuple[int, object]] = []
     convert = try_convert
 
@@ -218,15 +221,17 @@ def test_tries_a_copy_without_repeated_nodes_after_some_failures(monkeypatch: py
     monkeypatch.setattr(TRY_CONVERT, count_and_convert)
     nodes = " ".join(f"h{number} = Abs (x)" for number in range(9))
     always = {"ai.onnx.Relu": [{"reason": "in no opset", "when": {"opsets": [1, 99]}}]}
-    operators = {"ai.onnx.Abs": [{"versions": [1, 13]}], "ai.onnx.Relu": [{"versions": [1, 14]}]}
+    operators = {"ai.onnx.Abs": [{"versions": [1, newest]}], "ai.onnx.Relu": [{"versions": [1, 14]}]}
+    opsets = {"ai.onnx": max(newest, opset)}
     runtimes = [
-        toy_runtime(version=f"{number}.0", operators=operators, restrictions=always) for number in range(6)
+        toy_runtime(version=f"{number}.0", operators=operators, restrictions=always, opsets=opsets)
+        for number in range(6)
     ]
-    found = opshift.runs(model(f"{nodes} y = Relu (x)", opset=14), runtimes).results
+    found = opshift.runs(model(f"{nodes} y = Relu (x)", opset=opset), runtimes).results
     assert {each.verdict for each in found} == {"does not run"}
     assert len(converted) == len(set(converted)) > MIN_FAILURES
     counts = [count for count, _ in converted]
-    assert counts == [10] * MIN_FAILURES + [2] * (len(counts) - MIN_FAILURES)
+    assert counts == [10] * MIN_FAILURES + [2 if is_copied else 10] * (len(counts) - MIN_FAILURES)
 
 
 SOME_PATHS = Random(0).sample(model_paths(), 12)

@@ -36,6 +36,9 @@ from opshift.runtimes.verdicts import AFTER_CONVERSION, DOES_NOT_RUN, MAY_RUN, R
 MIN_FAILURES: Final = 2
 """Number of conversions that do not help before the next ones are tried with a copy, see `_attempt`."""
 
+MIN_REMAINING: Final = 5
+"""Minimum number of remaining opsets for a copy: making it takes as long as two or three conversions."""
+
 
 class ConversionAttempt(FrozenRecord):
     """Conversion that was tried for a runtime that does not run the unchanged model."""
@@ -211,7 +214,7 @@ class _Search:
     ) -> None:
         """Prepare the search.
 
-        `missing` are the operators that prevent the unchanged model from running, see `missing_operators`.
+        `missing` are the operators that prevent the unchanged model from running.
         With `keeps_failure`, the first conversion is reported even if it does not help. With `is_hopeless`,
         the search ends after the first conversion, because none can help.
         """
@@ -294,11 +297,6 @@ _OperatorTypes = tuple[str, tuple[tuple[str, str], ...]]
 """Operator, such as `ai.onnx.Cast`, with or without a version, and its types by type variable."""
 
 
-def missing_operators(support: ModelSupport) -> set[_OperatorTypes]:
-    """Return the operators, with their types, that prevent a model from running."""
-    return {(without_version(each.operator), tuple(each.types.items())) for each in support.missing}
-
-
 class _Candidates:
     """Conversions of a model, each of which serves the searches of several runtimes."""
 
@@ -317,27 +315,30 @@ class _Candidates:
         self._versions: dict[Hashable, list[tuple[ModelNode, OperatorVersion | None]]] = {}
         self._failed: set[Hashable] = set()
         """Target opsets of the conversions that do not help a runtime."""
+        self._remaining = 0
 
     def results(self, runtimes: Iterable[Runtime]) -> Iterator[RuntimeResult]:
         """Yield the result for each runtime, in the given order."""
-        searches = [self._search(each) for each in runtimes]
-        # One opset at a time for all runtimes, because keeping conversions to all opsets may need much
-        # memory.
-        for opset in self._nearest({opset for each in searches for opset in each.promising}):
+        searches = self._searches(runtimes)
+        source = self._opsets.get(DEFAULT_DOMAIN, 0)
+        promising = {opset for each in searches for opset in each.promising}
+        opsets = sorted(promising, key=lambda each: (abs(each - source), -each))  # on a tie, newer first
+        # One opset at a time for all runtimes: keeping conversions to all opsets may need much memory.
+        for position, opset in enumerate(opsets):
+            self._remaining = len(opsets) - position
             self._try(opset, searches)
         yield from (each.result for each in searches)
 
-    def _nearest(self, opsets: Iterable[int]) -> list[int]:
-        """Sort opsets of the default domain by distance to the model's opset; on a tie, newer first."""
-        source = self._opsets.get(DEFAULT_DOMAIN, 0)
-        return sorted(opsets, key=lambda each: (abs(each - source), -each))
+    @gc_paused  # the facts about the model stay: collections would only traverse them
+    def _searches(self, runtimes: Iterable[Runtime]) -> list[_Search]:
+        return [self._search(each) for each in runtimes]
 
     def _search(self, runtime: Runtime) -> _Search:
         check = RuntimeCheck(runtime)
         support = check.check(self.nodes)
         newest = {name: check.newest_import(name) or opset for name, opset in self.nodes.opsets.items()}
         is_too_new = any(opset > newest[name] for name, opset in self.nodes.opsets.items())
-        missing = missing_operators(support)
+        missing = {(without_version(each.operator), tuple(each.types.items())) for each in support.missing}
         # a conversion neither adds ranks to inputs nor removes attributes
         is_hopeless = check.needs_ranks(self.nodes) or check.has_unknown_attribute(self.nodes)
         is_searched = bool(missing) and (is_too_new or not is_hopeless)
@@ -371,12 +372,12 @@ class _Candidates:
     def _attempt(self, search: _Search, opsets: Mapping[str, int]) -> ConversionAttempt:
         """Convert to `opsets` for `search`, first a copy without repeated nodes if that may save time.
 
-        Making the copy takes less time than it saves only if several conversions do not help.
+        Making the copy takes less time than it saves only if many conversions do not help.
         """
-        has_many_failures = len(self._failed) >= MIN_FAILURES
+        has_many_failures = len(self._failed) >= MIN_FAILURES and not search.reports_failure
+        has_many_left = self._remaining >= MIN_REMAINING or "_distinct" in vars(self)
         is_converted = _conversion_key(self._model, opsets, None) in self._converted
-        may_save_time = has_many_failures and not search.reports_failure and not is_converted
-        if may_save_time and self._distinct is not None:
+        if has_many_failures and has_many_left and not is_converted and self._distinct is not None:
             attempt = self._attempt_with(self._distinct, search, opsets)
             if not attempt.succeeds and not search.may_run_without_merging(attempt):
                 return attempt
