@@ -76,6 +76,8 @@ UNDEFINED = {
     "overflow of a quotient": ("Div", np.array([-(2**63)]), np.array([-1]), (None,)),
     "quotient toward zero": ("Div", np.array([-7]), np.array([2]), (-3,)),
     "rounded sum": ("Add", np.array([0.1], np.float32), np.array([0.2], np.float32), (None,)),
+    "rounded sum of integers": ("Add", np.array([2.0**53, 2.0**52]), np.array([1.0]), (None, 2.0**52 + 1)),
+    "rounded quotient": ("Div", np.array([2.0**53, 6]), np.array([3.0]), (None, 2.0)),
     "exact product": ("Mul", np.array([0.5, 3]), np.array([0.25]), (0.125, 0.75)),
     "infinity": ("Mul", np.array([np.inf]), np.array([1.0]), (None,)),
     "underflow": ("Mul", np.array([1e-30], np.float32), np.array([1e-10], np.float32), (None,)),

@@ -30,6 +30,9 @@ Operation = Callable[[Any, Any], Element]
 SMALLEST_FLOAT = 2.0**-14
 """Smallest normal float16. Smaller nonzero results are unknown: runtimes may flush subnormal numbers to 0."""
 
+MAX_EXACT_INTEGER = 2**53
+"""Limit below which a Python float represents each integer."""
+
 FLOAT_TYPES = ("float", "double", "float16")
 """Floating-point types whose arithmetic is evaluated; results that need rounding are unknown."""
 
@@ -132,13 +135,18 @@ def fits_float(value: float, element_type: str) -> bool:
 
 def exact_float(operation: Callable[[Any, Any], Any], element_type: str) -> Operation:
     """Return an operation on floats that returns `None` for infinity, NaN, and results that need rounding."""
+    keeps_integers = operation is not operator.truediv
 
     def apply(first: float, second: float) -> float | None:
         if not (math.isfinite(first) and math.isfinite(second)):
             return None
         try:
             value = operation(first, second)
-            is_exact = Fraction(value) == operation(Fraction(first), Fraction(second))
+            # Fractions take several times as long.
+            are_integers = keeps_integers and not first % 1 and not second % 1
+            is_exact = (are_integers and abs(value) < MAX_EXACT_INTEGER) or (
+                Fraction(value) == operation(Fraction(first), Fraction(second))
+            )
         except (OverflowError, ZeroDivisionError, ValueError):
             return None
         return float(value) if is_exact and fits_float(value, element_type) else None
