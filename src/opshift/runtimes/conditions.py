@@ -29,10 +29,15 @@ def concerns(restriction: Restriction, node: ModelNode) -> bool | None:
     if restriction.when is None and restriction.unless is None:
         return None
     conditions = [(restriction.when, True), (restriction.unless, False)]
-    if restriction.when is not None and (restriction.when.patterns or restriction.when.computed_by):
+    if restriction.when is not None and not SEARCHES.isdisjoint(restriction.when.parts):
         conditions.reverse()  # a search through other nodes is slower than most exceptions
-    holds = ((_holds(each, node), expected) for each, expected in conditions if each is not None)
-    return _all(None if each is None else each is expected for each, expected in holds)
+    is_known = True
+    for condition, expected in conditions:
+        holds = expected if condition is None else _holds(condition, node)
+        if holds is not None and holds is not expected:
+            return False
+        is_known &= holds is not None
+    return True if is_known else None
 
 
 def depends_on_node(restriction: Restriction, node: ModelNode) -> bool:
@@ -56,7 +61,13 @@ def _holds(condition: Condition, node: ModelNode) -> bool | None:
     if node.operator is None and any(name != "attributes" for name in condition.parts):
         known = _all(PARTS[name](condition, node) for name in condition.parts if name in WITHOUT_OPERATOR)
         return False if known is False else None
-    return _all(test(condition, node) for test in _tests(condition.parts))
+    is_known = True
+    for test in _tests(condition.parts):  # not `_all`: a generator would take most of the time
+        holds = test(condition, node)
+        if holds is False:
+            return False
+        is_known &= holds is not None
+    return True if is_known else None
 
 
 @cache
@@ -317,6 +328,14 @@ def _computed_by(condition: Condition, node: ModelNode) -> bool:
     )
 
 
+def _depends_on(condition: Condition, node: ModelNode) -> bool:
+    return all(
+        name in node.values
+        and node.origins.include(node.scope, node.values[name], operators, any_type=True)
+        for name, operators in condition.depends_on.items()
+    )
+
+
 def _negative(condition: Condition, node: ModelNode) -> bool | None:
     return _all(_has_negative(name, node) for name in condition.negative)
 
@@ -366,6 +385,7 @@ PARTS: Mapping[str, Callable[[Condition, ModelNode], bool | None]] = {
     "some_types": _some_types,
     "patterns": _patterns,
     "computed_by": _computed_by,
+    "depends_on": _depends_on,
     "diverging": _diverging,
     "negative": _negative,
     "beside": _beside,
@@ -376,7 +396,10 @@ Each function has the name of its part with a leading underscore; see `Condition
 parts. Parts that take little time come first.
 """
 
-OF_DISTANT_NODES: Final = frozenset({"computed", "computed_by", "constant", "fed", "fixed", "patterns"})
+SEARCHES: Final = frozenset({"computed_by", "depends_on", "patterns"})
+"""Parts that search through nodes of the graph."""
+
+OF_DISTANT_NODES: Final = SEARCHES | {"computed", "constant", "fed", "fixed"}
 """Parts that depend on more nodes than the producers of the inputs."""
 
 WITHOUT_OPERATOR: Final = frozenset({"attributes", "stated", "opsets"})
