@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
 from opshift.model.errors import InvalidModel
+from opshift.model.shared_data import FrozenRecord
 
 KeyT = TypeVar("KeyT")
 
@@ -43,8 +44,7 @@ class Problem(NamedTuple):
     place: str = ""
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(FrozenRecord):
     """Violation of a rule by a part of a model.
 
     Attributes:

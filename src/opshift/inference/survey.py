@@ -14,7 +14,7 @@ from opshift.model.graphs import MAX_LABEL, MAX_SUBGRAPH_DEPTH, NodeRecord, node
 from opshift.model.messages import NodeProto
 
 
-@dataclass
+@dataclass(repr=False, eq=False, match_args=False)  # each generated method would delay the start
 class ContainerSurvey:
     """Result of the survey of one graph or function."""
 

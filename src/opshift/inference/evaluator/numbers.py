@@ -11,7 +11,6 @@ import math
 import operator
 import struct
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 from opshift.inference.evaluator.elements import Element
@@ -142,11 +141,13 @@ def exact_float(operation: Callable[[Any, Any], Any], element_type: str) -> Oper
             return None
         try:
             value = operation(first, second)
-            # Fractions take several times as long.
             are_integers = keeps_integers and not first % 1 and not second % 1
-            is_exact = (are_integers and abs(value) < MAX_EXACT_INTEGER) or (
-                Fraction(value) == operation(Fraction(first), Fraction(second))
-            )
+            is_exact = are_integers and abs(value) < MAX_EXACT_INTEGER
+            if not is_exact:
+                # imported here: most elements are integers, for which fractions take several times as long
+                from fractions import Fraction
+
+                is_exact = Fraction(value) == operation(Fraction(first), Fraction(second))
         except (OverflowError, ZeroDivisionError, ValueError):
             return None
         return float(value) if is_exact and fits_float(value, element_type) else None
