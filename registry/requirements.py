@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import pairwise, repeat, zip_longest
 from typing import Final, NamedTuple, cast
 
@@ -249,6 +249,21 @@ def _bits_of(name: str) -> Evaluate:
     return evaluate
 
 
+def _limit_of(name: str, *, is_highest: bool) -> Evaluate:
+    """Return a function for the lowest or the highest number of an integer type."""
+    element_type = _element_type_of(name)
+
+    def evaluate(node: ShapeContext) -> Value:
+        kind = str(element_type(node))
+        if not kind.startswith(("int", "uint")):
+            return None
+        bits = element_bits(BY_NAME[kind])
+        lowest = -(2 ** (bits - 1)) if kind.startswith("int") else 0
+        return lowest + 2**bits - 1 if is_highest else lowest
+
+    return evaluate
+
+
 def _count_of(name: str) -> Evaluate:
     def count(node: ShapeContext, position: int) -> int | None:
         shape = node.shape(position)
@@ -286,18 +301,25 @@ def _sum_of(name: str) -> Evaluate:
     return evaluate
 
 
-def _distinct(name: str, rank: Evaluate) -> Evaluate:
-    """Return a function that checks whether axes in a list are distinct; negative axes count from the end."""
-    value = _value_of(name)
+def _axes_test(holds: Callable[[list[int]], bool]) -> Callable[[str, Evaluate], Evaluate]:
+    """Return a function of a list of axes and a rank: the axes, counted from the start, fulfil a condition.
 
-    def evaluate(node: ShapeContext) -> Value:
-        elements, modulus = value(node), rank(node)
-        if not isinstance(elements, tuple) or not isinstance(modulus, int):
-            return None
-        known = [each + modulus if each < 0 else each for each in elements if isinstance(each, int)]
-        return len(set(known)) == len(known)
+    Axes in a list with fewer than two elements always do.
+    """
 
-    return evaluate
+    def compile_call(name: str, rank: Evaluate) -> Evaluate:
+        value = _value_of(name)
+
+        def evaluate(node: ShapeContext) -> Value:
+            elements, modulus = value(node), rank(node)
+            if not isinstance(elements, tuple) or not (isinstance(modulus, int) or len(elements) < 2):
+                return None
+            axes = [each for each in elements if isinstance(each, int)]
+            return holds([each + cast("int", modulus) if each < 0 else each for each in axes])
+
+        return evaluate
+
+    return compile_call
 
 
 def _broadcasts(name: str, other: Evaluate) -> Evaluate:
@@ -351,6 +373,8 @@ def _sizes_from(name: str, axis: Evaluate) -> Evaluate:
 _FUNCTIONS: Final[Mapping[str, Callable[[str], Evaluate]]] = {
     "element_type": _element_type_of,
     "bits": _bits_of,
+    "lowest": partial(_limit_of, is_highest=False),
+    "highest": partial(_limit_of, is_highest=True),
     "rank": _rank_of,
     "shape": _shape_of,
     "length": _length_of,
@@ -359,19 +383,21 @@ _FUNCTIONS: Final[Mapping[str, Callable[[str], Evaluate]]] = {
 }
 """Functions with one argument, the name of an input or attribute.
 
-`element_type`, its `bits`, `rank`, `shape` and `count` (of elements) of an input; `length`, `sum` of a list.
+`element_type`, its `bits`, its `lowest` and `highest` integer, `rank`, `shape`, `count` (of elements) of an
+input; `length`, `sum` of a list.
 """
 
 _FUNCTIONS_OF_TWO: Final[Mapping[str, Callable[[str, Evaluate], Evaluate]]] = {
     "size": _size_of,
     "sizes": _sizes_from,
-    "distinct": _distinct,
+    "distinct": _axes_test(lambda axes: len(set(axes)) == len(axes)),
+    "ascending": _axes_test(lambda axes: axes == sorted(axes)),
     "broadcasts": _broadcasts,
 }
 """Functions with two arguments: the name of an input or attribute, and a value.
 
 `size(X, axis)`, `sizes(X, axis)` from an axis to the last one, `distinct(axes, rank)` for a list of axes
-without repetition, and `broadcasts(A, shape(B))`.
+without repetition, `ascending(axes, rank)` for sorted axes, and `broadcasts(A, shape(B))`.
 """
 
 _ARITHMETIC: Final[Mapping[type[ast.operator], Callable[[float, float], float]]] = {

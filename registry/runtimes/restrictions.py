@@ -47,6 +47,23 @@ def _nodes_text(text: object) -> object:
     return text
 
 
+def _requirement_text(text: object) -> object:
+    # imported here: few restrictions have expressions
+    from opshift.registry.requirements import InvalidRequirement, parse_requirement
+
+    if isinstance(text, str):
+        try:
+            parse_requirement(text)
+        except InvalidRequirement as error:
+            raise ValueError(f"{text!r} {error}") from error
+    return text
+
+
+Values = Annotated[tuple[Scalar | None, ...], Checked(min_length=1)]
+Operators = Annotated[tuple[str, ...], Checked(min_length=1)]
+Expression = Annotated[str, Checked(_requirement_text)]
+
+
 class NodePattern(Record):
     """Nodes that an optimizer replaces together.
 
@@ -72,24 +89,21 @@ class NodePattern(Record):
     """Inputs of the nodes that must be constants with several elements."""
     computed: tuple[str, ...] = ()
     """Inputs of the nodes that are computed by nodes, from values that differ between runs."""
+    given: tuple[str, ...] = ()
+    """Inputs of the nodes that no node of the graph computes: graph inputs, initializers that callers can
+    override, and values of enclosing graphs."""
+    sources: dict[str, Operators] = field(default_factory=dict)
+    """Operators of nodes that may compute inputs of the nodes; inputs that no node computes match, too."""
+    excluded_sources: dict[str, Operators] = field(default_factory=dict)
+    """Operators of nodes that must not compute inputs of the nodes."""
+    reused: dict[str, Operators] = field(default_factory=dict)
+    """Inputs that are constants with one element, with operators: another node with one of these operators
+    reads an equal constant, or another occurrence of the pattern does."""
+    holds: tuple[Expression, ...] = ()
+    """Expressions about values of the pattern, in the syntax of the requirements of definitions, that are
+    true."""
     skips: tuple[str, ...] = ()
     """Operators of the default domain that may be between the nodes of the pattern."""
-
-
-Values = Annotated[tuple[Scalar | None, ...], Checked(min_length=1)]
-Operators = Annotated[tuple[str, ...], Checked(min_length=1)]
-
-
-def _requirement_text(text: object) -> object:
-    # imported here: few restrictions have expressions
-    from opshift.registry.requirements import InvalidRequirement, parse_requirement
-
-    if isinstance(text, str):
-        try:
-            parse_requirement(text)
-        except InvalidRequirement as error:
-            raise ValueError(f"{text!r} {error}") from error
-    return text
 
 
 class Condition(Record):
@@ -151,7 +165,7 @@ class Condition(Record):
     """Like `single_after`, but the product includes the size of the axis itself."""
     values: dict[str, Values] = field(default_factory=dict)
     """Allowed elements of constant inputs."""
-    holds: tuple[Annotated[str, Checked(_requirement_text)], ...] = ()
+    holds: tuple[Expression, ...] = ()
     """Expressions about the node, in the syntax of the requirements of definitions, that are true."""
     differing: tuple[str, ...] = ()
     """Constant inputs whose elements are not all equal."""
@@ -164,6 +178,8 @@ class Condition(Record):
     computed_by: dict[str, Operators] = field(default_factory=dict)
     """Inputs that are results of one of these operators, or that nodes compute from such a result in the same
     type."""
+    depends_on: dict[str, Operators] = field(default_factory=dict)
+    """Like `computed_by`, but the nodes may change the type, and read the result as any of their inputs."""
     some_types: dict[str, Types] = field(default_factory=dict)
     """Types of parameters: at least one value of the parameter, which may be variadic, has one of them."""
     diverging: tuple[str, ...] = ()

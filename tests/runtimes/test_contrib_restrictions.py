@@ -329,3 +329,50 @@ def test_constant_zero_points_of_a_choice(first: str, second: str, verdict: str)
     inputs = "bool[2] c, uint8[2] x, float s, uint8 z"
     constants = "<float ks = {1}, uint8 kz = {3}>"
     assert _verdict(inputs, CHOICE.format(first, second), "1.31.1", constants) == verdict
+
+
+TWO_BITS = "{0}[2, 32] x, uint8[2, 1, 8] w, {0}[2] s"
+PACKED_BITS = "y = com.microsoft.MatMulNBits <K = 32, N = 2, bits = 2, block_size = 32> (x, w, s{})"
+
+
+@pytest.mark.parametrize(
+    ("element_type", "inputs", "parameters", "verdicts"),
+    [
+        # releases 1.23.2, 1.24.4, 1.26.0 and 1.31.1
+        ("float", "", "", ["does not run", "runs", "runs", "runs"]),
+        ("float", "uint8[2, 1] z", ", z", ["does not run", "runs", "runs", "runs"]),
+        ("float", "float[2, 1] z", ", z", ["does not run", "does not run", "does not run", "runs"]),
+        ("float", "int32[32] g", ", , g", ["does not run", "does not run", "does not run", "runs"]),
+        ("float16", "", "", ["does not run", "does not run", "does not run", "runs"]),
+    ],
+)
+def test_weights_of_two_bits(element_type: str, inputs: str, parameters: str, verdicts: list[str]) -> None:
+    declared = ", ".join(filter(None, [TWO_BITS.format(element_type), inputs]))
+    # the type of the result does not matter
+    nodes = PACKED_BITS.format(parameters).replace("y =", "h =") + " n = Shape (h) y = Cast <to = 1> (n)"
+    releases = ("1.23.2", "1.24.4", "1.26.0", "1.31.1")
+    assert [_verdict(declared, nodes, release) for release in releases] == verdicts
+
+
+EXPERTS = (
+    "float[2, 16] x, float[2, 1] r, uint8[1, {0}, 8] v, float[1, {0}, 1] s, "
+    "uint8[1, 16, {1}] w, float[1, 16, {2}] t"
+)
+MIXTURE = "y = com.microsoft.QMoE <block_size = 16, k = 1, {}> (x, r, v, s, , w, t{})"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "attributes", "inputs", "parameters", "verdict"),
+    [
+        ((16, 8, 1), 'activation_type = "silu"', "", "", "runs"),
+        ((32, 16, 2), 'activation_type = "silu"', "", "", "does not run"),
+        ((16, 8, 1), 'activation_type = "silu"', "uint8[1, 16, 1] z", ", , , , , z", "does not run"),
+        ((16, 8, 1), 'activation_type = "silu"', "uint8[1, 16, N] z", ", , , , , z", "does not run"),
+        ((16, 8, 1), 'activation_type = "silu"', "uint8[1, 8] z", ", , , , , z", "runs"),
+    ],
+)
+def test_blocks_of_experts(
+    sizes: tuple[int, ...], attributes: str, inputs: str, parameters: str, verdict: str
+) -> None:
+    declared = ", ".join(filter(None, [EXPERTS.format(*sizes), inputs]))
+    assert _verdict(declared, MIXTURE.format(attributes, parameters), "1.24.4") == verdict

@@ -38,9 +38,23 @@ BRANCHED = {**VECTOR, "shared": ["m"], "skips": ["Mul", "Sigmoid"]}
 
 COMPUTED = {"nodes": "r = Add (a, s) y = Mul (r, b)", "computed": ["s"]}
 
+GIVEN = {"nodes": "r = Relu (a) y = Mul (r, b)", "given": ["a"]}
+
+FROM_MUL = {"nodes": "r = Relu (a) y = Mul (r, b)", "sources": {"a": ["Mul", "Add"]}}
+
+NOT_FROM_MUL = {"nodes": "r = Relu (a) y = Mul (r, b)", "excluded_sources": {"a": ["Mul"]}}
+
+REUSED = {"nodes": "r = Mul (a, k) y = Add (r, b)", "reused": {"k": ["Relu", "Add"]}, "scalars": ["k"]}
+
+HOLDS = {"nodes": "r = Mul (a, k) y = Add (r, b)", "holds": ["k > 1 and rank(a) == 2 and highest(k) > k"]}
+
 JOINED = {"nodes": "r = Relu (a) y = Concat (r)"}
 
 K = "k = Constant <value_float = 1.5> ()"
+
+SAME, OTHER, SINGLE = (
+    f"g = Constant <{each}> ()" for each in ("value_float = 1.5", "value_float = 2.5", "value_floats = [1.5]")
+)
 
 PAIR = "k = Constant <value_floats = [1.0, 2.0]> ()"
 
@@ -112,6 +126,25 @@ SWISH = "s = Sigmoid (m) y = Mul (x, s)"
         (COMPUTED, "r = Add (x, u) y = Mul (r, u)", False),
         (COMPUTED, "i = Identity (u) r = Add (x, i) y = Mul (r, u)", False),
         (COMPUTED, f"{PAIR} s = Relu (k) r = Add (x, s) y = Mul (r, u)", False),
+        (GIVEN, "r = Relu (x) y = Mul (r, u)", True),
+        (GIVEN, "i = Identity (x) j = Cast <to = 1> (i) r = Relu (j) y = Mul (r, u)", True),
+        (GIVEN, "h = Add (x, u) r = Relu (h) y = Mul (r, u)", False),
+        (GIVEN, f"{PAIR} r = Relu (k) y = Mul (r, u)", False),
+        (FROM_MUL, "r = Relu (x) y = Mul (r, u)", True),
+        (FROM_MUL, "h = Add (x, u) i = Identity (h) r = Relu (i) y = Mul (r, u)", True),
+        (FROM_MUL, "h = Sigmoid (x) r = Relu (h) y = Mul (r, u)", False),
+        (NOT_FROM_MUL, "r = Relu (x) y = Mul (r, u)", True),
+        (NOT_FROM_MUL, "h = Mul (x, u) r = Relu (h) y = Mul (r, u)", False),
+        (REUSED, f"{K} r = Mul (x, k) y = Add (r, u)", False),
+        (REUSED, f"{K} r = Mul (x, k) y = Add (r, u) z = Add (u, k)", True),
+        (REUSED, f"{K} {SAME} r = Mul (x, k) y = Add (r, u) z = Relu (g)", True),
+        (REUSED, f"{K} {SAME} r = Mul (x, k) y = Add (r, u) z = Sigmoid (g)", False),
+        (REUSED, f"{K} {OTHER} r = Mul (x, k) y = Add (r, u) z = Relu (g)", False),
+        (REUSED, f"{K} {SINGLE} r = Mul (x, k) y = Add (r, u) z = Relu (g)", False),
+        (REUSED, f"{PAIR} r = Mul (v, k) y = Add (r, u) z = Relu (k)", False),
+        (HOLDS, "k = Constant <value_int = 2> () r = Mul (n, k) y = Add (r, n)", True),
+        (HOLDS, "k = Constant <value_int = 1> () r = Mul (n, k) y = Add (r, n)", False),
+        (HOLDS, "k = Constant <value_float = 2.0> () r = Mul (x, k) y = Add (r, x)", False),
         (JOINED, "r = Relu (x) y = Concat <axis = 0> (r)", True),
         (JOINED, "r = Relu (x) q = Relu (u) y = Concat <axis = 0> (r, q)", True),
         (JOINED, "r = Relu (x) y = Concat <axis = 0> (r, u)", False),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from opshift.inference.evaluator.element_facts import defining_scope
@@ -43,6 +44,14 @@ class _Question(NamedTuple):
     allows_defaults: bool
 
 
+class _Single(NamedTuple):
+    """Constant with one element."""
+
+    element_type: str
+    rank: int
+    value: object
+
+
 class ConstantValues:
     """Cache of the answers whether values of a model are the same in every run.
 
@@ -51,6 +60,7 @@ class ConstantValues:
 
     def __init__(self, *, has_defaults: bool = True) -> None:
         self._answers: dict[_Question, bool] = {}
+        self._readers: dict[InferenceScope, Mapping[_Single, Counter[str]]] = {}
         self._has_defaults = has_defaults
 
     def contain(
@@ -67,6 +77,16 @@ class ConstantValues:
         if asked not in self._answers:
             self._answer(asked)
         return self._answers[asked]
+
+    def operators_reading(self, scope: InferenceScope, name: str) -> Counter[str]:
+        """Return the operators of the nodes of a graph that read a stored constant equal to a value.
+
+        Optimizers store equal constants once. Only constants with one element are compared.
+        """
+        if scope not in self._readers:
+            self._readers[scope] = _readers_of_constants(scope)
+        constant = _single_constant(scope, name)
+        return Counter() if constant is None else self._readers[scope].get(constant, Counter())
 
     def _answer(self, asked: _Question) -> None:
         """Answer a question and the questions that it depends on; stop at the first negative answer."""
@@ -163,6 +183,26 @@ def _stored(scope: InferenceScope, name: str) -> TensorProto | Node | None:
 def is_stored(scope: InferenceScope, name: str) -> bool:
     """Return whether a value is an initializer or the result of a Constant node."""
     return _stored(scope, name) is not None
+
+
+def _readers_of_constants(scope: InferenceScope) -> dict[_Single, Counter[str]]:
+    """Return the operators of the nodes of a graph that read each stored constant with one element."""
+    found: dict[_Single, Counter[str]] = {}
+    for _, _, op_type, inputs, _ in scope.node_records:
+        for each in {*filter(None, inputs)}:
+            if (constant := _single_constant(scope, each)) is not None:
+                found.setdefault(constant, Counter())[op_type] += 1
+    return found
+
+
+def _single_constant(scope: InferenceScope, name: str) -> _Single | None:
+    """Return a stored constant with one element; `None` for other values."""
+    if scope.shape(name) not in ((), (1,)) or not is_stored(scope, name):
+        return None
+    constant, element_type = scope.constant(name), scope.element_type(name)
+    if constant is None or element_type is None:
+        return None
+    return _Single(element_type, len(constant.dims), constant.values[0])
 
 
 def has_typed_data(scope: InferenceScope, name: str) -> bool:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import islice
 from typing import Final
 
 from opshift.inference.facts import Producer
+from opshift.inference.infer_shapes import known_shapes
 from opshift.inference.scope import Scope
 from opshift.model.element_types import type_string
+from opshift.model.graphs import is_graph
 from opshift.model.node import Node
 from opshift.model.operator_ids import canonical_domain
-from opshift.registry.models import OperatorVersion
+from opshift.registry.models import OperatorVersion, Parameter
+from opshift.registry.requirements import parse_requirement
 from opshift.registry.runtimes.restrictions import NodePattern, pattern_nodes
 from opshift.runtimes.constant_values import ConstantValues
 
@@ -30,6 +35,12 @@ class PatternSearch:
         *inner, self._last = pattern_nodes(pattern.nodes)
         self._producers = {name: each for each in inner for name in each.outputs}
         self._reads = Counter(name for each in (*inner, self._last) for name in each.inputs)
+        self._reused = {
+            (name, each.op_type): pattern.reused[name]
+            for each in (*inner, self._last)
+            for name in each.inputs
+            if name in pattern.reused
+        }
         self._node = pattern.node
         self._ranks = pattern.ranks
         self._types = pattern.types
@@ -38,6 +49,9 @@ class PatternSearch:
         self._scalars = pattern.scalars
         self._vectors = pattern.vectors
         self._computed = pattern.computed
+        self._given = pattern.given
+        self._sources, self._excluded_sources = pattern.sources, pattern.excluded_sources
+        self._expressions = pattern.holds
         # optimizers remove Identity nodes before they search for patterns
         self._skipped = (*pattern.skips, "Identity")
         self._scope = scope
@@ -46,16 +60,48 @@ class PatternSearch:
     def finds(self, node: Node, operator: OperatorVersion | None) -> bool:
         """Return whether the pattern occurs with this node as `NodePattern.node`, by default the last."""
         if not self._node:
-            return any(True for _ in self._match(self._last, node, operator, {}))
+            return any(map(self._holds, self._match(self._last, node, operator, {})))
         pattern = self._producers[self._node]
         starts = [*self._match(pattern, node, operator, {})]
         result = node.output(pattern.outputs.index(self._node))
         for value, reader in self._readers(result) if starts else ():
             known = self._scope.operator(reader.op_type, reader.domain)
             bounds = ({**each, self._node: value} for each in starts)
-            if any(True for each in bounds for _ in self._match(self._last, reader, known, each)):
+            found = (match for each in bounds for match in self._match(self._last, reader, known, each))
+            if any(map(self._holds, found)):
                 return True
         return False
+
+    def _holds(self, bound: Bound) -> bool:
+        """Return whether the conditions of the pattern on all its values together hold."""
+        if self._expressions:
+            operator = _operator_with_inputs(tuple(bound))
+            values = known_shapes(Node("", [*bound.values()], [], {}), operator, self._scope)
+            if not all(parse_requirement(each).evaluate(values) for each in self._expressions):
+                return False
+        return all(
+            self._is_reused(name, bound[name], op_type, others)
+            for (name, op_type), others in self._reused.items()
+        )
+
+    def _is_reused(self, name: str, value: str, op_type: str, others: Sequence[str]) -> bool:
+        """Return whether one of some operators, or another occurrence of the pattern, reads a constant."""
+        found = self._constants.operators_reading(self._scope, value)
+        if any(found[each] > (each == op_type) for each in others):
+            return True
+        if found[op_type] < 2:
+            return False
+        known = self._scope.operator(self._last.op_type, self._last.domain)
+        records = (each for each in self._scope.node_records if each[2] == self._last.op_type)
+        nodes = map(self._scope.node_of, records)
+        matches = (next(self._match(self._last, each, known, {}), {}) for each in nodes)
+        equal = (each for each in matches if each and self._are_equal(each[name], value))
+        return len([*islice(equal, 2)]) > 1  # the search for more occurrences would take long
+
+    def _are_equal(self, first: str, second: str) -> bool:
+        """Return whether two constants have the same elements."""
+        constants = self._scope.constant(first), self._scope.constant(second)
+        return all(constants) and constants[0] == constants[1]
 
     def _readers(self, result: str) -> Iterator[tuple[str, Node]]:
         """Yield the nodes that read `NodePattern.node`, directly or after nodes that the pattern skips.
@@ -86,7 +132,14 @@ class PatternSearch:
         return value
 
     def _is_skipped(self, node: Node) -> bool:
-        return node.op_type in self._skipped and not node.domain
+        return not node.domain and (node.op_type in self._skipped or self._is_unnecessary(node))
+
+    def _is_unnecessary(self, node: Node) -> bool:
+        """Return whether a node is a Cast to the type of its input, which optimizers remove first."""
+        if node.op_type != "Cast" or node.domain:
+            return False
+        given = self._scope.element_type(node.input(0))
+        return given is not None and given == self._scope.element_type(node.output(0))
 
     def _skipped_input(self, node: Node) -> str:
         """Return the first input of a skipped node that depends on the run, or an empty name."""
@@ -98,7 +151,7 @@ class PatternSearch:
     ) -> Iterator[Bound]:
         """Yield the bound names for each way in which a node and its producers match the pattern."""
         domains = canonical_domain(pattern.domain), canonical_domain(node.domain)
-        if pattern.op_type != node.op_type or domains[0] != domains[1]:
+        if pattern.op_type != node.op_type or domains[0] != domains[1] or self._is_unnecessary(node):
             return
         known = operator.attributes if operator is not None else {}
         if any(node.attribute(name) not in each for name, each in self._attributes.items() if name in known):
@@ -142,6 +195,12 @@ class PatternSearch:
             return False
         if name in self._computed and not self._is_computed(value):
             return False
+        if name in self._given and not self._is_given(value):
+            return False
+        if name in self._sources and self._source(value) not in ("", *self._sources[name]):
+            return False
+        if name in self._excluded_sources and self._source(value) in self._excluded_sources[name]:
+            return False
         if name in self._types:
             element = self._scope.element_type(value)
             if element is None or type_string(element) not in self._types[name]:
@@ -159,6 +218,21 @@ class PatternSearch:
         is_result = bool(source) and self._scope.producer(source) is not None
         return is_result and not self._constants.contain(self._scope, value)
 
+    def _is_given(self, value: str) -> bool:
+        """Return whether no node of the graph computes a value, which may differ between runs."""
+        # the inputs of a function may be results of nodes, because runtimes inline it
+        is_result = not is_graph(self._scope.container) or bool(self._source(value))
+        return not is_result and not self._constants.contain(self._scope, value, allows_defaults=False)
+
+    def _source(self, value: str) -> str:
+        """Return the operator that computes a value; an empty string if there is none that matters."""
+        while (found := self._scope.producer(value)) is not None:
+            node = found.node
+            if node.op_type not in ("Dropout", "Identity") and not self._is_unnecessary(node):
+                return node.op_type
+            value = node.input(0)
+        return ""
+
     def _producer(self, value: str, name: str) -> Producer | None:
         """Return the node that computes a value; `None` if an optimizer must keep the value, or folds it."""
         while value and (found := self._scope.producer(value)) is not None and self._is_inner(value, name):
@@ -173,3 +247,10 @@ class PatternSearch:
         has_other_readers = scope.is_captured(value) or len(scope.readers(value)) > self._reads[name]
         is_kept = value in scope.outputs or (has_other_readers and name not in self._shared)
         return not is_kept and not self._constants.contain(scope, value)
+
+
+@cache
+def _operator_with_inputs(names: tuple[str, ...]) -> OperatorVersion:
+    """Return an operator for expressions about the values of a pattern."""
+    inputs = tuple(Parameter(name=each, type="T") for each in names)
+    return OperatorVersion(domain="", name="", since_version=1, inputs=inputs)
