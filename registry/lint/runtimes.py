@@ -112,13 +112,14 @@ def _unknown_names(
 ) -> Iterator[tuple[str, str]]:
     """Yield a reason and a remedy for each problem in the conditions of a restriction.
 
-    Problems are names that no operator version defines, operators in `beside` and `computed_by` that are not
-    in `op_types`, and invalid patterns.
+    Problems are names that no operator version defines, operators in `beside`, `computed_by` and `depends_on`
+    that are not in `op_types`, and invalid patterns.
     """
     attributes = {name for each in versions for name in each.attributes}
     parameters = {name for each in versions for name in _variables(each)}
     for condition in filter(None, (restriction.when, restriction.unless)):
-        operators = chain(condition.beside, *condition.computed_by.values())
+        producers = (*condition.computed_by.values(), *condition.depends_on.values())
+        operators = chain(condition.beside, *producers)
         for unknown in (each for each in operators if each not in op_types):
             yield f"no domain in `opsets` has an operator {unknown!r}", nearest(unknown, sorted(op_types))
         for part in condition.parts:

@@ -148,6 +148,7 @@ KERNELS: Mapping[str, Any] = {
     ("source", "when"),
     [
         ("c = Cast <to = 7> (i)", {"computed_by": {"X": ["Cast"]}}),
+        ("c = Cast <to = 7> (i)", {"depends_on": {"X": ["Cast"]}}),
         ("c = Cast <to = 7> (i)", {"patterns": [PATTERN]}),
         (
             "k = Constant <value_floats = [1.0, 2.0]> () h = Erf (k) c = Cast <to = 7> (h)",

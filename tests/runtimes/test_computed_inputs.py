@@ -46,6 +46,7 @@ STEPPED = """
 """
 SQUEEZED = "w = {0} y = Squeeze (w)"
 BOUNDS = "s = Constant <value_ints = [0]> () e = Constant <value_ints = [2]> ()"
+POWER = "e = Constant <value = float[{0}] {{{1}}}> () y = Pow (x, e)"
 SIZE = "n = Shape (v) y = Cast <to = 1> (n)"
 
 
@@ -90,6 +91,19 @@ SIZE = "n = Shape (v) y = Cast <to = 1> (n)"
         (TRACT, "float[8] x", STEPPED.format("Softmax (x)", 1), 13, "runs"),
         (TRACT, "float[2] x", COMPRESSED.format("k").replace("Flatten (v)", "Flatten (x)"), 13, "runs"),
         (TRACT, "float[3] x", f"{BOUNDS} y = Slice (x, s, e)", 13, "runs"),
+        (TRACT, "float[1, 1, 3] x", "y = Squeeze <axes = [1, -3]> (x)", 11, "may run"),
+        (TRACT, "float[1, 1, 3] x", "y = Squeeze <axes = [-3, 1]> (x)", 11, "runs"),
+        (
+            TRACT,
+            "float[1, 1, 3] x",
+            "a = Constant <value_ints = [1, 0]> () y = Squeeze (x, a)",
+            13,
+            "may run",
+        ),
+        (TRACT, "float[1, 1, 3] x", "y = Squeeze (x)", 13, "runs"),
+        (TRACT, "float[3] x", POWER.format("2, 3", "1, 1, 1, 1, 1, 1"), 13, "may run"),
+        (TRACT, "float[3] x", POWER.format("3", "1, 1, 1"), 13, "runs"),
+        (TRACT, "float[3] x", POWER.format("1", "3"), 13, "runs"),
         (OPENVINO, "float[1] x", f"{SHAPE} y = Expand (x, s)", 13, "may run"),
         (OPENVINO, "float[1] x", f"{SHAPE} a = Abs (s) y = Expand (x, a)", 13, "may run"),
         (OPENVINO, "float[1] x", f"{PAIR} s = Gather (i, i) y = Expand (x, i)", 13, "runs"),

@@ -1,4 +1,4 @@
-"""Operators that compute values, directly or through nodes that keep the element type."""
+"""Operators that compute values, directly or through other nodes."""
 
 from __future__ import annotations
 
@@ -54,6 +54,13 @@ def test_finds_operators(name: str, operators: tuple[str, ...], *, found: bool) 
     for each in ("y", "b", "e", "f"):
         origins.include(scope, each, operators)
     assert origins.include(scope, name, operators) == found
+
+
+@pytest.mark.parametrize(("name", "found"), [("d", True), ("y", True), ("c", False), ("x", False)])
+def test_finds_operators_through_nodes_that_change_the_type(name: str, *, found: bool) -> None:
+    scope, origins = scope_of(DIAMOND), ValueOrigins()
+    assert not origins.include(scope, name, ("Shape",))
+    assert origins.include(scope, name, ("Shape",), any_type=True) == found
 
 
 @pytest.mark.parametrize("first", ["Neg", "Abs"])

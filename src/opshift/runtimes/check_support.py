@@ -22,7 +22,7 @@ from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.restrictions import Condition
 from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
-from opshift.runtimes.conditions import OF_DISTANT_NODES, concerns, depends_on_node
+from opshift.runtimes.conditions import OF_DISTANT_NODES, SEARCHES, concerns, depends_on_node
 from opshift.runtimes.constant_values import has_typed_field, is_misread
 from opshift.runtimes.kernel_lookup import KernelLookup
 from opshift.runtimes.model_nodes import ModelNode, ModelNodes, ordered
@@ -195,7 +195,7 @@ class RuntimeCheck:
     def depends_on_conversion(self, operator: OperatorId) -> bool:
         """Return whether a restriction of an operator version reads the opset of the model or other nodes."""
         return any(
-            each.opsets or each.patterns or each.beside or each.computed_by
+            each.opsets or each.beside or not SEARCHES.isdisjoint(each.parts)
             for each in self._conditions(operator)
         )
 

@@ -330,8 +330,7 @@ def _computed_by(condition: Condition, node: ModelNode) -> bool:
 
 def _depends_on(condition: Condition, node: ModelNode) -> bool:
     return all(
-        name in node.values
-        and node.origins.include(node.scope, node.values[name], operators, any_type=True)
+        name in node.values and node.origins.include(node.scope, node.values[name], operators, any_type=True)
         for name, operators in condition.depends_on.items()
     )
 

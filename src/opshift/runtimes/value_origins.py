@@ -1,4 +1,4 @@
-"""Search for operators that compute a value, through nodes that keep its element type."""
+"""Search for operators that compute a value, directly or through other nodes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class _Question(NamedTuple):
     scope: InferenceScope
     name: str
     operators: tuple[str, ...]
+    any_type: bool
 
 
 class ValueOrigins:
@@ -27,18 +28,19 @@ class ValueOrigins:
     def __init__(self) -> None:
         self._answers: dict[_Question, bool] = {}
 
-    def include(self, scope: InferenceScope, name: str, operators: tuple[str, ...]) -> bool:
+    def include(
+        self, scope: InferenceScope, name: str, operators: tuple[str, ...], *, any_type: bool = False
+    ) -> bool:
         """Return whether a value is a result of an operator, or of nodes that compute it from such a result.
-
-        These nodes keep the element type: their definitions have one type variable for the result and the
-        input.
 
         Args:
             scope: the scope that reads the value.
             name: the name of the value.
             operators: operator types of any domain.
+            any_type: whether these nodes may change the element type; otherwise, their definitions have one
+                type variable for the result and the input.
         """
-        asked = _Question(scope, name, operators)
+        asked = _Question(scope, name, operators, any_type)
         if asked not in self._answers:
             self._answer(asked)
         return self._answers[asked]
@@ -70,7 +72,7 @@ def _examine(question: _Question) -> tuple[bool, Iterator[_Question]]:
         return False, iter(())
     if producer.node.op_type in question.operators:
         return True, iter(())
-    names = _inputs_of_same_type(producer)
+    names = filter(None, producer.node.inputs) if question.any_type else _inputs_of_same_type(producer)
     return False, (question._replace(scope=owner, name=each) for each in names)
 
 

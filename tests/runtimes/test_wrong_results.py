@@ -1,0 +1,82 @@
+"""Results that OpenVINO and tract compute differently from the definitions, as executions have shown."""
+
+from __future__ import annotations
+
+import pytest
+from support.runtimes import model_of_nodes, support_of
+
+OPENVINO, TRACT = "openvino-2026.4.1", "tract-0.23.9"
+
+QUOTIENT = "k = Constant <value_ints = [-1]> () l = Constant <value_ints = [2]> () y = Div (k, l)"
+NUMBERS = """
+    z = Constant <value_int = 0> () o = Constant <value_int = 1> () l = Constant <value_int = 4> ()
+    r = Range (z, {0}, o) c = {1} (r, z) y = Where (c, o, z)
+"""
+SELECTION = "b = Abs (x) y = NonMaxSuppression (b, s{0})"
+LIMITS = "m = Constant <value_ints = [{0}]> () t = Constant <value_floats = [{1}]> () "
+BOXES = "float[1, 5, 4] x, float[1, 2, 5] s"
+SIGNAL = "n = Constant <value_int = 4> () y = DFT (x, {0})"
+TRANSPOSED = 'y = ConvTranspose <auto_pad = "{0}"> (x, w)'
+POOLED = "y, i = MaxPool <kernel_shape = [2, 2], storage_order = {0}> (x)"
+RESIZED = 's = Constant <value_floats = [1.0, 1.0, 2.0]> () y = Resize <mode = "{0}"> (x, "", s)'
+GRID = "float[1, 2, 2, 2] g"
+AFFINE = "y = AffineGrid <align_corners = {0}> (x, s)"
+REDUCED = 'y = Einsum <equation = "{0}"> (x)'
+
+
+@pytest.mark.parametrize(
+    ("runtime", "inputs", "nodes", "opset", "reason"),
+    [
+        (OPENVINO, "int64[1] x", QUOTIENT, 14, "rounded down"),
+        (OPENVINO, "uint8[1] x", "y = Div (x, x)", 14, "rounded to the nearest"),
+        (OPENVINO, "int16[1] x", "y = Div (x, x)", 14, ""),
+        (OPENVINO, "float x", "y = NonZero (x)", 13, "instead of [0, n]"),
+        (OPENVINO, "float[2] x", "y = NonZero (x)", 13, ""),
+        (OPENVINO, BOXES, SELECTION.format(""), 11, "may suppress each other"),
+        (
+            OPENVINO,
+            BOXES,
+            LIMITS.format(1, "0.0") + SELECTION.format(", m, t"),
+            11,
+            "may suppress each other",
+        ),
+        (OPENVINO, BOXES, LIMITS.format(1, 0.5) + SELECTION.format(", m, t"), 11, ""),
+        (OPENVINO, "float[1, 2, N] x, float[2, 1, 3] w", TRANSPOSED.format("SAME_UPPER"), 11, "SAME padding"),
+        (OPENVINO, "float[1, 2, 4] x, float[2, 1, 3] w", TRANSPOSED.format("SAME_UPPER"), 11, ""),
+        (OPENVINO, "float[1, 2, N] x, float[2, 1, 3] w", TRANSPOSED.format("NOTSET"), 11, ""),
+        (OPENVINO, "int8[1, 1, 4, 4] x", POOLED.format(1), 12, "`storage_order` is ignored"),
+        (OPENVINO, "int8[1, 1, 4, 4] x", POOLED.format(0), 12, ""),
+        (OPENVINO, "int32[1, 1, 4] x", RESIZED.format("linear"), 13, "not rounded as in onnxruntime"),
+        (OPENVINO, "int32[1, 1, 4] x", RESIZED.format("nearest"), 13, ""),
+        (
+            OPENVINO,
+            f"int32[1, 1, 2, 2] x, {GRID}",
+            "y = GridSample (x, g)",
+            16,
+            "not rounded as in onnxruntime",
+        ),
+        (OPENVINO, f"float[1, 1, 2, 2] x, {GRID}", "y = GridSample (x, g)", 16, ""),
+        (OPENVINO, "float[1, 2, 3] x, int64[4] s", AFFINE.format(1), 20, "spatial sizes of 1"),
+        (OPENVINO, "float[1, 2, 3] x, int64[4] s", AFFINE.format(0), 20, ""),
+        (OPENVINO, "uint32[2] x", "y = Add (x, x)", 14, "uint32: computed in int32"),
+        (OPENVINO, "int32[2] x", "y = ReduceSum (x)", 13, "integers are computed in float"),
+        (OPENVINO, "float[3] x, bool[3] c", "y = Compress (x, c)", 11, "may have another rank"),
+        (OPENVINO, "float[3] x, bool[3] c", "y = Compress <axis = 0> (x, c)", 11, ""),
+        (TRACT, "int64 n", NUMBERS.format("n", "Greater"), 11, "comparisons of results of Range"),
+        (TRACT, "int64 n", NUMBERS.format("l", "Greater"), 11, ""),
+        (TRACT, "float[4, 1] x", SIGNAL.format("n"), 17, "`dft_length` is ignored"),
+        (TRACT, "float[4, 1] x", SIGNAL.format('""'), 17, ""),
+        (TRACT, BOXES, SELECTION.format(""), 11, "boxes are selected"),
+        (TRACT, BOXES, LIMITS.format(0, 0.5) + SELECTION.format(", m, t"), 11, "boxes are selected"),
+        (TRACT, BOXES, LIMITS.format(1, 0.5) + SELECTION.format(", m, t"), 11, ""),
+        (TRACT, "float[2, 3] x", REDUCED.format("ij->"), 12, "a result without axes"),
+        (TRACT, "float[2, 3] x", REDUCED.format("ij->i"), 12, ""),
+        (TRACT, "int32[1, 1, 4] x", RESIZED.format("linear"), 13, "not rounded as in onnxruntime"),
+        (TRACT, f"bool[1, 1, 2, 2] x, {GRID}", "y = GridSample (x, g)", 16, "not rounded as in onnxruntime"),
+        (TRACT, "int32[2] x, float e", "y = Pow (x, e)", 13, "powers of integers"),
+        (TRACT, "int32[2] x", "y = Shrink (x)", 9, "integers are rounded differently"),
+    ],
+)
+def test_warns_about_wrong_results(runtime: str, inputs: str, nodes: str, opset: int, reason: str) -> None:
+    warnings = support_of(model_of_nodes(inputs, nodes, opset), runtime).warnings
+    assert any(reason in each for each in warnings) if reason else not warnings
