@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from random_graphs.values import is_float, type_of
+
 if TYPE_CHECKING:
     import onnx
 
@@ -15,6 +17,9 @@ OWN_ACTIVATIONS = {"GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh
 
 ONE_HOT_VALUES = 2
 """Position of the input `values` of OneHot, which contains the off value and the on value."""
+
+ROUNDED_REDUCTIONS = ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean")
+"""Operators whose definitions do not specify how results of integers are rounded."""
 
 POSITION = 2
 """Position of the input `position` of SequenceInsert."""
@@ -36,10 +41,15 @@ def has_reference_fault(node: onnx.NodeProto, values: Mapping[str, Any]) -> bool
 
 
 def is_invalid(node: onnx.NodeProto, values: Mapping[str, Any]) -> bool:
-    """Return whether a node is invalid, but runs in onnx.reference; `values` are all values of the model.
+    """Return whether a node has no defined result, but runs; `values` are all values of the model.
 
-    It accepts positions outside of a sequence, and parts that do not add up to the axis.
+    onnx.reference accepts positions outside of a sequence, and parts that do not add up to the axis. Runtimes
+    differ in casts of numbers that the integer type cannot represent, and in the rounding of some reductions.
     """
+    if node.op_type in ("Cast", "CastLike"):
+        return _is_cast_out_of_range(values[node.input[0]], values[node.output[0]])
+    if node.op_type in ROUNDED_REDUCTIONS:
+        return np.asarray(values[node.input[0]]).dtype.kind in "iu"
     if node.op_type == "SequenceInsert" and len(node.input) > POSITION:
         size = len(values[node.input[0]])
         return not -size <= int(values[node.input[POSITION]]) <= size
@@ -48,3 +58,14 @@ def is_invalid(node: onnx.NodeProto, values: Mapping[str, Any]) -> bool:
         parts = np.asarray(values[node.input[1]])
         return parts.ndim == 1 and int(parts.sum()) != np.shape(values[node.input[0]])[axis]
     return False
+
+
+def _is_cast_out_of_range(data: Any, result: Any) -> bool:
+    """Return whether the data have floats that the integer type of the result cannot represent."""
+    given, kind = np.asarray(data), np.asarray(result).dtype
+    if not is_float(type_of(given)) or kind.kind not in "iu":
+        return False
+    wide, limits = np.trunc(given.astype(np.float64)), np.iinfo(kind)
+    # floats cannot represent the largest integer of 64 bits
+    is_legal = (wide >= limits.min) & (wide < float(limits.max) + 1)
+    return not is_legal.all()

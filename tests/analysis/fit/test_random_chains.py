@@ -216,6 +216,32 @@ def test_finds_invalid_nodes_that_the_reference_runs(
     assert is_invalid(helper.make_node(op_type, names, ["y"]), values) == invalid
 
 
+@pytest.mark.parametrize(
+    ("number", "kind", "invalid"),
+    [
+        (1.5, np.uint8, False),
+        (-0.5, np.uint8, False),
+        (256.0, np.uint8, True),
+        (np.nan, np.int32, True),
+        (2.0**63, np.int64, True),
+        (-(2.0**63), np.int64, False),
+        (np.inf, np.float16, False),
+    ],
+)
+def test_casts_of_floats_out_of_range_have_no_defined_result(
+    number: float, kind: type[np.generic], *, invalid: bool
+) -> None:
+    data = np.array([number])
+    values = {"x": data, "y": np.zeros(1, kind)}
+    assert is_invalid(helper.make_node("Cast", ["x"], ["y"]), values) == invalid
+
+
+@pytest.mark.parametrize(("kind", "invalid"), [(np.int32, True), (np.float32, False)])
+def test_means_of_integers_have_no_defined_rounding(kind: type[np.generic], *, invalid: bool) -> None:
+    values = {"x": np.zeros(2, kind), "y": np.zeros(1, kind)}
+    assert is_invalid(helper.make_node("ReduceMean", ["x"], ["y"]), values) == invalid
+
+
 def test_a_known_fault_of_the_only_reference_is_a_conflict() -> None:
     lstm = 'y, h, c = LSTM <hidden_size = 1, activations = ["Sigmoid", "Sigmoid", "Relu"]> (x, w, r)'
     inputs = "float[1, 1, 2] x, float[1, 4, 2] w, float[1, 4, 1] r"
