@@ -73,16 +73,18 @@ def move_value_to_initializer(node: Node, out: Rewriter) -> None:
 
 
 @expression("ConstantOfShape", 9)
-def select_value_in_a_range(node: Node, out: Rewriter) -> None:
-    """Rewrite as Where over a Range if the result is 1-D, for runtimes that require a constant shape."""
+def repeat_value_over_a_range(node: Node, out: Rewriter) -> None:
+    """Rewrite as Gather over a Range if the result is 1-D, for runtimes that require a constant shape."""
     if out.known_dimension(node.inputs[0], 0) != 1:
         reason = "only lists are expressed without ConstantOfShape, and the rank of the result may not be 1"
         raise CannotConvert(reason, "operator.no-equivalent", remedy="give the node a constant shape")
     value = require_tensor(node.attribute("value", Tensor("float", (1,), (0.0,))))
     length = out.emit("Reshape", [node.inputs[0], out.int64([])])
-    zero, element = out.int64(0), out.tensor(Tensor(value.element_type, (), value.values))
+    zero, element = out.int64(0), out.tensor(Tensor(value.element_type, (1,), value.values))
     numbers = out.emit("Range", [zero, length, out.int64(1)], opset=11)
-    out.emit("Where", [out.emit("Less", [numbers, zero]), element, element], node.outputs)
+    # all indices are 0; Where with two equal inputs would be simpler, but tract removes it
+    indices = out.cast(out.emit("Less", [numbers, zero]), "int64")
+    out.emit("Gather", [element, indices], node.outputs)
 
 
 @adapter("ConstantOfShape", 9, 8)
