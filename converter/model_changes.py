@@ -31,7 +31,7 @@ NONE, PATCH, MINOR, MAJOR = VersionBump
 
 
 class ComparisonRule(NamedTuple):
-    """Kind of change: the least version increment that it requires, and the reason."""
+    """Rule for one kind of change: the least version increment that it requires, and the reason."""
 
     rise: VersionBump
     why: str

@@ -418,7 +418,7 @@ def _read_text(text: str, registry: Registry) -> TargetPart:
     if equals:
         raise UsageError(f"{text!r} is not a target", remedy="write a domain's opset as ai.onnx.ml=3")
     if text.endswith(".yaml"):
-        reason = f"{text!r} is not a target: targets are opsets and releases"
+        reason = f"{text!r} is not a target: targets are opsets and names of releases or runtimes"
         remedy = f"use `opshift fit IN OUT --runtime {text}`, or give the newest opset in this file"
         raise UsageError(reason, remedy=remedy)
     found = _release_named(text, registry)

@@ -132,7 +132,7 @@ SUMS: Mapping[str, Callable[[Bounds, Bounds], tuple[int, ...]]] = {
     "Sub": lambda a, b: (a.low - b.high, a.high - b.low),
     "Mul": lambda a, b: (a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high),
 }
-"""By operator: function from the bounds of both operands to numbers that include the result's bounds."""
+"""By operator: function of the operands' bounds; its least and greatest number bound the result."""
 
 
 def bounds_of_output(
@@ -183,5 +183,5 @@ def _bounds_of(numbers: tuple[int, ...] | list[int]) -> Bounds:
 
 
 def is_standard(operator: OperatorVersion, *names: str) -> bool:
-    """Return whether an operator is one of those that ONNX defines under `names`."""
+    """Return whether an operator belongs to the default domain and has one of `names`."""
     return operator.domain == DEFAULT_DOMAIN and operator.name in names

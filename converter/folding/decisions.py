@@ -185,7 +185,7 @@ def _aliases_of(record: NodeRecord, scope: Scope, rules: Rules, equal_values: Eq
 
 
 def _reshaped_source(record: NodeRecord, scope: Scope, rules: Rules) -> str | None:
-    """Return the value that a Reshape can read in place of a reshape of this value, or `None`."""
+    """Return the value that a Reshape can read without the reshaping nodes before it, or `None`."""
     _, domain, op_type, _, _ = record
     if op_type != "Reshape" or canonical_domain(domain) != DEFAULT_DOMAIN or scope.is_call(record):
         return None

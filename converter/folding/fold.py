@@ -184,7 +184,7 @@ def _repeated_names(containers: Iterable[ContainerProto]) -> set[str]:
 
 
 def _is_ordered(container: ContainerProto) -> bool:
-    """Return whether no node reads a value that it or a later node of the container produces."""
+    """Return whether the nodes are sorted: none reads a value that it or a later node produces."""
     later = {name for node in container.node for name in node.output}
     for node in container.node:
         if not later.isdisjoint(filter(None, node.input)):

@@ -40,10 +40,10 @@ def unchanged_input(node: Node, scope: Scope) -> str | None:
 
 
 def reshaped_source(node: Node, scope: Scope) -> str | None:
-    """Return the value that a Reshape can read instead of its first input, a reshape of this value.
+    """Return the value that a Reshape can read directly, without the reshaping nodes before it.
 
-    Return `None` if a 0 in the new shape may copy a size of the first input. A reshaped value with other
-    readers is not skipped: this would save no node, and hide the producer of the value.
+    Return `None` if there are none, or if a 0 in the new shape may copy a size of the first input. A reshaped
+    value with other readers is not skipped: this would save no node, and hide the producer of the value.
     """
     if node.has_attribute_references or len(node.inputs) != 2:
         return None

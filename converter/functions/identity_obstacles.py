@@ -19,7 +19,10 @@ IDENTITY = LocalFunction(DEFAULT_DOMAIN, "Identity")
 
 
 class IdentityObstacle(NamedTuple):
-    """Function that cannot be inlined: the result cannot have an Identity. `code` is that of a refusal."""
+    """Function that cannot be inlined: it needs an Identity, and the result cannot have one.
+
+    `code` is the code of the refusal.
+    """
 
     function: FunctionProto
     reason: str
@@ -30,7 +33,7 @@ class IdentityObstacle(NamedTuple):
 def identity_obstacles(
     model: ModelProto, functions: Sequence[FunctionProto], targets: Mapping[str, int], registry: Registry
 ) -> Iterator[IdentityObstacle]:
-    """Yield each function that needs an Identity if it is inlined, where the result cannot have one.
+    """Yield each function that cannot be inlined: it needs an Identity, and the result cannot have one.
 
     `functions` are the functions to inline. `targets` are the opsets of the result. Values of unknown type
     are assumed to be tensors that Identity accepts.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class InlinedNodes(NamedTuple):
-    """Nodes of a subgraph to inline as a function is inlined, with the names of inputs and outputs.
+    """Nodes of a subgraph that is inlined like a function, with the names of its inputs and outputs.
 
     `value_info` declares values of the nodes. Attribute references in the nodes remain, because they refer to
     the function that contains the call.

@@ -109,7 +109,8 @@ def _rename_output(copy: NodeProto, position: int, writer: NodeWriter) -> str:
     """Give an output of a node a new name, and return the old name."""
     name = copy.output[position]
     copy.output[position] = writer.names.fresh(name)
-    if copy.name == name:  # tract names the next node, which has no name, after its output `name`.
+    # tract names the added node, which has no name, after its output: node names must stay unique.
+    if copy.name == name:
         copy.name = copy.output[position]
     return name
 
@@ -140,7 +141,7 @@ def emit_rounded(
     """
     kind = FORMATS.get(element_type)
     if kind is None:
-        reason = f"the output has the type {element_type}, to which no node rounds"
+        reason = f"the output has the type {element_type}, to which results cannot be rounded"
         raise CannotConvert(reason, "type.unsupported", subject=element_type)
     steps = [_round_significand]
     if element_type != "bfloat16":  # Float arithmetic overflows to infinity, as bfloat16 does.

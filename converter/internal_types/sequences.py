@@ -177,7 +177,7 @@ def _unroll_loop(proto: NodeProto, count: int, out: SequencePass) -> None:
         condition, *results = _inline_iteration(proto, body, [iteration, condition, *values], out)
         found = out.scope.constant(_single_tensor(condition))
         if found is None or found.values != (True,):
-            reason = "the condition in the body of the loop depends on the input"
+            reason = "the body of the loop returns a condition that is not known to be always true"
             raise CannotConvert(reason, "sequence.dynamic", remedy=REMEDY)
         values[:], row = results[: len(values)], results[len(values) :]
         rows.append(row)

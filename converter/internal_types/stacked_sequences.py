@@ -15,7 +15,7 @@ from opshift.model.node import Node, Tensor
 from opshift.model.types import Shape
 
 
-class Appended(NamedTuple):
+class AppendedTensor(NamedTuple):
     """Tensor that a Loop body appends to a sequence, and the sequence inside and outside of the body.
 
     Attributes:
@@ -29,12 +29,12 @@ class Appended(NamedTuple):
     sequence: str
 
 
-def appended_tensors(loop: NodeProto, given: Sequence[Tensors | None]) -> list[Appended]:
+def appended_tensors(loop: NodeProto, given: Sequence[Tensors | None]) -> list[AppendedTensor]:
     """Return the tensors that each iteration appends to initially empty sequences.
 
     `given` has the tensors of each sequence input of the body, and `None` for all other inputs.
     """
-    found: list[Appended] = []
+    found: list[AppendedTensor] = []
     (body,) = graphs_of(loop)
     # Scan outputs are the last outputs, so the Loop has to list all outputs before them.
     if len(loop.output) != len(body.output) - 1:
@@ -46,7 +46,7 @@ def appended_tensors(loop: NodeProto, given: Sequence[Tensors | None]) -> list[A
         if tensors == () and sequence and is_returned_once:
             tensor = _appended_tensor(body, received.name, returned.name)
             if tensor is not None:
-                found.append(Appended(tensor, returned, sequence))
+                found.append(AppendedTensor(tensor, returned, sequence))
     return found
 
 
@@ -66,7 +66,7 @@ def _captures_any(node: NodeProto, names: Sequence[str]) -> bool:
     return any(name in names for graph in graphs_of(node) for name in captured_names(graph))
 
 
-def require_equal_shapes(appended: Appended, inner: SequencePass, out: SequencePass) -> Shape | None:
+def require_equal_shapes(appended: AppendedTensor, inner: SequencePass, out: SequencePass) -> Shape | None:
     """Return the shape of the appended tensors; refuse a sequence whose tensors may have different shapes."""
     name, shape = appended.sequence, inner.scope.shape(appended.tensor)
     is_stacked = any(

@@ -204,7 +204,7 @@ def _data_path(out: Path, old_files: list[Path], *, is_same: bool, force: bool) 
 
 
 def _is_same_entry(path: Path, other: Path) -> bool:
-    """Return whether two paths of files are one entry of a folder, through symbolic links.
+    """Return whether two paths name one entry of a folder after symbolic links are resolved.
 
     Two hard links of a file are two entries: a new file may replace one of them, and the other one stays.
     """

@@ -237,8 +237,8 @@ INVALID: list[tuple[str, TargetLike, type[OpshiftError], str]] = [
     ("boolean of numpy", np.bool_(True), UsageError, "np.True_ is not a target"),  # type: ignore[list-item]
     ("boolean in a mapping", {"": True}, UsageError, "True is not an opset version"),
     ("float of numpy", np.float64(17), UsageError, "is not a target"),  # type: ignore[list-item]
-    ("file of a runtime", "dev.yaml", UsageError, "targets are opsets and releases"),
-    ("file of a runtime in a list", ["17", "dev.yaml"], UsageError, "targets are opsets and releases"),
+    ("file of a runtime", "dev.yaml", UsageError, "targets are opsets and names"),
+    ("file of a runtime in a list", ["17", "dev.yaml"], UsageError, "targets are opsets and names"),
     ("future opset", "99", UnknownOpset, "no opset 99 of ai.onnx"),
     ("opset 0", {"": 0}, UnknownOpset, "no opset 0 of ai.onnx"),
     ("negative opset", "-1", UnknownOpset, "no opset -1 of ai.onnx"),

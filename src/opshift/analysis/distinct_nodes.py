@@ -77,7 +77,7 @@ class _Repetitions(NamedTuple):
 
 
 def _find_repetitions(scope: Scope) -> _Repetitions:
-    kinds, first = _Kinds(scope), dict[Hashable, NodeRecord]()
+    keys, first = _NodeKeys(scope), dict[Hashable, NodeRecord]()
     found = _Repetitions([], {})
     required = {*names_outside_nodes(scope.container)}
     if scope.parent is None:
@@ -85,7 +85,7 @@ def _find_repetitions(scope: Scope) -> _Repetitions:
         required.difference_update(scope.outputs)
     for record in scope.node_records:
         is_fixed = not required.isdisjoint(record[4]) or any(map(scope.is_captured, record[4]))
-        same = record if is_fixed else first.setdefault(kinds.kind(record), record)
+        same = record if is_fixed else first.setdefault(keys.key(record), record)
         found.is_repeated.append(same is not record)
         if same is not record:
             found.renamed.update(zip(record[4], same[4], strict=True))
@@ -93,7 +93,7 @@ def _find_repetitions(scope: Scope) -> _Repetitions:
     return found
 
 
-class _Kinds:
+class _NodeKeys:
     """Keys of the nodes of a graph: conversions and runtimes treat nodes with equal keys in the same way."""
 
     def __init__(self, scope: Scope) -> None:
@@ -102,7 +102,7 @@ class _Kinds:
         self._numbers: dict[Hashable, int] = {}
         self._number_of_node: dict[int, int] = {}
 
-    def kind(self, record: NodeRecord) -> Hashable:
+    def key(self, record: NodeRecord) -> Hashable:
         """Return a key of a node: its operator, types, shapes, producers, and the use of its outputs."""
         scope, (inputs, outputs) = self._scope, record[3:]
         types = tuple(

@@ -44,7 +44,7 @@ _LABELS = {
 
 
 class VersionKernels(NamedTuple):
-    """Operator version with its kernels in a runtime; `expanded` if it runs the function body instead."""
+    """Operator version with its kernels in a runtime; `expanded`: no kernel, so its body runs."""
 
     operator: str
     kernels: tuple[Kernel, ...]
@@ -209,7 +209,7 @@ def operator_support(runtime: Runtime, registry: Registry) -> Iterator[OperatorS
 
 
 class OpsetShare(NamedTuple):
-    """Number of operators in an opset that a runtime supports; `total` is the number of its operators."""
+    """Numbers of operators of an opset: those that a runtime supports, and all (`total`)."""
 
     opset: int
     supported: int
@@ -227,7 +227,7 @@ class OpsetShare(NamedTuple):
 
 
 def opset_shares(runtime: Runtime, domain: str, registry: Registry) -> list[OpsetShare | None]:
-    """Return the share for each opset of a domain; `None` for an opset that the runtime does not support."""
+    """Return the share of supported operators by opset of a domain; `None` for opsets that are too new."""
     supported = {
         version: RuntimeCell.of(version, runtime).supported
         for operator in registry.operators(domain)

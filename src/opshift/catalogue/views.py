@@ -413,9 +413,9 @@ class OpsetView:
     versions: Sequence[OperatorVersion]
     """The operator versions in effect at this opset."""
     new: Sequence[VersionView]
-    """Versions that this opset introduces, of operators that it introduces."""
+    """First versions of the operators that this opset adds."""
     changed: Sequence[VersionView]
-    """Versions that this opset introduces, of operators that older opsets have."""
+    """New versions of operators that older opsets already have."""
     removed: Sequence[VersionView]
     """Last versions of operators that this opset removes."""
 

@@ -218,7 +218,7 @@ class Walk:
         return is_cacheable and len(self.findings) == count
 
     def _check_facts(self, node: CheckedNode, operator: OperatorVersion, passed: PassedFacts | None) -> None:
-        """Check the types and shapes of a node's values, unless a node with its key `passed` with them."""
+        """Check the types and shapes of a node's values, unless `passed` contains them."""
         element_type = node.container.scope.element_type
         types = tuple([element_type(name) if name else None for name in node.inputs + node.outputs])
         if passed is None or types not in passed.types:

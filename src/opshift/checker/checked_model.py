@@ -32,7 +32,7 @@ class ModelSource(NamedTuple):
 
 
 class PassedFacts:
-    """Facts about values for which nodes with the same key break no rule.
+    """Types and shapes of values with which nodes of one key are known to break no rule.
 
     Attributes:
         types: the types of all inputs and outputs of each such node.

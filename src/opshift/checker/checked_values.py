@@ -100,7 +100,7 @@ class TypedNode:
     """
 
     def __init__(self, node: CheckedNode, operator: OperatorVersion, types: Sequence[str | None]) -> None:
-        """`types` are those of all inputs, followed by those of all outputs."""
+        """`types` has the types of all inputs, followed by the types of all outputs."""
         self.node = node
         self.operator = operator
         self.inputs, self.outputs = types[: len(node.inputs)], types[len(node.inputs) :]

@@ -15,7 +15,7 @@ PRIVATE = "__"
 
 @cache
 def released_schemas(operator: str) -> tuple[tuple[str, SchemaDifference], ...]:
-    """Return releases of onnxruntime whose schema of an operator differs from the definition, and how."""
+    """Return releases of onnxruntime whose schema of an operator differs, each with the difference."""
     names = (name for name in runtime_files() if name.rpartition("-")[0] == RUNTIME)
     found = ((name, get_runtime(name).schemas.get(operator)) for name in names)
     return tuple((name, each) for name, each in found if each is not None and each != SchemaDifference())

@@ -79,14 +79,14 @@ def _display(progress: Progress, message: str, unit: str, page: Page | None, end
                 task,
                 completed=done,
                 total=total or None,
-                amount=displayable(_amount(progress, unit)),
+                amount=displayable(_amount_text(progress, unit)),
                 refresh=True,
             )
             if ended.wait(SECONDS_BETWEEN_UPDATES):
                 return
 
 
-def _amount(progress: Progress, unit: str) -> str:
+def _amount_text(progress: Progress, unit: str) -> str:
     """Format the amount of work, such as `3 of 20 models, 1 failed` or `1.2 GB of 4.0 GB`."""
     text = byte_text if unit == BYTES else "{:,}".format
     amount = text(progress.done) + (f" of {text(progress.total)}" if progress.total else "")

@@ -92,8 +92,8 @@ def _count(element_type: str) -> int:
     return kept.stop - kept.start
 
 
-def _reduced(numbers: Iterable[int], element_type: str) -> Bounds | None:
-    """Return the bounds of numbers, with `low` in the range of the type; `None` if they allow any element."""
+def _bounds_of_numbers(numbers: Iterable[int], element_type: str) -> Bounds | None:
+    """Return bounds of numbers, with `low` moved into the type's range; `None` if they allow any element."""
     found = [*numbers]
     low, high = min(found), max(found)
     smallest, count = INTEGER_RANGES[element_type].start, _count(element_type)
@@ -137,7 +137,7 @@ class ElementBounds(Answers[Bounds]):
         # Symbols stand for elements that do not overflow, so only numbers are bounds in every run.
         numbers = [each for each in values if isinstance(each, int) and not is_symbol(each)]
         if numbers and len(numbers) == len(values):
-            self._known[name] = _reduced(numbers, element_type)
+            self._known[name] = _bounds_of_numbers(numbers, element_type)
         elif producer is None or name in scope.variables or not is_standard(producer):
             self._known[name] = None
         else:
@@ -168,7 +168,7 @@ def _of_result(
         return None
     if op_type in RING_OPERATIONS:
         return _combined(RING_OPERATIONS[op_type], parts, element_type)
-    return _reduced((number for each in parts for number in each), element_type)
+    return _bounds_of_numbers((number for each in parts for number in each), element_type)
 
 
 def _of_inputs(
@@ -196,7 +196,7 @@ def _of_cast(
     (found,) = yield from _of_inputs([name], scope, needs_all=True)
     bounds = _in_range(found, source)
     fits = all(number in INTEGER_RANGES[element_type] for number in bounds)
-    return _reduced(bounds, element_type) if fits else None
+    return _bounds_of_numbers(bounds, element_type) if fits else None
 
 
 def _combined(
@@ -208,4 +208,4 @@ def _combined(
         results = [operation(one, other) for one in found for other in each]
         known = [result for result in results if result is not None]
         found = Bounds(min(known), max(known))
-    return _reduced(found, element_type)
+    return _bounds_of_numbers(found, element_type)

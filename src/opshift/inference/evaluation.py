@@ -49,7 +49,7 @@ class FactQuestion(NamedTuple):
 
 
 class Unanswered(Exception):
-    """Exception: a rule needs a fact that is not determined yet; the rule is applied again after it is."""
+    """Exception: a rule needs a fact that is not determined yet; the rule is applied again afterwards."""
 
     def __init__(self, question: FactQuestion) -> None:
         super().__init__(question.name)
@@ -59,7 +59,7 @@ class Unanswered(Exception):
 ResultT = TypeVar("ResultT")
 
 MANY_QUESTIONS = 16
-"""Each time a rule has asked this many questions, `questions_after` also yields similar ones."""
+"""Number of questions of a rule after which `questions_after` also yields similar questions."""
 
 
 def answered(
@@ -78,7 +78,7 @@ def answered(
 def questions_after(
     question: FactQuestion, count: int, scope: InferenceScope, inputs: Sequence[str], outputs: Sequence[str]
 ) -> Iterator[FactQuestion]:
-    """Yield question number `count` of a node's rule; if divisible by `MANY_QUESTIONS`, also similar ones.
+    """Yield question number `count` of a rule; every `MANY_QUESTIONS` questions, also yield similar ones.
 
     A rule is applied again after each question, which would take quadratic time for nodes with many inputs,
     or with many outputs that a body computes. Similar questions ask about the other inputs, or about the

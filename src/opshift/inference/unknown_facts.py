@@ -12,7 +12,7 @@ from opshift.model.errors import UnknownFactKind, UnknownShape
 from opshift.registry.shapes.all_rules import SHAPE_RULES
 
 BODIES = {"If": (("then_branch", 0), ("else_branch", 0)), "Loop": (("body", 1),)}
-"""By operator: attributes with subgraphs, and the position of the output for the first output of the node."""
+"""By operator: attributes with subgraphs, and position of the output that becomes the node's first output."""
 
 SIZE_TYPES = ("int32", "int64")
 """Element types of values that contain computed sizes or shapes."""

@@ -102,7 +102,7 @@ def round_to_float32(number: float) -> float:
 
 
 def float_text(number: float) -> str:
-    """Return a number as text: the fewest digits that float32 rounds to it, or else those of a double."""
+    """Return a number as text, with the fewest digits that round to it in float32, or else in double."""
     shortest = (f"{number:.{digits}g}" for digits in range(6, 10))
     text = next((each for each in shortest if round_to_float32(float(each)) == number), repr(number))
     return f"{text}.0" if text.lstrip("-").isdecimal() else text

@@ -115,7 +115,7 @@ def _exit_later(number: int) -> None:
     threading.Timer(RETRY_SECONDS, send, [number]).start()
 
 
-class _Silence:
+class _IgnoredWarnings:
     """Context manager that ignores all warnings of the process while at least one `with` block runs."""
 
     def __init__(self) -> None:
@@ -137,6 +137,6 @@ class _Silence:
                 self._saved.__exit__(None, None, None)
 
 
-WARNINGS_IGNORED: Final = _Silence()
+WARNINGS_IGNORED: Final = _IgnoredWarnings()
 """Context manager that ignores warnings, also in threads. `catch_warnings` is not thread-safe: if two of its
 blocks overlap, the block that ends last restores the filter of the other, and silences the process."""

@@ -42,9 +42,9 @@ def folder_prefix(folder: str) -> str:
 
 
 def address_of(location: str) -> str:
-    """Return a path or URL; the URL of a web server without its query, and of S3 without an object version.
+    """Return a path or URL without the query (web servers) or the object version (S3).
 
-    Other keys of stores may contain `?` and `#`.
+    In other stores, keys may contain `?` and `#`.
     """
     if is_web_url(location):
         return re.split("[?#]", location, maxsplit=1)[0]

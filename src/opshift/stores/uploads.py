@@ -211,8 +211,8 @@ def _start_upload(
         abort_uploads(store, target.path)  # remove unfinished uploads of workers that were killed
         return MultipartUpload(store, target.path, size, metadata, copies=is_same_store)
     if size > MAX_SINGLE_PUT:
-        return _ThroughFile(target)
-    return _SinglePut(target, {"Metadata": metadata} if store and metadata else {})
+        return _FileUpload(target)
+    return _SingleRequestUpload(target, {"Metadata": metadata} if store and metadata else {})
 
 
 def _copy_in_store(upload: _Upload, part: Part, source: Source) -> bool:
@@ -229,7 +229,7 @@ def _copy_in_store(upload: _Upload, part: Part, source: Source) -> bool:
     return True
 
 
-class _SinglePut:
+class _SingleRequestUpload:
     """Upload with one request."""
 
     least = most = sys.maxsize
@@ -249,7 +249,7 @@ class _SinglePut:
         pass
 
 
-class _ThroughFile:
+class _FileUpload:
     """Upload from a temporary file, which every fsspec store supports."""
 
     least = most = COPY_SIZE

@@ -48,7 +48,7 @@ PARAMETER_TYPES = frozenset(("int64", "int32", "bool", "string"))
 """Element types of constants such as axes and shapes, which change the computation of a node."""
 
 MAX_PARAMETER_ELEMENTS = 4096
-"""Maximum number of elements of such a constant; a larger one counts as weights, which training changes."""
+"""Maximum number of elements of a parameter; larger constants of these types count as weights."""
 
 WEIGHT = "weight"
 """Common digest of all constants that count as weights, whose elements are not compared."""
@@ -200,7 +200,7 @@ class PlacedNode(NamedTuple):
 
 
 Pairs = Sequence[tuple[PlacedNode | None, PlacedNode]]
-"""Each node of the new model, preceded by the old node with the same content, or by `None`."""
+"""Pairs of the old node with the same content (`None` without one) and a node of the new model."""
 
 
 def operator_changes(old: ModelProto, new: ModelProto, registry: Registry) -> Iterator[ModelChange]:

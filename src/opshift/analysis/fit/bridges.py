@@ -80,7 +80,7 @@ class Bridges:
 def _with_bridges(
     version: OperatorVersion, types: Mapping[str, str], bridges: tuple[TypeBridge, ...]
 ) -> dict[str, str]:
-    """Return the types of a node with the replacements of type bridges."""
+    """Return the types of a node between the casts of type bridges."""
     replaced = {each.variable: type_string(each.replacement) for each in bridges}
     formals = {each.name: each.type for each in (*version.inputs, *version.outputs)}
     return {name: replaced.get(formals.get(name, name), each) for name, each in types.items()}

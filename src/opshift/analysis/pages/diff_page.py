@@ -20,7 +20,7 @@ MAX_PLACES = 20
 """Maximum number of listed places of one change."""
 
 MAX_VALUES = 6
-"""Maximum number of drawn inputs of a node that no drawn node produces, and of outputs that none reads."""
+"""Maximum number of inputs without a drawn producer, and of outputs without a drawn reader, per node."""
 
 KINDS: dict[Status, BoxKind] = {"added": "added", "removed": "removed", "changed": "changed"}
 

@@ -74,7 +74,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _escape_cell(text: str) -> str:
-    """Escape the pipes in the code of a table cell; those in other text have an escape."""
+    """Escape the pipes in the code of a table cell; pipes in other text are already escaped."""
     if "|" not in text:
         return text
     return ESCAPE_OR_CODE.sub(lambda match: match[0].replace("|", "\\|") if match[1] else match[0], text)

@@ -239,7 +239,7 @@ def generate_inputs(
             raise CannotVerify(reason, remedy=_remedy_for_missing(each))
     # integers and strings of digits may be indices or sizes, which models accept only in small ranges
     ranges = INTEGER_RANGES if any(map(_has_range, missing)) else INTEGER_RANGES[:1]
-    layouts = _generatable(missing, candidate_shapes(missing, _known_sizes(inputs, given)), samples)
+    layouts = _shapes_within_limits(missing, candidate_shapes(missing, _known_sizes(inputs, given)), samples)
     for integer_range, layout in product(ranges, layouts):
         attempt = []
         for sample in range(samples if missing else 1):
@@ -259,7 +259,7 @@ def _remedy_for_missing(missing: ModelInput) -> str:
     return f"provide a value: {example} (inputs={{{missing.name!r}: ...}} in Python)"
 
 
-def _generatable(
+def _shapes_within_limits(
     missing: Sequence[ModelInput], layouts: Iterable[InputShapes], samples: int
 ) -> list[InputShapes]:
     """Return the shapes within the limits of generated inputs; raise CannotVerify if there are none."""

@@ -148,7 +148,7 @@ def body_of(outer: ExecutableGraph, position: int, path: str, feeds: Feeds) -> E
     function = functions.get(called_function(proto))
     if function is not None:
         call = Node.from_proto(proto).copy_proto()
-        call.name = ""  # InlinedCall would give a node of the body this name
+        call.name = ""  # otherwise InlinedCall renames a node of the body to the name of the call
         call.input[:] = [name and formal for name, formal in zip(proto.input, function.input, strict=False)]
         results = zip(proto.output, function.output, strict=False)
         call.output[:] = [name and formal for name, formal in results]

@@ -184,7 +184,7 @@ DEFAULTS_REMEDY = "set the attribute in all calls of the enclosing function"
 
 
 def _find_attribute_defaults(contents: Contents) -> Iterator[Use]:
-    """Yield functions with defaults, and calls that give such an attribute a possibly absent value."""
+    """Yield functions with defaults, and calls that may pass an absent value for such an attribute."""
     for path, function in contents.functions:
         if getattr(function, "attribute_proto", ()):
             yield Use("attribute_defaults", path)

@@ -89,7 +89,7 @@ def result_of(
     data: Mapping[str, object],
     cells: Mapping[str, str],
 ) -> GateResult:
-    """Return the result of a model; it is a failure if a finding has the level `error`."""
+    """Return the result of a model; the command fails on it if a finding has the level `error`."""
     is_ok = all(each.level != "error" for each in findings)
     plain = json_values({"input": file, "result": word, **data})
     return GateResult(ModelResult(file, is_ok, findings, plain), word, cells)

@@ -149,14 +149,14 @@ def slice_(node: EvaluatedNode) -> Outputs:
     if not len(selected) == len(strides) == len(starts) or 0 in strides:
         raise UnknownValue
     for axis, start, end, step in zip(selected, starts, ends, strides, strict=True):
-        chosen = _sliced(data.dims[axis], start, end, step)
+        chosen = _sliced_positions(data.dims[axis], start, end, step)
         if len(chosen) < data.dims[axis] or step < 0:
             node.require_size((*data.dims[:axis], len(chosen), *data.dims[axis + 1 :]))
             data = moves.take(data, axis, chosen)
     return [data]
 
 
-def _sliced(size: int, start: int, end: int, step: int) -> range:
+def _sliced_positions(size: int, start: int, end: int, step: int) -> range:
     """Return the selected positions; negative bounds count from the end, and bounds are clamped to `size`."""
     # For a negative step, onnxruntime reads the largest end as "to the start"; the specification does not.
     if step < 0 and end in (2**31 - 1, 2**63 - 1):

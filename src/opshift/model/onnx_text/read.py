@@ -283,7 +283,7 @@ def read_text(text: str) -> ModelProto | GraphProto:
 
 def _read_syntax(text: str) -> ModelProto | GraphProto:
     """Read a model, a graph or nodes in ONNX's syntax, or nodes as Python calls."""
-    reader = _Pasted(text)
+    reader = _PastedText(text)
     found = ModelProto() if reader.current.text == "<" else GraphProto()
     if isinstance(found, ModelProto):
         reader.read_model(found)
@@ -308,7 +308,7 @@ def _read_protobuf(text: str) -> ModelProto | GraphProto:
     return graph
 
 
-class _Pasted(Graphs):
+class _PastedText(Graphs):
     """Reader of a pasted text, which may list nodes without a graph."""
 
     def is_graph(self) -> bool:

@@ -20,7 +20,7 @@ SHAPES = f"{ADDING}: shape inference"
 TESTS = f"{ADDING}: tests"
 
 FAILED_EXAMPLES = ("examples.legal", "reference.runs")
-"""Rules that report examples that cannot be run, which therefore cover nothing."""
+"""Rules that report examples that cannot be run: such examples cover nothing."""
 
 
 @rule("shape.format", ERROR, SHAPES, "register the rule with `@rule(name)` of opshift.shapes")

@@ -74,7 +74,7 @@ def check_body_attributes(draft: DefinedDraft) -> Problems:
 def check_body_opset(draft: DefinedDraft) -> Problems:
     """The body imports no later opset than the operator has, and does not contain the operator itself.
 
-    It may use other operators that enter the same opset. Expanding the operator into its body has to end.
+    It may use other operators that enter the same opset. Expanding the operator into its body must terminate.
     """
     body, domain, since = draft.version.body, draft.operator.domain, draft.version.since_version
     imported = body.opset_imports.get(domain, 0) if body else 0
