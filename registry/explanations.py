@@ -43,7 +43,7 @@ MIN_NAME = 4
 MAX_OPERATORS = 5
 
 WORD: Final = re.compile(r"(?<![\w.])[A-Z]\w*")
-"""Pattern of a possible operator name, not at the start of a message, where any word has a capital letter."""
+"""Pattern of a word that may be an operator name; at the start of a message, every word is capitalized."""
 
 OPSET: Final = re.compile(
     r"\b(?:opset|opset[ _]version|domain_version of)\W{0,4}(?:version\W{0,3})?(\d{1,3})\b", re.I

@@ -277,7 +277,7 @@ class Releases(Record):
         )
 
     def other_name(self, name: str) -> str:
-        """Return the entry of `other_names` for a name, ignoring case; `""` if there is none."""
+        """Return the entry of `other_names` for a name in any case, with hyphens or spaces; else `""`."""
         return self.other_names.get(re.sub(r"\s+", "-", name[:MAX_NAME].lower()), "")
 
     def _program(self, name: str) -> str:

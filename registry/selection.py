@@ -91,9 +91,9 @@ def select(
 
 
 def opsets_at(registry: Registry, domain: str | None, opset: int | None) -> dict[str, int]:
-    """Return the opset of `domain`; without one, that of each domain at an opset of `ai.onnx`.
+    """Return the opset of `domain` or, without a domain, of each domain; by default the newest opsets.
 
-    Without `opset`, the opsets are the newest.
+    Without a domain, `opset` is an opset of `ai.onnx`: domains of ONNX get the opsets of its first release.
 
     Raises:
         UnknownDomain, UnknownOpset: the registry lacks the domain or the opset.

@@ -100,8 +100,8 @@ class Runtime(Record):
     internal_operators: dict[str, tuple[Kernel, ...]] = field(default_factory=dict)
     """Kernels that the runtime's kernel table lacks.
 
-    They are kernels of operators that the runtime writes into optimized models, and of nonstandard operators,
-    for types with which it replaces a node by a function body.
+    They are kernels of operators that the optimizer of the runtime inserts, and of nonstandard operators in
+    types for which the runtime runs a function body.
     """
     restrictions: dict[str, str | tuple[Restriction, ...]] = field(default_factory=dict)
     """Nodes that the kernels of an operator refuse in spite of their version and types, by operator.
@@ -142,7 +142,7 @@ class Runtime(Record):
     may_count_omitted_inputs: bool = False
     """Whether the runtime refuses some nodes with trailing omitted inputs, which it counts as present."""
     refuses_sizes_after: tuple[str, ...] = ()
-    """Operators with results whose sizes the runtime learns during a run, if they depend on values.
+    """Operators with results whose sizes may depend on values, so that the runtime learns them during a run.
 
     The runtime infers shapes, and refuses other declarations of results: `value_info` must declare neither
     sizes of the results of these operators and of later nodes, nor names of sizes that no input has."""

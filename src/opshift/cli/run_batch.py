@@ -127,7 +127,7 @@ def _findings_of_outcome(outcome: ModelOutcome, settings: Settings) -> Iterator[
         yield FileFinding(EXTERNAL_DATA, "note", message, file, "", "copy them to the folder of the output")
     elif error is None and settings.external == "link" and (linked := _linked_files(outcome)):
         files = ", ".join(linked)
-        message = f"the output and the source share {files} by links, which onnx refuses in current releases"
+        message = f"the output and the source share {files} by links; current releases of onnx refuse links"
         yield FileFinding(
             EXTERNAL_DATA, "note", message, file, "", "for copies, convert with --external copy"
         )

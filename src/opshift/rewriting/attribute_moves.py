@@ -35,7 +35,7 @@ class OpenConstant(NamedTuple):
 
 
 class OpenComparison(NamedTuple):
-    """Comparison of an attribute with a value; a cached rewrite is only for nodes with the same result."""
+    """Comparison of an attribute with a value; a cached rewrite applies to nodes with the same result."""
 
     position: int
     value: object

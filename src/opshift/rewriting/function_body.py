@@ -105,7 +105,8 @@ def _validate(call: NodeProto, version: OperatorVersion) -> None:
     """Raise UsageError or CannotConvert if a node cannot be replaced by a function body of the version."""
     if (canonical_domain(call.domain), call.op_type) != (version.domain, version.name):
         label = node_label(call.name, call.op_type, call.output)
-        raise UsageError(f"node {label} is {call.op_type}", remedy=f"pass a node of {version.id}")
+        reason = f"node {label} is {call.op_type}, not {version.name}"
+        raise UsageError(reason, remedy=f"pass a node of {version.id}")
     validate_node(Node.from_proto(call), version)
     captured = next((name for graph in graphs_of(call) for name in captured_names(graph)), None)
     if captured is not None:

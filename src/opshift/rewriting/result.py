@@ -185,7 +185,7 @@ def emitted_graphs(node: Node) -> list[EmittedGraph]:
 
 
 def fill_node(proto: NodeProto, written: Emission, origin: NodeProto) -> None:
-    """Fill an empty NodeProto.
+    """Fill an empty NodeProto from an emitted node.
 
     Subgraphs of the model are copied from `origin`, the NodeProto of the rewritten node, in which they are
     already converted.

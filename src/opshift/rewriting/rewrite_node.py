@@ -335,7 +335,7 @@ class _NodeRewriter(NamedTuple):
         except CannotConvert as error:
             if error.code != NOT_ALLOWED:
                 raise
-            # Continue as if the deviation were allowed: a refusal that remains is reported instead.
+            # Continue as if the deviation were allowed: if a later step refuses anyway, report that refusal.
             self.refusals.append(error)
             emitted = self._emit(step, node, _AllowingOutput(self.output, error.subject))
         if len(emitted) == 1:

@@ -1,7 +1,8 @@
-"""Search for patterns, and for the nodes that become unread: what they visit, and what they remove."""
+"""Search for patterns, and removal of the nodes that become unread."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +14,7 @@ from support.execution import op_types, run
 
 from opshift import convert_version
 from opshift.converter.recognition.graph_view import GraphView
+from opshift.converter.recognition.matching import Matcher
 from opshift.converter.recognition.search import PatternSearch
 from opshift.model.graphs import NodeRecord
 
@@ -48,7 +50,7 @@ ONE = "RMSNormalization"
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        # "small" is the initializer; one that nothing reads before the conversion stays
+        # "small" is the name of an initializer, which stays if it is unread before the conversion.
         (f"{normalized('x', 'small', 'z')}  {normalized('z', 'small', 'y')}", [ONE, ONE]),
         (f"{normalized('x', 'small', 'z')}  y = Add (z, small)", [ONE, "Add", "small"]),
         (f"c = Constant <value_float = 1e-6> ()  {normalized('x', 'c', 'y')}", [ONE, "small"]),
@@ -73,12 +75,71 @@ def test_removes_what_becomes_unread(body: str, expected: list[str]) -> None:
     np.testing.assert_allclose(run(model, FEEDS)[0], run(converted, FEEDS)[0], rtol=1e-5, atol=1e-6)
 
 
+def read_as_output(model: onnx.ModelProto) -> None:
+    model.graph.output.append(onnx.helper.make_tensor_value_info("small", onnx.TensorProto.FLOAT, []))
+
+
+def read_by_annotation(model: onnx.ModelProto) -> None:
+    model.graph.quantization_annotation.add(tensor_name="small")
+
+
+def read_in_training(model: onnx.ModelProto) -> None:
+    output = onnx.helper.make_tensor_value_info("t", onnx.TensorProto.FLOAT, None)
+    node = onnx.helper.make_node("Neg", ["small"], ["t"])
+    model.training_info.add().algorithm.CopyFrom(onnx.helper.make_graph([node], "a", [], [output]))
+
+
+def read_by_unread_node(model: onnx.ModelProto) -> None:
+    """Add a node that multiplies a matched value by an initializer that callers can override."""
+    model.graph.node.append(onnx.helper.make_node("Mul", ["yd", "factor"], ["u"]))
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.float32(2), "factor"))
+    model.graph.input.append(onnx.helper.make_tensor_value_info("factor", onnx.TensorProto.FLOAT, []))
+
+
+@pytest.mark.parametrize(
+    ("add_reader", "kept"),
+    [
+        (read_as_output, "small"),
+        (read_by_annotation, "small"),
+        (read_in_training, "small"),
+        (read_by_unread_node, "factor"),
+    ],
+)
+def test_keeps_initializers(add_reader: Callable[[onnx.ModelProto], None], kept: str) -> None:
+    model = model_of(normalized("x", "small", "y"))
+    add_reader(model)
+    converted = convert_version(model, **OPTIONS)
+    assert op_types(converted) == [ONE]
+    assert kept in [each.name for each in converted.graph.initializer]
+    onnx.checker.check_model(converted)
+
+
 def test_asks_only_unread_values_for_constants(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(GraphView, "is_auxiliary", lambda view, name: asked.append(name))
     model = model_of(f"w = Mul (scale, scale)  z = Add (x, w)  {normalized('z', 'small', 'y')}")
     assert ONE in op_types(convert_version(model, **OPTIONS))
     assert asked == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(normalized("x", "small", "y").replace("Mul (x, x)", "Pow (x, small)"), id="constant"),
+        pytest.param(normalized("x", "small", "y").replace("Div (x,", "Div (small,"), id="input"),
+    ],
+)
+def test_matches_no_pattern_that_fails_like_another(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+    match = Matcher.match
+
+    def recorded_match(self: Matcher, anchor: str, *arguments: Any) -> Any:
+        started.append(anchor)
+        return match(self, anchor, *arguments)
+
+    monkeypatch.setattr(Matcher, "match", recorded_match)
+    assert ONE not in op_types(convert_version(model_of(body), **OPTIONS))
+    assert 0 < len(started) <= 4  # of 13 patterns with the same operators
 
 
 def test_searches_equal_layers_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,7 +102,7 @@ class Attempt:
             without=foreign.union(self._without),
         )
         self._refusals = self._convert(self._first)
-        self.missing = tuple(map(refused_node, self._refusals)) or self._complete()
+        self.missing = tuple(map(refused_node, self._refusals)) or self._replace_missing()
 
     def _depends_on_inlining(self) -> bool:
         """Return whether the runtime refuses the model, a call of a local function, or a node in one."""
@@ -122,7 +122,7 @@ class Attempt:
         places = frozenset(each.place for each in self._refusals)
         if not places or self._convert(replace(self._first, skipped=places)):
             return self.listed
-        others = (each for each in self._complete() if places.isdisjoint(map(_planned_place, each.places)))
+        others = (each for each in self._replace_missing() if places.isdisjoint(map(_planned_place, each.places)))
         return (*self.missing, *others)
 
     def _refused_equivalents(self) -> Iterator[Equivalent]:
@@ -206,7 +206,7 @@ class Attempt:
                 name_nodes(result, self._runtime.needs_names)
         return plan.refusals
 
-    def _complete(self) -> tuple[MissingKernel, ...]:
+    def _replace_missing(self) -> tuple[MissingKernel, ...]:
         """Convert nodes without a kernel repeatedly, and return the nodes that still have none."""
         for _ in range(MAX_ROUNDS):
             nodes = ModelNodes(self.model, self._registry)
