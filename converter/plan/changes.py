@@ -166,7 +166,7 @@ class ContainerPlan:
     @property
     def is_empty(self) -> bool:
         """Whether neither this container nor any nested subgraph changes."""
-        is_same = not self.changes and not self.calls and not self.reversal.dropped
+        is_same = not (self.changes or self.declarations or self.calls or self.reversal.dropped)
         return is_same and all(each[3].is_empty for each in self.subgraphs)
 
 

@@ -11,6 +11,7 @@ from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import opset_imports
 from opshift.registry.registry import default_registry
 from opshift.rewriting.allowances import Allowances
+from opshift.rewriting.fact_recorder import FactRecorder
 from opshift.rewriting.workspace import FreshNames, Workspace
 
 FLOAT = 1
@@ -57,3 +58,12 @@ def test_infers_added_constants(workspace: Workspace) -> None:
 
 def test_fresh_names_are_unused(workspace: Workspace) -> None:
     assert workspace.fresh("x") == "x_1"
+
+
+@pytest.mark.parametrize("ranks", [(0, None), (None, 0), (None, 2, None)])
+def test_keeps_known_ranks(workspace: Workspace, ranks: tuple[int | None, ...]) -> None:
+    recorder = FactRecorder(workspace, ("x",), 1)
+    for rank in ranks:
+        recorder.declare_shape("x", rank)
+    expected = next(rank for rank in ranks if rank is not None)
+    assert recorder.shaped == workspace.shaped == {"x": expected}

@@ -146,7 +146,7 @@ class FactRecorder:
     def declare_shape(self, name: str, rank: int | None = None) -> None:
         """Declare the shape of a value of the node, see `Workspace.declare_shape`, and record the request."""
         if name in self._positions:  # shapes of emitted values are not declared
-            self.shaped[name] = rank
+            self.shaped[name] = self.shaped.get(name) if rank is None else rank
             self._workspace.declare_shape(name, rank)
 
     def declare_uninferred_shapes(self, result: ComputedRewrite) -> None:

@@ -3,22 +3,17 @@
 from collections.abc import Callable, Iterable
 from itertools import chain
 
-from opshift.inference.evaluator.element_facts import stored_tensor
 from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope
-from opshift.inference.symbols import without_symbols
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import (
     ContainerProto,
-    NodeRecord,
     defined_values,
     mentioned_names,
     nested_containers,
 )
 from opshift.model.node import Graph, Node, Tensor, Value
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
-from opshift.model.tensors import Payload, element_count, pack_tensor, payload_size
-from opshift.model.types import Shape
+from opshift.model.tensors import Payload, pack_tensor, payload_size
 from opshift.registry.steps import Allow
 from opshift.rewriting.allowances import Allowances
 from opshift.rewriting.constant_nodes import ANY_CONSTANT_SINCE, is_castable, needs_cast
@@ -69,87 +64,6 @@ def constant_key(tensor: Tensor) -> ConstantKey:
     """
     # Bytes instead of numbers, because 0.0 equals -0.0, and NaN differs from itself.
     return tensor.element_type, tensor.dims, pack_tensor(tensor)
-
-
-def _computed_shape(name: str, rank: int | None, scope: Scope) -> Shape | None:
-    """Return the shape of an output of a node, with `None` for all sizes that no list of sizes shows."""
-    if reshape := _standard_producer(name, "Reshape", 2, scope):
-        sizes = _listed_sizes(reshape[3][1], scope)
-        if sizes is not None:
-            return sizes
-    elif rank is None:
-        rank = scope.rank(name)
-    return None if rank is None else (None,) * rank
-
-
-def _listed_sizes(name: str, scope: Scope) -> Shape | None:
-    """Return the sizes in a Concat of sizes, with `None` for sizes that are unknown or not positive.
-
-    Return `None` if the number of sizes is not evident from the nodes that compute them: inferring all shapes
-    takes several times as long as the conversion.
-    """
-    concat = _standard_producer(name, "Concat", 1, scope)
-    sizes: list[int | None] = []
-    for part in concat[3] if concat else ():
-        found = _sizes_in(part, scope)
-        if found is None:
-            return None
-        sizes += [size if size and size > 0 else None for size in found]
-    return tuple(sizes) if concat else None
-
-
-def _sizes_in(name: str, scope: Scope) -> Shape | None:
-    """Return the sizes in a part of a list of sizes; `None` if their number is not evident."""
-    stored = _stored_integers(name, scope)
-    if stored is not None:
-        return stored
-    unsqueeze = _standard_producer(name, "Unsqueeze", 2, scope)
-    if unsqueeze is None:
-        return _sliced_sizes(name, scope)
-    # The input of an Unsqueeze with one axis is a scalar. Empty axes keep a list of any length.
-    axes = stored_tensor(scope, unsqueeze[3][1])
-    return (None,) if axes is not None and element_count(axes) == 1 else None
-
-
-def _sliced_sizes(name: str, scope: Scope) -> Shape | None:
-    """Return the sizes in a Slice of a Shape; `None` if their number is not evident."""
-    record = _standard_producer(name, "Slice", 3, scope)
-    whole = _standard_producer(record[3][0], "Shape", 1, scope) if record else None
-    if record is None or whole is None or scope.proto_of(whole).attribute:
-        return None
-    shape = _evident_shape(whole[3][0], scope)
-    # Axes are not read, because a list has only axis 0.
-    start, end = (_stored_integers(each, scope) for each in record[3][1:3])
-    has_step = len(record[3]) > 4 and _stored_integers(record[3][4], scope) != (1,)
-    return None if shape is None or not start or not end or has_step else shape[start[0] : end[0]]
-
-
-def _evident_shape(name: str, scope: Scope) -> Shape | None:
-    """Return the shape of a graph input, or rank and channels of the output of a Conv with stored weights."""
-    if name not in scope.producing_records:
-        return without_symbols(scope.declared_shape(name))
-    conv = _standard_producer(name, "Conv", 2, scope)
-    if conv is None or conv[3][1] in scope.producing_records:
-        return None
-    weights = scope.declared_shape(conv[3][1])
-    return (None, weights[0], *(None,) * (len(weights) - 2)) if weights else None
-
-
-def _stored_integers(name: str, scope: Scope) -> tuple[int, ...] | None:
-    """Return the elements of an int64 initializer or Constant; `None` for other values."""
-    found = scope.constant(name) if scope.is_stored(name) else None
-    return found.values if found is not None and found.element_type == "int64" else None
-
-
-def _standard_producer(name: str, op_type: str, inputs: int, scope: Scope) -> NodeRecord | None:
-    """Return the record of the node of the default domain that produces a value.
-
-    Return `None` if its operator is not `op_type`, or if it has fewer than `inputs` inputs.
-    """
-    record = scope.producing_records.get(name)
-    if record is None or record[2] != op_type or canonical_domain(record[1]) != DEFAULT_DOMAIN:
-        return None
-    return None if len(record[3]) < inputs or scope.is_call(record) else record
 
 
 class Workspace:
@@ -229,20 +143,28 @@ class Workspace:
 
     def declare_shape(self, name: str, rank: int | None = None) -> None:
         """Request a declaration of the shape of a value, see `shape_declarations`."""
-        self.shaped[name] = rank or self.shaped.get(name)
+        self.shaped[name] = self.shaped.get(name) if rank is None else rank
 
     def shape_declarations(self) -> list[Value]:
         """Return the values in `shaped` of known rank that nodes compute and the graph does not declare."""
         scope = self.scope
-        if scope.is_function:
+        if scope.is_function or scope.declared_positions.keys() >= self.shaped.keys():
             return []
-        found = []
-        for name, rank in sorted(self.shaped.items()):
-            record = scope.producing_records.get(name)
-            if record is None or name in scope.declared_positions:
-                continue
-            shape = _computed_shape(name, rank, scope)
-            element_type = None if shape is None else scope.element_type(name)
+        # imported here: most conversions declare no shapes
+        from opshift.rewriting.listed_shapes import ListedShapes
+
+        declared = scope.declared_positions
+        shapes, found = ListedShapes(scope), []
+        records = {name: scope.producing_records.get(name) for name in self.shaped}
+        # Declared Reshapes, too: their results determine the ranks of later values.
+        positions = {
+            name: record[0]
+            for name, record in records.items()
+            if record and (name not in declared or record[2] == "Reshape")
+        }
+        for name in sorted(positions, key=lambda each: (positions[each], each)):
+            shape = shapes.computed_shape(name, self.shaped[name])
+            element_type = None if shape is None or name in declared else scope.element_type(name)
             if element_type is not None:
                 found.append(Value(name, element_type, shape))
         return found

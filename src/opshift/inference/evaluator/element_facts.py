@@ -100,18 +100,11 @@ def is_stored(scope: InferenceScope, name: str) -> bool:
         return False
     if name in owner.emitted_producers:
         return owner.emitted_producers[name][0].op_type == "Constant"
-    if name in owner.producing_records:
-        return owner.producing_records[name][2] == "Constant"
+    record = owner.producing_records.get(name)
+    if record is not None:
+        # A call of a function that returns a constant counts as a Constant.
+        return owner.producer(name) is not None if owner.is_call(record) else record[2] == "Constant"
     return name in owner.added_constants or owner.initializer(name) is not None
-
-
-def stored_tensor(scope: InferenceScope, name: str) -> TensorProto | None:
-    """Return the tensor of an initializer or of a Constant with only the attribute `value`, in this graph."""
-    record = scope.producing_records.get(name)
-    if record is None:
-        return None if scope.is_overridable(name) else scope.initializer(name)
-    is_constant_node = record[2] == "Constant" and canonical_domain(record[1]) == DEFAULT_DOMAIN
-    return _tensor_in(record, scope) if is_constant_node and name not in scope.variables else None
 
 
 class ElementFacts(Answers[Elements | LargeTensor]):
