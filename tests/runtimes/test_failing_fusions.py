@@ -20,6 +20,10 @@ HALVES = """
 NORM = """
     p = Pow (x, e) m = ReduceMean <axes = [-1]> (p) a = Add (m, o) r = Sqrt (a) d = Div (x, r) y = Mul (d, w)
 """
+WIDE = """
+    p = Pow (x, e) f = Cast <to = 1> (p) m = ReduceMean <axes = [-1]> (f) g = Cast <to = 1> (o) a = Add (m, g)
+    r = Sqrt (a) h = Cast <to = 10> (r) d = Div (x, h) y = Mul (d, w)
+"""
 SECOND = """
     p2 = Pow (u, k) m2 = ReduceMean <axes = [-1]> (p2) a2 = Add (m2, o) r2 = Sqrt (a2) d2 = Div (u, r2)
     y2 = Mul (d2, b)
@@ -50,6 +54,7 @@ TURNED = "t = Transpose <perm = [1, 0, 2]> ({0})"
         (X, NORM, 17, "runs"),
         (XU, NORM + "z = Div (u, e)", 17, "does not run"),
         (XU, NORM + "z = Div (u, k)", 17, "does not run"),
+        (XU, WIDE + "z = Div (u, k)", 17, "runs"),  # epsilon and the mean are float
         (XU, NORM + "z = Max (u, k)", 17, "runs"),  # has a kernel for float16
         (XU, NORM + "z = Div (u, o)", 17, "runs"),
         (XU, NORM + "z = Pow (u, k)", 16, "does not run"),

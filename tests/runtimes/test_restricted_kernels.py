@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
+from support.runtimes import support_of
 
 from opshift import fit
 from opshift.model.files import model_of
@@ -135,3 +136,30 @@ def test_types_that_a_runtime_cannot_read_are_widened(runtime: str, element_type
     model.graph.initializer.append(onnx.helper.make_tensor("unused", number, [2], [1, 2]))
     assert _verdict(model, runtime) == "does not run"
     assert _verdict(fit(model, runtime).model, runtime) == "runs"
+
+
+TEXTS = """
+    y, z = Loop (n, , x) <body = b (int64 i, bool c, float[2] s) => (bool o, float[2] t, string[1] u) {
+        o = Identity (c) t = Identity (s) u = Identity (a)
+    }>
+"""
+LARGEST = "m = {} (a, b) y = Cast <to = 1> (m)"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "nodes", "warned", "unwarned"),
+    [
+        ("float[2] x, float[2] w", "y = LayerNormalization (x, w)", ["1.20.1", "1.26.0"], ["1.27.0"]),
+        ("int64[2] a, int64[2] b", LARGEST.format("Max"), ["1.21.1", "1.31.1"], ["1.20.1", "1.32.0"]),
+        ("int64[2] a, int64[2] b", LARGEST.format("Min"), ["1.21.1", "1.31.1"], ["1.20.1", "1.32.0"]),
+        ("int32[2] a, int32[2] b", LARGEST.format("Max"), [], ["1.31.1"]),
+        ("int64[2] a, float b", "m = Max (a) y = Cast <to = 1> (m)", [], ["1.31.1"]),
+        ("float[2] x, int64 n, string[1] a", TEXTS, ["1.28.0", "1.31.1"], []),
+    ],
+)
+def test_warns_about_kernels_that_compute_some_values_wrongly(
+    inputs: str, nodes: str, warned: list[str], unwarned: list[str]
+) -> None:
+    model = _model(inputs, nodes, 17)
+    for release in (*warned, *unwarned):
+        assert bool(support_of(model, f"onnxruntime-{release}").warnings) == (release in warned), release

@@ -225,7 +225,7 @@ class PatternSearch:
         return not is_result and not self._constants.contain(self._scope, value, allows_defaults=False)
 
     def _source(self, value: str) -> str:
-        """Return the operator that computes a value; an empty string if there is none that matters."""
+        """Return the operator that computes a value, except Identity and Dropout, or an empty string."""
         while (found := self._scope.producer(value)) is not None:
             node = found.node
             if node.op_type not in ("Dropout", "Identity") and not self._is_unnecessary(node):
