@@ -47,6 +47,9 @@ STEPPED = """
 SQUEEZED = "w = {0} y = Squeeze (w)"
 BOUNDS = "s = Constant <value_ints = [0]> () e = Constant <value_ints = [2]> ()"
 POWER = "e = Constant <value = float[{0}] {{{1}}}> () y = Pow (x, e)"
+SQUARED = "c = Cast <to = {0}> (x) d = Cast <to = {1}> (x) p = Mul (c, d) y = Cast <to = 1> (p)"
+"""Square that tract finds, because it joins equal nodes."""
+MOVED = "s = Constant <value_ints = [0]> () t = {0} y = Reshape <allowzero = 1> (t, s)"
 SIZE = "n = Shape (v) y = Cast <to = 1> (n)"
 
 
@@ -101,6 +104,10 @@ SIZE = "n = Shape (v) y = Cast <to = 1> (n)"
             "may run",
         ),
         (TRACT, "float[1, 1, 3] x", "y = Squeeze (x)", 13, "runs"),
+        (TRACT, "int32[2] x", SQUARED.format(7, 7), 13, "does not run"),
+        (TRACT, "int32[2] x", SQUARED.format(6, 6), 13, "runs"),
+        (OPENVINO, "float[0, 2] x", MOVED.format("Transpose (x)"), 14, "may run"),
+        (OPENVINO, "float[0, 2] x", MOVED.format("Abs (x)"), 14, "runs"),
         (TRACT, "float[3] x", POWER.format("2, 3", "1, 1, 1, 1, 1, 1"), 13, "may run"),
         (TRACT, "float[3] x", POWER.format("3", "1, 1, 1"), 13, "runs"),
         (TRACT, "float[3] x", POWER.format("1", "3"), 13, "runs"),

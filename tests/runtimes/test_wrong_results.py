@@ -21,6 +21,7 @@ POOLED = "y, i = MaxPool <kernel_shape = [2, 2], storage_order = {0}> (x)"
 RESIZED = 's = Constant <value_floats = [1.0, 1.0, 2.0]> () y = Resize <mode = "{0}"> (x, "", s)'
 GRID = "float[1, 2, 2, 2] g"
 AFFINE = "y = AffineGrid <align_corners = {0}> (x, s)"
+NOTHING = "s = Constant <value = int64[0] {}> ()"
 REDUCED = 'y = Einsum <equation = "{0}"> (x)'
 
 
@@ -62,6 +63,20 @@ REDUCED = 'y = Einsum <equation = "{0}"> (x)'
         (OPENVINO, "int32[2] x", "y = ReduceSum (x)", 13, "integers are computed in float"),
         (OPENVINO, "float[3] x, bool[3] c", "y = Compress (x, c)", 11, "may have another rank"),
         (OPENVINO, "float[3] x, bool[3] c", "y = Compress <axis = 0> (x, c)", 11, ""),
+        (OPENVINO, "float x", f"{NOTHING} y = Expand (x, s)", 13, "a scalar becomes a vector"),
+        (OPENVINO, "float[1] x", f"{NOTHING} y = Expand (x, s)", 13, ""),
+        (OPENVINO, "float[2] x", "y = LpNormalization (x)", 1, "added to the norm"),
+        (OPENVINO, "float[4, 1] x, int64 n", "y = DFT (x, n)", 17, "a computed `dft_length`"),
+        (
+            TRACT,
+            "float[2, 2, 4] x",
+            "y = Attention <kv_num_heads = 1, q_num_heads = 1, right_window_size = 1> (x, x, x)",
+            25,
+            "are ignored",
+        ),
+        (OPENVINO, "float[3] x, int64[1] k", "y, i = TopK (x, k)", 11, "equal elements"),
+        (TRACT, "uint8[1, 1, 4, 4] x", POOLED.format(0), 12, "indices of windows"),
+        (TRACT, "uint8[1, 1, 4, 4] x", "y = MaxPool <kernel_shape = [2, 2]> (x)", 12, ""),
         (TRACT, "int64 n", NUMBERS.format("n", "Greater"), 11, "comparisons of results of Range"),
         (TRACT, "int64 n", NUMBERS.format("l", "Greater"), 11, ""),
         (TRACT, "float[4, 1] x", SIGNAL.format("n"), 17, "`dft_length` is ignored"),
