@@ -181,6 +181,21 @@ def test_scale_of_attention_is_positive(scores: str, scale: float) -> None:
     assert recognized(model, allow="approximate") == expected
 
 
+def test_reports_sizes_that_may_differ_at_run_time() -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 23]>
+    g (float[A, 2, L, 4] x, float[B, 2, S, 4] k) => (float[C, 2, L, 4] y) {
+        t = Transpose <perm = [0, 1, 3, 2]> (k)
+        s = MatMul (x, t)
+        w = Softmax <axis = -1> (s)
+        y = MatMul (w, k)
+    }
+    """
+    report = convert(onnx.parser.parse_model(text), recognize=True, allow="approximate").report
+    reasons = {each.reason for each in report.near_misses}
+    assert reasons == {"a size of 'k' may differ at run time from the size that the form requires"}
+
+
 def test_keeps_attributes_that_training_updates() -> None:
     model = model_of("t = Mul (x, alpha)  g = Sigmoid (t)  y = Mul (x, g)", constants="float alpha = {1.5}")
     assert recognized(model) == ["Swish"]
