@@ -18,7 +18,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.tensors import PACKED_BITS
 from opshift.model.types import type_to_string
 from opshift.registry.registry import Registry
-from opshift.rewriting.allowances import Allowances
+from opshift.rewriting.workspace import Allowances
 
 INTEGERS_REPLACED = "model: the integers of 4 and 2 bits were replaced by integers of 8 bits"
 SEQUENCES_REPLACED = "model: the sequences were replaced by their tensors"

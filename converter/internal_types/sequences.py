@@ -42,7 +42,7 @@ from opshift.model.messages import GraphProto, ModelProto, NodeProto, ValueInfoP
 from opshift.model.node import Node, Tensor, Value
 from opshift.model.types import Shape
 from opshift.registry.registry import Registry
-from opshift.rewriting.allowances import Allowances
+from opshift.rewriting.workspace import Allowances
 
 ITERATION_WORK, BYTES_PER_WORK = 256, 64
 """Work, see `Context.work`, of each copy of a body: ITERATION_WORK + size in bytes / BYTES_PER_WORK."""

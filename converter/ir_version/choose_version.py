@@ -18,7 +18,7 @@ from opshift.model.graphs import Container
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.releases import Releases
-from opshift.rewriting.allowances import Allowances
+from opshift.rewriting.workspace import Allowances
 
 
 def plan_ir_change(

@@ -11,7 +11,7 @@ from opshift.converter.refusals import Refusal
 from opshift.model.messages import ModelProto
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry
-from opshift.rewriting.allowances import Allowances
+from opshift.rewriting.workspace import Allowances
 
 LOWERINGS: tuple[Lowering, ...] = (
     Lowering("device_configurations", "", None, "drop-devices", metadata.drop_device_configurations),

@@ -38,11 +38,10 @@ from opshift.model.indirect_reads import names_in_training, values_named_in_attr
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label, opset_imports
 from opshift.registry.errors import ResolveError
-from opshift.rewriting.allowances import Allowances
 from opshift.rewriting.result import values_read
 from opshift.rewriting.rewrite_cache import RewriteCache
 from opshift.rewriting.routes import Router
-from opshift.rewriting.workspace import FreshNames, Workspace
+from opshift.rewriting.workspace import Allowances, FreshNames, Workspace
 
 if TYPE_CHECKING:
     from opshift.converter.functions.specialization import FunctionVersion, Specializations

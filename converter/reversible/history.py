@@ -51,11 +51,10 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, functio
 from opshift.registry.errors import ResolveError
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.steps import Allow
-from opshift.rewriting.allowances import Allowances
 from opshift.rewriting.result import Emission
 from opshift.rewriting.router_for import router_for
 from opshift.rewriting.routes import Router
-from opshift.rewriting.workspace import FreshNames, Workspace
+from opshift.rewriting.workspace import Allowances, FreshNames, Workspace
 
 MAX_RECORDED_NODE_SIZE = 1 << 16
 """Size limit in bytes for recording a node with subgraphs. The nodes in the subgraphs of a larger

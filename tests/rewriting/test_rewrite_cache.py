@@ -20,12 +20,11 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, opset_imports
 from opshift.registry.registry import default_registry
 from opshift.registry.steps import Allow
 from opshift.rewriting import rewrite_cache as module
-from opshift.rewriting.allowances import Allowances
 from opshift.rewriting.cached_rewrite import Candidates, NodeRewrite, Question
 from opshift.rewriting.rewrite_cache import RewriteCache
 from opshift.rewriting.rewrite_node import rewrite_node
 from opshift.rewriting.routes import LazyAdapterTable, Router
-from opshift.rewriting.workspace import FreshNames, Workspace
+from opshift.rewriting.workspace import Allowances, FreshNames, Workspace
 
 OPSET = 9
 

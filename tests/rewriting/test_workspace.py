@@ -10,9 +10,8 @@ from opshift.inference.scope import Scope
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import opset_imports
 from opshift.registry.registry import default_registry
-from opshift.rewriting.allowances import Allowances
 from opshift.rewriting.fact_recorder import FactRecorder
-from opshift.rewriting.workspace import FreshNames, Workspace
+from opshift.rewriting.workspace import Allowances, FreshNames, Workspace
 
 FLOAT = 1
 

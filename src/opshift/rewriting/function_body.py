@@ -21,14 +21,13 @@ from opshift.registry.errors import require_node
 from opshift.registry.function_protos import add_imports, function_proto
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry, default_registry
-from opshift.rewriting.allowances import Allowances
 from opshift.rewriting.constant_nodes import add_constant_node
 from opshift.rewriting.expanding_router import ExpandingRouter
 from opshift.rewriting.result import values_read
 from opshift.rewriting.rewrite_node import rewrite_node
 from opshift.rewriting.routes import LazyAdapterTable
 from opshift.rewriting.validation import validate_node
-from opshift.rewriting.workspace import FreshNames, Workspace
+from opshift.rewriting.workspace import Allowances, FreshNames, Workspace
 
 
 def function_body(

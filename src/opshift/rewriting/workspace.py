@@ -1,6 +1,8 @@
 """Workspace of one graph or function: the names and constants that its conversion adds."""
 
-from collections.abc import Callable, Iterable
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
 from itertools import chain
 
 from opshift.inference.facts import InferenceScope
@@ -15,8 +17,26 @@ from opshift.model.graphs import (
 from opshift.model.node import Graph, Node, Tensor, Value
 from opshift.model.tensors import Payload, pack_tensor, payload_size
 from opshift.registry.steps import Allow
-from opshift.rewriting.allowances import Allowances
 from opshift.rewriting.constant_nodes import ANY_CONSTANT_SINCE, is_castable, needs_cast
+
+
+class Allowances:
+    """Deviations that the caller allows, see `Allow`, and their uses in one conversion, with reasons."""
+
+    def __init__(self, allowed: Collection[Allow] = ()) -> None:
+        self.allowed = frozenset(allowed)
+        self.used: list[tuple[Allow, str]] = []
+
+    def is_allowed(self, kind: Allow | None) -> bool:
+        """Return whether the caller allows a kind of deviation; false for `None`."""
+        return kind in self.allowed
+
+    def allow(self, kind: Allow, reason: str) -> bool:
+        """Return whether the caller allows a kind of deviation; if so, record its use with the reason."""
+        if kind not in self.allowed:
+            return False
+        self.used.append((kind, reason))
+        return True
 
 
 class FreshNames:
