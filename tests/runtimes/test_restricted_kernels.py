@@ -17,7 +17,7 @@ from opshift.runtimes.model_nodes import ModelNodes
 from random_graphs.execution import run_in_onnxruntime
 
 LATEST, OLD, BEFORE_SOFTCAP = "onnxruntime-1.31.1", "onnxruntime-1.23.2", "onnxruntime-1.26.0"
-OPENVINO, TRACT = "openvino-2026.4.1", "tract-0.23.9"
+BEFORE_FLOOR, OPENVINO, TRACT = "onnxruntime-1.20.1", "openvino-2026.4.1", "tract-0.23.9"
 TABLES = "int32[2, 4] i, int32[2, 4] s, float[6, {0}] w, float[5, 3] p, float[2, 3] g, float[3] a, float[3] b"
 EMBED = "y, m = com.microsoft.EmbedLayerNormalization (i, s, w, p, g, a, b)"
 HEADS = "float[1, 2, 4, 8] q, float[1, 2, 6, 8] k"
@@ -143,6 +143,12 @@ TEXTS = """
         o = Identity (c) t = Identity (s) u = Identity (a)
     }>
 """
+ENCODED = "y = ai.onnx.ml.OneHotEncoder <cats_int64s = [0, 1, 2]> (x)"
+POOLED = """
+    a = com.microsoft.QLinearAveragePool <kernel_shape = [3], strides = [3], ceil_mode = 1, pads = {}> (
+        x, s, z, s, z)
+    y = Cast <to = 1> (a)
+"""
 LARGEST = "m = {} (a, b) y = Cast <to = 1> (m)"
 
 
@@ -155,6 +161,8 @@ LARGEST = "m = {} (a, b) y = Cast <to = 1> (m)"
         ("int32[2] a, int32[2] b", LARGEST.format("Max"), [], ["1.31.1"]),
         ("int64[2] a, float b", "m = Max (a) y = Cast <to = 1> (m)", [], ["1.31.1"]),
         ("float[2] x, int64 n, string[1] a", TEXTS, ["1.28.0", "1.31.1"], []),
+        ("float[] x", ENCODED, ["1.16.3", "1.23.2"], ["1.24.4", "1.31.1"]),
+        ("float[2] x", ENCODED, [], ["1.23.2"]),
     ],
 )
 def test_warns_about_kernels_that_compute_some_values_wrongly(
@@ -163,3 +171,31 @@ def test_warns_about_kernels_that_compute_some_values_wrongly(
     model = _model(inputs, nodes, 17)
     for release in (*warned, *unwarned):
         assert bool(support_of(model, f"onnxruntime-{release}").warnings) == (release in warned), release
+
+
+@pytest.mark.parametrize(
+    ("runtime", "pads", "verdict"),
+    [
+        (BEFORE_FLOOR, "[1, 2]", "wrong"),
+        (BEFORE_FLOOR, "[0, 0]", "runs"),
+        ("onnxruntime-1.21.1", "[1, 2]", "runs"),
+    ],
+)
+def test_pools_with_windows_in_the_padding_at_the_end(runtime: str, pads: str, verdict: str) -> None:
+    nodes = POOLED.format(pads)
+    assert _verdict(_model("uint8[1, 3, 4] x, float s, uint8 z", nodes, 16), runtime) == verdict
+
+
+@pytest.mark.parametrize(
+    ("key", "keys", "verdict"),
+    [
+        ("[1, 1, 5, 8]", 5, "wrong"),
+        ("[1, 1, 1, 8]", 1, "runs"),
+        ("[1, 5, 8]", 5, "wrong"),
+        ("[1, 1, 8]", 1, "runs"),
+    ],
+)
+def test_masks_of_keys_that_are_not_as_many_as_queries(key: str, keys: int, verdict: str) -> None:
+    inputs = f"float[1, 1, 8] q, float{key} k, int32[1, 1, {keys}] m"
+    nodes = "y = com.microsoft.MultiHeadAttention <num_heads = 1> (q, k, k, , m)"
+    assert _verdict(_model(inputs, nodes, 17), BEFORE_FLOOR) == verdict
