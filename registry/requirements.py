@@ -312,10 +312,14 @@ def _axes_test(holds: Callable[[list[int]], bool]) -> Callable[[str, Evaluate], 
 
         def evaluate(node: ShapeContext) -> Value:
             elements, modulus = value(node), rank(node)
-            if not isinstance(elements, tuple) or not (isinstance(modulus, int) or len(elements) < 2):
+            if not isinstance(elements, tuple):
+                return None
+            if len(elements) < 2:
+                return True
+            if not isinstance(modulus, int):
                 return None
             axes = [each for each in elements if isinstance(each, int)]
-            return holds([each + cast("int", modulus) if each < 0 else each for each in axes])
+            return holds([each + modulus if each < 0 else each for each in axes])
 
         return evaluate
 

@@ -6,9 +6,12 @@ import pytest
 from onnx.parser import parse_model
 from onnx.shape_inference import InferenceError, infer_shapes
 
-from opshift import check
+from opshift import check, runs
+from opshift.inference.infer_shapes import known_shapes
+from opshift.model.files import model_of
 from opshift.registry.registry import default_registry
 from opshift.registry.requirements import InvalidRequirement, names_of, parse_requirement
+from opshift.runtimes.model_nodes import ModelNodes
 
 HEADER = '<ir_version: 10, opset_import: ["": 21]> g '
 
@@ -53,6 +56,50 @@ def test_reports_violations(graph: str, reason: str) -> None:
     errors = [str(each) for each in check(parse_model(HEADER + graph)) if each.level == "error"]
     assert [each for each in errors if reason not in each] == []
     assert bool(errors) == bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("data", "axes", "is_distinct", "is_ascending"),
+    [
+        ("float[2, 1, 1]", "1, 2", True, True),
+        ("float[2, 1, 1]", "-1, 1", True, False),
+        ("float[2, 1, 1]", "2, -1", False, True),
+        ("float[2, 1, 1]", "-1", True, True),
+        ("float", "-1", True, True),
+        ("float", "-1, -2", None, None),
+        ("float", "1, 2", None, None),
+    ],
+)
+def test_compares_axes_counted_from_the_start(
+    data: str, axes: str, is_distinct: bool | None, is_ascending: bool | None
+) -> None:
+    graph = f"({data} x) => (float[n] y) {{ y = Squeeze <axes = [{axes}]> (x) }}"
+    model = parse_model('<ir_version: 8, opset_import: ["": 11]> g ' + graph)
+    if data == "float":
+        model.graph.input[0].type.tensor_type.ClearField("shape")
+    (node,) = ModelNodes(model_of(model.SerializeToString())[0], default_registry()).nodes
+    assert node.operator is not None
+    values = known_shapes(node.node, node.operator, node.scope)
+    found = [
+        parse_requirement(f"{each}(axes, rank(data))").evaluate(values) for each in ("distinct", "ascending")
+    ]
+    assert found == [is_distinct, is_ascending]
+
+
+@pytest.mark.parametrize("operator", ["Squeeze", "Unsqueeze"])
+@pytest.mark.parametrize("opset", [11, 13])
+def test_accepts_a_negative_axis_of_data_of_unknown_rank(operator: str, opset: int) -> None:
+    nodes = f"y = {operator} <axes = [-1]> (x)"
+    if opset == 13:
+        nodes = f"a = Constant <value_ints = [-1]> () y = {operator} (x, a)"
+    model = parse_model(
+        f'<ir_version: 8, opset_import: ["": {opset}]> g (float x) => (float y) {{ {nodes} }}'
+    )
+    for each in (model.graph.input[0], model.graph.output[0]):
+        each.type.tensor_type.ClearField("shape")
+    assert {each.rule for each in check(model) if each.level == "error"} == {"value.shape"}
+    supports = {each.runtime: each.support for each in runs(model).results}
+    assert not supports["onnxruntime-1.31.1"].missing
 
 
 @pytest.mark.parametrize(
