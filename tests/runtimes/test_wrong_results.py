@@ -21,6 +21,8 @@ POOLED = "y, i = MaxPool <kernel_shape = [2, 2], storage_order = {0}> (x)"
 RESIZED = 's = Constant <value_floats = [1.0, 1.0, 2.0]> () y = Resize <mode = "{0}"> (x, "", s)'
 GRID = "float[1, 2, 2, 2] g"
 AFFINE = "y = AffineGrid <align_corners = {0}> (x, s)"
+PRODUCT = "{0}[2, 2] a, float s, {0} z, {1}[2, 2] b, {1} w"
+FACTORS = "y = QLinearMatMul (a, s, z, b, s, w, s, z)"
 NOTHING = "s = Constant <value = int64[0] {}> ()"
 REDUCED = 'y = Einsum <equation = "{0}"> (x)'
 
@@ -74,6 +76,9 @@ REDUCED = 'y = Einsum <equation = "{0}"> (x)'
             25,
             "are ignored",
         ),
+        (OPENVINO, PRODUCT.format("uint8", "float8e4m3fn"), FACTORS, 21, "results in float8"),
+        (OPENVINO, PRODUCT.format("uint8", "uint8"), FACTORS, 21, ""),
+        (OPENVINO, "float[2] x", "y = ReduceLogSumExp (x)", 13, "infinities may be NaN"),
         (OPENVINO, "float[3] x, int64[1] k", "y, i = TopK (x, k)", 11, "equal elements"),
         (TRACT, "uint8[1, 1, 4, 4] x", POOLED.format(0), 12, "indices of windows"),
         (TRACT, "uint8[1, 1, 4, 4] x", "y = MaxPool <kernel_shape = [2, 2]> (x)", 12, ""),
