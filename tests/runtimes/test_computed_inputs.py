@@ -47,6 +47,10 @@ STEPPED = """
 SQUEEZED = "w = {0} y = Squeeze (w)"
 BOUNDS = "s = Constant <value_ints = [0]> () e = Constant <value_ints = [2]> ()"
 POWER = "e = Constant <value = float[{0}] {{{1}}}> () y = Pow (x, e)"
+QUANTIZED = """
+    s = Constant <value_float = 0.5> () q = QuantizeLinear <output_dtype = {0}> (x, s) y = Cast <to = 1> (q)
+"""
+NOTHING = "n = Constant <value_ints = [3, 0]> () k = ConstantOfShape <value = float[1] {0}> (n)"
 SQUARED = "c = Cast <to = {0}> (x) d = Cast <to = {1}> (x) p = Mul (c, d) y = Cast <to = 1> (p)"
 """Square that tract finds, because it joins equal nodes."""
 MOVED = "s = Constant <value_ints = [0]> () t = {0} y = Reshape <allowzero = 1> (t, s)"
@@ -106,6 +110,25 @@ SIZE = "n = Shape (v) y = Cast <to = 1> (n)"
         (TRACT, "float[1, 1, 3] x", "y = Squeeze (x)", 13, "runs"),
         (TRACT, "int32[2] x", SQUARED.format(7, 7), 13, "does not run"),
         (TRACT, "int32[2] x", SQUARED.format(6, 6), 13, "runs"),
+        (TRACT, "float[2] x", QUANTIZED.format(3), 21, "does not run"),
+        (TRACT, "float[2] x", QUANTIZED.format(2), 21, "runs"),
+        (
+            OPENVINO,
+            "float[2, 0] x",
+            "k = Constant <value = float[0, 2] {}> () y = MatMul (x, k)",
+            13,
+            "may run",
+        ),
+        (OPENVINO, "float[1, 1] x, float[1, 1] z", "y = Min (x, z)", 7, "may run"),
+        (OPENVINO, "float[1] x, float[1] z", "y = Min (x, z)", 7, "warns"),
+        (
+            OPENVINO,
+            "float[N] x, int64 i",
+            "e = Gather (x, i) s = Size (e) y = Cast <to = 1> (s)",
+            13,
+            "may run",
+        ),
+        (OPENVINO, "float x", "s = Size (x) y = Cast <to = 1> (s)", 13, "runs"),
         (OPENVINO, "float[0, 2] x", MOVED.format("Transpose (x)"), 14, "may run"),
         (OPENVINO, "float[0, 2] x", MOVED.format("Abs (x)"), 14, "runs"),
         (TRACT, "float[3] x", POWER.format("2, 3", "1, 1, 1, 1, 1, 1"), 13, "may run"),
