@@ -28,11 +28,14 @@ POSITION = 2
 def has_reference_fault(node: onnx.NodeProto, values: Mapping[str, Any]) -> bool:
     """Return whether onnx.reference computes a node wrongly; `values` are its inputs.
 
-    It ignores `activations` of GRU and LSTM, and computes OneHot by a product that is NaN for infinities.
+    It ignores `activations` of GRU and LSTM and `input_forget` of LSTM, and computes OneHot by a product that
+    is NaN for infinities.
     """
     if node.op_type == "OneHot":
         choices = np.asarray(values.get(node.input[ONE_HOT_VALUES], 0.0))
         return choices.dtype.kind not in "OUS" and not np.isfinite(choices.astype(float)).all()
+    if node.op_type == "LSTM" and any(each.name == "input_forget" and each.i for each in node.attribute):
+        return True
     own = OWN_ACTIVATIONS.get(node.op_type)
     stated = next((each.strings for each in node.attribute if each.name == "activations"), ())
     return own is not None and any(

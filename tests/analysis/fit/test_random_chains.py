@@ -21,7 +21,7 @@ from comparison.chains import Chain, sample_chain
 from comparison.fit_chains import FAULTS, FitOutcome, fit_chain
 from comparison.measure_nodes import conflicting_node, wrong_text
 from comparison.recognizable_chains import sample_recognizable_chain
-from comparison.reference_faults import is_invalid
+from comparison.reference_faults import has_reference_fault, is_invalid
 from measurement.run_models import Worker
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.restrictions import Restriction
@@ -234,6 +234,12 @@ def test_casts_of_floats_out_of_range_have_no_defined_result(
     data = np.array([number])
     values = {"x": data, "y": np.zeros(1, kind)}
     assert is_invalid(helper.make_node("Cast", ["x"], ["y"]), values) == invalid
+
+
+@pytest.mark.parametrize("input_forget", [0, 1])
+def test_the_reference_ignores_input_forget(input_forget: int) -> None:
+    lstm = helper.make_node("LSTM", ["x", "w", "r"], ["y"], input_forget=input_forget)
+    assert has_reference_fault(lstm, {}) == bool(input_forget)
 
 
 @pytest.mark.parametrize(("kind", "invalid"), [(np.int32, True), (np.float32, False)])
