@@ -154,7 +154,8 @@ def _wrong_patterns(key: str, patterns: Iterable[NodePattern]) -> Iterator[tuple
                 "write it last, or name its output in `node`",
             )
         computed = {name for node in inner for name in node.outputs}
-        read = {name for node in nodes for name in node.inputs} - computed
+        fused = [node for text in each.fused for node in pattern_nodes(text)]
+        read = {name for node in (*nodes, *fused) for name in node.inputs} - computed
         for names, known in ((each.shared, computed), ((*each.scalars, *each.ranks, *each.types), read)):
             for unknown in (name for name in names if name not in known):
                 yield f"pattern {each.nodes!r} has no value {unknown!r}", nearest(unknown, sorted(known))

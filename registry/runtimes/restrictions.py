@@ -98,7 +98,11 @@ class NodePattern(Record):
     """Operators of nodes that must not compute inputs of the nodes."""
     reused: dict[str, Operators] = field(default_factory=dict)
     """Inputs that are constants with one element, with operators: another node with one of these operators
-    reads an equal constant, or another occurrence of the pattern does."""
+    reads an equal constant."""
+    fused: tuple[Annotated[str, Checked(_nodes_text)], ...] = ()
+    """Nodes that the optimizer replaces before it searches for the pattern, in ONNX's syntax. The conditions
+    of the pattern on inputs with the same names and on attributes apply. For `reused`, these nodes do not
+    count."""
     holds: tuple[Expression, ...] = ()
     """Expressions about values of the pattern, in the syntax of the requirements of definitions, that are
     true."""
@@ -187,6 +191,9 @@ class Condition(Record):
     ranks 0 and 1 count as equal."""
     negative: tuple[str, ...] = ()
     """Constant inputs with a negative element."""
+    beyond_int32: tuple[str, ...] = ()
+    """Inputs and outputs of integers that may be outside the range of int32. Values that depend only on sizes
+    count as inside it."""
     beside: tuple[str, ...] = ()
     """Operators of any domain: the graph of the node also contains a node of one of them."""
 

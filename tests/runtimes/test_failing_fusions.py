@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from support.runtimes import model_of_nodes, verdict_of
 
@@ -54,10 +55,17 @@ TURNED = "t = Transpose <perm = [1, 0, 2]> ({0})"
         (X, NORM, 17, "runs"),
         (XU, NORM + "z = Div (u, e)", 17, "does not run"),
         (XU, NORM + "z = Div (u, k)", 17, "does not run"),
-        (XU, WIDE + "z = Div (u, k)", 17, "runs"),  # epsilon and the mean are float
+        (XU, WIDE + "z = Div (u, k)", 17, "does not run"),
+        (XU, WIDE + "z = Max (u, k)", 17, "runs"),
         (XU, NORM + "z = Max (u, k)", 17, "runs"),  # has a kernel for float16
         (XU, NORM + "z = Div (u, o)", 17, "runs"),
         (XU, NORM + "z = Pow (u, k)", 16, "does not run"),
+        (XU, NORM + "z = Pow (u, k)", 17, "does not run"),
+        (XU, NORM + "v = Sub (u, x) z = Pow (v, k)", 17, "does not run"),
+        (XU, NORM + "i = Identity (k) z = Div (u, i)", 17, "does not run"),
+        (XU, NORM + "i = Dropout (k) z = Div (u, i)", 17, "does not run"),
+        (XU, NORM + "i = Cast <to = 10> (k) z = Div (u, i)", 17, "does not run"),
+        (XU, NORM + "i = Cast <to = 1> (k) f = Cast <to = 1> (u) z = Div (f, i)", 17, "runs"),
         (XU, NORM + SECOND, 16, "does not run"),
         (XU, NORM + SECOND, 17, "does not run"),
         (H, CENTERED, 16, "runs"),
@@ -74,6 +82,63 @@ def test_refuses_float16_norms_with_shared_exponents(
     model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT16
     assert verdict_of(model, MIDDLE) == verdict
     assert verdict_of(model, LATEST) == "runs"
+
+
+EXPONENT = "e = Constant <value = float16 {16384}> () o = Constant <value = float16 {168}> ()"
+HALF = "k = Constant <value = float16 {16384}> () v = Div (u, k)"
+
+
+@pytest.mark.parametrize(
+    ("call", "function", "verdict"),
+    [
+        ("z = my.F (u, k)", "F (u, k) => (v) { v = Div (u, k) }", "does not run"),
+        ("z = my.F (u, k)", "F (u, k) => (v) { i = Identity (k) v = Div (u, i) }", "does not run"),
+        ("z = my.F (u)", f"F (u) => (v) {{ {HALF} }}", "does not run"),
+        ("z = my.F (u, k)", "F (u, k) => (v) { v = Max (u, k) }", "runs"),
+        ("z = my.Div (u, k)", "Div (u, k) => (v) { v = Max (u, k) }", "runs"),
+        ("z = Neg (u)", f"F (u) => (v) {{ {HALF} }}", "runs"),  # no node calls the function
+    ],
+)
+def test_counts_readers_of_exponents_in_inlined_functions(call: str, function: str, verdict: str) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17, "my" : 1]> '
+        f"g ({XU}) => (float16[3, 2] y, float16[3, 2] z) {{ {HALVES} {NORM} {call} }} "
+        f'<domain: "my", opset_import: ["" : 17]> {function}'
+    )
+    assert verdict_of(model, MIDDLE) == verdict
+
+
+@pytest.mark.parametrize(
+    ("call", "verdict"),
+    [("y = my.F (x, w)", "runs"), ("r = my.F (x, w) y = my.F (r, b)", "does not run")],
+)
+def test_finds_norms_in_inlined_functions(call: str, verdict: str) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17, "my" : 1]> '
+        f"g (float16[3, 2] x) => (float16[3, 2] y) {{ {HALVES} {call} }} "
+        f'<domain: "my", opset_import: ["" : 17]> F (x, w) => (y) {{ {EXPONENT} {NORM} }}'
+    )
+    assert verdict_of(model, MIDDLE) == verdict
+
+
+@pytest.mark.parametrize(
+    ("nodes", "function", "verdict"),
+    [
+        ("y = my.F (x)", "F (x) => (y) {{ {0} {1} }}", "does not run"),
+        ("a = Identity (x) y = my.F (a)", "F (x) => (y) {{ {0} {1} }}", "does not run"),
+        ("a = Neg (x) y = my.F (a)", "F (x) => (y) {{ {0} {1} }}", "runs"),
+        ("x1 = my.F (x) {0} {2}", "F (x) => (y) {{ y = Identity (x) }}", "does not run"),
+        ("x1 = my.F (x) {0} {2}", "F (x) => (y) {{ y = Neg (x) }}", "runs"),
+    ],
+)
+def test_follows_clipped_values_through_inlined_functions(nodes: str, function: str, verdict: str) -> None:
+    parts = RANGE, CLIPPED.format("x"), CLIPPED.format("x1")
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 13, "my" : 1]> '
+        f"g (float[2, 3] x) => (float[2, 3] y) {{ {nodes.format(*parts)} }} "
+        f'<domain: "my", opset_import: ["" : 13]> {function.format(*parts)}'
+    )
+    assert verdict_of(model, MIDDLE) == verdict
 
 
 @pytest.mark.parametrize(

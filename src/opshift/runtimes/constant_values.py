@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from opshift.inference.evaluator.element_facts import defining_scope
 from opshift.inference.facts import InferenceScope
 from opshift.inference.function_scope import CallScope
+from opshift.inference.scope import Scope
 from opshift.model.element_types import NAME_BY_NUMBER
 from opshift.model.messages import TensorProto
 from opshift.model.node import Node
@@ -16,6 +17,7 @@ from opshift.model.offloaded_tensors import EXTERNAL
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.models import OperatorVersion
 from opshift.registry.runtimes.runtime import Runtime
+from opshift.runtimes.inlined_values import called_scopes, calling_scope, source_of
 
 SIZED_BY_VALUES: Final = frozenset(
     {
@@ -44,12 +46,16 @@ class _Question(NamedTuple):
     allows_defaults: bool
 
 
-class _Single(NamedTuple):
+class SingleConstant(NamedTuple):
     """Constant with one element."""
 
     element_type: str
     rank: int
     value: object
+
+
+Count = Callable[[Scope], Counter[tuple[SingleConstant, str]]]
+"""Function that counts nodes of one scope, by the constant that they read and by operator."""
 
 
 class ConstantValues:
@@ -60,7 +66,8 @@ class ConstantValues:
 
     def __init__(self, *, has_defaults: bool = True) -> None:
         self._answers: dict[_Question, bool] = {}
-        self._readers: dict[InferenceScope, Mapping[_Single, Counter[str]]] = {}
+        self._totals: dict[tuple[Scope, str], Counter[tuple[SingleConstant, str]]] = {}
+        self._outputs: dict[Scope, frozenset[str]] = {}
         self._has_defaults = has_defaults
 
     def contain(
@@ -78,15 +85,37 @@ class ConstantValues:
             self._answer(asked)
         return self._answers[asked]
 
-    def operators_reading(self, scope: InferenceScope, name: str) -> Counter[str]:
-        """Return the operators of the nodes of a graph that read a stored constant equal to a value.
+    def is_output(self, scope: Scope, name: str) -> bool:
+        """Return whether a value is an output of its graph or function."""
+        if scope not in self._outputs:  # a graph may have as many outputs as nodes
+            self._outputs[scope] = frozenset(scope.outputs)
+        return name in self._outputs[scope]
 
-        Optimizers store equal constants once. Only constants with one element are compared.
+    def reads(self, scope: Scope, constant: SingleConstant, op_type: str) -> int:
+        """Return how many nodes of an operator read a constant equal to a given one.
+
+        Optimizers store equal constants once. The nodes of all functions that runtimes inline into the same
+        graph count; the nodes of subgraphs do not.
         """
-        if scope not in self._readers:
-            self._readers[scope] = _readers_of_constants(scope)
-        constant = _single_constant(scope, name)
-        return Counter() if constant is None else self._readers[scope].get(constant, Counter())
+        return self.total(scope, "", _reads_of_constants)[constant, op_type]
+
+    def total(self, scope: Scope, key: str, count: Count) -> Counter[tuple[SingleConstant, str]]:
+        """Return the sum of the counts of nodes in all scopes that runtimes inline into the same graph.
+
+        Args:
+            scope: one of these scopes.
+            key: key of the cache, unique for each function `count`.
+            count: a function that counts nodes of one scope, by the constant that they read and by operator.
+        """
+        return self._total(calling_scope(scope), key, count)
+
+    def _total(self, scope: Scope, key: str, count: Count) -> Counter[tuple[SingleConstant, str]]:
+        if (scope, key) not in self._totals:
+            found = count(scope)
+            for each in called_scopes(scope):
+                found.update(self._total(each, key, count))
+            self._totals[scope, key] = found
+        return self._totals[scope, key]
 
     def _answer(self, asked: _Question) -> None:
         """Answer a question and the questions that it depends on; stop at the first negative answer."""
@@ -185,24 +214,29 @@ def is_stored(scope: InferenceScope, name: str) -> bool:
     return _stored(scope, name) is not None
 
 
-def _readers_of_constants(scope: InferenceScope) -> dict[_Single, Counter[str]]:
-    """Return the operators of the nodes of a graph that read each stored constant with one element."""
-    found: dict[_Single, Counter[str]] = {}
-    for _, _, op_type, inputs, _ in scope.node_records:
-        for each in {*filter(None, inputs)}:
-            if (constant := _single_constant(scope, each)) is not None:
-                found.setdefault(constant, Counter())[op_type] += 1
+def _reads_of_constants(scope: Scope) -> Counter[tuple[SingleConstant, str]]:
+    """Count the nodes of a graph or function that read constants with one element."""
+    found: Counter[tuple[SingleConstant, str]] = Counter()
+    for record in scope.node_records:
+        _, domain, op_type, inputs, _ = record
+        if canonical_domain(domain) == DEFAULT_DOMAIN and not scope.is_call(record):
+            constants = (single_constant(scope, each) for each in {*filter(None, inputs)})
+            found.update((each, op_type) for each in constants if each is not None)
     return found
 
 
-def _single_constant(scope: InferenceScope, name: str) -> _Single | None:
-    """Return a stored constant with one element; `None` for other values."""
+def single_constant(scope: InferenceScope, name: str) -> SingleConstant | None:
+    """Return a stored constant with one element; `None` for other values.
+
+    Optimizers remove nodes that return the constant unchanged.
+    """
+    scope, name, _ = source_of(scope, name)
     if scope.shape(name) not in ((), (1,)) or not is_stored(scope, name):
         return None
     constant, element_type = scope.constant(name), scope.element_type(name)
     if constant is None or element_type is None:
         return None
-    return _Single(element_type, len(constant.dims), constant.values[0])
+    return SingleConstant(element_type, len(constant.dims), constant.values[0])
 
 
 def has_typed_data(scope: InferenceScope, name: str) -> bool:

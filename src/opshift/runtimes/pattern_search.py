@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
-from itertools import islice
+from itertools import chain
 from typing import Final
 
 from opshift.inference.facts import Producer
 from opshift.inference.infer_shapes import known_shapes
 from opshift.inference.scope import Scope
 from opshift.model.element_types import type_string
-from opshift.model.graphs import is_graph
 from opshift.model.node import Node
 from opshift.model.operator_ids import canonical_domain
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.requirements import parse_requirement
 from opshift.registry.runtimes.restrictions import NodePattern, pattern_nodes
-from opshift.runtimes.constant_values import ConstantValues
+from opshift.runtimes.constant_values import ConstantValues, SingleConstant, single_constant
+from opshift.runtimes.inlined_values import is_unnecessary_cast, source_of
 
 COMMUTATIVE: Final = ("Add", "Mul")
 """Operators with two inputs that optimizers accept in either order."""
@@ -32,7 +33,8 @@ class PatternSearch:
 
     def __init__(self, pattern: NodePattern, scope: Scope, constants: ConstantValues) -> None:
         """`constants` are the values of the model that are the same in every run."""
-        *inner, self._last = pattern_nodes(pattern.nodes)
+        self._pattern, self._nodes = pattern, pattern_nodes(pattern.nodes)
+        *inner, self._last = self._nodes
         self._producers = {name: each for each in inner for name in each.outputs}
         self._reads = Counter(name for each in (*inner, self._last) for name in each.inputs)
         self._reused = {
@@ -85,23 +87,38 @@ class PatternSearch:
         )
 
     def _is_reused(self, name: str, value: str, op_type: str, others: Sequence[str]) -> bool:
-        """Return whether one of some operators, or another occurrence of the pattern, reads a constant."""
-        found = self._constants.operators_reading(self._scope, value)
-        if any(found[each] > (each == op_type) for each in others):
-            return True
-        if found[op_type] < 2:
+        """Return whether another node with one of some operators reads a constant equal to a value."""
+        constant = single_constant(self._scope, value)
+        if constant is None:
             return False
-        known = self._scope.operator(self._last.op_type, self._last.domain)
-        records = (each for each in self._scope.node_records if each[2] == self._last.op_type)
-        nodes = map(self._scope.node_of, records)
-        matches = (next(self._match(self._last, each, known, {}), {}) for each in nodes)
-        equal = (each for each in matches if each and self._are_equal(each[name], value))
-        return len([*islice(equal, 2)]) > 1  # the search for more occurrences would take long
+        reads = {each: self._constants.reads(self._scope, constant, each) for each in others}
+        reads = {each: count - (each == op_type) for each, count in reads.items()}
+        if not any(count > 0 for count in reads.values()):
+            return False
+        # the search for all occurrences takes long, and few models need it
+        fused = self._fused_reads(name)
+        return any(count > fused[constant, each] for each, count in reads.items())
 
-    def _are_equal(self, first: str, second: str) -> bool:
-        """Return whether two constants have the same elements."""
-        constants = self._scope.constant(first), self._scope.constant(second)
-        return all(constants) and constants[0] == constants[1]
+    def _fused_reads(self, name: str) -> Counter[tuple[SingleConstant, str]]:
+        """Count the nodes in `NodePattern.fused` that read constants as this input, by the constant."""
+        searched = [replace(self._pattern, nodes=each, node="", reused={}) for each in self._pattern.fused]
+
+        def count(scope: Scope) -> Counter[tuple[SingleConstant, str]]:
+            searches = [PatternSearch(each, scope, self._constants) for each in searched]
+            return Counter(chain.from_iterable(each._constants_read(name) for each in searches))
+
+        return self._constants.total(self._scope, f"{name} {self._pattern!r}", count)
+
+    def _constants_read(self, name: str) -> Iterator[tuple[SingleConstant, str]]:
+        """Yield the constant that each occurrence of the pattern reads as an input, and the operator."""
+        op_type = next(each.op_type for each in self._nodes if name in each.inputs)
+        known = self._scope.operator(self._last.op_type, self._last.domain)
+        for record in self._scope.node_records:
+            if record[2] == self._last.op_type:
+                match = next(self._match(self._last, self._scope.node_of(record), known, {}), None)
+                constant = single_constant(self._scope, match[name]) if match else None
+                if constant is not None:
+                    yield constant, op_type
 
     def _readers(self, result: str) -> Iterator[tuple[str, Node]]:
         """Yield the nodes that read `NodePattern.node`, directly or after nodes that the pattern skips.
@@ -132,14 +149,7 @@ class PatternSearch:
         return value
 
     def _is_skipped(self, node: Node) -> bool:
-        return not node.domain and (node.op_type in self._skipped or self._is_unnecessary(node))
-
-    def _is_unnecessary(self, node: Node) -> bool:
-        """Return whether a node is a Cast to the type of its input, which optimizers remove first."""
-        if node.op_type != "Cast" or node.domain:
-            return False
-        given = self._scope.element_type(node.input(0))
-        return given is not None and given == self._scope.element_type(node.output(0))
+        return not node.domain and (node.op_type in self._skipped or is_unnecessary_cast(self._scope, node))
 
     def _skipped_input(self, node: Node) -> str:
         """Return the first input of a skipped node that depends on the run, or an empty name."""
@@ -151,7 +161,11 @@ class PatternSearch:
     ) -> Iterator[Bound]:
         """Yield the bound names for each way in which a node and its producers match the pattern."""
         domains = canonical_domain(pattern.domain), canonical_domain(node.domain)
-        if pattern.op_type != node.op_type or domains[0] != domains[1] or self._is_unnecessary(node):
+        if (
+            pattern.op_type != node.op_type
+            or domains[0] != domains[1]
+            or is_unnecessary_cast(self._scope, node)
+        ):
             return
         known = operator.attributes if operator is not None else {}
         if any(node.attribute(name) not in each for name, each in self._attributes.items() if name in known):
@@ -220,18 +234,13 @@ class PatternSearch:
 
     def _is_given(self, value: str) -> bool:
         """Return whether no node of the graph computes a value, which may differ between runs."""
-        # the inputs of a function may be results of nodes, because runtimes inline it
-        is_result = not is_graph(self._scope.container) or bool(self._source(value))
-        return not is_result and not self._constants.contain(self._scope, value, allows_defaults=False)
+        scope, name, op_type = source_of(self._scope, value)
+        is_result = bool(op_type) or not name
+        return not is_result and not self._constants.contain(scope, name, allows_defaults=False)
 
     def _source(self, value: str) -> str:
         """Return the operator that computes a value, except Identity and Dropout, or an empty string."""
-        while (found := self._scope.producer(value)) is not None:
-            node = found.node
-            if node.op_type not in ("Dropout", "Identity") and not self._is_unnecessary(node):
-                return node.op_type
-            value = node.input(0)
-        return ""
+        return source_of(self._scope, value).op_type
 
     def _producer(self, value: str, name: str) -> Producer | None:
         """Return the node that computes a value; `None` if an optimizer must keep the value, or folds it."""
@@ -245,7 +254,7 @@ class PatternSearch:
         """Return whether an optimizer may remove a value: only the pattern reads it, and it is computed."""
         scope = self._scope
         has_other_readers = scope.is_captured(value) or len(scope.readers(value)) > self._reads[name]
-        is_kept = value in scope.outputs or (has_other_readers and name not in self._shared)
+        is_kept = self._constants.is_output(scope, value) or (has_other_readers and name not in self._shared)
         return not is_kept and not self._constants.contain(scope, value)
 
 

@@ -1,0 +1,95 @@
+"""Values after runtimes inline local functions and remove nodes that change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from opshift.inference.facts import InferenceScope
+from opshift.inference.function_scope import CallScope
+from opshift.inference.scope import Scope
+from opshift.model.graphs import NodeRecord
+from opshift.model.node import Node
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+
+NEUTRAL: Final = ("Dropout", "Identity")
+"""Operators whose nodes optimizers remove."""
+
+
+class Source(NamedTuple):
+    """Value of a graph or function, and the operator that computes it; empty if no node does."""
+
+    scope: InferenceScope
+    name: str
+    op_type: str
+
+
+def is_unnecessary_cast(scope: InferenceScope, node: Node) -> bool:
+    """Return whether a node is a Cast to the type of its input, which optimizers remove."""
+    if node.op_type != "Cast" or canonical_domain(node.domain) != DEFAULT_DOMAIN:
+        return False
+    given = scope.element_type(node.input(0))
+    return given is not None and given == scope.element_type(node.output(0))
+
+
+def source_of(scope: InferenceScope, name: str) -> Source:
+    """Return the value that remains of a value if a runtime removes nodes and inlines functions.
+
+    For an input of a function, this is the value that the call passes, and for a result of a call, the value
+    in the function. Calls with equal facts share a scope, which knows only the first of them.
+    """
+    calls: list[tuple[InferenceScope, Node]] = []
+    while name:
+        record = scope.producing_records.get(name)
+        if record is None:
+            if (outer := _argument(scope, name, calls)) is None:
+                break
+            scope, name = outer
+        elif (body := called_scope(scope, record)) is not None:
+            calls.append((scope, scope.node_of(record)))
+            name = [*body.outputs][scope.output_position(record, name)]
+            scope = body
+        else:
+            node = scope.node_of(record)
+            is_neutral = node.op_type in NEUTRAL and canonical_domain(node.domain) == DEFAULT_DOMAIN
+            if not is_neutral and not is_unnecessary_cast(scope, node):
+                return Source(scope, name, node.op_type)
+            name = node.input(0)
+    return Source(scope, name, "")
+
+
+def _argument(
+    scope: InferenceScope, name: str, calls: list[tuple[InferenceScope, Node]]
+) -> tuple[InferenceScope, str] | None:
+    """Return the value that a call passes to an input of a function; `None` for other values."""
+    if calls:
+        inputs = [*map(str, scope.container.input)]
+        if name not in inputs:
+            return None
+        outer, call = calls.pop()
+        return outer, call.input(inputs.index(name))
+    return next(iter(scope.arguments(name)), None)
+
+
+def called_scope(scope: InferenceScope, record: NodeRecord) -> Scope | None:
+    """Return the scope of the local function that a node calls; `None` if it calls none."""
+    if not isinstance(scope, CallScope) or not scope.is_call(record):
+        return None
+    proto = scope.proto_of(record)
+    index = scope.functions.find(proto)
+    return None if index is None else scope.functions.scope_of_call(index, proto, scope)
+
+
+def calling_scope(scope: Scope) -> Scope:
+    """Return the scope of the graph into which a runtime inlines a function; for a graph, its own scope."""
+    while isinstance(scope, CallScope) and scope.call_facts is not None:
+        caller = scope.call_facts.calls[0].scope
+        assert isinstance(caller, Scope)
+        scope = caller
+    return scope
+
+
+def called_scopes(scope: Scope) -> Iterator[Scope]:
+    """Yield the scope of the called function for each node that calls one."""
+    bodies = (called_scope(scope, record) for record in scope.node_records)
+    return (each for each in bodies if each is not None)
