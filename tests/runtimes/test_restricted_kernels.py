@@ -149,6 +149,8 @@ POOLED = """
         x, s, z, s, z)
     y = Cast <to = 1> (a)
 """
+WIDENED = "a = Cast <to = 7> (c) b = Cast <to = 7> (d)"
+CONSTANT = "b = Constant <value_ints = [{}]> ()"
 LARGEST = "m = {} (a, b) y = Cast <to = 1> (m)"
 
 
@@ -160,6 +162,11 @@ LARGEST = "m = {} (a, b) y = Cast <to = 1> (m)"
         ("int64[2] a, int64[2] b", LARGEST.format("Min"), ["1.21.1", "1.31.1"], ["1.20.1", "1.32.0"]),
         ("int32[2] a, int32[2] b", LARGEST.format("Max"), [], ["1.31.1"]),
         ("int64[2] a, float b", "m = Max (a) y = Cast <to = 1> (m)", [], ["1.31.1"]),
+        ("float[N] c, float[M] d", f"a = Shape (c) b = Shape (d) {LARGEST.format('Max')}", [], ["1.31.1"]),
+        ("int32[2] c, int32[2] d", WIDENED + LARGEST.format("Min"), [], ["1.31.1"]),
+        ("int64[2] a", CONSTANT.format(9) + LARGEST.format("Max"), ["1.31.1"], []),
+        ("float[N] c", "a = Shape (c)" + CONSTANT.format(9) + LARGEST.format("Max"), [], ["1.31.1"]),
+        ("float[N] c", "a = Shape (c)" + CONSTANT.format(2**31) + LARGEST.format("Max"), ["1.31.1"], []),
         ("float[2] x, int64 n, string[1] a", TEXTS, ["1.28.0", "1.31.1"], []),
         ("float[] x", ENCODED, ["1.16.3", "1.23.2"], ["1.24.4", "1.31.1"]),
         ("float[2] x", ENCODED, [], ["1.23.2"]),

@@ -8,6 +8,9 @@ from support.runtimes import model_of_nodes, support_of
 OPENVINO, TRACT = "openvino-2026.4.1", "tract-0.23.9"
 
 QUOTIENT = "k = Constant <value_ints = [-1]> () l = Constant <value_ints = [2]> () y = Div (k, l)"
+SHORT_QUOTIENT = (
+    "k = Constant <value = int16 {{{}}}> () l = Constant <value = int16 {{{}}}> () y = Div (k, l)"
+)
 NUMBERS = """
     z = Constant <value_int = 0> () o = Constant <value_int = 1> () l = Constant <value_int = 4> ()
     r = Range (z, {0}, o) c = {1} (r, z) y = Where (c, o, z)
@@ -31,6 +34,9 @@ REDUCED = 'y = Einsum <equation = "{0}"> (x)'
     ("runtime", "inputs", "nodes", "opset", "reason"),
     [
         (OPENVINO, "int64[1] x", QUOTIENT, 14, "rounded down"),
+        (OPENVINO, "int64[1] x", SHORT_QUOTIENT.format(-5, 2), 14, "rounded down"),
+        (OPENVINO, "int64[1] x", SHORT_QUOTIENT.format(5, -2), 14, "rounded down"),
+        (OPENVINO, "int64[1] x", SHORT_QUOTIENT.format(5, 2), 14, ""),
         (OPENVINO, "uint8[1] x", "y = Div (x, x)", 14, "rounded to the nearest"),
         (OPENVINO, "int16[1] x", "y = Div (x, x)", 14, ""),
         (OPENVINO, "float x", "y = NonZero (x)", 13, "instead of [0, n]"),

@@ -20,6 +20,7 @@ from opshift.registry.requirements import parse_requirement
 from opshift.registry.runtimes.restrictions import Condition, Restriction, pattern_operators
 from opshift.registry.shapes.shape_context import InvalidFlag
 from opshift.runtimes.constant_values import has_known_sizes, has_typed_data, is_stored
+from opshift.runtimes.element_conditions import differ, elements_are, has_negative, may_exceed_int32
 from opshift.runtimes.model_nodes import ModelNode
 from opshift.runtimes.pattern_search import PatternSearch
 
@@ -253,14 +254,7 @@ def _is_single(sizes: Shape) -> bool:
 
 
 def _values(condition: Condition, node: ModelNode) -> bool | None:
-    return _all(_elements_are(name, elements, node) for name, elements in condition.values.items())
-
-
-def _elements_are(name: str, elements: Collection[object], node: ModelNode) -> bool | None:
-    if name not in node.values:
-        return False
-    constant = node.scope.constant(node.values[name])
-    return None if constant is None else set(constant.values) <= set(elements)
+    return _all(elements_are(name, elements, node) for name, elements in condition.values.items())
 
 
 def _expressions(condition: Condition, node: ModelNode) -> bool | None:
@@ -280,7 +274,7 @@ def _truth(value: object) -> bool | None:
 
 def _differing(condition: Condition, node: ModelNode) -> bool | None:
     values = node.values
-    return _all(name in values and _differ(values[name], node.scope) for name in condition.differing)
+    return _all(name in values and differ(values[name], node.scope) for name in condition.differing)
 
 
 def _patterns(condition: Condition, node: ModelNode) -> bool:
@@ -336,14 +330,14 @@ def _depends_on(condition: Condition, node: ModelNode) -> bool:
 
 
 def _negative(condition: Condition, node: ModelNode) -> bool | None:
-    return _all(_has_negative(name, node) for name in condition.negative)
+    return _all(has_negative(name, node) for name in condition.negative)
 
 
-def _has_negative(name: str, node: ModelNode) -> bool | None:
-    if name not in node.values:
-        return False
-    constant = node.scope.constant(node.values[name])
-    return None if constant is None else any(each < 0 for each in constant.values)
+def _beyond_int32(condition: Condition, node: ModelNode) -> bool:
+    return all(
+        any(may_exceed_int32(value, node) for value in node.values_of(name))
+        for name in condition.beyond_int32
+    )
 
 
 def _beside(condition: Condition, node: ModelNode) -> bool:
@@ -387,6 +381,7 @@ PARTS: Mapping[str, Callable[[Condition, ModelNode], bool | None]] = {
     "depends_on": _depends_on,
     "diverging": _diverging,
     "negative": _negative,
+    "beyond_int32": _beyond_int32,
     "beside": _beside,
 }
 """Functions that return whether a part of a condition holds (`None` if unknown), by name of the part.
@@ -422,14 +417,6 @@ def _are_equal(shapes: Sequence[Shape | None], axes: Sequence[int]) -> bool | No
     if len(sizes) == 1 and None not in sizes:
         return True
     return None if any(size is None or size < 0 for size in sizes) else False
-
-
-def _differ(value: str, scope: InferenceScope) -> bool | None:
-    """Return whether the elements of a value are not all equal; `None` if this is unknown."""
-    constant, shape = scope.constant(value), scope.shape(value)
-    if constant is not None:
-        return len(set(constant.values)) > 1
-    return False if shape is not None and all(size == 1 for size in shape) else None
 
 
 def _captures_values(name: str, node: ModelNode) -> bool:
