@@ -138,6 +138,12 @@ def test_declares_computed_shapes(
     assert found == expected
 
 
+def test_a_product_without_second_input_has_no_known_shape() -> None:
+    nodes = "q = MatMul (x) d = Shape (q) t = Concat <axis = 0> (d, width) r = Reshape (x, t)"
+    model = onnx.parser.parse_model(RESHAPED.format(opset=17, nodes=nodes))
+    assert not convert_version(model, 13).graph.value_info
+
+
 def test_does_not_know_sizes_from_other_domains() -> None:
     model = onnx.parser.parse_model("""
         <ir_version: 8, opset_import: ["" : 17, "acme" : 1]>

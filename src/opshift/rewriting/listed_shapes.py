@@ -149,8 +149,8 @@ class ListedShapes:
             return None
         if operator.shape == "convolution" and len(inputs) > 1:
             return _Rule(inputs[:2], _convolution)
-        if operator.shape == "matmul":
-            return _Rule(inputs, _product)
+        if operator.shape == "matmul" and len(inputs) > 1:
+            return _Rule(inputs[:2], lambda shapes: matmul_shape(*shapes))
         if operator.shape in FIXED_RANKS:
             rank = FIXED_RANKS[operator.shape]
             return _Rule((), lambda shapes: (None,) * rank)
@@ -178,11 +178,17 @@ class ListedShapes:
         return None if sizes is None else tuple(size if size > 0 else None for size in sizes)
 
     def _stored_integers(self, name: str) -> tuple[int, ...] | None:
-        """Return the integers in a 1-D initializer or Constant, or `None`; enclosing graphs may define it."""
+        """Return the integers in a 1-D initializer or Constant, or `None`; enclosing graphs may define it.
+
+        Return `None` also for more than `MAX_RANK` integers.
+        """
         owner = defining_scope(self._scope, name)
         record = owner.producing_records.get(name) if owner else None
         is_stored = owner is not None and (record is None or record[2] == "Constant")
-        found = self._scope.constant(name) if is_stored else None
+        shape = self._shape_without_inputs(name) if is_stored else None
+        # Reading the elements of long lists would take long.
+        is_long = any((size or 0) > MAX_RANK for size in shape or ())
+        found = self._scope.constant(name) if is_stored and not is_long else None
         is_list = found is not None and len(found.dims) == 1 and found.element_type in SIZE_TYPES
         return found.values if found is not None and is_list else None
 
@@ -203,10 +209,6 @@ def _same_shape(shapes: Sequence[Shape | None]) -> Shape | None:
 
 def _same_rank(shapes: Sequence[Shape | None]) -> Shape | None:
     return None if shapes[0] is None else (None,) * len(shapes[0])
-
-
-def _product(shapes: Sequence[Shape | None]) -> Shape | None:
-    return matmul_shape(*shapes[:2])
 
 
 def _convolution(shapes: Sequence[Shape | None]) -> Shape | None:
