@@ -66,3 +66,19 @@ def test_keeps_an_invalid_cast(field: str) -> None:
     )
     model.graph.node[0].ClearField(field)
     assert fit(model, RUNTIME).model.graph.node[0] == model.graph.node[0]
+
+
+@pytest.mark.parametrize("element_type", ["bool", "uint8", "int32"])
+def test_adds_no_casts_to_nodes_that_are_refused_for_other_reasons(element_type: str) -> None:
+    # OpenVINO refuses GatherND because the sizes of the indices are unknown
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 13]> g ({element_type}[N, M] x, int64[K, L, 2] i)
+        => ({element_type}[K, L] y) {{ y = GatherND (x, i) }}"""
+    )
+    fitted, report = fit(model.SerializeToString(), "openvino-2026.4.1")
+    result = onnx.ModelProto.FromString(fitted)
+    assert report.bridges == ()
+    assert "GatherND" not in {each.op_type for each in result.graph.node}
+    values = np.array([[0, 1, 1], [1, 0, 1]])
+    feeds = {"x": values.astype(element_type), "i": np.array([[[0, 1], [1, -2]]])}
+    assert_equal(run(result, feeds), run(model, feeds), 0)

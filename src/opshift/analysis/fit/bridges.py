@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from itertools import product
+from typing import Final
 
 from opshift.adapters.core.equivalents import TypeBridge
 from opshift.adapters.core.type_guard import wider_types
@@ -12,6 +13,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
 from opshift.model.types import short_type
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
+from opshift.registry.runtimes.restrictions import Restriction
 from opshift.registry.runtimes.runtime import Runtime
 from opshift.registry.steps import Allow
 
@@ -23,6 +25,14 @@ MOVED_AS: Mapping[str, tuple[str, ...]] = {
     "float8e8m0": ("float",),
 }
 """Types that hold all values of a narrow type, for operators that only move, select or compare values."""
+
+UNCHANGED_BY_CASTS: Final = frozenset(
+    {
+        "absent", "attributes", "computed", "dimensions", "empty", "equal_sizes", "fed", "odd_sizes",
+        "opsets", "present", "ranked", "ranks", "single", "sized", "sized_axes", "stated",
+    }
+)  # fmt: skip
+"""Parts of conditions that remain true or false if nodes cast the inputs and outputs of a node."""
 
 
 class Bridges:
@@ -42,6 +52,8 @@ class Bridges:
             version: the operator version.
             types: types such as `tensor(float)`, by type variable or by parameter name.
         """
+        if not self._may_help(version, types):
+            return ()
         variables = [each for each in dict.fromkeys(p.type for p in version.inputs) if each in types]
         choices = [(None, *self._candidate_types(version, short_type(types[each]))) for each in variables]
         for chosen in sorted(product(*choices), key=lambda each: len(each) - each.count(None)):
@@ -53,6 +65,12 @@ class Bridges:
             if bridges and self._runtime.kernel(version.id, _with_bridges(version, types, bridges)):
                 return bridges
         return ()
+
+    def _may_help(self, version: OperatorVersion, types: Mapping[str, str]) -> bool:
+        """Return whether the runtime may refuse a node because of its types, not of other properties."""
+        notes = (*self._runtime.restrictions_of(version.id), *self._runtime.errors_of(version.id))
+        is_accepted = bool(notes) and bool(self._runtime.kernel(version.id, types))
+        return not is_accepted or not all(map(_ignores_casts, notes))
 
     def _candidate_types(self, version: OperatorVersion, element_type: str) -> Iterator[str]:
         found = [*wider_types(element_type, version.bridge)]
@@ -75,6 +93,13 @@ class Bridges:
             all(types[name] in each for name, each in listed.items()) for listed in wrong if listed
         )
         return bool(self._runtime.kernel(cast, types)) and not is_wrong
+
+
+def _ignores_casts(note: Restriction) -> bool:
+    """Return whether casts of inputs and outputs do not change which nodes a restriction concerns."""
+    conditions = [each for each in (note.when, note.unless) if each is not None]
+    # without conditions, only the reason describes the nodes
+    return bool(conditions) and all(UNCHANGED_BY_CASTS.issuperset(each.parts) for each in conditions)
 
 
 def _with_bridges(
