@@ -210,3 +210,19 @@ def test_refuses_norms_of_values_cast_to_float16(opset: int, verdict: str) -> No
     assert verdict_of(model, LATEST) == verdict
     if verdict == "runs":
         assert run_in_onnxruntime(model, {"h0": np.ones((3, 2), np.float32)})
+
+
+def test_stops_at_deeply_nested_calls() -> None:
+    functions = " ".join(
+        f"""<domain: "my", opset_import: ["" : 13, "my" : 1]> F{each} (x) => (y) {{
+            a = my.F{each - 1} (x) y = my.F{each - 1} (a)
+        }}"""
+        for each in range(1, 25)
+    )
+    nodes = f"x1 = my.F24 (x) {RANGE} {CLIPPED.format('x1')}"
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 13, "my" : 1]> '
+        f"g (float[2, 3] x) => (float[2, 3] y) {{ {nodes} }} {functions} "
+        '<domain: "my", opset_import: ["" : 13]> F0 (x) => (y) { y = Identity (x) }'
+    )
+    assert verdict_of(model, MIDDLE) == "runs"

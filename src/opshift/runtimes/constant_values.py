@@ -230,8 +230,10 @@ def single_constant(scope: InferenceScope, name: str) -> SingleConstant | None:
 
     Optimizers remove nodes that return the constant unchanged.
     """
+    if scope.shape(name) not in ((), (1,)):
+        return None
     scope, name, _ = source_of(scope, name)
-    if scope.shape(name) not in ((), (1,)) or not is_stored(scope, name):
+    if not is_stored(scope, name):
         return None
     constant, element_type = scope.constant(name), scope.element_type(name)
     if constant is None or element_type is None:

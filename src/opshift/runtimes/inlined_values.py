@@ -13,7 +13,10 @@ from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 
 NEUTRAL: Final = ("Dropout", "Identity")
-"""Operators whose nodes optimizers remove."""
+"""Operators of nodes that optimizers remove."""
+
+MAX_CALLS: Final = 1_000
+"""Number of calls that the search for a source enters: nested calls may double the calls at each level."""
 
 
 class Source(NamedTuple):
@@ -36,9 +39,11 @@ def source_of(scope: InferenceScope, name: str) -> Source:
     """Return the value that remains of a value if a runtime removes nodes and inlines functions.
 
     For an input of a function, this is the value that the call passes, and for a result of a call, the value
-    in the function. Calls with equal facts share a scope, which knows only the first of them.
+    in the function, or the result of a call itself after too many calls. Calls with equal facts share a
+    scope, which knows only the first of them.
     """
     calls: list[tuple[InferenceScope, Node]] = []
+    entered = 0
     while name:
         record = scope.producing_records.get(name)
         if record is None:
@@ -46,6 +51,9 @@ def source_of(scope: InferenceScope, name: str) -> Source:
                 break
             scope, name = outer
         elif (body := called_scope(scope, record)) is not None:
+            entered += 1
+            if entered > MAX_CALLS:
+                return Source(scope, name, scope.node_of(record).op_type)
             calls.append((scope, scope.node_of(record)))
             name = [*body.outputs][scope.output_position(record, name)]
             scope = body
