@@ -84,6 +84,8 @@ REDUCED = 'y = Einsum <equation = "{0}"> (x)'
         ),
         (OPENVINO, PRODUCT.format("uint8", "float8e4m3fn"), FACTORS, 21, "results in float8"),
         (OPENVINO, PRODUCT.format("uint8", "uint8"), FACTORS, 21, ""),
+        (OPENVINO, "float[A, B, C] x", "y = Flatten <axis = 2> (x)", 13, "data without elements"),
+        (OPENVINO, "float[A, B, C] x", "y = Flatten (x)", 13, ""),
         (OPENVINO, "float[2] x", "y = ReduceLogSumExp (x)", 13, "infinities may be NaN"),
         (OPENVINO, "float[3] x, int64[1] k", "y, i = TopK (x, k)", 11, "equal elements"),
         (TRACT, "uint8[1, 1, 4, 4] x", POOLED.format(0), 12, "indices of windows"),
