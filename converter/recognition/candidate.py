@@ -80,8 +80,6 @@ class Candidate:
         self._view, self._scope = view, view.scope
         self._expansions = expansions
         self._anchor = record[4][pattern.outputs[0].output]
-        self._kind = operator.domain, operator.name, pattern.is_form, pattern.variant
-        self._given: Hashable = None
         self._key: Hashable = None
 
     def replacement(self, match: Match, *, is_relaxed: bool) -> Replacement:
@@ -92,7 +90,6 @@ class Candidate:
         Raises:
             Rejected: the operator cannot replace the nodes.
         """
-        self._require_untried(match)
         protos = map(self._scope.proto_of, match.nodes.values())
         if any(getattr(proto, "device_configurations", ()) for proto in protos):
             raise Rejected("a node has device configurations, which name its values")
@@ -143,13 +140,6 @@ class Candidate:
             self._pattern.approximate,
             {position: self._flattened(inputs[position]) for position in self._pattern.flattened},
         )
-
-    def _require_untried(self, match: Match) -> None:
-        """Raise Rejected if an earlier pattern, with other constants, led to the same node, and failed."""
-        given = tuple(sorted(match.inputs.items())), tuple(sorted(self._given_attributes(match).items()))
-        self._given = *self._kind, self._anchor, given, tuple(self._pattern.copies.items())
-        if self._given in self._view.refuted:
-            raise Rejected(DIFFERENT_NODES)
 
     def _flattened(self, name: str) -> Tensor:
         """Return the elements of a constant as a tensor with one dimension."""
@@ -210,12 +200,9 @@ class Candidate:
         if size != expected:
             raise Rejected(f"a size of {name!r} is {size}, not {expected}")
 
-    def _given_attributes(self, match: Match) -> dict[str, Any]:
-        return {**self._pattern.attributes, **match.attributes}
-
     def _attributes(self, match: Match) -> dict[str, Any]:
         """Return the attributes of the new node, except those with default values."""
-        found = self._given_attributes(match)
+        found = {**self._pattern.attributes, **match.attributes}
         copies = self._pattern.copies.items()
         found |= {name: found[other] for name, other in copies if other in found}
         for quotient in [each for each in found if " / " in each]:
@@ -261,7 +248,8 @@ class Candidate:
     def _call(self, inputs: tuple[str, ...], attributes: Mapping[str, Any]) -> Call:
         """Return the new node as a `Call`; raise Rejected if an earlier pattern led to it, and failed."""
         # Patterns that differ only in constants lead to the same call, and to the same expansion.
-        self._key = *self._kind, self._anchor, inputs, tuple(attributes.items())
+        kind = self._operator.domain, self._operator.name, self._pattern.is_form, self._pattern.variant
+        self._key = *kind, self._anchor, inputs, tuple(attributes.items())
         if self._key in self._view.refuted:
             raise Rejected(DIFFERENT_NODES)
         given = [name for name in inputs if name]
@@ -292,7 +280,7 @@ class Candidate:
         matcher = Matcher(self._view, graph.nodes, graph.outputs, self._operator, is_complete=True)
         found = matcher.match(self._anchor, match.inputs)
         if found is None or found.inputs != match.inputs:
-            self._view.refuted |= {self._key, *([] if self._pattern.shapes else [self._given])}
+            self._view.refuted.add(self._key)
             raise Rejected(DIFFERENT_NODES)
         return graph, found, matcher.is_relaxed
 

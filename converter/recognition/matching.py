@@ -11,7 +11,6 @@ from opshift.converter.recognition.graph_view import GraphView
 from opshift.converter.recognition.patterns import (
     AnyValue,
     Constant,
-    Hole,
     InputRef,
     NodeRef,
     PatternNode,
@@ -71,7 +70,6 @@ class Matcher:
 
     Attributes:
         is_relaxed: whether a matched one-element constant has other dimensions than the pattern expects.
-        unequal: constants of the pattern that a compared constant of the graph does not equal.
     """
 
     def __init__(
@@ -93,23 +91,11 @@ class Matcher:
         self._comparison = Comparison(operator, is_complete, is_close or not is_complete)
         self._steps = 0
         self.is_relaxed = False
-        self.unequal: list[Constant] = []
 
     def match(self, anchor: str, inputs: Mapping[int, str] | None = None) -> Match | None:
         """Return the match whose first output is `anchor`, or `None`; `inputs` has names of known inputs."""
         state = self._match_goals([(self._outputs[0], anchor)], _State({}, dict(inputs or {}), {}))
         return Match(*state) if state else None
-
-    @property
-    def is_conclusive(self) -> bool:
-        """Whether a match failed because of different nodes and the constants in `unequal` only.
-
-        Otherwise, the number of steps or the attributes that other constants determine may be the reason.
-        """
-        return self._steps <= MAX_STEPS and not any(
-            each.whole or any(isinstance(element, Hole) for element in each.elements or ())
-            for each in self.unequal
-        )
 
     def extended(self, match: Match, ref: NodeRef, record: NodeRecord) -> Match | None:
         """Return the match extended by `record` for the output `ref`; `None` if it does not match."""
@@ -150,8 +136,9 @@ class Matcher:
         is_tensor = isinstance(actual, Tensor)
         if isinstance(ref, Constant):
             self.is_relaxed |= is_tensor and len(actual.values) == 1 and actual.dims != ()
-            element_type = actual.element_type if is_tensor else None
-            return self._noted(ref, self._comparison.matches(ref, actual, attributes, element_type))
+            return self._comparison.matches(
+                ref, actual, attributes, actual.element_type if is_tensor else None
+            )
         self.is_relaxed |= is_tensor and isinstance(ref, Tensor) and actual.dims != ref.dims
         return is_identical(ref, actual)
 
@@ -239,21 +226,14 @@ class Matcher:
         """Return whether axes are equal; negative axes count from the end."""
         actual = self._view.constant(value.name) if isinstance(value, ValueName) else value
         if actual is None or ref.elements is None:
-            return self._noted(ref, False)
+            return False
         elements, rank = elements_of(actual), self._view.scope.rank(record[3][0])
         if rank is not None and record[2] == "Unsqueeze":
             rank += len(elements)
         expected = [each for each in ref.elements if isinstance(each, int)]
         if not rank or len(expected) < len(ref.elements):
             return self._matches_constant(ref, actual, state.attributes)
-        is_equal = sorted(each % rank for each in elements) == sorted(each % rank for each in expected)
-        return self._noted(ref, is_equal)
-
-    def _noted(self, ref: Constant, is_equal: bool) -> bool:
-        """Add a constant to `unequal` if it is not equal, and return `is_equal`."""
-        if not is_equal:
-            self.unequal.append(ref)
-        return is_equal
+        return sorted(each % rank for each in elements) == sorted(each % rank for each in expected)
 
 
 def _is_no_input(goal: Goal) -> bool:

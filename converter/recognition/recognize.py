@@ -22,18 +22,12 @@ from opshift.converter.recognition.matching import Matcher
 from opshift.converter.recognition.patterns import Pattern
 from opshift.converter.recognition.removal import UnreadSearch
 from opshift.converter.recognition.result import NearMiss, Recognition, RecognizedNode
-from opshift.converter.recognition.search import (
-    FailedMatches,
-    PatternIndex,
-    PatternSearch,
-    pattern_index,
-)
+from opshift.converter.recognition.search import PatternIndex, PatternSearch, pattern_index
 from opshift.inference.function_scope import CallScope
 from opshift.inference.root_scopes import add_call_facts, root_scopes
 from opshift.model.attributes import ATTRIBUTE_TYPES, write_attribute
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import (
-    NodeRecord,
     graphs_of,
     is_graph,
     nested_containers,
@@ -173,11 +167,8 @@ class _RecognitionPass:
         for record in reversed(scope.node_records):
             if record[2] not in op_types or record[0] in taken or record[1] not in ("", DEFAULT_DOMAIN):
                 continue
-            failed = FailedMatches(index)
             for pattern in search.candidates(record):
-                if failed.exclude(pattern):
-                    continue
-                replacement = self._replacement_at(pattern, record, view, path, failed)
+                replacement = self._replacement_at(pattern, record, view, path)
                 if replacement is not None and taken.isdisjoint(each[0] for each in replacement.nodes):
                     taken.update(each[0] for each in replacement.nodes)
                     found.append(replacement)
@@ -202,8 +193,9 @@ class _RecognitionPass:
                     yield from self._find_replacements(child, place, index)
 
     def _replacement_at(
-        self, pattern: Pattern, record: NodeRecord, view: GraphView, path: str, failed: FailedMatches
-    ) -> Replacement | None:
+        self, pattern: Pattern, record: tuple[int, str, str, tuple[str, ...], tuple[str, ...]],
+        view: GraphView, path: str,
+    ) -> Replacement | None:  # fmt: skip
         operator = self._operator_of(pattern, view)
         position = pattern.outputs[0].output
         if operator is None or position >= len(record[4]):
@@ -221,7 +213,6 @@ class _RecognitionPass:
         try:
             match = matcher.match(record[4][position])
             if match is None:
-                failed.add(pattern, matcher)
                 return None
             if pattern.approximate and "approximate" not in self._options.allow:
                 raise Rejected(f"{pattern.approximate}; allow=approximate accepts it")

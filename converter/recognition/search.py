@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Set
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -13,9 +13,9 @@ from opshift.converter.options import EVERY_OPERATOR, Options
 from opshift.converter.recognition.expansion import ValueName
 from opshift.converter.recognition.graph_view import GraphView
 from opshift.converter.recognition.load import operator_names, pattern_groups
-from opshift.converter.recognition.matching import COMMUTATIVE, Matcher
+from opshift.converter.recognition.matching import COMMUTATIVE
 from opshift.converter.recognition.pattern_groups import NEAR_DEPTH, NodeTree, PatternGroup, pruned_tree
-from opshift.converter.recognition.patterns import Constant, Pattern
+from opshift.converter.recognition.patterns import Pattern
 from opshift.model.graphs import NodeRecord
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
@@ -71,27 +71,8 @@ class PatternIndex:
             self.groups.setdefault(each.near.op_type, []).append(each)
             self.op_types |= each.op_types
         self._neighborhoods: dict[tuple[Any, ...], Neighborhood] = {}
-        self._structures: dict[int, int] = {}
-        self._numbers: dict[str, int] = {}
         self.found: dict[tuple[Neighborhood, int], Candidates] = {}
         """Patterns that match up to a number of steps, by the neighborhood of a node in these steps."""
-
-    def structure_of(self, pattern: Pattern) -> int:
-        """Return a number for the nodes of a pattern, which ignores the content of constants."""
-        number = self._structures.get(id(pattern))  # unique, because the groups hold the patterns
-        if number is None:
-            nodes = [
-                (
-                    *node[:2],
-                    *((slot, ref if type(ref) is not Constant else None) for slot, ref in node.slots.items()),
-                )
-                for node in pattern.nodes
-            ]
-            flags = pattern.domain, pattern.operator, pattern.is_form, bool(pattern.approximate)
-            key = repr((flags, pattern.outputs[0], nodes))
-            number = self._numbers.setdefault(key, len(self._numbers))
-            self._structures[id(pattern)] = number
-        return number
 
     def neighborhood(self, key: tuple[Any, ...]) -> Neighborhood:
         """Return the object for a neighborhood: operator, output position, and neighborhoods of inputs."""
@@ -154,41 +135,6 @@ def _pattern_index(
         each
         for each in found
         if each.op_types <= op_types and (wanted is None or not each.op_types.isdisjoint(wanted))
-    )
-
-
-class FailedMatches:
-    """Failed matches at one node, which show that other patterns do not match either.
-
-    Patterns of an operator often differ in constants only. If a match fails because of different nodes and
-    unequal constants, a pattern with the same nodes and the same unequal constants fails, too.
-    """
-
-    def __init__(self, index: PatternIndex) -> None:
-        self._index = index
-        self._failed: dict[int, list[tuple[Pattern, Sequence[Constant]]]] = {}
-
-    def add(self, pattern: Pattern, matcher: Matcher) -> None:
-        """Add the failed match of a pattern by a matcher."""
-        if matcher.is_conclusive:
-            failed = self._failed.setdefault(self._index.structure_of(pattern), [])
-            failed.append((pattern, matcher.unequal))
-
-    def exclude(self, pattern: Pattern) -> bool:
-        """Return whether a pattern does not match, because an earlier match failed."""
-        failed = self._failed.get(self._index.structure_of(pattern), ()) if self._failed else ()
-        return any(_has_equal_constants(pattern, *each) for each in failed)
-
-
-def _has_equal_constants(pattern: Pattern, other: Pattern, constants: Sequence[Constant]) -> bool:
-    """Return whether a pattern equals another one in each slot with one of the other's `constants`."""
-    texts = {*map(repr, constants)}  # not the constants, because 1 equals 1.0 and True
-    return all(
-        repr(one.slots[slot]) == repr(each)
-        for one, two in zip(pattern.nodes, other.nodes, strict=True)
-        if one is not two
-        for slot, each in two.slots.items()
-        if isinstance(each, Constant) and repr(each) in texts
     )
 
 
