@@ -19,7 +19,7 @@ ONE_HOT_VALUES = 2
 """Position of the input `values` of OneHot, which contains the off value and the on value."""
 
 ROUNDED_REDUCTIONS = ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean")
-"""Operators whose definitions do not specify how results of integers are rounded."""
+"""Operators without a definition of how results of integers are rounded."""
 
 POSITION = 2
 """Position of the input `position` of SequenceInsert."""

@@ -57,8 +57,8 @@ class _OperatorTypes:
     """Types that outputs of operators can have independently of inputs.
 
     Attributes:
-        types: types of the operators whose types are independent of the node.
-        node_dependent: operators whose output types depend on attributes or subgraphs of the nodes.
+        types: types of operators that have the same types for all nodes.
+        node_dependent: operators with types that depend on attributes or subgraphs of their nodes.
     """
 
     def __init__(

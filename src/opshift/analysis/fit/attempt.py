@@ -122,7 +122,8 @@ class Attempt:
         places = frozenset(each.place for each in self._refusals)
         if not places or self._convert(replace(self._first, skipped=places)):
             return self.listed
-        others = (each for each in self._replace_missing() if places.isdisjoint(map(_planned_place, each.places)))
+        missing = self._replace_missing()
+        others = (each for each in missing if places.isdisjoint(map(_planned_place, each.places)))
         return (*self.missing, *others)
 
     def _refused_equivalents(self) -> Iterator[Equivalent]:
