@@ -26,6 +26,10 @@ GRID = "float[1, 2, 2, 2] g"
 AFFINE = "y = AffineGrid <align_corners = {0}> (x, s)"
 PRODUCT = "{0}[2, 2] a, float s, {0} z, {1}[2, 2] b, {1} w"
 FACTORS = "y = QLinearMatMul (a, s, z, b, s, w, s, z)"
+CHOSEN = """
+    a = Abs (x) y = Neg (a) z = If (b) <then_branch = t () => (float[2] p) {{ p = Sin (x) }},
+        else_branch = e () => (float[2] q) {{ q = Cos ({0}) }}>
+"""
 NOTHING = "s = Constant <value = int64[0] {}> ()"
 REDUCED = 'y = Einsum <equation = "{0}"> (x)'
 
@@ -84,6 +88,9 @@ REDUCED = 'y = Einsum <equation = "{0}"> (x)'
         ),
         (OPENVINO, PRODUCT.format("uint8", "float8e4m3fn"), FACTORS, 21, "results in float8"),
         (OPENVINO, PRODUCT.format("uint8", "uint8"), FACTORS, 21, ""),
+        (OPENVINO, "float x, int64[0] s", "y = Expand (x, s)", 13, "a scalar becomes a vector"),
+        (OPENVINO, "float[2] x, bool b", CHOSEN.format("y"), 13, "may replace those of the node"),
+        (OPENVINO, "float[2] x, bool b", CHOSEN.format("a"), 13, ""),
         (OPENVINO, "float[A, B, C] x", "y = Flatten <axis = 2> (x)", 13, "data without elements"),
         (OPENVINO, "float[A, B, C] x", "y = Flatten (x)", 13, ""),
         (OPENVINO, "float[2] x", "y = ReduceLogSumExp (x)", 13, "infinities may be NaN"),

@@ -95,13 +95,14 @@ class ListedShapes:
     def _sliced_sizes(self, record: NodeRecord) -> Shape | None:
         """Return the sizes in a Slice of a Shape with one start, one end and step 1."""
         _, _, _, inputs, _ = record
-        start, end = map(self._stored_integers, inputs[1:3])
-        has_step = len(inputs) > 4 and inputs[4] != "" and self._stored_integers(inputs[4]) != (1,)
-        if not start or not end or has_step:
+        data, *bounds = inputs[:3]
+        start, end = map(self._stored_integer, bounds)
+        has_step = len(inputs) > 4 and inputs[4] != "" and self._stored_integer(inputs[4]) != 1
+        if start is None or end is None or has_step:
             return None
-        sizes = self._sizes_of_shape(inputs[0])
+        sizes = self._sizes_of_shape(data)
         # Axes are not read, because a list has only axis 0.
-        return None if sizes is None else sizes[start[0] : end[0]]
+        return None if sizes is None else sizes[start:end]
 
     def _sizes_of_shape(self, name: str) -> Shape | None:
         """Return the sizes in the output of a Shape; `None` for other values."""
@@ -173,9 +174,15 @@ class ListedShapes:
         if operator is not None and operator.shape == "constant":
             shortcut = shape_shortcut(operator)
             return shortcut(owner, name) if shortcut else None
-        is_reshape = operator is not None and operator.shape == "reshape" and len(record[3]) > 1
-        sizes = self._stored_integers(record[3][1]) if is_reshape and owner is self._scope else None
+        _, _, _, inputs, _ = record
+        is_reshape = operator is not None and operator.shape == "reshape" and owner is self._scope
+        sizes = self._stored_integers(inputs[1]) if is_reshape and len(inputs) > 1 else None
         return None if sizes is None else tuple(size if size > 0 else None for size in sizes)
+
+    def _stored_integer(self, name: str) -> int | None:
+        """Return the integer in an initializer or Constant of shape (1,); `None` for other values."""
+        found = self._stored_integers(name)
+        return found[0] if found is not None and len(found) == 1 else None
 
     def _stored_integers(self, name: str) -> tuple[int, ...] | None:
         """Return the integers in a 1-D initializer or Constant, or `None`; enclosing graphs may define it.
