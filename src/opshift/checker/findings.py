@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
@@ -66,7 +65,8 @@ class Finding(FrozenRecord):
 
     def as_dict(self) -> dict[str, str]:
         """Return the fields, for `--format json`."""
-        return asdict(self)
+        # A model may have many findings, and `dataclasses.asdict` takes ten times as long.
+        return {name: getattr(self, name) for name in self.__match_args__}
 
 
 class IllegalModel(InvalidModel):

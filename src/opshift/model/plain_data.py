@@ -110,6 +110,8 @@ def json_values(data: Mapping[str, object]) -> dict[str, Json]:
 
 
 def _json_value(value: object) -> Json:
+    if type(value) is str:  # most values
+        return value
     if isinstance(value, Mapping):
         return json_values(value)
     if isinstance(value, list | tuple):
