@@ -14,7 +14,6 @@ from support.execution import op_types, run
 
 from opshift import convert_version
 from opshift.converter.recognition.graph_view import GraphView
-from opshift.converter.recognition.matching import Matcher
 from opshift.converter.recognition.search import PatternSearch
 from opshift.model.graphs import NodeRecord
 
@@ -120,26 +119,6 @@ def test_asks_only_unread_values_for_constants(monkeypatch: pytest.MonkeyPatch) 
     model = model_of(f"w = Mul (scale, scale)  z = Add (x, w)  {normalized('z', 'small', 'y')}")
     assert ONE in op_types(convert_version(model, **OPTIONS))
     assert asked == []
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        pytest.param(normalized("x", "small", "y").replace("Mul (x, x)", "Pow (x, small)"), id="constant"),
-        pytest.param(normalized("x", "small", "y").replace("Div (x,", "Div (small,"), id="input"),
-    ],
-)
-def test_matches_no_pattern_that_fails_like_another(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[str] = []
-    match = Matcher.match
-
-    def recorded_match(self: Matcher, anchor: str, *arguments: Any) -> Any:
-        started.append(anchor)
-        return match(self, anchor, *arguments)
-
-    monkeypatch.setattr(Matcher, "match", recorded_match)
-    assert ONE not in op_types(convert_version(model_of(body), **OPTIONS))
-    assert 0 < len(started) <= 4  # of 13 patterns with the same operators
 
 
 def test_searches_equal_layers_once(monkeypatch: pytest.MonkeyPatch) -> None:
