@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.functions.unread_inputs import omit_unread_arguments
-from opshift.converter.ir_version.initializer_inputs import remove_initializer_inputs
+from opshift.converter.ir_version.initializer_inputs import (
+    remove_initializer_inputs,
+    update_initializer_inputs,
+)
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import ContainerPlan, Plan, Restorations
 from opshift.converter.required_import import require_import
@@ -80,9 +83,6 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
     for training, container in zip(training_graphs(model), plan.training, strict=True):
         _apply_container(container, training.graph, graphs)
     if plan.updates_subgraph_inputs:
-        # imported here: few models have such an old IR version
-        from opshift.converter.ir_version.initializer_inputs import update_initializer_inputs
-
         update_initializer_inputs(model)
     for copy in plan.copies:
         function = model.functions.add()

@@ -6,7 +6,6 @@ because each is only one of the possible sizes: 2 * (n // 2) equals n for an eve
 size n. Their result is a symbol that is named after the computation.
 """
 
-from hashlib import blake2b
 from math import gcd
 from threading import Lock
 from typing import Final, NamedTuple
@@ -45,7 +44,7 @@ def symbol_from_number(number: int) -> Symbol | None:
 
 
 def symbol_named(name: str) -> Symbol:
-    """Return the symbol for a name; equal names have equal symbols, in all models and processes."""
+    """Return the symbol for a name; in a process, equal names give equal symbols, also in other models."""
     return _make_symbol(name, is_name=True)
 
 
@@ -122,7 +121,7 @@ def is_limited(size: int, limit: int) -> bool:
 
 def _make_symbol(name: str, *, is_name: bool) -> Symbol:
     head = 1 << _FACTOR_BITS + 1 | is_name
-    number = head << _HASH_BITS | _digest(name, _HASH_BITS)
+    number = head << _HASH_BITS | hash(name) % (1 << _HASH_BITS)
     return Symbol((number << _CHECK_BITS | _check_bits(number)) << _ADDEND_BITS)
 
 
@@ -134,14 +133,9 @@ def _has_structure(number: int) -> bool:
 
 
 def _check_bits(number: int) -> int:
-    # The digest mixes all bits: the low bits of sums and quotients of symbols differ, except by coincidence.
-    return _digest(str(number), _CHECK_BITS)
-
-
-def _digest(text: str, bits: int) -> int:
-    # `hash` differs between processes, and so would the facts that depend on the order of symbols.
-    digest = blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little") % (1 << bits)
+    # The hash of a text mixes all bits, unlike that of a number or tuple: the low bits of sums and quotients
+    # of symbols then differ, except by coincidence.
+    return hash(str(number)) % (1 << _CHECK_BITS)
 
 
 class _Parts(NamedTuple):
