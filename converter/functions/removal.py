@@ -1,4 +1,7 @@
-"""Removal of the local functions and opset imports that the option `without` names."""
+"""Removal of the local functions and opset imports that the option `without` names.
+
+Functions that pass on their attributes to a removed function inherit the defaults of its attributes.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
