@@ -265,10 +265,6 @@ class Rewriter:
         """Return the value as a tensor if it is known and the same in every run, else `None`."""
         return self.facts.constant(name) if name else None
 
-    def is_stored(self, name: str) -> bool:
-        """Return whether a value is an initializer or the output of a Constant, and not computed."""
-        return self.facts.is_stored(name)
-
     def require_constant(self, name: str, meaning: str) -> Tensor:
         """Return the value of a constant input; `meaning` describes the input in the error message.
 

@@ -73,10 +73,6 @@ class Facts(Protocol):
         """Return the value if it is the same in every run, else `None`."""
         ...
 
-    def is_stored(self, name: str) -> bool:
-        """Return whether a value is an initializer or the output of a Constant, and not computed."""
-        ...
-
     def is_nonnegative(self, name: str) -> bool:
         """Return True if an integer tensor has no negative element in any run, False if this is unknown."""
         ...

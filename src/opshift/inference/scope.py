@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Self
 
 from opshift.inference.element_bounds import Bounds, ElementBounds, element_bounds, nonzero_elements
-from opshift.inference.evaluator.element_facts import ElementFacts, defining_scope, is_stored, listed_sizes
+from opshift.inference.evaluator.element_facts import ElementFacts, defining_scope, listed_sizes
 from opshift.inference.evaluator.elements import Elements
 from opshift.inference.fact_kinds import FactKind, InferenceCache, Inferred, inference_cache_for
 from opshift.inference.facts import UNAFFECTED, FactT, InferenceScope, ListedSize
@@ -246,10 +246,6 @@ class Scope(InferenceScope):
         """Return the value if it is the same in every run; `None` otherwise."""
         scope = defining_scope(self, name)
         return None if scope is None else scope.element_facts.constant(name, scope)
-
-    def is_stored(self, name: str) -> bool:
-        """Return whether a value is an initializer or the output of a Constant, and not computed."""
-        return is_stored(self, name)
 
     def elements(self, name: str) -> Elements | None:
         """Return the elements of a value, with symbols for sizes known only at run time.

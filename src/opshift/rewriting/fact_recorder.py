@@ -96,10 +96,6 @@ class FactRecorder:
         """Query and record `Facts.constant`."""
         return self._query("constant", name)  # type: ignore[no-any-return]
 
-    def is_stored(self, name: str) -> bool:
-        """Query and record `Facts.is_stored`."""
-        return self._query("is_stored", name)  # type: ignore[no-any-return]
-
     def is_nonnegative(self, name: str) -> bool:
         """Query and record `Facts.is_nonnegative`."""
         return self._query("is_nonnegative", name)  # type: ignore[no-any-return]

@@ -57,9 +57,6 @@ class _Model:
     def constant(self, name: str) -> Tensor | None:
         return None
 
-    def is_stored(self, name: str) -> bool:
-        return False
-
     def is_nonnegative(self, name: str) -> bool:
         return False
 

@@ -93,20 +93,6 @@ def defining_scope(scope: InferenceScope, name: str) -> InferenceScope | None:
     return current
 
 
-def is_stored(scope: InferenceScope, name: str) -> bool:
-    """Return whether a value is an initializer or the output of a Constant, and not computed."""
-    owner = defining_scope(scope, name)
-    if owner is None:
-        return False
-    if name in owner.emitted_producers:
-        return owner.emitted_producers[name][0].op_type == "Constant"
-    record = owner.producing_records.get(name)
-    if record is not None:
-        # A call of a function that returns a constant counts as a Constant.
-        return owner.producer(name) is not None if owner.is_call(record) else record[2] == "Constant"
-    return name in owner.added_constants or owner.initializer(name) is not None
-
-
 class ElementFacts(Answers[Elements | LargeTensor]):
     """Elements of the values of one scope: constants, and values computed from constants and shapes.
 
