@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import tracemalloc
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 from support.execution import build
 
-from opshift.converter.convert import convert, plan_version
+from opshift.converter.convert import convert, plan_version, plan_with
+from opshift.converter.options import Options
 from opshift.converter.report import Report
+from opshift.inference.shared_facts import SharedFacts
 
 X = np.ones((1, 4, 8), np.float32)
 SMALL, LARGE = 1_000, 4_000
@@ -160,6 +163,20 @@ def test_work_for_refusals_is_linear() -> None:
 
     plan(10)
     few, many = (count_calls(lambda count=count: plan(count)) for count in (SMALL // 4, LARGE // 4))  # type: ignore[misc]  # mypy does not infer the type of a default
+    assert many < few * (LARGE / SMALL) * SLACK
+
+
+def test_work_for_several_targets_is_linear() -> None:
+    """Each plan forgets the facts about the values that the one before added, in each subgraph."""
+
+    def plan_all(model: onnx.ModelProto) -> None:
+        facts = SharedFacts(model.graph)
+        for target in (13, 16, 21):
+            plan_with(model, replace(Options.of(target), shared_facts=facts))
+
+    small, large = (chain(with_subgraphs, count) for count in (SMALL // 4, LARGE // 4))
+    plan_all(chain(with_subgraphs, 10))
+    few, many = (count_calls(lambda model=model: plan_all(model)) for model in (small, large))  # type: ignore[misc]  # mypy does not infer the type of a default
     assert many < few * (LARGE / SMALL) * SLACK
 
 

@@ -1,7 +1,7 @@
 """Scope of one graph or function: element types, shapes and constants of the values in it."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import chain
 from typing import Self
@@ -147,7 +147,7 @@ class Scope(InferenceScope):
         for each in self._children.values():
             yield from each.used_names()
 
-    def take_facts(self, earlier: Self, added: Collection[str]) -> None:
+    def take_facts(self, earlier: Self, added: Set[str]) -> None:
         """Take the facts from an earlier scope of the same graph, which must not be used any more.
 
         `added` names the values that conversion steps added; the facts about them are removed.
@@ -155,8 +155,8 @@ class Scope(InferenceScope):
         inferred = (earlier._types, earlier._shapes, earlier._ranks)
         for each in (*inferred, earlier.element_facts, earlier.bounds_facts):
             each.forget(added)
-        for name in added:
-            earlier._producers.pop(name, None)
+        for name in earlier._producers.keys() & added:
+            del earlier._producers[name]
         vars(self).update((name, each) for name, each in vars(earlier).items() if name in SOURCE_FACTS)
         for key, child in self._children.items():
             old = earlier._children.get(key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence, Set
 from typing import Any, NamedTuple
 
 from opshift.inference.constants import FLOAT_INTEGER_RANGES, read_constant_node
@@ -151,11 +151,11 @@ class ElementFacts(Answers[Elements | LargeTensor]):
                 self._known[name] = found
         return found
 
-    def forget(self, names: Collection[str]) -> None:
+    def forget(self, names: Set[str]) -> None:
         """Remove the facts about values."""
         super().forget(names)
-        for name in names:
-            self._constants.pop(name, None)
+        for name in self._constants.keys() & names:
+            del self._constants[name]
 
     def visit(self, name: str, scope: InferenceScope) -> Iterator[FactQuestion]:
         """Evaluate the node that produces a value; yield each question that has to be answered first."""
