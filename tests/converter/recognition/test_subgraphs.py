@@ -83,14 +83,17 @@ def test_restores_loop_over_tokens(
 @pytest.mark.parametrize("kernel", [2, 4])
 @pytest.mark.parametrize("inputs", ["x, w", "x, w, bias", 'x, w, "", past', "x, w, bias, past"])
 @pytest.mark.parametrize("activation", ["none", "silu"])
-def test_restores_convolution_with_any_kernel_size(kernel: int, inputs: str, activation: str) -> None:
+@pytest.mark.parametrize("length", ["8", "N"])
+def test_restores_convolution_with_any_kernel_size(
+    kernel: int, inputs: str, activation: str, length: str
+) -> None:
     shapes = {"x": [2, 4, 8], "w": [4, 1, kernel], "bias": [4], "past": [2, 4, kernel - 1]}
     given = [each for each in inputs.split(", ") if each != '""']
-    declared = ", ".join(f"float{shapes[each]} {each}" for each in given)
+    declared = ", ".join(f"float{shapes[each]} {each}" for each in given).replace("4, 8]", f"4, {length}]")
     model = onnx.parser.parse_model(
         f"""
         <ir_version: 10, opset_import: ["" : 27]>
-        g ({declared}) => (float[2, 4, 8] y, float[2, 4, {kernel - 1}] state) {{
+        g ({declared}) => (float[2, 4, {length}] y, float[2, 4, {kernel - 1}] state) {{
             y, state = CausalConvWithState <activation = "{activation}"> ({inputs})
         }}
         """
