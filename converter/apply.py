@@ -7,15 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
-from opshift.converter.functions.unread_inputs import omit_unread_arguments
 from opshift.converter.ir_version.initializer_inputs import (
     remove_initializer_inputs,
     update_initializer_inputs,
 )
 from opshift.converter.options import Options
-from opshift.converter.plan.changes import ContainerPlan, Plan, Restorations
-from opshift.converter.required_import import require_import
-from opshift.converter.unread_constants import remove_unread_constants
+from opshift.converter.plan.changes import ContainerPlan, Plan, Restorations, require_import
+from opshift.converter.unread_constants import omit_unread_arguments, remove_unread_constants
 from opshift.model.attributes import graphs_in
 from opshift.model.graphs import ContainerProto, is_graph, remove_messages, sort_by_keys, training_graphs
 from opshift.model.messages import GraphProto, ModelProto, NodeProto, OperatorSetIdProto

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from opshift.checker.rule_table import rule_table
-from opshift.converter.model_changes import RULES
 from opshift.converter.options import ALLOW_VALUES
+from opshift.converter.signature import RULES
 from opshift.proposals.rules.rule_table import rule_table as proposal_rule_table
 from opshift.registry.changes.classes import CHANGE_RULES
 from opshift.registry.lint.rule_table import rule_table as lint_rule_table

@@ -10,9 +10,8 @@ from math import copysign
 from opshift.converter.element_types.choose_types import has_declared_type
 from opshift.converter.element_types.graph_types import GraphTypes, TypedValue, is_standard
 from opshift.converter.element_types.requested_types import EXACT_CHANGES, kept_operators
-from opshift.converter.internal_types.float_formats import widened_floats
+from opshift.converter.internal_types.float_formats import type_numbers, widen_type, widened_floats
 from opshift.converter.internal_types.node_writer import NodeWriter
-from opshift.converter.internal_types.widen_tensors import type_numbers, widen_type
 from opshift.inference.constants import read_constant_node
 from opshift.inference.infer_types import parameter_at
 from opshift.inference.scope import Scope

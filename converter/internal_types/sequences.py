@@ -14,17 +14,18 @@ from types import MappingProxyType
 from opshift.converter.functions.inlined_call import InlinedCall, InlinedNodes
 from opshift.converter.internal_types.sequence_operators import (
     INVALID,
+    appended_tensors,
     concatenate,
     construct,
     count,
     erase,
     identity,
     insert,
+    require_equal_shapes,
     select,
     split,
 )
 from opshift.converter.internal_types.sequence_pass import REMEDY, Context, SequencePass, Stack, Tensors
-from opshift.converter.internal_types.stacked_sequences import appended_tensors, require_equal_shapes
 from opshift.inference.root_scopes import root_scopes
 from opshift.model.attributes import TENSOR
 from opshift.model.element_types import BY_NAME, BY_NUMBER

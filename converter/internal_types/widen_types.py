@@ -4,7 +4,13 @@ from collections.abc import Mapping
 from copy import deepcopy
 from math import prod
 
-from opshift.converter.internal_types.float_formats import FORMATS, all_numbers
+from opshift.converter.internal_types.float_formats import (
+    FORMATS,
+    all_numbers,
+    type_numbers,
+    widen_tensor,
+    widen_type,
+)
 from opshift.converter.internal_types.narrow_results import (
     CASTS,
     COMPUTING_BRIDGES,
@@ -13,7 +19,6 @@ from opshift.converter.internal_types.narrow_results import (
     emit_rounded,
 )
 from opshift.converter.internal_types.node_writer import NodeWriter
-from opshift.converter.internal_types.widen_tensors import type_numbers, widen_tensor, widen_type
 from opshift.inference.function_scope import CallScope
 from opshift.inference.model_element_types import ElementTypes
 from opshift.inference.root_scopes import root_scopes

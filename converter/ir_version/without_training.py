@@ -10,8 +10,7 @@ from opshift.converter.functions.inlining import called_functions
 from opshift.converter.ir_version.choose_version import requested_version
 from opshift.converter.ir_version.lower import LOWERINGS
 from opshift.converter.options import Options
-from opshift.converter.plan.changes import Plan, loss_of, removed_import
-from opshift.converter.required_import import require_import
+from opshift.converter.plan.changes import Plan, loss_of, removed_import, require_import
 from opshift.model.graphs import (
     count_model_nodes,
     domains_only_in_training,

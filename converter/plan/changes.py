@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from opshift.converter.reversible.intact_groups import Group
     from opshift.converter.reversible.record import ConversionRecord, RecordEntry
 
-
 METADATA_KEY: Final = "opshift.reversible"
 """Key of the conversion record in `ModelProto.metadata_props`."""
 
@@ -428,6 +427,20 @@ def _removals(removed: Mapping[str, int], *, fold: bool) -> Iterator[str]:
 def removed_import(domain: str, opset: int, reason: str = "no node needs it") -> str:
     """Return a sentence about the removal of an opset import."""
     return f"model: the import of {domain} {opset} was removed: {reason}"
+
+
+def require_import(
+    model: ModelProto, removed: Mapping[str, int], targets: Mapping[str, int], releases: Releases
+) -> None:
+    """Import the default domain in a model from which all imports were removed: a model needs an import.
+
+    Its opset is that of the target, or else that of the first ONNX release with the `removed` opsets.
+    """
+    if removed and not model.opset_import:
+        opset = (
+            targets.get(DEFAULT_DOMAIN) or removed.get(DEFAULT_DOMAIN) or releases.companion_opset(removed)
+        )
+        model.opset_import.add(version=opset)
 
 
 def _merges(model: ModelProto) -> Iterator[str]:

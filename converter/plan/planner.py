@@ -18,6 +18,7 @@ from opshift.converter.plan.changes import (
     plan_imports,
 )
 from opshift.converter.plan.node_analysis import NodeAnalysis
+from opshift.converter.refusals import Refusal
 from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope
 from opshift.inference.survey import ContainerSurvey, survey
@@ -38,6 +39,7 @@ from opshift.model.indirect_reads import names_in_training, values_named_in_attr
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label, opset_imports
 from opshift.registry.errors import ResolveError
+from opshift.registry.steps import Allow
 from opshift.rewriting.result import values_read
 from opshift.rewriting.rewrite_cache import RewriteCache
 from opshift.rewriting.routes import Router
@@ -48,7 +50,6 @@ if TYPE_CHECKING:
     from opshift.converter.plan.refused_nodes import RefusedNodes
     from opshift.converter.reversible.history import History
     from opshift.inference.function_scope import FunctionTable
-
 
 CONSTANT = frozenset({("", "Constant"), (DEFAULT_DOMAIN, "Constant")})
 """Domain and op_type of Constant nodes; models write the default domain as `""` or `"ai.onnx"`."""
@@ -355,11 +356,9 @@ def _replan(model: ModelProto, plan: Plan, options: Options) -> tuple[ModelProto
 
 def _plan_prepared(model: ModelProto, options: Options, *, owned: bool) -> tuple[ModelProto, Plan]:
     """Apply the changes that the caller requested (shapes, element types, folding), then plan."""
-    from opshift.converter.prepare import prepare  # imported here: few callers request such changes
-
     nodes = count_model_nodes(model)
     domains = {canonical_domain(each.domain) for each in model.opset_import}
-    model, changes, refusals, allowances = prepare(model, options, owned=owned)
+    model, changes, refusals, allowances = _prepare(model, options, owned=owned)
     ordered, plan = _plan_in_order(model, options)
     plan = replace(
         plan,
@@ -376,6 +375,46 @@ def _plan_prepared(model: ModelProto, options: Options, *, owned: bool) -> tuple
         requested_removals=plan.requested_removals | (domains - kept),
         nodes_before=nodes,
     )
+
+
+class _Prepared(NamedTuple):
+    """Model with the requested changes.
+
+    Attributes:
+        model: the model.
+        changes: descriptions of the changes, a sentence each.
+        refusals: reasons why some of the changes are impossible.
+        allowances: the kind and reason of each inexact change.
+    """
+
+    model: ModelProto
+    changes: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    allowances: tuple[tuple[Allow, str], ...] = ()
+
+
+def _prepare(model: ModelProto, options: Options, *, owned: bool) -> _Prepared:
+    """Return a model with the requested changes; `model` itself may be changed only if it is `owned`."""
+    changes: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    allowances: tuple[tuple[Allow, str], ...] = ()
+    if options.shapes:
+        from opshift.converter.declared_shapes import with_declared_shapes
+
+        shapes = dict(options.shapes)
+        model, changes = with_declared_shapes(model, shapes, options.registry, owned=owned)
+    if options.types:
+        from opshift.converter.element_types.convert_model import convert_element_types
+
+        model, converted, refusals, allowances = convert_element_types(model, options)
+        owned |= not refusals
+        changes += converted
+    if options.fold:
+        from opshift.converter.folding.fold import fold
+
+        model, folded = fold(model, options, owned=owned or bool(changes))
+        changes += folded
+    return _Prepared(model, changes, refusals, allowances)
 
 
 def _plan_in_order(model: ModelProto, options: Options) -> tuple[ModelProto, Plan]:

@@ -11,7 +11,6 @@ from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIA
 from opshift.converter.ir_version.lower import LOWERINGS, plan_lowering, required_ir_version
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import ContainerPlan, IrChange, NodeChange, Restorations
-from opshift.converter.reversible.initializer_inputs import recorded_inputs
 from opshift.converter.reversible.intact_groups import Group, intact_groups, preconditions_of, read_original
 from opshift.converter.reversible.plan_restorations import drop_unused_constants, plan_restorations
 from opshift.converter.reversible.record import (
@@ -21,6 +20,7 @@ from opshift.converter.reversible.record import (
     RecordEntry,
     RecordPart,
     read_record,
+    recorded_inputs,
     top_level_graphs,
 )
 from opshift.converter.reversible.value_index import (

@@ -5,16 +5,17 @@ The value is JSON, compressed by zlib, in base64. Its size is proportional to th
 
 import base64
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, FailFast, StringConstraints
 
 from opshift.converter.plan.changes import METADATA_KEY
 from opshift.model.errors import InvalidModel
-from opshift.model.graphs import ContainerProto, remove_messages, training_graphs
-from opshift.model.messages import ModelProto
+from opshift.model.graphs import ContainerProto, remove_messages, sort_by_keys, training_graphs
+from opshift.model.messages import DecodeError, GraphProto, ModelProto, ValueInfoProto
 from opshift.model.operator_ids import function_id
+from opshift.model.types import declared_dims
 
 UNPACKED_BASE, UNPACKED_RATIO = 1 << 20, 16
 """The unpacked size of a record is limited to a base, in bytes, plus a ratio times the size of its text."""
@@ -188,3 +189,52 @@ def _unpack(text: str) -> bytes:
 def _unpacked_limit(size: int) -> int:
     """Return the unpacked size limit in bytes, which keeps a short text from exhausting the memory."""
     return UNPACKED_BASE + UNPACKED_RATIO * size
+
+
+def recorded_inputs(graph: GraphProto, names: Set[str]) -> tuple[RecordedInput, ...]:
+    """Return the record entries of the graph inputs with these names."""
+    return tuple(
+        RecordedInput(position=position, value=value.SerializeToString(deterministic=True).hex())
+        for position, value in enumerate(graph.input if names else ())
+        if value.name in names
+    )
+
+
+def restore_inputs(graph: GraphProto, recorded: Sequence[RecordedInput]) -> None:
+    """Give graph inputs their recorded declarations and positions, after initializers became inputs.
+
+    An initializer that was edited keeps its new declaration.
+    """
+    originals = _read_declarations(recorded)
+    positions = {original.name: each.position for each, original in zip(recorded, originals, strict=True)}
+    by_name = {original.name: original for original in originals}
+    others = [value.name for value in graph.input if value.name not in positions]
+    order = list(others)
+    for name in sorted(positions, key=positions.__getitem__):
+        order.insert(positions[name], name)
+    for value in graph.input:
+        original = by_name.get(value.name)
+        if original is not None and _declares(original, value):
+            # `value` may be a message of onnx, and `CopyFrom` accepts only the same class
+            value.Clear()
+            value.MergeFromString(original.SerializeToString(deterministic=True))
+    places = {name: place for place, name in enumerate(order)}
+    sort_by_keys(graph.input, [places[value.name] for value in graph.input])
+
+
+def _read_declarations(recorded: Sequence[RecordedInput]) -> list[ValueInfoProto]:
+    try:
+        return [ValueInfoProto.FromString(bytes.fromhex(each.value)) for each in recorded]
+    except DecodeError as error:
+        raise damaged_record() from error
+
+
+def _declares(original: ValueInfoProto, value: ValueInfoProto) -> bool:
+    """Return whether a recorded declaration allows the element type and sizes that `value` declares."""
+    before, after = original.type.tensor_type, value.type.tensor_type
+    dims, sizes = declared_dims(original.type), declared_dims(value.type)
+    if before.elem_type != after.elem_type or dims is None or sizes is None:
+        return before.elem_type == after.elem_type
+    return len(dims) == len(sizes) and all(
+        not isinstance(dim, int) or dim == size for dim, size in zip(dims, sizes, strict=True)
+    )

@@ -5,7 +5,6 @@ from copy import deepcopy
 
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.plan.changes import ContainerPlan, Plan
-from opshift.converter.reversible.initializer_inputs import restore_inputs
 from opshift.converter.reversible.record import (
     MAIN_GRAPH,
     AddedImport,
@@ -13,6 +12,7 @@ from opshift.converter.reversible.record import (
     GraphPath,
     RecordedCopy,
     RecordPart,
+    restore_inputs,
     top_level_graphs,
     write_record,
 )

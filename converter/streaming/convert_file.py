@@ -25,8 +25,7 @@ from opshift.converter.streaming.external_data import (
     unknown_folder,
 )
 from opshift.converter.streaming.external_weights import ExternalWeights
-from opshift.converter.streaming.output_file import OutputFile, output_pieces
-from opshift.converter.streaming.weights import Weights
+from opshift.converter.streaming.weights import OutputFile, Weights, output_pieces
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_all, write_destination
 from opshift.model.binary_files import WritableFile, path_to_write
 from opshift.model.errors import UsageError

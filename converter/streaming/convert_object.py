@@ -23,8 +23,7 @@ from opshift.converter.streaming.external_data import (
     types_need_local_files,
     unknown_folder,
 )
-from opshift.converter.streaming.output_file import OutputFile, output_pieces
-from opshift.converter.streaming.weights import Weights
+from opshift.converter.streaming.weights import OutputFile, Weights, output_pieces
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_destination
 from opshift.model.errors import InvalidModel, UsageError
 from opshift.model.files import FileLike, read_bytes

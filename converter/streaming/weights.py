@@ -1,15 +1,21 @@
-"""Large weights of a model file: replaced with placeholders for parsing, and restored for writing."""
+"""Large weights of a model file: replaced with placeholders for parsing, and restored for writing.
+
+Also the result of the conversion of a file, which contains the restored weights.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+from opshift.converter.report import Report
 from opshift.model.errors import InvalidModel, Place
 from opshift.model.file_formats import named_format
-from opshift.model.files import MAX_MESSAGE_BYTES, FileLike, read_bytes
+from opshift.model.files import MAX_MESSAGE_BYTES, FileLike, read_bytes, serialize_model
 from opshift.model.messages import ModelProto
 from opshift.model.offloaded_tensors import MIN_EXTRACTED_TENSOR, Payload, PlaceholderStore
+from opshift.model.shared_data import FrozenRecord
 from opshift.model.tensor_pieces import (
     ATTRIBUTE,
     MODEL,
@@ -17,6 +23,7 @@ from opshift.model.tensor_pieces import (
     RAW_DATA,
     SCALAR_LIST_FIELDS,
     TENSOR,
+    OutputPiece,
     Part,
     Range,
     mergeable_messages,
@@ -133,3 +140,32 @@ class Weights(PlaceholderStore):
             return False
         width = PAYLOAD_WIDTHS[field.number]
         return length % width == 0 if width else self._source.read(field.end - 1, field.end)[0] < 0x80
+
+
+class OutputFile(FrozenRecord):
+    """Converted model in a temporary file.
+
+    Attributes:
+        path: the file; `None` for a model that was sent to a store without a local file.
+        report: report of the conversion.
+        external: locations of the external data files of the original.
+        data: locations of the external data files of the result; one new file if elements are converted.
+        data_file: temporary file with converted elements, which becomes the only file in `data`.
+    """
+
+    path: Path | None
+    report: Report
+    external: tuple[str, ...]
+    data: tuple[str, ...]
+    data_file: Path | None = None
+
+
+def output_pieces(
+    report: Report, message: bytes, model: ModelProto, weights: Weights, file: Source
+) -> list[OutputPiece]:
+    """Return the pieces of the output: the whole input file if the conversion changes nothing."""
+    converted = serialize_model(model, file.place)
+    # Serializations by the same library are compared, because the file itself may be encoded differently.
+    if not report.opsets and not report.changed and converted == serialize_model(read_bytes(message)):
+        return [Range(0, file.size)]
+    return weights.restore(converted)

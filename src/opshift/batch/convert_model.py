@@ -31,7 +31,7 @@ from opshift.stores.locations import exists, metadata_of, with_data
 
 if TYPE_CHECKING:
     from opshift.analysis.verification.result import Verification
-    from opshift.converter.streaming.output_file import OutputFile
+    from opshift.converter.streaming.weights import OutputFile
 
 OPTIONS_KEY, SOURCE_KEY = "opshift-options", "opshift-source"
 """Metadata keys of an output object, for the digest of the options and the digest of the source model."""

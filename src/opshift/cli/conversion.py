@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opshift.converter.options import Options
     from opshift.converter.report import Report
     from opshift.converter.streaming.external_data import ExternalHandling
-    from opshift.converter.streaming.output_file import OutputFile
+    from opshift.converter.streaming.weights import OutputFile
     from opshift.model.messages import ModelProto
 
 

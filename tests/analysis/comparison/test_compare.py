@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import opshift
 from opshift import InvalidModel, compare, convert_version, pack_version
-from opshift.converter.model_changes import RULES
+from opshift.converter.signature import RULES
 from opshift.model.messages import ModelProto
 from opshift.model.model_version import VersionBump
 

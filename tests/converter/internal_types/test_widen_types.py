@@ -14,9 +14,8 @@ from support.execution import Array, assert_equal, build, run, run_reference
 from support.runtimes import needs_newest_onnx
 
 from opshift import default_registry
-from opshift.converter.internal_types.float_formats import FORMATS
+from opshift.converter.internal_types.float_formats import FORMATS, type_numbers, widen_tensor
 from opshift.converter.internal_types.narrow_results import EXACT_SOURCES, NUMERIC_SOURCES, Widening
-from opshift.converter.internal_types.widen_tensors import type_numbers, widen_tensor
 from opshift.converter.internal_types.widen_types import widen_types
 from opshift.model.messages import TensorProto as OwnTensor
 

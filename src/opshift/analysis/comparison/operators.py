@@ -8,8 +8,8 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from opshift.converter.convert import convert_with, plan_with
-from opshift.converter.model_changes import ModelChange
 from opshift.converter.options import ALLOW_VALUES, AllowLike, Options
+from opshift.converter.signature import ModelChange
 from opshift.model.attributes import dense_tensors_in, graphs_in
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.errors import InvalidModel, OpshiftError

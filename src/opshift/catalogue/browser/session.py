@@ -28,8 +28,7 @@ from opshift.converter.options import Options, read_allow
 from opshift.converter.refusals import ConversionRefused, Refusal
 from opshift.converter.report import Report, conversion_report
 from opshift.converter.streaming.external_data import external_files
-from opshift.converter.streaming.output_file import output_pieces
-from opshift.converter.streaming.weights import Weights, open_without_weights
+from opshift.converter.streaming.weights import Weights, open_without_weights, output_pieces
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
 from opshift.model.files import read_bytes, serialize_model
 from opshift.model.messages import ModelProto
