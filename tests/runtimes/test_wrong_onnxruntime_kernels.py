@@ -1,0 +1,103 @@
+"""Results that releases of onnxruntime compute differently from the definitions; all were measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx.reference import ReferenceEvaluator
+from support.runtimes import model_of_nodes, support_of, verdict_of
+
+from opshift import fit
+from random_graphs.execution import run_in_onnxruntime
+
+INSTALLED = f"onnxruntime-{onnxruntime.__version__}"
+LATEST, OLD, OLDEST = "onnxruntime-1.31.1", "onnxruntime-1.23.2", "onnxruntime-1.20.1"
+
+SCALES = "s = Constant <value = float {0.25}> () z = Constant <value = int8 {0}> ()"
+RESULT = " u = Constant <value = float {{{0}}}> () v = Constant <value = int8 {{{1}}}> () "
+QUANTIZED = " q = com.microsoft.QLinearSoftmax <opset = 13, axis = 1> (x, s, z, {0}) y = Cast <to = 1> (q)"
+ROWS = "int8[2, 3] x"
+POOLED = "y = {0} <kernel_shape = [2, 1], strides = [2, {1}], ceil_mode = {2}> (x)"
+IMAGE = "float[1, 2, 5, 6] x"
+REDUCED = "r = {0} (x) y = Cast <to = 1> (r)"
+RATIO = "k = Constant <value = float {0.5}> () "
+DROPPED = "float[3] x, float c"
+CAST_RATIO = "k = Constant <value = double {0.5}> () r = Cast <to = 1> (k) "
+
+
+def _model(inputs: str, nodes: str, opset: int) -> onnx.ModelProto:
+    model = model_of_nodes(inputs, nodes, opset)
+    model.opset_import.add(domain="com.microsoft", version=1)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("runtime", "inputs", "nodes", "opset", "verdict"),
+    [
+        (OLD, ROWS, SCALES + RESULT.format(0.0031, 61) + QUANTIZED.format("u, v"), 13, "warns"),
+        (OLD, ROWS, SCALES + RESULT.format(0.00390625, -128) + QUANTIZED.format("u, v"), 13, "warns"),
+        (OLD, ROWS, SCALES + RESULT.format(0.003921569, -128) + QUANTIZED.format("u, v"), 13, "runs"),
+        (OLD, f"{ROWS}, float u, int8 v", SCALES + QUANTIZED.format("u, v"), 13, "warns"),
+        (LATEST, ROWS, SCALES + RESULT.format(0.0031, 61) + QUANTIZED.format("u, v"), 13, "runs"),
+        (OLDEST, IMAGE, POOLED.format("AveragePool", 2, 1), 12, "warns"),
+        (OLDEST, IMAGE, POOLED.format("AveragePool", 1, 1), 12, "runs"),
+        (OLDEST, IMAGE, POOLED.format("AveragePool", 2, 0), 12, "runs"),
+        (OLDEST, IMAGE, POOLED.format("MaxPool", 2, 1), 12, "warns"),
+        (OLDEST, IMAGE, POOLED.format("LpPool", 2, 1), 18, "warns"),
+        (OLD, IMAGE, POOLED.format("AveragePool", 2, 1), 12, "runs"),
+        (OLD, "int64[N] x", REDUCED.format("ReduceSum"), 13, "runs"),
+        (LATEST, "int64[N] x", REDUCED.format("ReduceSum"), 13, "warns"),
+        (LATEST, "int64[N] x", REDUCED.format("ReduceL1"), 18, "warns"),
+        (
+            LATEST,
+            "int32[N] x",
+            "i = Cast <to = 7> (x) " + REDUCED.format("ReduceProd").replace("x", "i"),
+            13,
+            "warns",
+        ),
+        (LATEST, "int32[N] x", REDUCED.format("ReduceSum"), 13, "runs"),
+        (LATEST, "float[N, M] z", "x = Shape (z) " + REDUCED.format("ReduceProd"), 13, "runs"),
+        (OLDEST, DROPPED, CAST_RATIO + "d = Dropout (x, r) y = Neg (d)", 13, "warns"),
+        (OLD, DROPPED, CAST_RATIO + "d = Dropout (x, r) y = Neg (d)", 22, "runs"),
+        (LATEST, DROPPED, CAST_RATIO + "d = Dropout (x, r) y = Neg (d)", 22, "warns"),
+        (LATEST, DROPPED, "r = Abs (c) d = Dropout (x, r) y = Neg (d)", 13, "warns"),
+        (LATEST, DROPPED, "d = Dropout (x, c) y = Neg (d)", 13, "runs"),
+        (LATEST, DROPPED, RATIO + "d = Dropout (x, k) y = Neg (d)", 13, "runs"),
+        (LATEST, DROPPED, CAST_RATIO + "n = Neg (x) d = Dropout (n, r) y = Neg (d)", 13, "runs"),
+        (
+            LATEST,
+            "double[3] x",
+            CAST_RATIO + "d = Dropout (x, r) y = Cast <to = 1> (d)",
+            13,
+            "does not run",
+        ),
+    ],
+)
+def test_predicts_measured_faults(runtime: str, inputs: str, nodes: str, opset: int, verdict: str) -> None:
+    assert verdict_of(_model(inputs, nodes, opset), runtime) == verdict
+
+
+def _run(model: onnx.ModelProto, feeds: dict[str, Any]) -> np.ndarray[Any, Any]:
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return np.asarray(session.run(None, feeds)[0])
+
+
+@pytest.mark.parametrize("nodes", [CAST_RATIO, "r = Abs (c) "], ids=["constant ratio", "fed ratio"])
+def test_fit_replaces_dropout_that_returns_its_ratio(nodes: str) -> None:
+    model = _model(DROPPED, f"{nodes}d = Dropout (x, r) y = Neg (d)", 13)
+    feeds = {"x": np.arange(3, dtype=np.float32), "c": np.array(0.5, np.float32)}
+    expected = ReferenceEvaluator(model).run(None, feeds)[0]
+    assert not np.array_equal(_run(model, feeds), expected)
+    assert np.array_equal(_run(fit(model, INSTALLED).model, feeds), expected)
+
+
+def test_warns_about_int64_sums_that_are_rounded() -> None:
+    model = _model("int64[2] x", "y = ReduceSum (x)", 13)
+    model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    feeds = {"x": np.array([2**60, 1])}
+    assert run_in_onnxruntime(model, feeds)[0] == 2**60
+    assert any("rounded as double" in each for each in support_of(model, INSTALLED).warnings)
