@@ -47,7 +47,8 @@ class FitOutcome(NamedTuple):
         original model has other outputs in another run of the reference; or instead of `kernel`, if the data
         about the reference has wrong results of all nodes that differ),
         `uncertain` (the model does not run, and the report says that a node may not), `empty` (the model
-        fails with an input that has no elements and does not declare so: verdicts are about other runs),
+        fails, or ends the process, with an input that has no elements and does not declare so: verdicts are
+        about other runs),
         `error` (of the fit), or `unknown` (no reference runs the fitted model).
     """
 
@@ -103,7 +104,7 @@ def _fit_and_run(chain: Chain, runtime: Runtime, worker: Worker) -> FitOutcome:
 def _run(chain: Chain, fitted: onnx.ModelProto, report: FitReport, worker: Worker) -> FitOutcome:
     """Run a fitted model in a worker's runtime, and compare its outputs with the expected ones."""
     outcome, found = worker.outputs(fitted.SerializeToString(), chain.feeds)
-    if outcome.outcome == "fails" and _has_undeclared_empty_input(chain):
+    if outcome.outcome in ("fails", "crashes") and _has_undeclared_empty_input(chain):
         return FitOutcome("empty", outcome.error, fitted)
     if outcome.outcome in NOT_RUN:
         # A run may fail on data that another kernel of the runtime computed wrongly. A refusal does not

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from onnx import TensorProto, helper
 
 from random_graphs.values import is_float, type_of
 
@@ -21,6 +22,9 @@ ONE_HOT_VALUES = 2
 ROUNDED_REDUCTIONS = ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean")
 """Operators without a definition of how results of integers are rounded."""
 
+NARROW_INTEGERS = (TensorProto.INT4, TensorProto.UINT4, TensorProto.INT2, TensorProto.UINT2)
+"""Types to which casts round floats, as ONNX's pages about these types define."""
+
 POSITION = 2
 """Position of the input `position` of SequenceInsert."""
 
@@ -28,9 +32,13 @@ POSITION = 2
 def has_reference_fault(node: onnx.NodeProto, values: Mapping[str, Any]) -> bool:
     """Return whether onnx.reference computes a node wrongly; `values` are its inputs.
 
-    It ignores `activations` of GRU and LSTM and `input_forget` of LSTM, and computes OneHot by a product that
-    is NaN for infinities.
+    It ignores `activations` of GRU and LSTM and `input_forget` of LSTM, computes OneHot by a product that is
+    NaN for infinities, and truncates floats in casts to integers of 4 and 2 bits.
     """
+    if node.op_type == "Cast":
+        data = np.asarray(values.get(node.input[0], 0))
+        is_narrow = any(each.name == "to" and each.i in NARROW_INTEGERS for each in node.attribute)
+        return is_narrow and is_float(type_of(data)) and bool((data != np.trunc(data)).any())
     if node.op_type == "OneHot":
         choices = np.asarray(values.get(node.input[ONE_HOT_VALUES], 0.0))
         return choices.dtype.kind not in "OUS" and not np.isfinite(choices.astype(float)).all()
@@ -47,12 +55,17 @@ def is_invalid(node: onnx.NodeProto, values: Mapping[str, Any]) -> bool:
     """Return whether a node has no defined result, but runs; `values` are all values of the model.
 
     onnx.reference accepts positions outside of a sequence, and parts that do not add up to the axis. Runtimes
-    differ in casts of numbers that the integer type cannot represent, and in the rounding of some reductions.
+    differ in casts of numbers that the integer type cannot represent, in the rounding of some reductions, and
+    in whether NaN is the largest or the smallest element.
+    For data without elements, onnxruntime ignores `beta` of Gemm and negative axes of reductions.
     """
+    if node.op_type == "Gemm" or node.op_type.startswith("Reduce"):
+        return _is_reduced_wrongly(node, values) or _is_rounded(node, values)
+    if node.op_type in ("ArgMax", "ArgMin"):
+        data = np.asarray(values[node.input[0]])
+        return is_float(type_of(data)) and bool(np.isnan(data).any())
     if node.op_type in ("Cast", "CastLike"):
         return _is_cast_out_of_range(values[node.input[0]], values[node.output[0]])
-    if node.op_type in ROUNDED_REDUCTIONS:
-        return np.asarray(values[node.input[0]]).dtype.kind in "iu"
     if node.op_type == "SequenceInsert" and len(node.input) > POSITION:
         size = len(values[node.input[0]])
         return not -size <= int(values[node.input[POSITION]]) <= size
@@ -61,6 +74,22 @@ def is_invalid(node: onnx.NodeProto, values: Mapping[str, Any]) -> bool:
         parts = np.asarray(values[node.input[1]])
         return parts.ndim == 1 and int(parts.sum()) != np.shape(values[node.input[0]])[axis]
     return False
+
+
+def _is_rounded(node: onnx.NodeProto, values: Mapping[str, Any]) -> bool:
+    """Return whether a reduction rounds its results to integers."""
+    return node.op_type in ROUNDED_REDUCTIONS and np.asarray(values[node.input[0]]).dtype.kind in "iu"
+
+
+def _is_reduced_wrongly(node: onnx.NodeProto, values: Mapping[str, Any]) -> bool:
+    """Return whether onnxruntime computes a Gemm or a reduction of data without elements wrongly."""
+    attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+    if 0 not in np.shape(values[node.input[0]]):
+        return False
+    if node.op_type == "Gemm":
+        return attributes.get("beta", 1.0) != 1.0
+    axes = values.get(node.input[1]) if len(node.input) > 1 else attributes.get("axes")
+    return axes is not None and bool((np.asarray(axes) < 0).any())
 
 
 def _is_cast_out_of_range(data: Any, result: Any) -> bool:

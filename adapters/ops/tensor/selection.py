@@ -240,8 +240,12 @@ def collect_positions_in_loop(node: Node, out: Rewriter) -> None:
     if not rank:
         reason = f"{data!r} is a scalar; NonZero can be rewritten only for rank 1 or higher"
         raise CannotConvert(reason, "shape.unsupported")
+    if out.known_element_type(data) == "string":
+        # Runtimes accept only numbers in casts of strings to bool.
+        reason = f"{data!r} has strings; ONNX does not define which strings are zero"
+        raise CannotConvert(reason, "type.unsupported", subject="string")
     number = out.uniform_element(data)
-    if number is not None and number.element_type != "string" and number.scalar:
+    if number is not None and number.scalar:
         count = out.emit("Shape", [data]) if rank == 1 else reshape(out.emit("Size", [data]), (1,), out)
         quotient = index_range(count, out, is_long=True)
     else:

@@ -12,7 +12,7 @@ import onnx
 import onnx.parser
 import onnxruntime
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from support.execution import build, run
 from support.runtimes import fictional_runtime, needs_newest_onnx
 
@@ -236,10 +236,31 @@ def test_casts_of_floats_out_of_range_have_no_defined_result(
     assert is_invalid(helper.make_node("Cast", ["x"], ["y"]), values) == invalid
 
 
+@pytest.mark.parametrize(("number", "invalid"), [(1.0, False), (np.inf, False), (np.nan, True)])
+@pytest.mark.parametrize("op_type", ["ArgMax", "ArgMin"])
+def test_the_position_of_nan_has_no_defined_result(op_type: str, number: float, *, invalid: bool) -> None:
+    values = {"x": np.array([0.0, number])}
+    assert is_invalid(helper.make_node(op_type, ["x"], ["y"]), values) == invalid
+
+
 @pytest.mark.parametrize("input_forget", [0, 1])
 def test_the_reference_ignores_input_forget(input_forget: int) -> None:
     lstm = helper.make_node("LSTM", ["x", "w", "r"], ["y"], input_forget=input_forget)
     assert has_reference_fault(lstm, {}) == bool(input_forget)
+
+
+@pytest.mark.parametrize(
+    ("number", "to", "is_truncated"),
+    [
+        (1.5, TensorProto.INT4, True),
+        (1.5, TensorProto.UINT2, True),
+        (2.0, TensorProto.INT4, False),
+        (1.5, TensorProto.INT8, False),
+    ],
+)
+def test_the_reference_truncates_narrow_integers(number: float, to: int, *, is_truncated: bool) -> None:
+    cast = helper.make_node("Cast", ["x"], ["y"], saturate=0, to=to)
+    assert has_reference_fault(cast, {"x": np.array([number])}) == is_truncated
 
 
 @pytest.mark.parametrize(("kind", "invalid"), [(np.int32, True), (np.float32, False)])

@@ -45,6 +45,12 @@ def test_refuses_scalar() -> None:
     assert refused.reason == "'x' is a scalar; NonZero can be rewritten only for rank 1 or higher"
 
 
+def test_refuses_strings() -> None:
+    node = helper.make_node("NonZero", ["x"], ["y"])
+    refused = refusal_of(build([node], {"x": np.array(["a"], object)}, {"y": TensorProto.INT64}, 9), 8)
+    assert refused.reason == "'x' has strings; ONNX does not define which strings are zero"
+
+
 @pytest.mark.parametrize("target", [7, 8])
 @pytest.mark.parametrize("shape", [(5,), (0,), (2, 3), (2, 0, 3), (3, 1, 2)])
 @pytest.mark.parametrize("number", [1.0, 0.0, -math.inf])
