@@ -1,18 +1,23 @@
-"""Conversion of a single node outside of a model."""
+"""Conversion and validation of a single node outside of a model."""
+
+from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from opshift.converter.convert import convert_with
 from opshift.converter.options import AllowLike, Options, TargetLike, read_target
 from opshift.model.errors import reading_text
-from opshift.model.graphs import add_values
+from opshift.model.graphs import add_values, node_place
 from opshift.model.messages import IR_VERSION, ModelProto
 from opshift.model.operator_ids import canonical_domain, model_domain, opset_imports
 from opshift.model.shared_data import FrozenRecord
 from opshift.model.types import InputFacts, SerializableMessage
 from opshift.registry.errors import require_node
 from opshift.registry.registry import Registry, default_registry
+
+if TYPE_CHECKING:
+    from opshift.checker.findings import Finding
 
 
 class NodeMessage(SerializableMessage, Protocol):
@@ -90,6 +95,34 @@ def convert_node(
         ),
         opset_imports(model.opset_import),
     )
+
+
+def validate_node(
+    node: NodeMessage,
+    opset: TargetLike,
+    inputs: Mapping[str, InputFacts] | None = None,
+    *,
+    registry: Registry | None = None,
+) -> tuple[Finding, ...]:
+    """Return the violations of the specification by a node, as `opshift.check` finds them in a model.
+
+    Args:
+        node: a NodeProto of opshift or `onnx`.
+        opset: opset of the node's domain as a number, or any form of `target` in `convert_version`.
+        inputs: known types, shapes or values of the inputs, by name, as in `convert_node`. Rules that need
+            unknown facts report nothing.
+        registry: operator definitions; by default those of opshift and of installed packages.
+
+    Raises:
+        UsageError, UnknownOpset, UnknownDomain: an argument is invalid.
+        InvalidModel: a name in the node is not UTF-8.
+    """
+    from opshift.checker.check import check
+
+    registry = registry or default_registry()
+    model = model_of_node(node, opset, inputs, (), registry)
+    place = node_place("graph", model.graph.node[0])
+    return tuple(each for each in check(model, registry=registry) if each.place.startswith(place))
 
 
 def model_of_node(

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from opshift.adapters.core.adapter_table import adapter as adapter
     from opshift.adapters.core.adapter_table import load_adapters as load_adapters
+    from opshift.analysis.comparison.compare import Comparison as Comparison
     from opshift.analysis.comparison.compare import compare as compare
-    from opshift.analysis.comparison.result import Comparison as Comparison
     from opshift.analysis.doctor.diagnose import diagnose as diagnose
     from opshift.analysis.doctor.diagnosis import Diagnosis as Diagnosis
     from opshift.analysis.doctor.restamp import restamp as restamp
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from opshift.analysis.reach import common_opset as common_opset
     from opshift.analysis.runs import Runs as Runs
     from opshift.analysis.runs import runs as runs
-    from opshift.analysis.validate_node import validate_node as validate_node
     from opshift.analysis.verification.references import load_references as load_references
     from opshift.analysis.verification.references import reference as reference
     from opshift.analysis.verification.result import CannotVerify as CannotVerify
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from opshift.converter.convert import plan_version as plan_version
     from opshift.converter.convert_node import ConvertedNode as ConvertedNode
     from opshift.converter.convert_node import convert_node as convert_node
+    from opshift.converter.convert_node import validate_node as validate_node
     from opshift.converter.convert_types import convert_types as convert_types
     from opshift.converter.refusals import ConversionRefused as ConversionRefused
     from opshift.converter.report import Report as Report
@@ -85,9 +85,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "adapters.core.adapter_table": ("adapter", "load_adapters"),
     "analysis.reach": ("CommonOpset", "NoCommonOpset", "common_opset"),
-    "analysis.comparison.compare": ("compare",),
+    "analysis.comparison.compare": ("Comparison", "compare"),
     "model.model_version": ("pack_version", "unpack_version"),
-    "analysis.comparison.result": ("Comparison",),
     "analysis.doctor.diagnose": ("diagnose",),
     "analysis.doctor.diagnosis": ("Diagnosis",),
     "analysis.doctor.restamp": ("restamp",),
@@ -100,14 +99,13 @@ _NAMES = {
     "batch.convert_many": ("convert_many",),
     "batch.outcome": ("ModelError", "ModelOutcome"),
     "analysis.runs": ("Runs", "runs"),
-    "analysis.validate_node": ("validate_node",),
     "analysis.verification.references": ("load_references", "reference"),
     "analysis.verification.result": ("CannotVerify", "Verification", "VerificationFailed"),
     "analysis.verification.verify": ("verify",),
     "checker.check": ("check",),
     "checker.findings": ("Finding", "IllegalModel"),
     "converter.convert": ("Conversion", "convert", "convert_version", "plan_version"),
-    "converter.convert_node": ("ConvertedNode", "convert_node"),
+    "converter.convert_node": ("ConvertedNode", "convert_node", "validate_node"),
     "converter.convert_types": ("convert_types",),
     "converter.refusals": ("ConversionRefused",),
     "converter.report": ("Report",),

@@ -16,9 +16,8 @@ from support.workbench import (
     texts,
 )
 
-from opshift.proposals.check import check_proposal
+from opshift.proposals.check import check_proposal, status_of
 from opshift.proposals.evidence.run import load_module
-from opshift.proposals.status import status_of
 from opshift.registry.shapes.all_rules import SHAPE_RULES
 from opshift.registry.shapes.rule_table import temporary_rules
 

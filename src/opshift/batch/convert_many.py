@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, Unpack
 
 from opshift.batch.convert_model import convert_model, failure
-from opshift.batch.file_states import full_name
+from opshift.batch.file_states import full_name, options_digest
 from opshift.batch.ledger import Ledger, ledger_location
-from opshift.batch.options_digest import options_digest
 from opshift.batch.outcome import STARTED, ModelOutcome, Task
 from opshift.batch.outputs import (
     Destinations,
@@ -27,6 +26,7 @@ from opshift.batch.outputs import (
 )
 from opshift.batch.run_chunks import WORKER_LOST, LostTask, run_chunks
 from opshift.batch.settings import Settings, nonempty_arguments
+from opshift.converter.arguments import Dims, members_of, read_shapes
 from opshift.converter.options import (
     Options,
     PlainTarget,
@@ -37,9 +37,7 @@ from opshift.converter.options import (
     require_known,
     split_target,
 )
-from opshift.converter.shape_arguments import Dims, read_shapes
 from opshift.converter.streaming.external_data import ExternalHandling, external_locations, require_handling
-from opshift.model.arguments import members_of
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.locations import is_url
 from opshift.model.operator_ids import DEFAULT_DOMAIN
@@ -69,7 +67,7 @@ def convert_many(
     verify: bool = False,
     **arguments: Unpack[SharedArguments],
 ) -> Generator[ModelOutcome]:
-    """Convert models into a folder, and yield the outcome of each model when it is done, also of failed ones.
+    """Convert models into a folder, and yield an outcome for each model, even if it failed.
 
     A later call with the same ledger skips a model if its source and output, the options and the version of
     opshift are unchanged, or if the same conversion was refused. An iteration that ends early, even because
@@ -98,8 +96,8 @@ def convert_many(
 
     Raises:
         UsageError: an argument is invalid, a source is missing, or two of the first models have the same
-            output; nothing was converted. Or another run uses the ledger, or the worker processes do not
-            start.
+            output: nothing was converted. Also if another run uses the ledger, or worker processes do not
+                start.
         CannotWrite: the ledger cannot be written.
         OpshiftError: the executor is broken or shut down.
     """

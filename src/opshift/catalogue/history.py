@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Final, Literal
 
 from opshift.adapters.core.adapter_table import StepKey, error_bound
-from opshift.catalogue.type_texts import format_types, types_change_text
+from opshift.catalogue.words import format_types, types_change_text
 from opshift.model.plain_data import json_values
 from opshift.registry.changes.diff import diff
 from opshift.registry.models import Operator, OperatorVersion

@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import groupby
 from typing import NamedTuple
 
-from opshift.catalogue.type_texts import format_types
+from opshift.catalogue.words import format_types
 from opshift.model.types import short_type
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry

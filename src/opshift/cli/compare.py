@@ -17,7 +17,7 @@ from opshift.cli.paths import model_input, require_file
 from opshift.cli.progress import show_progress
 
 if TYPE_CHECKING:
-    from opshift.analysis.comparison.result import Comparison
+    from opshift.analysis.comparison.compare import Comparison
     from opshift.model.files import FileLike
     from opshift.registry.registry import Registry
 

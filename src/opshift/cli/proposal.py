@@ -357,7 +357,7 @@ def status(
 
     Lists its state, its sign-offs and the open findings. Does not run the proposal's code.
     """
-    from opshift.proposals.status import status_of
+    from opshift.proposals.check import status_of
 
     with trusted_folder(trust, tree) as trusted:
         found = status_of(folder, registry_of_tree(tree), trusted)

@@ -29,11 +29,12 @@ from opshift.proposals.content.folder import (
     PROPOSAL,
     REFERENCE,
     SHAPES,
+    edited_proposal,
     quote_yaml,
+    temporary_file,
     version_block,
     without_questions,
 )
-from opshift.proposals.content.proposal_text import edited_proposal, temporary_file
 from opshift.proposals.content.staged_registry import module_name, reference_file, registry_of_tree
 from opshift.proposals.evidence.cases import Arrays
 from opshift.proposals.evidence.evidence import Evaluated, registered_shape_rules

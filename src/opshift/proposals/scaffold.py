@@ -22,11 +22,11 @@ from opshift.proposals.content.folder import (
     REFERENCE,
     TEMPLATES,
     quote_yaml,
+    temporary_file,
     version_block,
     without_key,
 )
 from opshift.proposals.content.models import INTRODUCING_KINDS, Kind
-from opshift.proposals.content.proposal_text import temporary_file
 from opshift.proposals.content.staged_registry import (
     UNRELEASED_REMEDY,
     is_preview,

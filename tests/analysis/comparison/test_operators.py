@@ -8,8 +8,8 @@ import pytest
 from support.execution import run
 
 from opshift import InvalidModel, compare, convert_version
+from opshift.analysis.comparison.compare import Comparison
 from opshift.analysis.comparison.operators import MAX_PARAMETER_ELEMENTS
-from opshift.analysis.comparison.result import Comparison
 
 SIGNATURE = "g (float[2, 3, 4] x, bool c) => (float[2, 3, 4] y)"
 

@@ -14,7 +14,7 @@ from typer.testing import Result
 
 from opshift.adapters.core.adapter_table import adapter_table
 from opshift.catalogue.history import history_of
-from opshift.catalogue.type_texts import format_types, summarize_types
+from opshift.catalogue.words import format_types, summarize_types
 from opshift.model.operator_ids import OperatorId
 from opshift.registry.models import Operator
 from opshift.registry.registry import default_registry

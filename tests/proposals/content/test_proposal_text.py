@@ -8,8 +8,7 @@ import pytest
 from support.proposals import proposal, replace_text
 
 from opshift.model.errors import UsageError
-from opshift.proposals.content.folder import ProposalFolder
-from opshift.proposals.content.proposal_text import edited_proposal
+from opshift.proposals.content.folder import ProposalFolder, edited_proposal
 from opshift.registry.yaml_edits import set_value
 
 

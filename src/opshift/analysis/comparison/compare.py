@@ -44,7 +44,7 @@ class Comparison:
 
     @cached_property
     def required(self) -> VersionBump:
-        """Least version increment that all changes allow."""
+        """Least version increment that is enough for all changes."""
         return max((each.rise for each in self.changes), default=VersionBump.NONE)
 
     @property

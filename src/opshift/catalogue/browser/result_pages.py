@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypedDict
 
-from opshift.analysis.comparison.result import Comparison
 from opshift.analysis.model_summary import ModelSummary, ValueSummary
 from opshift.analysis.pages.conversion_page import changes_section
 from opshift.analysis.pages.document import Document, code_block, code_span, escape_line, limited_table, table
@@ -24,6 +23,7 @@ from opshift.runtimes.check_support import MissingKernel
 from opshift.runtimes.verdicts import AFTER_CONVERSION, DOES_NOT_RUN, MAY_RUN, RUNS
 
 if TYPE_CHECKING:
+    from opshift.analysis.comparison.compare import Comparison
     from opshift.analysis.fit.result import DoesNotFit, FitReport
 
 

@@ -1,6 +1,8 @@
-"""Rules for constant tensors: element type, shape, elements in the field for their type, and initializers."""
+"""Rules for constant tensors, dense and sparse: type, shape, elements and their field, initializers."""
 
-from opshift.checker.checked_nodes import CheckedTensor, InternalTensor
+from itertools import pairwise
+
+from opshift.checker.checked_nodes import CheckedSparseTensor, CheckedTensor, InternalTensor
 from opshift.checker.containers import CheckedGraph
 from opshift.checker.findings import ERROR, INFO, WARNING, duplicate_names, list_names
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
@@ -8,13 +10,17 @@ from opshift.checker.rule_table import NAMES, Problems, rule
 from opshift.checker.rules.types import element_type_problems
 from opshift.model.element_types import BY_NUMBER, ElementType, byte_size, element_bits
 from opshift.model.offloaded_tensors import with_payload
-from opshift.model.tensors import element_count
+from opshift.model.tensors import count_elements, element_count, read_tensor, sparse_positions
 from opshift.model.types import element_type_of, shape_of, shape_to_string, shapes_conflict
 
 SOURCE = "onnx.proto: TensorProto"
 
+SPARSE_SOURCE = "onnx.proto: SparseTensorProto"
 
 INITIALIZERS = "onnx.proto: GraphProto.initializer"
+
+INT64 = 7
+"""`TensorProto.INT64`."""
 
 
 @rule("tensor.type", ERROR, SOURCE, "set data_type to the type of the elements")
@@ -140,7 +146,7 @@ def initializer_is_input(graph: CheckedGraph) -> Problems:
 
 
 @rule("initializer.is-no-input", WARNING, NAMES, "remove the input or the initializer")
-def initializer_is_no_input(graph: CheckedGraph) -> Problems:
+def initializer_is_not_input(graph: CheckedGraph) -> Problems:
     """An initializer of a subgraph must not be an input of the subgraph, since IR version 4."""
     if not graph.is_top and graph.model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS:
         for name in graph.initializers:
@@ -179,3 +185,55 @@ def initializer_unused(graph: CheckedGraph) -> Problems:
     # Bindings of training graphs update initializers by name.
     if unused and not graph.model.proto.training_info:
         yield f"has unused initializers: {list_names(unused)}"
+
+
+@rule("sparse.values", ERROR, SPARSE_SOURCE, "provide the values as a tensor of one dimension")
+def sparse_values(sparse: CheckedSparseTensor) -> Problems:
+    """The values of a sparse tensor must be a tensor of one dimension."""
+    if not sparse.proto.HasField("values"):
+        yield "has no values"
+    elif len(sparse.proto.values.dims) != 1:
+        yield f"has values of the shape {list(sparse.proto.values.dims)}; expected one dimension"
+
+
+@rule("sparse.dims", ERROR, SPARSE_SOURCE, "set dims to the shape of the dense tensor")
+def sparse_dims(sparse: CheckedSparseTensor) -> Problems:
+    """A sparse tensor must have at least one dimension, and all dimensions must be positive."""
+    shape = list(sparse.proto.dims)
+    if not shape or min(shape) <= 0:
+        yield f"has the shape {shape}; expected positive dimensions"
+
+
+@rule("sparse.indices", ERROR, SPARSE_SOURCE, "provide one index, or one row of coordinates, for each value")
+def sparse_indices(sparse: CheckedSparseTensor) -> Problems:
+    """Each value of a sparse tensor must have an index or a row of coordinates, of type int64."""
+    proto, count = sparse.proto, _value_count(sparse)
+    if not proto.HasField("indices"):
+        if count:
+            yield f"has {count} values and no indices"
+        return
+    if proto.indices.data_type != INT64:
+        yield "has indices that are not int64"
+    shape = list(proto.indices.dims)
+    if count is not None and shape not in ([count], [count, len(proto.dims)]):
+        yield f"has indices of the shape {shape} for {count} values in {len(proto.dims)} dimensions"
+
+
+@rule("sparse.order", ERROR, SPARSE_SOURCE, "sort the values by index, and keep each index once")
+def sparse_order(sparse: CheckedSparseTensor) -> Problems:
+    """The indices of a sparse tensor must be in its shape, and strictly ascending."""
+    tensor, dims = read_tensor(sparse.proto.indices), sparse.proto.dims
+    if tensor is None or tensor.element_type != "int64":
+        return
+    if len(tensor.dims) == 1 or (dims and tensor.dims[1:] == (len(dims),)):
+        positions = sparse_positions(tensor, dims)
+        size = count_elements(dims)
+        if not all(0 <= position < size for position in positions):
+            yield "has an index outside its shape"
+        elif any(one >= other for one, other in pairwise(positions)):
+            yield "has indices that are not strictly ascending"
+
+
+def _value_count(sparse: CheckedSparseTensor) -> int | None:
+    shape = sparse.proto.values.dims
+    return shape[0] if len(shape) == 1 else None

@@ -12,9 +12,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from opshift.batch.file_states import FileState, FileStates, are_unchanged, full_name, states_of
+from opshift.batch.file_states import (
+    FileState,
+    FileStates,
+    are_unchanged,
+    content_digests,
+    full_name,
+    plugins,
+    states_of,
+)
 from opshift.batch.ledger import ledger_storage
-from opshift.batch.options_digest import content_digests, plugins
 from opshift.cli.findings.finding import FileFinding, ModelResult
 from opshift.cli.gate.inspect_file import FAILED, GateResult, Inspect, inspect_file
 from opshift.cli.gate.several import GateOptions

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opshift.catalogue.type_texts import change_text
+from opshift.catalogue.words import change_text
 from opshift.cli import completion
 from opshift.cli.errors import EXIT_FINDINGS, names_in_arguments
 from opshift.cli.findings.finding import FileFinding, Severity
@@ -36,8 +36,7 @@ from opshift.registry.changes.policies import POLICIES, Mode, Policy, needs_new_
 
 if TYPE_CHECKING:
     from opshift.registry.changes.classify import ClassifiedChange
-    from opshift.registry.changes.findings import ChangeFinding, Waiver
-    from opshift.registry.changes.history import Difference
+    from opshift.registry.changes.history import ChangeFinding, Difference, Waiver
     from opshift.registry.changes.trees import Tree
     from opshift.registry.registry import Registry
 
@@ -162,7 +161,7 @@ def breaking(
     and new versions that the mode does not allow. Without --against, classifies every step in the history of
     TREE, and reports those that the mode does not allow. Exits with 1 if a finding is not waived.
     """
-    from opshift.registry.changes.findings import apply_waivers, find_unused_waivers, load_waivers
+    from opshift.registry.changes.history import apply_waivers, find_unused_waivers, load_waivers
     from opshift.registry.registry import default_registry
 
     if rules or explain:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from opshift.catalogue.function_text import function_text
 from opshift.catalogue.history import HistoryEntry, history_of
 from opshift.catalogue.signature import attribute_texts, availability, option_text, replacement_text
-from opshift.catalogue.type_texts import summarize_types
+from opshift.catalogue.words import summarize_types
 from opshift.cli import options
 from opshift.cli.errors import names_in_arguments
 from opshift.cli.options import Format, registry_with

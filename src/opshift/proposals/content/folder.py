@@ -3,6 +3,9 @@
 import hashlib
 import json
 import re
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +13,7 @@ from pathlib import Path
 from opshift.model.errors import Place, UsageError
 from opshift.proposals.content.findings import InvalidProposal
 from opshift.proposals.content.models import Example, ExampleFile, Proposal
+from opshift.registry.errors import DefinitionError
 from opshift.registry.loader import load_operator
 from opshift.registry.models import Operator
 from opshift.registry.record import from_file_content
@@ -142,3 +146,29 @@ def without_key(block: str, key: str) -> str:
 def quote_yaml(text: str) -> str:
     """Return a text as a single-quoted YAML scalar."""
     return "'" + text.replace("'", "''") + "'"
+
+
+@contextmanager
+def temporary_file(name: str, text: str) -> Iterator[Path]:
+    """Write a text to a file in a new folder, and remove the folder afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_bytes(text.encode())
+        yield path
+
+
+def edited_proposal(folder: ProposalFolder, field: str, value: object, edit: Callable[[str], str]) -> str:
+    """Return the text of `proposal.yaml` after an edit that only sets a field to a value.
+
+    Raises:
+        UsageError: the edited file would be invalid or have other content.
+    """
+    expected = folder.proposal.model_copy(update={field: value})
+    with suppress(UnicodeDecodeError, DefinitionError):
+        text = edit(folder.file(PROPOSAL).read_bytes().decode())
+        with temporary_file(PROPOSAL, text) as path:
+            if ProposalFolder(path.parent).proposal == expected:
+                return text
+    remedy = f"start `{field}` on a new line, without anchors, and save the file as UTF-8"
+    reason = f"cannot change {field!r} in proposal.yaml without changing other content"
+    raise UsageError(reason, place=folder.locate(PROPOSAL, field), remedy=remedy)

@@ -6,9 +6,14 @@ from pathlib import Path
 
 from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
-from opshift.proposals.content.folder import PROPOSAL, ProposalFolder, fingerprint, quote_yaml
+from opshift.proposals.content.folder import (
+    PROPOSAL,
+    ProposalFolder,
+    edited_proposal,
+    fingerprint,
+    quote_yaml,
+)
 from opshift.proposals.content.models import SignOff
-from opshift.proposals.content.proposal_text import edited_proposal
 from opshift.proposals.content.reviewers import EVERYONE, ReviewerList, is_same_person, key_of, signature_of
 from opshift.registry.yaml_edits import append_item
 
