@@ -15,7 +15,8 @@ from opshift import fit
 from random_graphs.execution import run_in_onnxruntime
 
 INSTALLED = f"onnxruntime-{onnxruntime.__version__}"
-LATEST, OLD, OLDEST = "onnxruntime-1.31.1", "onnxruntime-1.23.2", "onnxruntime-1.20.1"
+NEWEST, LATEST, OLD = "onnxruntime-1.32.0", "onnxruntime-1.31.1", "onnxruntime-1.23.2"
+OLDEST, ANCIENT = "onnxruntime-1.20.1", "onnxruntime-1.18.1"
 
 SCALES = "s = Constant <value = float {0.25}> () z = Constant <value = int8 {0}> ()"
 RESULT = " u = Constant <value = float {{{0}}}> () v = Constant <value = int8 {{{1}}}> () "
@@ -25,6 +26,8 @@ POOLED = "y = {0} <kernel_shape = [2, 1], strides = [2, {1}], ceil_mode = {2}> (
 IMAGE = "float[1, 2, 5, 6] x"
 REDUCED = "r = {0} (x) y = Cast <to = 1> (r)"
 RATIO = "k = Constant <value = float {0.5}> () "
+EMPTY = "float[2, 0] a, float[0, 3] b, float[3] c"
+PRODUCT = "y = Gemm <beta = {0}> (a, b, c)"
 DROPPED = "float[3] x, float c"
 CAST_RATIO = "k = Constant <value = double {0.5}> () r = Cast <to = 1> (k) "
 
@@ -75,6 +78,11 @@ def _model(inputs: str, nodes: str, opset: int) -> onnx.ModelProto:
             13,
             "does not run",
         ),
+        (ANCIENT, EMPTY, PRODUCT.format(1.0), 13, "does not run"),
+        (ANCIENT, "float[2, 4] a, float[4, 3] b, float[3] c", PRODUCT.format(1.0), 13, "runs"),
+        (OLDEST, EMPTY, PRODUCT.format(1.0), 13, "runs"),
+        (LATEST, EMPTY, PRODUCT.format(2.0), 13, "warns"),
+        (NEWEST, EMPTY, PRODUCT.format(2.0), 13, "runs"),
     ],
 )
 def test_predicts_measured_faults(runtime: str, inputs: str, nodes: str, opset: int, verdict: str) -> None:
