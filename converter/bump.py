@@ -12,7 +12,7 @@ from opshift.model.model_version import VersionBump, next_version, pack_version,
 from opshift.model.operator_ids import declared_opsets
 
 
-class Original(NamedTuple):
+class OriginalProperties(NamedTuple):
     """Properties of a model before its conversion that determine the new `model_version`."""
 
     signature: Signature
@@ -21,12 +21,12 @@ class Original(NamedTuple):
     """Opset imports of the model and of its functions."""
 
     @classmethod
-    def of(cls, model: ModelProto) -> Original:
-        """Return the properties of a model; later changes of the model do not affect them."""
+    def of(cls, model: ModelProto) -> OriginalProperties:
+        """Return the properties of a model; they do not change if the model is changed later."""
         return cls(Signature.of(model), model.model_version, _all_opsets(model))
 
 
-def raise_version(original: Original, result: ModelProto, plan: Plan) -> str | None:
+def raise_version(original: OriginalProperties, result: ModelProto, plan: Plan) -> str | None:
     """Raise `model_version` of a converted model; return it, such as `1.3.0`, or `None` if it is unchanged.
 
     Raises:
@@ -45,7 +45,7 @@ def raise_version(original: Original, result: ModelProto, plan: Plan) -> str | N
     return text
 
 
-def _required_bump(original: Original, result: ModelProto, plan: Plan) -> VersionBump:
+def _required_bump(original: OriginalProperties, result: ModelProto, plan: Plan) -> VersionBump:
     """Return how much to raise `model_version`.
 
     Changes of inputs and outputs require what `compare` requires. Otherwise: MINOR if an opset or the IR

@@ -32,7 +32,7 @@ from opshift.registry.registry import Registry, default_registry
 from opshift.rewriting.routes import precompiled_routes
 
 if TYPE_CHECKING:
-    from opshift.converter.bump import Original
+    from opshift.converter.bump import OriginalProperties
 
 Converted = TypeVar("Converted", bound=ModelObject | bytes, covariant=True)
 
@@ -85,7 +85,7 @@ def convert_version(
             `"17"`, `"ai.onnx.ml=3"` or `"onnx-1.12"`, or several such texts. Programs that run models, such
             as `"onnxruntime-1.20"` or `"tensorrt-10.1"`, are upper limits: opsets that they support stay.
             A release of a program that is not listed has the opsets of the nearest older one, and the report
-            has a note. Or the result of `common_opset`, for models that have to agree.
+            has a note. The result of `common_opset` is a target, too, for models that need the same opsets.
         target_version: alias of `target`, for compatibility with ONNX's version converter.
         inplace: modify the given ModelProto and avoid the copy, except with `bump`, `check`, `fold`, `shapes`
             or `types`: these convert a copy and copy the result back. Nothing is modified until the whole
@@ -149,7 +149,7 @@ def convert_version(
 
 
 def convert_and_plan(model: ModelLike, options: Options) -> tuple[ModelObject | bytes, ModelProto, Plan]:
-    """Convert a model; return it in the caller's form (such as bytes), as a ModelProto, and the plan."""
+    """Convert a model; return it in the caller's form (such as bytes) and as a ModelProto, with the plan."""
     if not is_message(model) and is_onnx_ir(model):
         from opshift.model.onnx_ir import OnnxIrMessage  # imported here: few models are onnx_ir models
 
@@ -246,18 +246,19 @@ def plan_with(model: ModelProto, options: Options) -> Plan:
     return _apply(plan, result, options, original)
 
 
-def _inspect(model: ModelProto, options: Options) -> "Original | None":
+def _inspect(model: ModelProto, options: Options) -> "OriginalProperties | None":
     """Check a model before its conversion, and return the properties that determine its new version."""
     if options.check:
         _require_legal(model, options.registry, "before the conversion")
     if not options.bump:
         return None
-    from opshift.converter.bump import Original  # imported here: few conversions change `model_version`
+    # imported here: few conversions change `model_version`
+    from opshift.converter.bump import OriginalProperties
 
-    return Original.of(model)
+    return OriginalProperties.of(model)
 
 
-def _apply(plan: Plan, model: ModelProto, options: Options, original: "Original | None") -> Plan:
+def _apply(plan: Plan, model: ModelProto, options: Options, original: "OriginalProperties | None") -> Plan:
     """Apply a plan to a model; return the plan with the recognized operators and the new `model_version`.
 
     `original` is the result of `_inspect` for the model before the conversion.

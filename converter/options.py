@@ -18,8 +18,7 @@ from typing import (
     runtime_checkable,
 )
 
-from opshift.converter.shape_arguments import Dims, ShapesLike, read_shapes
-from opshift.model.arguments import members_of
+from opshift.converter.arguments import Dims, ShapesLike, members_of, read_shapes
 from opshift.model.errors import UsageError
 from opshift.model.message_text import hint_at_similar
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
@@ -138,7 +137,7 @@ class StoredFlags(TypedDict, total=False):
 
 
 class SharedArguments(StoredFlags, total=False):
-    """Keyword arguments of `convert_version` that `convert_many` has, too."""
+    """Keyword arguments of `convert_version` that are also arguments of `convert_many`."""
 
     exact: bool
     allow: AllowLike | None
@@ -434,7 +433,7 @@ def _read_text(text: str, registry: Registry) -> TargetPart:
 
 
 def _provider_error(name: str, registry: Registry) -> UsageError | None:
-    """Return the error for a name of an execution provider of onnxruntime, such as coreml, or `None`."""
+    """Return the error for an execution provider of onnxruntime, such as coreml; `None` for other names."""
     # imported here: few targets are names of runtimes
     from opshift.registry.runtimes.files import runtime_files
 
@@ -449,7 +448,7 @@ def _provider_error(name: str, registry: Registry) -> UsageError | None:
 
 
 def _release_named(name: str, registry: Registry) -> TargetPart | None:
-    """Return the release or the runtime called `name` as a part of a target, or `None`."""
+    """Return the release or runtime with a name as a part of a target; `None` if there is none."""
     product = name.rpartition("-")[0]
     limited = "" if product == ONNX else name
     release = registry.releases.find(name)

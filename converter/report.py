@@ -156,8 +156,9 @@ class Report(FrozenRecord):
         counted = sum(container.node_count - len(container.reversal.removed) for container in containers)
         nodes = _node_counts(plan, changed, result)
         if plan.nodes_before is not None:
-            counted = min(counted, plan.nodes_before)  # requested casts are not nodes of the model
-        # A replaced node of a copy with other types may stand for several removed nodes of the model.
+            # The planned nodes include Casts, which were added for the requested element types.
+            counted = min(counted, plan.nodes_before)
+        # In a copy with other types, a replaced node may correspond to several removed nodes of the model.
         kept = max(counted - len(changed) - len(plan.refusals) + len(plan.ir.refusals), 0)
         recognition = plan.recognition or Recognition()
         removed = [REMOVED_RECORD] if recognition.removed_record else []

@@ -281,7 +281,7 @@ class Releases(Record):
         return self.other_names.get(re.sub(r"\s+", "-", name[:MAX_NAME].lower()), "")
 
     def _program(self, name: str) -> str:
-        """Return the key of `undocumented` (`ncnn` for `ncnn-1.0`) or entry of `other_names` for a name."""
+        """Return the program that a name means: `ncnn` for `ncnn-1.0`, or an alternative of `other_names`."""
         product = split_release(name)[0].lower()
         known = (each for each in (name.lower(), product) if each in self.undocumented)
         return next(known, "") or self.other_name(name) or self.other_name(product)

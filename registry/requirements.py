@@ -15,7 +15,7 @@ from functools import cache, lru_cache, partial
 from itertools import pairwise, repeat, zip_longest
 from typing import Final, NamedTuple, cast
 
-from opshift.model.element_types import BY_NAME, BY_NUMBER, element_bits
+from opshift.model.element_types import BY_NAME, BY_NUMBER, element_bits, integer_range
 from opshift.registry.models import OperatorVersion
 from opshift.registry.shapes.dims import product
 from opshift.registry.shapes.shape_context import InvalidFlag, ShapeContext
@@ -254,12 +254,8 @@ def _limit_of(name: str, *, is_highest: bool) -> Evaluate:
     element_type = _element_type_of(name)
 
     def evaluate(node: ShapeContext) -> Value:
-        kind = str(element_type(node))
-        if not kind.startswith(("int", "uint")):
-            return None
-        bits = element_bits(BY_NAME[kind])
-        lowest = -(2 ** (bits - 1)) if kind.startswith("int") else 0
-        return lowest + 2**bits - 1 if is_highest else lowest
+        numbers = integer_range(str(element_type(node)))
+        return None if numbers is None else numbers[-1 if is_highest else 0]
 
     return evaluate
 
@@ -302,9 +298,9 @@ def _sum_of(name: str) -> Evaluate:
 
 
 def _axes_test(holds: Callable[[list[int]], bool]) -> Callable[[str, Evaluate], Evaluate]:
-    """Return a function of a list of axes and a rank: the axes, counted from the start, fulfil a condition.
+    """Return a compiler of calls with axes and a rank that pass the axes, counted from the start, to `holds`.
 
-    Axes in a list with fewer than two elements always do.
+    The condition always holds for fewer than two axes.
     """
 
     def compile_call(name: str, rank: Evaluate) -> Evaluate:

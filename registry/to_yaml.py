@@ -32,7 +32,7 @@ def operator_to_dict(operator: Operator) -> PlainData:
 def version_to_dict(
     version: OperatorVersion, previous: OperatorVersion | None = None, operator: Operator | None = None
 ) -> PlainData:
-    """Return a version as an item of `versions`, minus keys equal in `operator` and texts in `previous`."""
+    """Return a version as an item of `versions`, without values that `operator` or `previous` has, too."""
     texts = {"description", "type_descriptions"}
     separate = {"domain", "name", "step", "before", "removal", *SHARED_KEYS}
     fields: PlainData = to_plain_data(version, exclude=separate | texts, exclude_defaults=True)

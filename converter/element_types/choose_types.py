@@ -154,7 +154,7 @@ class TypeChoice:
         wanted = self.result_type(value, is_main=graph.parent is None)
         value.needed.add(wanted)
         value.is_result |= name in graph.values
-        if name in graph.scope.constant_inputs:  # an input that is an output has one name, so one type
+        if name in graph.scope.constant_inputs:  # one name, input and output, can have only one type
             value.stored = wanted
 
     def result_type(self, value: TypedValue, is_main: bool) -> str:

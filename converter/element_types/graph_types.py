@@ -132,7 +132,7 @@ SUMS: Mapping[str, Callable[[Bounds, Bounds], tuple[int, ...]]] = {
     "Sub": lambda a, b: (a.low - b.high, a.high - b.low),
     "Mul": lambda a, b: (a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high),
 }
-"""By operator: function of the operands' bounds; its least and greatest number bound the result."""
+"""By operator: function of the operands' bounds; the minimum and maximum of its numbers bound the result."""
 
 
 def bounds_of_output(

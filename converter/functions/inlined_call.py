@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.model.attributes import graphs_in
 from opshift.model.declarations import declarations_in, rename_dimensions
-from opshift.model.device_configurations import remove_foreign_shardings, rename_shardings
 from opshift.model.graphs import graphs_of, nested_nodes
-from opshift.model.indirect_reads import rename_in_attributes
+from opshift.model.indirect_reads import remove_foreign_shardings, rename_in_attributes, rename_shardings
 from opshift.model.messages import (
     AttributeProto,
     FunctionProto,
@@ -156,7 +155,7 @@ class InlinedCall:
 
 
 def rename_parameters(node: NodeProto, names: Mapping[str, str]) -> None:
-    """Rename the values that a node reads, names or produces, but no values in its subgraphs."""
+    """Rename values in the inputs, outputs, attributes and shardings of a node, but not in its subgraphs."""
     for field in (node.input, node.output):
         for position, name in enumerate(field):
             field[position] = names.get(name, name)
@@ -165,7 +164,7 @@ def rename_parameters(node: NodeProto, names: Mapping[str, str]) -> None:
 
 
 def rename_values(graph: GraphProto, names: Mapping[str, str]) -> None:
-    """Rename the inputs, outputs, initializers and declarations of a graph, but nothing in its nodes."""
+    """Rename the inputs, outputs, initializers and declarations of a graph; its nodes stay unchanged."""
     for value in declarations_in(graph):
         value.name = names.get(value.name, value.name)
     for tensor in chain(graph.initializer, (each.values for each in graph.sparse_initializer)):

@@ -59,7 +59,7 @@ class RefusedNodes:
             yield self._refusal(*each)
 
     def _refusal(self, error: NodeError, proto: NodeProto, surveyed: ContainerSurvey) -> Refusal:
-        """Return the refusal of a node, whose texts name only values of the model."""
+        """Return the refusal of a node; its reason and remedy name only values of the model."""
         scope = surveyed.scope
         created = self._names.created
         reason = _replace_names(error.reason, created, INTERMEDIATE)
@@ -68,7 +68,7 @@ class RefusedNodes:
         if isinstance(error, UnknownShape):
             remedy = self._unknown_shapes.remedy(error, scope, proto.input)
         elif code == UNKNOWN_CONSTANT and reason != error.reason:
-            # declared shapes make a value constant that a step computes from shapes
+            # a step computes the value from shapes: it is constant if the shapes are declared
             remedy, code = self._unknown_shapes.remedy_of_inputs(scope, proto.input), UNKNOWN_SHAPE
         elif _replace_names(remedy, created, "") != remedy:
             remedy = "declare the types of the inputs of the node, in graph inputs or with a value_info"

@@ -326,7 +326,7 @@ class Candidate:
         }
 
     def _add_outputs(self, match: Match, refs: Mapping[int, NodeRef], outputs: dict[int, str]) -> None:
-        """Add each later output that other nodes or subgraphs read, or that the graph returns."""
+        """Add each output after the first one that is read outside of the match, or returned by the graph."""
         for position, ref in refs.items():
             if position and ref.node in match.nodes:
                 name = match.nodes[ref.node][4][ref.output]
@@ -366,7 +366,7 @@ class Candidate:
         return True
 
     def _is_read_early(self, name: str, readers: Iterable[int]) -> bool:
-        """Return whether a node before the new node reads a value: one of `readers`, or in a subgraph."""
+        """Return whether one of `readers`, or a node with a subgraph, reads a value before the new node."""
         return any(position < self._record[0] for position in (*readers, *self._view.capturing_nodes(name)))
 
     def _is_kept(self, name: str, inner: Set[int] = frozenset()) -> bool:

@@ -76,7 +76,7 @@ class GraphView:
 
     @cached_property
     def live_nodes(self) -> Set[int]:
-        """Positions of the nodes on which a value depends that is in `fixed`, or that a subgraph reads."""
+        """Positions of the nodes that compute values in `fixed`, or values that subgraphs read."""
         found: set[int] = set()
         read = {*self.fixed, *self._capturing_positions}
         for position, _, _, inputs, outputs in reversed(self.scope.node_records):
@@ -97,7 +97,7 @@ class GraphView:
         return found
 
     def unread_nodes(self, record: NodeRecord) -> list[NodeRecord]:
-        """Return a node and all nodes that depend on it; `[]` if one of their values is kept."""
+        """Return a node and all nodes that depend on it; `[]` if one is live, or above `MAX_UNREAD_NODES`."""
         if record[0] in self.live_nodes:
             return []
         found = [record]
@@ -137,7 +137,10 @@ class GraphView:
         return found
 
     def number(self, name: str, depth: int = MAX_DEPTH) -> Tensor | None:
-        """Return a constant, or the rounded result of `ROUNDED` operators on constants, such as `Sqrt(2)`."""
+        """Return a constant, or the rounded result of `ROUNDED` operators on constants, such as `Sqrt(2)`.
+
+        Return `None` for other values.
+        """
         found = self.constant(name)
         record = None if found is not None or not depth else self.producer(name)
         if record is None or record[2] not in ROUNDED or canonical_domain(record[1]) != DEFAULT_DOMAIN:

@@ -82,7 +82,7 @@ class Matcher:
         is_complete: bool,
         is_close: bool = False,
     ) -> None:
-        """With `is_complete`, `nodes` list all attributes; else, or with `is_close`, rounding may differ."""
+        """With `is_complete`, `nodes` have all attributes, and numbers must be equal unless `is_close`."""
         self._view = view
         self._nodes = nodes
         self._outputs = outputs
@@ -188,7 +188,11 @@ class Matcher:
     def _has_no_other_slots(
         self, node: PatternNode | ExactNode, actual: Mapping[str, Any], record: NodeRecord
     ) -> bool:
-        """Return whether other slots of the node have default values; candidates may have constant inputs."""
+        """Return whether slots that are not in the pattern allow a match.
+
+        For a candidate, inputs must be constants; for a complete match, attributes must have default values,
+        and inputs must be omitted.
+        """
         others = actual.keys() - node.slots.keys()
         if not others:
             return True

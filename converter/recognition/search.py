@@ -42,7 +42,7 @@ UNMATCHED: Final = Neighborhood()
 """Neighborhood of a value that no node of a pattern computes."""
 
 UNLIMITED: Final = Neighborhood()
-"""Neighborhood of a value beyond the limit of steps."""
+"""Neighborhood of a value that would need more than the allowed number of steps."""
 
 
 class Candidates(NamedTuple):
@@ -72,7 +72,7 @@ class PatternIndex:
             self.op_types |= each.op_types
         self._neighborhoods: dict[tuple[Any, ...], Neighborhood] = {}
         self.found: dict[tuple[Neighborhood, int], Candidates] = {}
-        """Patterns that match up to a number of steps, by the neighborhood of a node in these steps."""
+        """Patterns that match within a number of steps, by the neighborhood of a node within these steps."""
 
     def neighborhood(self, key: tuple[Any, ...]) -> Neighborhood:
         """Return the object for a neighborhood: operator, output position, and neighborhoods of inputs."""
@@ -196,7 +196,7 @@ class PatternSearch:
         return self._index.neighborhood((len(outputs), first))
 
     def _neighborhood(self, name: str, depth: int) -> Neighborhood | None:
-        """Return the neighborhood of a value; `None` if a node has subgraphs, which it would not contain."""
+        """Return the neighborhood of a value; `None` if a node has subgraphs, which have no neighborhood."""
         record = self._view.producer(name) if name else None
         if record is None or record[2] not in self._index.op_types:
             return UNMATCHED

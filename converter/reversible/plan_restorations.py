@@ -97,8 +97,8 @@ def _are_subgraphs_valid(group: Group, value_index: ValueIndex, scope: Scope, ro
     """Return whether the model may contain the nodes in the subgraphs of the original, which do not change.
 
     Each node must call a function of the model, or belong to a defined operator that `without` does not name.
-    An undefined operator, as of a private runtime, is valid if the group contains it, too. Otherwise, it is
-    probably a function that was inlined, renamed or removed.
+    An undefined operator, for example of a private runtime, is valid if the group contains it, too.
+    Otherwise, it is probably a function that was inlined, renamed or removed.
     """
     functions = scope.functions if isinstance(scope, CallScope) else None
     current = [value_index.nodes[position] for position in group.positions]

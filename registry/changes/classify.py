@@ -262,7 +262,7 @@ def _default_rule(change: Change, versions: Versions) -> str:
     renamed = (each.values.get(change.old) for each in versions.renamed_values(change.subject))
     if change.new in renamed:
         return "values-renamed"
-    # An adapter indicates that setting the old default is not enough, because a verb would do that.
+    # A verb would suffice to set the old default: an adapter indicates that the meaning changed, too.
     is_adapted = change.old is not None and versions.is_adapted
     return _meaning_rule(change, versions) if is_adapted else "default-changed"
 

@@ -249,7 +249,8 @@ def attribute_values(version: OperatorVersion) -> Iterator[LintProblem]:
                     f"the value {value!r} is repeated", (*keys, "values", position), "list it once"
                 )
         if each.values == ():
-            yield LintProblem("no value is allowed", (*keys, "values"), "list the allowed values")
+            reason = "the list of allowed values is empty"
+            yield LintProblem(reason, (*keys, "values"), "list the allowed values")
         low, high = each.minimum, each.maximum
         if (low is not None or high is not None) and expected not in (int, float):
             key = "maximum" if low is None else "minimum"

@@ -130,7 +130,7 @@ def runs(
     elif isinstance(runtimes, str | bytes) or not isinstance(runtimes, Iterable):
         runtimes = (runtimes,)
     chosen = _load(runtimes)
-    with _small(model) as source:
+    with _without_weights(model) as source:
         candidates = _Candidates(source, registry or default_registry())
         results = tuple(candidates.results(chosen))
         return Runs(candidates.nodes.opsets, source.ir_version, results)
@@ -167,7 +167,7 @@ def _load(runtimes: Iterable[RuntimeLike]) -> list[Runtime]:
 
 
 @contextmanager
-def _small(model: ModelLike) -> Iterator[ModelProto]:
+def _without_weights(model: ModelLike) -> Iterator[ModelProto]:
     """Yield a model in which placeholders replace large weights, because each conversion copies the model."""
     if isinstance(model, str | os.PathLike) or is_readable(model):
         source = model
@@ -258,7 +258,7 @@ class _Search:
         """Return the support for a converted model; without `reports_failure`, at most one missing kernel."""
         if self.reports_failure:
             return self.check.check(converted)
-        # the operators without kernels before are the most likely ones: often they are the only ones to check
+        # Operators that lacked kernels before probably lack them again: check these operators first.
         operators = {without_version(name) for name, _ in self._missing | self._failed}
         missing = self.check.find_missing(converted, operators)
         return ModelSupport((missing,)) if missing else self.check.check(converted, lists_all=False)

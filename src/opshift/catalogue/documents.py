@@ -208,7 +208,7 @@ def read_documents(versions: Mapping[str, str], folder: Path = DOCS) -> list[Doc
     return [DocumentPage(each.stem, each.read_text("utf-8"), names, versions) for each in files]
 
 
-def by_task(pages: Sequence[DocumentPage]) -> Iterator[tuple[str, list[DocumentPage]]]:
+def pages_by_task(pages: Sequence[DocumentPage]) -> Iterator[tuple[str, list[DocumentPage]]]:
     """Yield the pages of each task, then the pages that `TASKS` does not name."""
     by_name = {each.name: each for each in pages}
     for title, names in TASKS.items():

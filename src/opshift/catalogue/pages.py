@@ -5,7 +5,7 @@ from itertools import chain, combinations
 from urllib.parse import urlsplit
 
 from opshift.catalogue import paths
-from opshift.catalogue.documents import DocumentPage, by_task
+from opshift.catalogue.documents import DocumentPage, pages_by_task
 from opshift.catalogue.kernels import State, operator_support, opset_shares, runtime_rows
 from opshift.catalogue.rendering import Links, Pages, Renderer
 from opshift.catalogue.views import (
@@ -315,7 +315,7 @@ def _full_name(version: OperatorVersion) -> str:
 
 def document_pages(renderer: Renderer, documents: Sequence[DocumentPage]) -> Pages:
     """Yield the pages of the documentation, and their copies in Markdown."""
-    tasks = list(by_task(documents))
+    tasks = list(pages_by_task(documents))
     ordered = [each for _, pages in tasks for each in pages]
     yield from renderer.page(
         "documents.html",

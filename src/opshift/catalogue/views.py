@@ -97,7 +97,7 @@ SHORT_RULES: Final[Mapping[str, str]] = {
     "same_as_second": "The output has the shape of the second input.",
     "scalar": "The output is a scalar.",
     "stated": "The attribute `shape` is the shape of the output.",
-    "window": "The output has one dimension, of the size that the first input states.",
+    "window": "The output has one dimension; the first input is its size.",
 }
 """Descriptions of shape rules that are lambdas and so have no docstring."""
 

@@ -292,7 +292,8 @@ class CallFacts:
                 return None
         if provided is None or provided is ABSENT:
             provided = self._defaults.get(name, ABSENT)
-        # The function does not know the subgraph, which is converted with the graph that contains the call.
+        # A subgraph in an attribute of the call is converted with the graph of the call: unknown in the
+        # function.
         return None if getattr(provided, "type", 0) in (GRAPH, GRAPHS) else provided
 
 

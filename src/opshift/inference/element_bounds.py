@@ -7,10 +7,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from typing import NamedTuple
 
 from opshift.inference.constants import INTEGER_RANGES, SIZE_TYPES
-from opshift.inference.evaluation import Answers, FactQuestion, answered
 from opshift.inference.evaluator.element_facts import defining_scope
 from opshift.inference.evaluator.numbers import divide_integers
-from opshift.inference.facts import InferenceScope, Producer
+from opshift.inference.facts import Answers, FactQuestion, InferenceScope, Producer, answered
 from opshift.inference.partial_elements import COPIES, COUNTS, MAX_VALUES, is_standard
 from opshift.inference.symbols import is_symbol
 from opshift.model.node import Tensor
@@ -47,7 +46,7 @@ def element_bounds(scope: InferenceScope, name: str) -> Bounds | None:
 
 
 def nonzero_elements(scope: InferenceScope, name: str) -> tuple[bool, ...] | None:
-    """Return whether each element of a 1-D integer tensor is known to differ from 0 in every run.
+    """Return, for each element of a 1-D integer tensor, whether it is known to differ from 0 in every run.
 
     Return `None` if the length is unknown.
     """
@@ -79,7 +78,7 @@ def _parts(producer: Producer | None) -> Sequence[str]:
 
 
 def _is_nonzero(bounds: Bounds | None, element_type: str | None) -> bool:
-    """Return whether no element with these bounds is 0; `None` stands for unknown bounds."""
+    """Return whether no element with these bounds is 0; `None` means unknown bounds."""
     if bounds is None or element_type is None:
         return False
     count = _count(element_type)
@@ -202,7 +201,10 @@ def _of_cast(
 def _combined(
     operation: Callable[[int, int], int | None], inputs: list[Bounds], element_type: str
 ) -> Bounds | None:
-    """Return the bounds of the results of an operation, which has its extreme results at the bounds."""
+    """Return the bounds of the results of an operation with extreme results at the bounds of its inputs.
+
+    Return `None` if the results may be any element of the type.
+    """
     found = inputs[0]
     for each in inputs[1:]:
         results = [operation(one, other) for one in found for other in each]

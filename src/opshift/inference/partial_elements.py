@@ -76,7 +76,7 @@ def _number_of_shape(node: Node) -> Tensor | None:
 
 
 def _only_element(scope: InferenceScope, name: str) -> Tensor | None:
-    """Return the common element of a constant with at most one dimension other than 1, as a scalar."""
+    """Return the common element of a constant with at most one dimension other than 1, or `None`."""
     dims = scope.shape(name)
     if dims is None or None in dims or len([each for each in dims if each != 1]) > 1:
         return None
@@ -100,7 +100,7 @@ def _has_known_elements(scope: InferenceScope, name: str) -> bool:
 
 
 def _sources(producer: Producer, scope: InferenceScope) -> list[str] | None:
-    """Return the values whose elements decide: the output is nonnegative if they are; `None` if unknown."""
+    """Return values that, if nonnegative, make the output nonnegative; `None` if there are no such values."""
     node = producer.node
     if not is_standard(producer):
         return None

@@ -207,7 +207,7 @@ def _replace_in(scope: Scope, path: str) -> Iterator[str]:
 
 
 def _replace_branch(node: NodeProto, scope: Scope) -> Iterator[str]:
-    """Replace the branch of an If that never runs, if it reads undefined values, by the other branch."""
+    """If a branch of an If never runs, and reads undefined values, replace it by the other branch."""
     is_if = node.op_type == "If" and canonical_domain(node.domain) == DEFAULT_DOMAIN
     condition = scope.constant(node.input[0]) if is_if and node.input else None
     branches = {each.name: each.g for each in node.attribute}

@@ -19,7 +19,7 @@ def root_scopes(
 ) -> Iterator[tuple[CallScope, ContainerProto, str]]:
     """Yield for each graph (main or training) and function: scope, message in `copy`, path for messages.
 
-    Initializers that training updates are no constants in these scopes, see `Container.variables`.
+    Initializers that training updates are not constant in these scopes, see `Container.variables`.
     """
     opsets = opset_imports(model.opset_import, model.ir_version)
     functions = FunctionTable(model, registry)

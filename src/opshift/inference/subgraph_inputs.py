@@ -18,7 +18,7 @@ LOOP_COUNTER_TYPES = ("int64", "bool")
 
 
 def subgraph_input_type(body: InferenceScope, name: str) -> str | None:
-    """Return the element type of a subgraph input, from the value that the node passes to it."""
+    """Return the element type of a subgraph input, from the value that the node passes; `None` if unknown."""
     holder, position = body.owner, _position(body, name)
     if holder is None or position is None or body.parent is None:
         return None
@@ -47,7 +47,8 @@ def subgraph_input_shape(body: InferenceScope, name: str) -> Shape | None:
 def _counter_shape(body: InferenceScope, loop: NodeProto, name: str) -> Shape | None:
     """Return the shape of the iteration number or the condition in the body of a Loop.
 
-    Runtimes pass a scalar, or the tensor with one element that the body or the node declares.
+    Runtimes pass a scalar, or the tensor with one element that the body or the node declares. The result is
+    `None` if the declarations do not determine the rank.
     """
     declared = body.declared_type_proto(name)
     dims = None if declared is None else declared_dims(declared)
@@ -70,7 +71,7 @@ def _outer_value(body: InferenceScope, holder: NodeProto, position: int) -> str:
 
 
 def sizing_arguments(body: InferenceScope, name: str) -> Sequence[str]:
-    """Return the values of the enclosing graph that determine the shape of a subgraph input by their shapes.
+    """Return the values of the enclosing graph whose shapes determine the shape of a subgraph input.
 
     A loop-carried value may change its shape: the argument determines the shape only if it has all dimensions
     that the model declares for the value.

@@ -14,7 +14,7 @@ from opshift.model.graphs import MAX_LABEL, MAX_SUBGRAPH_DEPTH, NodeRecord, node
 from opshift.model.messages import NodeProto
 
 
-@dataclass(repr=False, eq=False, match_args=False)  # each generated method would delay the start
+@dataclass(repr=False, eq=False, match_args=False)  # generating each of these methods would delay the start
 class ContainerSurvey:
     """Result of the survey of one graph or function."""
 

@@ -144,7 +144,7 @@ Answers = tuple[object, ...]
 
 
 def answer_to(question: Question, names: ValueNames, facts: Facts) -> object:
-    """Return the answer to a question about a node with these value names, as from `answer_key`."""
+    """Return the answer to a question about a node with these value names, in the form of `answer_key`."""
     method, start, stop = question
     return answer_key(getattr(facts, method)(names[start] if stop is None else names[start:stop]))
 

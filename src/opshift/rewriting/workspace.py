@@ -14,6 +14,7 @@ from opshift.model.graphs import (
     mentioned_names,
     nested_containers,
 )
+from opshift.model.messages import NodeProto
 from opshift.model.node import Graph, Node, Tensor, Value
 from opshift.model.tensors import Payload, pack_tensor, payload_size
 from opshift.registry.steps import Allow
@@ -153,7 +154,7 @@ class Workspace:
     def cast_sources(self) -> dict[str, str]:
         """Return, by name of each kept constant that a Cast has to produce, a fresh name for its input.
 
-        These constants cannot be initializers: functions have none, nor have subgraphs below IR version 4.
+        These constants cannot be initializers: functions, and subgraphs below IR version 4, have none.
         """
         if self._is_in_main_graph or self._opset >= ANY_CONSTANT_SINCE:
             return {}
@@ -213,3 +214,17 @@ class Workspace:
             self.scope.declare(value)
         for each in (*graph.nodes, *graph.nodes_after):
             self.add_emitted(each.node, each.opset)
+
+
+class NodeNames:
+    """Names of the nodes of one graph: onnxruntime refuses a graph in which two nodes have the same name."""
+
+    def __init__(self, nodes: Iterable[NodeProto]) -> None:
+        self._names = FreshNames()
+        self._names.sources.append(lambda: [{node.name for node in nodes}])
+
+    def rename(self, copies: Iterable[NodeProto], kept: str = "") -> None:
+        """Give unique names to added nodes that have a name; a node with the name `kept` keeps it."""
+        for node in copies:
+            if node.name and node.name != kept:
+                node.name = self._names.fresh(node.name)

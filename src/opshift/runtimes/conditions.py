@@ -11,7 +11,7 @@ from opshift.inference.facts import InferenceScope
 from opshift.inference.infer_shapes import known_shapes
 from opshift.model.element_types import type_string
 from opshift.model.errors import CannotConvert
-from opshift.model.graphs import captured_names, is_graph, nested_nodes
+from opshift.model.graphs import captured_names, graphs_of, is_graph
 from opshift.model.messages import GraphProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.tensors import read_tensor
@@ -228,12 +228,12 @@ def _single_from(condition: Condition, node: ModelNode) -> bool:
 
 
 def _have_single_sizes(axes: Mapping[str, str], node: ModelNode, *, skipped: int) -> bool:
-    """Return whether the sizes of each input, beginning `skipped` axes after the given one, are single.
+    """Return whether the product of the sizes from an axis on is at most 1 for each input.
 
     Args:
         axes: for each input, the attribute with the axis.
         node: the node.
-        skipped: 1 to omit the size of the axis itself, or 0.
+        skipped: 1 to leave out the size of the axis itself, otherwise 0.
     """
     values = node.values
     return all(
@@ -411,7 +411,7 @@ def _size_in(shape: Shape, axis: int) -> int | None:
 
 
 def _are_equal(shapes: Sequence[Shape | None], axes: Sequence[int]) -> bool | None:
-    """Return whether one axis of each shape has the same size; shapes are from `comparable_shapes`."""
+    """Return whether one axis of each shape has the same size; `None` if unknown. See `comparable_shapes`."""
     pairs = zip(shapes, axes, strict=True)
     sizes = {None if shape is None else _size_in(shape, axis) for shape, axis in pairs}
     if len(sizes) == 1 and None not in sizes:
@@ -434,19 +434,27 @@ def _has_untyped_inputs(name: str, node: ModelNode) -> bool:
 
 
 def _ignores_inputs(name: str, count: str, node: ModelNode) -> bool | None:
-    """Return whether a subgraph reads none of its last inputs; the attribute `count` has their number."""
+    """Return whether the outputs depend on none of the last inputs; attribute `count` has their number."""
     try:
         number = node.node.attribute(count)
     except CannotConvert:
         return None
     for graph in _graphs([name], node):
-        read = {each.name for each in graph.output}.union(*(each.input for each in nested_nodes(graph)))
         if not isinstance(number, int):
             continue
         last = graph.input[max(len(graph.input) - number, 0) :]
-        if all(each.name not in read for each in last):
+        if _names_for_outputs(graph).isdisjoint(each.name for each in last):
             return True
     return False
+
+
+def _names_for_outputs(graph: GraphProto) -> set[str]:
+    """Return the values that the outputs depend on: optimizers remove the nodes of the others."""
+    names = {each.name for each in graph.output}
+    for each in reversed(graph.node):
+        if not names.isdisjoint(each.output):
+            names.update(each.input, *map(captured_names, graphs_of(each)))
+    return names
 
 
 def _graphs(names: Iterable[str], node: ModelNode) -> list[GraphProto]:

@@ -136,7 +136,7 @@ class ConstantValues:
 
 
 def _needed(question: _Question) -> Iterator[_Question] | None:
-    """Return the questions that must all have the answer yes for a yes; `None` if the answer is no."""
+    """Return the questions that must have the answer yes for a yes; `None` if a yes is impossible."""
     name, is_about_sizes, knows_sizes, allows_defaults = question[1:]
     scope = defining_scope(question.scope, name)
     if scope is None:
@@ -260,7 +260,7 @@ def has_typed_field(tensor: TensorProto) -> bool:
 
 
 def is_misread(tensor: TensorProto, runtime: Runtime) -> bool:
-    """Return whether a runtime reads a tensor without elements with another shape or element type."""
+    """Return whether a runtime changes the shape or element type of a tensor that has no elements."""
     element_type = NAME_BY_NUMBER.get(tensor.data_type)
     if element_type is None or 0 not in tensor.dims:
         return False

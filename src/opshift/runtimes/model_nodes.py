@@ -392,7 +392,7 @@ class ModelNodes:
 
     @cached_property
     def repeated_names(self) -> list[tuple[str, str]]:
-        """Place of the graph, and the name, for each name that several nodes of a graph have."""
+        """Pairs of the place of a graph, and a name that several nodes of the graph share."""
         found: list[tuple[str, str]] = []
         for place, graph in self.graphs:
             counts = Counter(each.name for each in graph.node if each.name)

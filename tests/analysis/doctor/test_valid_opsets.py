@@ -79,7 +79,7 @@ REASON_CASES: list[tuple[str, onnx.NodeProto, int, str]] = [
     ("deprecated", node("Upsample", ["a", "a"], ["y"]), 10, "Upsample is deprecated in opset 10 of ai.onnx"),
     ("unknown attribute", node("Squeeze", ["a"], ["y"], axes=[0]), 13, "Squeeze:13 has no attribute 'axes'"),
     ("too many inputs", node("Clip", ["a", "a"], ["y"]), 9, "has 2 inputs"),
-    ("too many values, some omitted", node("Clip", ["a", "", ""], ["y"]), 9, "the node has 3 values where"),
+    ("too many values, some omitted", node("Clip", ["a", "", ""], ["y"]), 9, "the node has 3 inputs; "),
     ("omitted required input", node("Clip", ["", "a"], ["y"]), 13,
      "'input' is omitted, but ai.onnx.Clip:13 requires it"),
 ]  # fmt: skip

@@ -33,6 +33,7 @@ from opshift.model.graphs import (
     require_graph,
     training_graphs,
 )
+from opshift.model.message_text import count_text
 from opshift.model.messages import AttributeProto, FunctionProto, ModelProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, declared_opsets, function_label
@@ -222,7 +223,8 @@ def _value_violations(
 ) -> Iterator[str]:
     is_variadic = bool(formals) and formals[-1].option == "variadic"
     if len(names) > len(formals) and not is_variadic:
-        yield f"the node has {len(names)} values where {version.id} allows at most {len(formals)}"
+        kind = "input" if formals is version.inputs else "output"
+        yield f"the node has {count_text(len(names), kind)}; {version.id} allows at most {len(formals)}"
         return
     for position, (name, known_type) in enumerate(zip(names, types, strict=True)):
         formal = formals[min(position, len(formals) - 1)]

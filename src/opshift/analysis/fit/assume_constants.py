@@ -106,7 +106,10 @@ def _axes_of_squeeze(known: KnownNode) -> Sizes | None:
 
 
 def _single_axes(longer: Sizes, shorter: Sizes) -> Sizes | None:
-    """Return axes of size 1 whose removal turns `longer` into `shorter`; every choice keeps the elements."""
+    """Return axes of size 1 whose removal turns `longer` into `shorter`; `None` if there are none.
+
+    Every choice of such axes keeps the elements.
+    """
     axes: list[int] = []
     for axis, size in enumerate(longer):
         position = axis - len(axes)
@@ -205,7 +208,10 @@ def assume_constants(model: ModelProto, registry: Registry) -> tuple[str, ...]:
 
 
 def _replace_inputs(model: ModelProto, registry: Registry, names: FreshNames) -> Iterator[str]:
-    """Replace inputs of the nodes in the main graph and its subgraphs, and yield a sentence for each."""
+    """Replace inputs with one possible value by new initializers; yield a sentence for each.
+
+    Only nodes in the main graph and in its subgraphs change.
+    """
     functions = {(canonical_domain(each.domain), each.name) for each in model.functions}
     constants = ConstantValues()
     for scope, path in graph_scopes(model, registry):

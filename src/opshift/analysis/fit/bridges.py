@@ -96,7 +96,7 @@ class Bridges:
 
 
 def _ignores_casts(note: Restriction) -> bool:
-    """Return whether casts of inputs and outputs do not change which nodes a restriction concerns."""
+    """Return whether a restriction concerns the same nodes if their inputs and outputs are cast."""
     conditions = [each for each in (note.when, note.unless) if each is not None]
     # without conditions, only the reason describes the nodes
     return bool(conditions) and all(UNCHANGED_BY_CASTS.issuperset(each.parts) for each in conditions)

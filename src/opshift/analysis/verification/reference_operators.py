@@ -75,8 +75,8 @@ class _ReferenceOperator(OpRun):  # type: ignore[misc]  # onnx has no types
         self.has_linked_attribute = any(each.ref_attr_name for each in onnx_node.attribute)
 
     def _run(self, *inputs: object, **attributes: object) -> tuple[object, ...]:
-        """Satisfy the abstract base class."""
-        raise AssertionError("unreachable: `run` replaces it")
+        """Define the abstract method of the base class; `run` replaces its only caller."""
+        raise AssertionError("`run` does not call this method")
 
     def run(
         self, *inputs: object, linked_attributes: Mapping[str, object] | None = None, **unused: object

@@ -17,7 +17,7 @@ SOURCE = "IR: External Tensor Data; onnx.proto: TensorProto.external_data"
 
 @rule("external.location", ERROR, SOURCE, "name the file, relative to the model's folder")
 def location(external: ExternalTensor) -> Problems:
-    """External data must specify their file."""
+    """External data must specify its file."""
     if not external.data.location:
         yield "has external data without a location"
 
