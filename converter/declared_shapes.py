@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 
-from opshift.converter.shape_arguments import Dims
+from opshift.converter.arguments import Dims
 from opshift.inference.facts import InferenceScope
 from opshift.inference.root_scopes import root_scopes
 from opshift.model.declarations import declarations_in, named_dims

@@ -16,10 +16,10 @@ from opshift.inference.constants import read_constant_node
 from opshift.inference.infer_types import parameter_at
 from opshift.inference.scope import Scope
 from opshift.model.attributes import ATTRIBUTE_TYPES, INT, STRING, TENSOR, graphs_in, types_in
-from opshift.model.device_configurations import rename_shardings
 from opshift.model.element_types import BY_NAME, BY_NUMBER, byte_size, element_bits, element_names
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import graphs_of, node_place
+from opshift.model.indirect_reads import rename_shardings
 from opshift.model.messages import GraphProto, NodeProto, TensorProto, TypeProto
 from opshift.model.node import Node, Tensor
 from opshift.model.offloaded_tensors import EXTERNAL, store_of, with_payload

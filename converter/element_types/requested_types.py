@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-from opshift.model.arguments import members_of
+from opshift.converter.arguments import members_of
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import UsageError
 from opshift.model.message_text import hint_at_similar

@@ -60,9 +60,8 @@ from opshift.model.tensors import has_inexact_nan, write_tensor
 from opshift.model.types import shape_of
 from opshift.registry.registry import Registry
 from opshift.rewriting.constant_nodes import ANY_CONSTANT_SINCE
-from opshift.rewriting.node_names import NodeNames
 from opshift.rewriting.rewrite_node import INVALID_NODE_ERRORS
-from opshift.rewriting.workspace import FreshNames
+from opshift.rewriting.workspace import FreshNames, NodeNames
 
 
 def fold(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[ModelProto, tuple[str, ...]]:

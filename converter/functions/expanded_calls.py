@@ -9,8 +9,8 @@ from copy import deepcopy
 from opshift.converter.functions.inlined_call import InlinedCall, rename_parameters, rename_values
 from opshift.model.attributes import graphs_in
 from opshift.model.declarations import declarations_in, rename_dimensions
-from opshift.model.device_configurations import rename_shardings
 from opshift.model.graphs import ContainerProto, nested_nodes
+from opshift.model.indirect_reads import rename_shardings
 from opshift.model.messages import FunctionProto, NodeProto, ValueInfoProto
 from opshift.model.operator_ids import LocalFunction, called_function
 

@@ -29,9 +29,8 @@ from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.types import Shape
 from opshift.rewriting.constant_nodes import add_constant_node
-from opshift.rewriting.node_names import NodeNames
 from opshift.rewriting.validation import validate_axes, validate_node
-from opshift.rewriting.workspace import Allowances, FreshNames
+from opshift.rewriting.workspace import Allowances, FreshNames, NodeNames
 
 Tensors = tuple[str, ...]
 """Names of the tensors in a sequence."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from opshift.checker.ir_features.contents import STANDALONE, since
+from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS, STANDALONE
 from opshift.converter.options import Target
 from opshift.converter.refusals import ConversionRefused, Refusal
 from opshift.model.graphs import NodeRecord, node_label
@@ -218,7 +218,7 @@ class IrChange(FrozenRecord):
     @property
     def turns_initializers_into_inputs(self) -> bool:
         """Whether initializers of the main graph become inputs, including those that the conversion adds."""
-        return self.after < self.before and self.before >= since(STANDALONE) > self.after
+        return self.after < self.before and self.before >= FIRST_IR_WITH_STANDALONE_INITIALIZERS > self.after
 
     @property
     def inlines_functions(self) -> bool:
@@ -340,7 +340,7 @@ class Plan(FrozenRecord):
         has_requests = self.requested or self.removed_imports or self.record or self.recognition
         if self.opsets or self.repairs or self.functions or self.training or has_requests:
             return False
-        first = since(STANDALONE)
+        first = FIRST_IR_WITH_STANDALONE_INITIALIZERS
         keeps_initializers = (self.ir.before >= first) == (self.ir.after >= first)
         is_metadata = self.ir.rewritten_features <= METADATA_FEATURES
         return keeps_initializers and is_metadata and all(each.is_empty for each in self.containers())
@@ -351,7 +351,7 @@ class Plan(FrozenRecord):
 
         Otherwise, even an invalid model keeps the inputs of its subgraphs: the plan may be empty.
         """
-        first = since(STANDALONE)
+        first = FIRST_IR_WITH_STANDALONE_INITIALIZERS
         if self.ir.before >= first or not self.graph.has_subgraphs:
             return False
         return self.ir.after >= first or any(each.emits_graphs for each in self.graph.walk())

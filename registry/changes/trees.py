@@ -8,8 +8,7 @@ from opshift.model.errors import Place
 from opshift.model.operator_ids import OperatorId
 from opshift.registry.changes.classify import ClassifiedChange, classify, classify_single
 from opshift.registry.changes.diff import Change
-from opshift.registry.changes.findings import ChangeFinding
-from opshift.registry.changes.history import version_findings
+from opshift.registry.changes.history import ChangeFinding, version_findings
 from opshift.registry.changes.policies import Mode, Policy
 from opshift.registry.definition_files import RELEASES, TYPES, definition_files
 from opshift.registry.loader import load_operator

@@ -10,8 +10,14 @@ from typing import Annotated, Literal, NamedTuple
 from opshift.model.operator_ids import OperatorId
 from opshift.model.types import short_type
 from opshift.registry.record import Checked, Entries, Record
-from opshift.registry.runtimes.field_types import ElementName, IntegerStoredName, Opsets, Types, Version
-from opshift.registry.runtimes.restrictions import Restriction
+from opshift.registry.runtimes.restrictions import (
+    ElementName,
+    IntegerStoredName,
+    Opsets,
+    Restriction,
+    Types,
+    Version,
+)
 
 Count = Annotated[int, Checked(strict=True, ge=0)]
 

@@ -13,7 +13,7 @@ from onnx.reference.op_run import OpRun
 from support.execution import Feeds, assert_equal, run
 
 import opshift
-from opshift.converter.shape_arguments import ShapesLike
+from opshift.converter.arguments import ShapesLike
 from opshift.model.types import declared_dims
 
 

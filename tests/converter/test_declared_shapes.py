@@ -15,8 +15,8 @@ from support.execution import Feeds, assert_equal, run
 
 import opshift
 from opshift.analysis.reach import reach
+from opshift.converter.arguments import ShapesLike
 from opshift.converter.refusals import Refusal, group_refusals
-from opshift.converter.shape_arguments import ShapesLike
 from opshift.model.errors import UnknownShape
 from opshift.model.graphs import nested_containers
 from opshift.model.types import declared_dims

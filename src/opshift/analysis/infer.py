@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from opshift.converter.arguments import ShapesLike, read_shapes
 from opshift.converter.declared_shapes import with_declared_shapes
-from opshift.converter.shape_arguments import ShapesLike, read_shapes
 from opshift.inference.root_scopes import nested_scopes, root_scopes
 from opshift.inference.scope import Scope
 from opshift.model.element_types import type_string

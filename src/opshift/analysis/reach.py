@@ -10,13 +10,13 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
+from opshift.converter.arguments import ShapesLike, read_shapes
 from opshift.converter.convert import plan_version, plan_with
 from opshift.converter.declared_shapes import with_declared_shapes
 from opshift.converter.options import AllowLike, Options, Target, read_allow
 from opshift.converter.plan.planner import plan_model
 from opshift.converter.refusals import Refusal, RefusalGroup, group_refusals
 from opshift.converter.report import Report
-from opshift.converter.shape_arguments import ShapesLike, read_shapes
 from opshift.inference.shared_facts import SharedFacts
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
 from opshift.model.files import ModelLike, message_of, model_of, reading_onnx_ir

@@ -1,5 +1,6 @@
 """Values of Constant nodes, and casts that keep every value."""
 
+from opshift.model.element_types import INTEGER_BITS, integer_range
 from opshift.model.node import Node, Tensor
 from opshift.model.tensors import read_sparse_tensor, read_tensor
 from opshift.model.types import Symbol
@@ -11,10 +12,7 @@ SCALAR_ATTRIBUTES = (
 )
 """Scalar attributes of Constant with element type and Python type. A plural `s` forms the list attributes."""
 
-INTEGER_RANGES = {
-    **{f"int{bits}": range(-(2 ** (bits - 1)), 2 ** (bits - 1)) for bits in (8, 16, 32, 64)},
-    **{f"uint{bits}": range(2**bits) for bits in (8, 16, 32, 64)},
-}
+INTEGER_RANGES = {name: numbers for name in INTEGER_BITS if (numbers := integer_range(name)) is not None}
 """Range of the values of each integer type, from 8 to 64 bits."""
 
 FLOAT_INTEGER_RANGES = {

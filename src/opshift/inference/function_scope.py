@@ -8,9 +8,8 @@ from itertools import count, islice
 from typing import Self
 
 from opshift.inference.call_facts import CallFacts, CallSite, NestedCalls
-from opshift.inference.evaluation import Evaluation
 from opshift.inference.fact_kinds import FactKind, InferenceCache
-from opshift.inference.facts import FactT, InferenceScope, OperatorStatus, Producer
+from opshift.inference.facts import Evaluation, FactT, InferenceScope, OperatorStatus, Producer
 from opshift.inference.scope import Scope
 from opshift.inference.symbols import merge_claim
 from opshift.model.errors import InvalidModel

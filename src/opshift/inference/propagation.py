@@ -5,9 +5,16 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from opshift.inference.evaluation import Answers, FactQuestion, Unanswered, answered, questions_after
 from opshift.inference.fact_kinds import MAXIMUM, FactKind, InferenceCache, OperatorInfo, Shortcut
-from opshift.inference.facts import FactT, InferenceScope
+from opshift.inference.facts import (
+    Answers,
+    FactQuestion,
+    FactT,
+    InferenceScope,
+    Unanswered,
+    answered,
+    questions_after,
+)
 from opshift.model.graphs import NodeRecord
 from opshift.model.node import Node
 from opshift.model.node_key import has_small_tensors

@@ -86,6 +86,15 @@ NAME_BY_NUMBER = MappingProxyType({each.number: each.name for each in _ELEMENT_T
 BY_NAME = MappingProxyType({each.name: each for each in _ELEMENT_TYPES})
 
 
+def integer_range(element_type: str) -> range | None:
+    """Return the range of the values of an integer type; `None` for other types."""
+    if not element_type.startswith(("int", "uint")):
+        return None
+    bits = element_bits(BY_NAME[element_type])
+    lowest = -(2 ** (bits - 1)) if element_type.startswith("int") else 0
+    return range(lowest, lowest + 2**bits)
+
+
 def type_string(element_type: str) -> str:
     """Return `tensor(float)` for `float`; a type string such as `seq(tensor(float))` stays unchanged."""
     return element_type if "(" in element_type else f"tensor({element_type})"

@@ -1,4 +1,4 @@
-"""Values that a model reads without an input of a node: in training, or by a name in an attribute."""
+"""Values that a model names outside of node inputs: in training, attributes and sharding specifications."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from opshift.model.graphs import bound_names, captured_names, nested_nodes, root_graphs, training_graphs
+from opshift.model.graphs import (
+    bound_names,
+    captured_names,
+    nested_nodes,
+    remove_messages,
+    root_graphs,
+    training_graphs,
+)
+from opshift.model.messages import NodeProto
 
 if TYPE_CHECKING:
     from opshift.model.messages import AttributeProto, ModelProto, NodeProto
@@ -78,3 +86,27 @@ def names_read_indirectly(model: ModelProto) -> frozenset[str]:
 def _naming_attributes(node: NodeProto) -> Iterator[AttributeProto]:
     if node.op_type == GRADIENT and node.domain == GRADIENT_DOMAIN:
         yield from (each for each in node.attribute if each.name in (*SOURCES, RESULT))
+
+
+def rename_shardings(node: NodeProto, names: Mapping[str, str]) -> None:
+    """Rename the tensors in the sharding specifications of a node; an empty name removes a specification.
+
+    Call this function wherever the inputs and outputs of a node are renamed.
+    """
+    # The message classes of an older `onnx` have no device configurations.
+    for each in getattr(node, "device_configurations", ()):
+        specs = each.sharding_spec
+        if not specs:
+            continue
+        for spec in specs:
+            spec.tensor_name = names.get(spec.tensor_name, spec.tensor_name)
+        remove_messages(specs, [not spec.tensor_name for spec in specs])
+
+
+def remove_foreign_shardings(node: NodeProto) -> None:
+    """Remove the sharding specifications of tensors that a node neither reads nor produces."""
+    configurations = getattr(node, "device_configurations", ())
+    tensors = {*node.input, *node.output} if configurations else ()
+    for each in configurations:
+        if specs := each.sharding_spec:
+            remove_messages(specs, [spec.tensor_name not in tensors for spec in specs])

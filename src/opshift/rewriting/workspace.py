@@ -121,11 +121,19 @@ class Workspace:
         return self._names.fresh(hint)
 
     def add_constant(self, tensor: Tensor) -> str:
-        """Add a constant and return its name; equal constants share one name."""
+        """Add a constant and return its name; equal constants share one name.
+
+        Raises:
+            CannotConvert: the element type cannot represent the values, or a function cannot hold them.
+        """
         return self.add_keyed_constant(constant_key(tensor), tensor)
 
     def add_keyed_constant(self, key: ConstantKey, tensor: Tensor) -> str:
-        """Add a constant with a known `constant_key`, and return its name like `add_constant`."""
+        """Add a constant with a known `constant_key`, and return its name like `add_constant`.
+
+        Raises:
+            CannotConvert: a function cannot hold the constant.
+        """
         found = self._constant_names.get(key)
         if found is None:
             if self._is_in_function and needs_cast(tensor, self._opset) and not is_castable(tensor):

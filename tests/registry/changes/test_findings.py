@@ -9,7 +9,7 @@ import pytest
 
 from opshift.registry.changes.classify import classify_single
 from opshift.registry.changes.diff import Change
-from opshift.registry.changes.findings import (
+from opshift.registry.changes.history import (
     ChangeFinding,
     Waiver,
     apply_waivers,

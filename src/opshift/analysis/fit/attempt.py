@@ -30,9 +30,7 @@ from opshift.registry.errors import NotYetIntroduced
 from opshift.registry.runtimes.runtime import Runtime
 from opshift.runtimes.check_support import MissingKernel, RuntimeCheck
 from opshift.runtimes.model_nodes import ModelNodes
-from opshift.runtimes.omitted_inputs import remove_omitted_inputs
-from opshift.runtimes.refused_sizes import remove_refused_sizes
-from opshift.runtimes.unnamed_nodes import name_nodes
+from opshift.runtimes.model_notes import name_nodes, remove_omitted_inputs, remove_refused_sizes
 
 MAX_ROUNDS = 12
 """Maximum number of conversions after the first one, because each may emit operators without a kernel."""

@@ -6,7 +6,6 @@ from collections.abc import Generator, Iterator, Sequence, Set
 from typing import Any, NamedTuple
 
 from opshift.inference.constants import FLOAT_INTEGER_RANGES, read_constant_node
-from opshift.inference.evaluation import Answers, FactQuestion, Unanswered, answered
 from opshift.inference.evaluator.elements import Elements, is_constant
 from opshift.inference.evaluator.rule_table import (
     EVALUATED,
@@ -16,7 +15,15 @@ from opshift.inference.evaluator.rule_table import (
     EvaluatedNode,
     evaluate,
 )
-from opshift.inference.facts import InferenceScope, ListedSize, Producer
+from opshift.inference.facts import (
+    Answers,
+    FactQuestion,
+    InferenceScope,
+    ListedSize,
+    Producer,
+    Unanswered,
+    answered,
+)
 from opshift.inference.symbols import is_symbol
 from opshift.model.attributes import TENSOR
 from opshift.model.element_types import BY_NAME

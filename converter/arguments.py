@@ -1,10 +1,9 @@
-"""Parse the shapes that a caller passes, by value name."""
+"""Parse arguments of public functions: one value or several, and shapes by value name."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from operator import index
 from typing import SupportsIndex
 
-from opshift.model.arguments import members_of
 from opshift.model.errors import UsageError
 from opshift.model.types import MAX_RANK, SMALLEST_SYMBOL, Dim
 
@@ -59,3 +58,10 @@ def _read_dim(name: str, dim: SupportsIndex | str | None) -> Dim:
     if isinstance(size, str) and size and not size.lstrip("+-").isdecimal():
         return size
     raise UsageError(f"{dim!r} is not a dimension of {name!r}", remedy=EXAMPLE)
+
+
+def members_of(argument: object) -> Iterable[object]:
+    """Return the members of an iterable argument; a string or any other value counts as one member."""
+    if isinstance(argument, str | bytes | bytearray) or not isinstance(argument, Iterable):
+        return (argument,)
+    return argument
