@@ -154,7 +154,7 @@ def _final_opset(imports: Iterable[OperatorSetIdProto], targets: Mapping[str, in
 
 
 def _update_imports(imports: Repeated[OperatorSetIdProto], plan: Plan) -> None:
-    """Set the target versions, and remove repeated imports and the domains in `plan.removed_imports`."""
+    """Set the target opsets in the imports; remove repeated imports and domains in `plan.removed_imports`."""
     seen = set(plan.removed_imports)
     is_removed: list[bool] = []
     for item in imports:

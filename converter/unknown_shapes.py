@@ -42,7 +42,10 @@ class _Root(NamedTuple):
 
 
 def inference_advice(*, infers_shapes: bool) -> str:
-    """Return advice to infer more shapes; empty if onnx already infers them."""
+    """Return advice to infer more shapes; empty if onnx already infers them.
+
+    `infers_shapes` states whether the caller requested the shapes that onnx infers.
+    """
     if not infers_shapes:
         return "try --infer-shapes (infer_shapes=True)"
     return "" if has_onnx() else "install onnx, which --infer-shapes uses"

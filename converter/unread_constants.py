@@ -68,7 +68,10 @@ def removed_initializers(model: ModelProto, plan: ContainerPlan) -> frozenset[st
 def _remove_from_scope(
     containers: list[ContainerProto], names: Set[str], *, has_subgraphs: bool = True
 ) -> None:
-    """Remove constants from graphs that may read each other's values, and from their subgraphs."""
+    """Remove constants from graphs that may read each other's values, and from their subgraphs.
+
+    With `has_subgraphs=False`, no node contains a graph.
+    """
     unread = set(names)
     for container in containers:  # the loop appends subgraphs to this list
         unread.difference_update(names_outside_nodes(container), *[node.input[:] for node in container.node])

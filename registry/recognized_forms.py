@@ -161,7 +161,7 @@ class _Parser:
         self._implied: dict[str, Term] = {}
 
     def parsed(self, lines: Iterable[ast.Assign]) -> ParsedForm:
-        """Return the nodes and outputs that the assignments of a form describe."""
+        """Return the nodes and outputs that the assignments of a form describe, or raise FormError."""
         aliases: dict[str, str] = {}
         for line in lines:
             target = line.targets[0]

@@ -137,7 +137,7 @@ def _operators(registry: Registry, opsets: Mapping[str, int], pattern: str) -> I
 
 
 def _full_type(text: str | None) -> str | None:
-    """Return a type as definitions write it: `tensor(int8)` for `int8`."""
+    """Return a type as definitions write it, such as `tensor(int8)` for `int8`; `None` stays `None`."""
     return text if text is None or "(" in text else f"tensor({text})"
 
 

@@ -331,7 +331,10 @@ class Positions:
 
 
 def _child(node: yaml.Node | None, key: int | str) -> tuple[yaml.Node, yaml.Node] | None:
-    """Return the node that marks the position of a child (its key, or the child itself), and the child."""
+    """Return the node that marks the position of a child (its key, or the child itself), and the child.
+
+    Return `None` if the child does not exist.
+    """
     if isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
         return node.value[key], node.value[key]
     if isinstance(node, yaml.MappingNode):

@@ -68,7 +68,7 @@ def _captures_any(node: NodeProto, names: Sequence[str]) -> bool:
 
 
 def require_equal_shapes(appended: AppendedTensor, inner: SequencePass, out: SequencePass) -> Shape | None:
-    """Return the shape of the appended tensors; refuse a sequence whose tensors may have different shapes."""
+    """Return the shape of the appended tensors, or `None`; refuse tensors that may have different shapes."""
     name, shape = appended.sequence, inner.scope.shape(appended.tensor)
     is_stacked = any(
         node.op_type == "ConcatFromSequence"

@@ -112,7 +112,10 @@ def _require_graphs(proto: NodeProto, count: int, inputs: int, outputs: int) -> 
 
 
 def _carry_tensors(proto: NodeProto, out: SequencePass, *, may_stack: bool) -> dict[str, CannotConvert]:
-    """Replace the sequences that a Loop carries by their tensors, or return the reasons against it."""
+    """Replace the sequences that a Loop carries by their tensors, or return the reasons against it.
+
+    With `may_stack`, a sequence that starts empty and gets one tensor per iteration becomes a scan output.
+    """
     copy, [(inner, graph)] = out.copy_node(proto)
     out.context.spend(ITERATION_WORK + graph.ByteSize() // BYTES_PER_WORK)
     declared = [deepcopy(value) for value in passed_inputs(graph)]

@@ -32,7 +32,7 @@ def plan_without_training(
 ) -> tuple[ModelProto, Plan] | None:
     """Return a copy of a model without training information, and its plan, which reports the loss.
 
-    Return `None` if the IR version after the conversion has training information. Nothing in the dropped
+    Return `None` if the IR version after the conversion supports training information. Nothing in the dropped
     graphs is an obstacle to the conversion: neither an operator nor an element type.
 
     Args:
@@ -69,7 +69,7 @@ def plan_without_training(
 
 
 def _without_training(model: ModelProto) -> ModelProto:
-    """Return a copy of a model without training information and the functions that only training calls."""
+    """Return a copy of a model without training information, and without the functions that only it calls."""
     copy = type(model)()
     if has_unknown_fields(model):
         copy.CopyFrom(model)

@@ -355,7 +355,10 @@ def _replan(model: ModelProto, plan: Plan, options: Options) -> tuple[ModelProto
 
 
 def _plan_prepared(model: ModelProto, options: Options, *, owned: bool) -> tuple[ModelProto, Plan]:
-    """Apply the changes that the caller requested (shapes, element types, folding), then plan."""
+    """Apply the changes that the caller requested (shapes, element types, folding), then plan.
+
+    The changes are applied to a copy of the model unless it is `owned`.
+    """
     nodes = count_model_nodes(model)
     domains = {canonical_domain(each.domain) for each in model.opset_import}
     model, changes, refusals, allowances = _prepare(model, options, owned=owned)

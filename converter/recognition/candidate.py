@@ -392,7 +392,13 @@ class Candidate:
         return call if all(each is None for each in inputs) else call._replace(inputs=tuple(inputs))
 
     def _require_shape(self, call: Call, inputs: tuple[str, ...], *, is_relaxed: bool) -> None:
-        """Check that broadcasting between the inputs does not change the shape of the result."""
+        """Check that broadcasting between the inputs does not change the shape of the result.
+
+        `is_relaxed` is `Matcher.is_relaxed` after the match.
+
+        Raises:
+            Rejected: the shape changes, or a shape is unknown.
+        """
         values = [each for each in self._without_passed(call).inputs if each is not None]
         is_scalar = all(each.dims == () for each in values)
         if (len(values) == 1 or is_scalar) and not is_relaxed:

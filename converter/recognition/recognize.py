@@ -262,7 +262,7 @@ def _write_replacements(
     read = {name for scope in scopes for record in scope.node_records for name in record[3]}
     initializers = set().union(*(scope.predefined_names() for scope in scopes))
     defined = set().union(*(scope.defined_names for scope in scopes))
-    kept = (initializers - read) | (fixed & defined)  # these nodes were unread before, so they stay
+    kept = (initializers - read) | (fixed & defined)  # initializers that were unread before stay
     removal = RemovalRules(lambda node: any(map(removable.__contains__, node.output)), named=kept)
     remove_dead_nodes(root.scope.container, removal)
 
@@ -298,7 +298,7 @@ def _fill_node(proto: NodeProto, replacement: Replacement, names: FreshNames) ->
 
 
 class UnreadSearch:
-    """Search for what becomes unread in a graph or function if new nodes replace matched ones.
+    """Search for the nodes and values that become unread in a graph or function if new nodes replace others.
 
     A node can become unread if it is matched, if its results are unused and depend on matched values, or if
     it computes constants or sizes for matched nodes. Only values without readers are evaluated to find
@@ -372,7 +372,10 @@ class UnreadSearch:
         return len(self._scope.readers(name)) if found is None else found
 
     def _unread_producers(self, names: Sequence[str], *, by_matched: bool) -> Iterator[NodeRecord]:
-        """Count removed reads; yield the producers of values that become unread, and add to `sources`."""
+        """Count removed reads; yield the producers of values that become unread, and add to `sources`.
+
+        `by_matched` states whether matched nodes read the values; otherwise, other unread nodes read them.
+        """
         for name in filter(None, names):
             count = self._reads[name] = self._read_count(name) - 1
             record = self._view.producer(name)

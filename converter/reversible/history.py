@@ -349,9 +349,9 @@ class History:
 
 
 def _subgraph_holders(plan: ContainerPlan, surveyed: ContainerSurvey) -> dict[tuple[int, str], str]:
-    """Return the first output of the node that holds each subgraph after the conversion; empty if none does.
+    """Return, for each subgraph, the first output of the node that contains it afterwards; empty if none.
 
-    The keys are the position of the node that holds the subgraph before, and the name of the attribute.
+    A key is the position of the node that contains the subgraph before the conversion, and the attribute.
     """
     nodes = surveyed.scope.container.node
     changes = {each.position: each for each in plan.changes}

@@ -63,7 +63,7 @@ class ValueIndex:
         return self._reads[position]
 
     def subgraph(self, output: str, attribute: str, position: str) -> GraphProto | None:
-        """Return the graph at a position in an attribute of the producer of a value."""
+        """Return the graph at a position in an attribute of a value's producer; `None` if there is none."""
         if output not in self.producers:
             return None
         attributes = self.nodes[self.producers[output]].attribute

@@ -26,8 +26,8 @@ from opshift.model.operator_ids import called_function, canonical_domain, functi
 def update_record(record: ConversionRecord, plan: Plan, model: ModelProto, *, is_continued: bool) -> None:
     """Write the record of a plan into the converted model; remove recorded imports and copies if unneeded.
 
-    The record is removed if it has no entries and the model is back at the recorded opsets, or if this
-    conversion is not recorded.
+    A record without entries is removed if the model is back at the recorded opsets, or if this conversion is
+    not recorded (`is_continued` is false).
     """
     if _is_unchanged(plan):
         return

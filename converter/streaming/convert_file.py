@@ -54,12 +54,12 @@ def convert_file(
         out: the path or URL of the file to write, which may be the source. It is replaced as a whole, or not
             at all. `out` may also be a file object in binary mode: the model is written to a temporary file,
             then copied.
-        target: as for `convert_version`. So are the arguments that are not listed here, but `inplace` has no
+        target: as for `convert_version`, like all arguments that are not listed here. `inplace` has no
             effect.
         external: handling of external data if `out` is in another folder: `"copy"` copies the files, `"link"`
             creates hard links to them, and `"keep"` ignores them. A file object `out` implies `"keep"`.
-            Current releases of the package `onnx` load no data files with several hard links, also not those
-            of the source.
+            Current releases of the package `onnx` load no data file that has several hard links, which
+            includes the files of the source.
         force: replace existing files in the folder of `out` that have the names of external data files.
 
     Raises:

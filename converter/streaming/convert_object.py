@@ -53,7 +53,7 @@ def converting_object(
     needs_file: bool,
     rewrites_data: bool,
 ) -> Iterator[OutputFile]:
-    """Convert like `converting`; `source` or `out` is a URL.
+    """Convert like `converting`, with the same arguments; `source` or `out` is a URL.
 
     External data files appear before the model. A copied data file stores the state of its original, see
     `SOURCE_STATE`, unless the store of the original sends no identity.
@@ -108,7 +108,10 @@ class _NewFiles:
         *,
         needs_file: bool = False,
     ) -> int:
-        """Write a file or object, and return its size in bytes."""
+        """Write a file or object, and return its size in bytes.
+
+        With `needs_file`, an object is written to the local file `path` first.
+        """
         self._progress.total += sum(each.end - each.start for each in pieces if isinstance(each, Range))
         # An upload splits ranges into parts, which is impossible for ranges whose elements are converted.
         copied = unconverted(pieces)
@@ -136,7 +139,10 @@ def _data_to_copy(
     external: ExternalHandling,
     force: bool,
 ) -> dict[str, str]:
-    """Check all external data files; return the old and new locations of the files to copy."""
+    """Check all external data files; return the old and new locations of the files to copy.
+
+    With `force`, different files at the new locations are replaced.
+    """
     if not isinstance(source, str | os.PathLike):
         if located and external != "keep":
             raise unknown_folder(file.place)

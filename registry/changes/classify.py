@@ -197,6 +197,7 @@ def _declared_change(
     """Yield at most one change: a change of meaning or behaviour that the step declares and `found` lacks.
 
     Otherwise, if `found` has only documentation changes, yield a text change: each version changes something.
+        Yield nothing for versions that are not `adjacent`, or if `versions.old` is the newer one.
     """
     if not adjacent or versions.old.since_version > versions.new.since_version:
         return

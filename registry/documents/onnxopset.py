@@ -47,7 +47,7 @@ def to_onnxopset(operators: OperatorSet, registry: Registry) -> bytes:
     own = {each.name: each for each in operators.operators}
 
     def find(op_type: str, opset: int, domain: str) -> OperatorVersion | None:
-        """Return an operator version: from the document for its own domain, otherwise from the registry."""
+        """Return an operator version: from the document for its own domain, else the registry; or `None`."""
         if domain == operators.domain:
             return own[op_type].at(opset) if op_type in own else None
         return registry.at(op_type, opset, domain)

@@ -124,7 +124,7 @@ def stft(node: ShapeContext) -> Shapes:
 
 
 def _transform_length(node: ShapeContext, dim: int | None, real: bool) -> int | None:
-    """Return `dft_length`, or by default the axis length n; for a one-sided inverse, 2 * (n - 1)."""
+    """Return `dft_length`, or by default the axis length n; for a one-sided inverse (`real`), 2 * (n - 1)."""
     if node.has_input(1):
         return node.constant_integer(1)
     return dim if dim is None or not real else 2 * (dim - 1)

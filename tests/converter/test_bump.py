@@ -21,7 +21,7 @@ from opshift import (
     plan_version,
     unpack_version,
 )
-from opshift.converter.bump import Original
+from opshift.converter.bump import OriginalProperties
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "segmenter-9.onnx"
 FUNCTION = '<domain: "f", opset_import: ["" : 13]> F (a) => (b) { b = Softmax (a) }'
@@ -89,7 +89,7 @@ def test_keeps_no_copy_of_initializers() -> None:
     )
     old.graph.initializer.append(onnx.numpy_helper.from_array(np.zeros(1 << 18, np.float32), "w"))
     tracemalloc.start()
-    original = Original.of(old)
+    original = OriginalProperties.of(old)
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert kept < 1 << 18

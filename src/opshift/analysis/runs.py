@@ -481,7 +481,7 @@ class _Candidates:
     ) -> bool:
         """Estimate, without converting, whether a runtime may implement the nodes that replace `node`.
 
-        `version` is the version of the operator after the conversion.
+        `version` is its operator version after the conversion; `is_converted` is false if no opset changes.
         """
         runtime = check.runtime
         known = {name: each for name, each in node.types if each}

@@ -134,7 +134,10 @@ class LedgerFile:
             return
 
     def read(self) -> Iterator[bytes]:
-        """Yield the lines; append a line break to the file if its last line was cut off."""
+        """Yield the lines; raise UsageError if the file is not a ledger.
+
+        If the last line was cut off, a line break is appended to the file.
+        """
         last = b"\n"
         with raising_cannot_write(self._path), open(self._file, "rb", closefd=False) as file:
             if file.peek(1)[:1] not in (b"", b"{"):

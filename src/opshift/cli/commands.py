@@ -153,7 +153,10 @@ ParserError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 def examples_text(command: str, examples: Iterable[str]) -> str | None:
-    """Return the examples section of a command's help; each example is the arguments after the command."""
+    """Return the examples section of a command's help; `None` without examples.
+
+    Each example has the arguments after the name of the command.
+    """
     lines = [f"  opshift {command} {example}".rstrip() for example in examples]
     # \b keeps the line breaks of the paragraph
     return "\n".join(("\b", "Examples:", *lines)) if lines else None

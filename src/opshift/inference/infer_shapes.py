@@ -235,7 +235,7 @@ def shape_shortcut(operator: OperatorVersion) -> Shortcut[Shape] | None:
 
 
 def rank_shortcut(operator: OperatorVersion) -> Shortcut[int] | None:
-    """Return a `Shortcut` for a fixed rank, a Constant, an Unsqueeze, or a rank that is a list's length."""
+    """Return a `Shortcut` for fixed ranks, Constant, Unsqueeze and ranks from lists, or `None`."""
     # imported here: checks that infer no shapes do not need the rules
     from opshift.registry.shapes.all_rules import FIXED_RANKS, RANKING_LISTS
 
@@ -251,7 +251,7 @@ def rank_shortcut(operator: OperatorVersion) -> Shortcut[int] | None:
 
 
 def _dims_of_unsqueezed_scalar(scope: InferenceScope, name: str) -> Shape | None:
-    """Return `(1,)` for a 1-D output of an Unsqueeze of a scalar; without axes, the input is 1-D, too."""
+    """Return `(1,)` for the output of an Unsqueeze that makes a 1-D value from a scalar; otherwise `None`."""
     _, _, _, inputs, _ = scope.producing_records[name]
     if not inputs or scope.rank(inputs[0]) != 0:
         return None
@@ -259,7 +259,7 @@ def _dims_of_unsqueezed_scalar(scope: InferenceScope, name: str) -> Shape | None
 
 
 def _rank_of_unsqueezed(scope: InferenceScope, name: str) -> int | None:
-    """Return the rank of the output of an Unsqueeze with a constant input of axes."""
+    """Return the rank of the output of an Unsqueeze with an input of constant axes; `None` if unknown."""
     _, _, _, inputs, _ = scope.producing_records[name]
     count = _axis_count(scope, inputs)
     rank = None if count is None else scope.rank(inputs[0])
@@ -279,7 +279,7 @@ def _dims_of_constant(scope: InferenceScope, name: str) -> Shape | None:
 
 
 def _rank_from_list(scope: InferenceScope, name: str, position: int) -> int | None:
-    """Return the rank of a value: the length of the 1-D input at `position` of the value's producer."""
+    """Return the rank of a value: the length of the 1-D input at `position` of its producer, or `None`."""
     _, _, _, inputs, _ = scope.producing_records[name]
     if position >= len(inputs):
         return None
@@ -300,7 +300,7 @@ def _concat_length(scope: InferenceScope, name: str) -> int | None:
 
 
 def _length_of_part(scope: InferenceScope, name: str) -> int | None:
-    """Return the length of a Concat input: that of a 1-D constant, or 1 for an Unsqueeze with one axis."""
+    """Return the length of a Concat input: a 1-D constant, or an Unsqueeze with one axis; else `None`."""
     record = scope.producing_records.get(name)
     if record is None or _shape_rule(scope, record) != "unsqueeze":
         return _constant_length(scope, name)

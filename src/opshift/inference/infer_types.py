@@ -98,7 +98,8 @@ def _output_type(node: Node, position: int, operator: OperatorVersion, scope: In
 def _container_type(types: Sequence[str], node: Node, scope: InferenceScope) -> str | None:
     """Return an output type: a sequence or optional of the first input, its element type, or its own type.
 
-    Without an input, the attribute `type` of Optional has the type of the element.
+    Without an input, the attribute `type` of Optional has the type of the element. Return `None` if the type
+    is unknown, or not in `types`.
     """
     if node.input(0):
         source = scope.element_type(node.input(0))
@@ -118,7 +119,7 @@ def _container_type(types: Sequence[str], node: Node, scope: InferenceScope) -> 
 
 
 def parameter_at(parameters: tuple[Parameter, ...], position: int) -> Parameter | None:
-    """Return the formal parameter at a position; a variadic last parameter covers all further positions."""
+    """Return the parameter at a position, or `None`; a variadic last parameter covers all later ones."""
     if position < len(parameters):
         return parameters[position]
     last = parameters[-1] if parameters else None
@@ -146,7 +147,7 @@ def _type_from_attribute(operator: OperatorVersion, node: Node, attribute: str) 
 
 
 def type_of_constant(node: Node) -> str | None:
-    """Return the element type of a Constant, without decoding its value, which may be large."""
+    """Return the element type of a Constant, or `None`; the value, which may be large, is not decoded."""
     for name, kind, _ in SCALAR_ATTRIBUTES:
         if name in node.attributes or f"{name}s" in node.attributes:
             return kind

@@ -107,7 +107,8 @@ def with_symbols(
 def merge_claim(inferred: Shape | None, claimed: Shape | None) -> Shape | None:
     """Return an inferred shape, with sizes from the declared shape `claimed` for unknown dimensions.
 
-    If `claimed` contradicts an inferred size, it is outdated or wrong, and all of its sizes are ignored.
+    If the inferred rank is unknown, return `claimed`. If `claimed` contradicts an inferred size, it is
+    outdated or wrong, and all of its sizes are ignored.
     """
     if inferred is None or claimed is None or None not in inferred:
         return claimed if inferred is None else inferred

@@ -63,7 +63,7 @@ class AtomicFiles:
             os.close(file)
 
     def link(self, existing: Path, place: Path, *, is_new: bool = False) -> None:
-        """Create a hard link to the file `existing`, which is moved to `place` like a new file.
+        """Create a hard link to the file `existing`, which is moved to `place` like a new file, see `new`.
 
         Raises:
             OSError: the link cannot be created, for example because the file is on another file system.

@@ -141,7 +141,7 @@ class Container:
         return (name in self._inputs and name not in self.constant_inputs) or name in self.variables
 
     def own_declared_type(self, name: str) -> str | None:
-        """Return the declared element type of a tensor, or the type string of another value."""
+        """Return the declared element type of a tensor, or the type string of another value, or `None`."""
         initializer = self.initializer(name) or (
             self._sparse_initializers[name].values if name in self._sparse_initializers else None
         )
@@ -449,7 +449,7 @@ def add_values(graph: GraphProto, known: Mapping[str, InputFacts], taken: Iterab
     """Add inputs, initializers and outputs to a graph with one node, for the values of the node.
 
     `known` has facts by input name; a tensor becomes an initializer. Names in `taken` become graph inputs,
-    too, so that new values do not get these names.
+    too, so that new values do not get these names. Raises UsageError for wrong names or facts in `known`.
     """
     node = graph.node[0]
     captured = (name for graph in graphs_of(node) for name in captured_names(graph))

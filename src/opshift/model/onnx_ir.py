@@ -216,6 +216,7 @@ class OnnxIrMessage(PlaceholderStore):
         """Return the converted message as an object of the given class, with the original tensors.
 
         With `inplace`, update and return the given object; a conversion without changes leaves it unchanged.
+        InvalidModel is raised if onnx_ir cannot read the message.
         """
         import onnx_ir
 

@@ -297,7 +297,7 @@ class RemoteFile:
 
 
 def open_url(location: str, *, needs_identity: bool = False) -> RemoteFile | io.FileIO:
-    """Open the object at a URL; raise the errors of `open_object` and `StoreObject.at`."""
+    """Open the object at a URL, see `open_object`; raise its errors and those of `StoreObject.at`."""
     return open_object(StoreObject.at(location), needs_identity=needs_identity)
 
 

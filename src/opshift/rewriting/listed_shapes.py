@@ -93,7 +93,7 @@ class ListedShapes:
         return tuple(shape[each] if -rank <= each < rank else None for each in indices)
 
     def _sliced_sizes(self, record: NodeRecord) -> Shape | None:
-        """Return the sizes in a Slice of a Shape with one start, one end and step 1."""
+        """Return the sizes in a Slice of a Shape with one start, one end and step 1, or `None`."""
         _, _, _, inputs, _ = record
         data, *bounds = inputs[:3]
         start, end = map(self._stored_integer, bounds)
@@ -163,7 +163,7 @@ class ListedShapes:
         return _Rule((inputs[link],), _same_shape if shape_link(operator) == link else _same_rank)
 
     def _shape_without_inputs(self, name: str) -> Shape | None:
-        """Return the shape of an input, an initializer, a Constant, or a Reshape to stored sizes."""
+        """Return the shape of an input, initializer, Constant, or Reshape to stored sizes, or `None`."""
         owner = defining_scope(self._scope, name)
         record = owner.producing_records.get(name) if owner else None
         if owner is None:
@@ -219,7 +219,7 @@ def _same_rank(shapes: Sequence[Shape | None]) -> Shape | None:
 
 
 def _convolution(shapes: Sequence[Shape | None]) -> Shape | None:
-    """Return the rank and the channels of a convolution from the shapes of its data and its weights."""
+    """Return the shape of a convolution: the rank and, if the weights have a shape, the channels."""
     data, weights = shapes
     if not weights:
         return _same_rank((data,))

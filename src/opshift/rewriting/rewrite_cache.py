@@ -191,7 +191,10 @@ class RewriteCache:
     def _find_shared_rewrite(
         self, record: NodeRecord, proto: NodeProto, source: int, names: ValueNames
     ) -> tuple[CachedRewrite, ValueNames] | None:
-        """Return a shared rewrite for a node, and the names of its constants, followed by the empty name."""
+        """Return a shared rewrite for a node, or `None` if no rewrite applies.
+
+        With it, return the names of its constants, followed by the empty name.
+        """
         attributes = proto.attribute[:]
         table = self._shared.moved_values.get(signature(record, source, attributes))
         for found in table.find(attributes) if table else ():

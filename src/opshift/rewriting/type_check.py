@@ -150,7 +150,7 @@ def _choose(
     *,
     any_suffices: bool,
 ) -> bool:
-    """Record the types of an input for its type variable, and return whether they are supported."""
+    """Record the types of an input for its type variable; return whether all (any if `any_suffices`) fit."""
     variable, supported = formal.type, _supported_types(operator, formal.type)
     if any_suffices and formal.homogeneous:
         supported = chosen.get(variable, supported)

@@ -155,7 +155,10 @@ def fix_model(
 
 
 def _apply_stamps(diagnosis: Diagnosis, model: ModelProto, keep_initializer_inputs: bool) -> None:
-    """Write the fitting versions into `model`, which is the diagnosed model or a copy of it."""
+    """Write the fitting versions into `model`, which is the diagnosed model or a copy of it.
+
+    Unless `keep_initializer_inputs` is set, initializers stop being graph inputs.
+    """
     before, model.ir_version = model.ir_version, diagnosis.ir_version.fitting
     if before < FIRST_IR_WITH_STANDALONE_INITIALIZERS <= model.ir_version:
         update_initializer_inputs(model)

@@ -94,7 +94,7 @@ class _Failures:
         )
 
     def _version(self, place: str, opsets: Mapping[str, int]) -> str | None:
-        """Return the operator version of the node at a place after a conversion without replacements."""
+        """Return the version of a node after a conversion without replacements; `None` if it is unknown."""
         node = self._nodes.get(place)
         if node is None:
             return None

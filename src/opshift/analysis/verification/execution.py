@@ -315,7 +315,7 @@ def _compare_outputs(
 
 
 def _most_conclusive_run(pair: RuntimePair, request: RunRequest, reasons: list[str]) -> RunResult | None:
-    """Return a run, preferably with declared shapes and finite elements in the outputs of the original."""
+    """Return a run, preferably with declared shapes and finite elements in the outputs, or `None`."""
     declared = request.original.model.graph.output
     inconclusive: RunResult | None = None
     for result in _run_samples(pair, request, reasons):

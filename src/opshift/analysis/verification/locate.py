@@ -341,6 +341,7 @@ def locate(
     Only nodes that the different outputs depend on, and values with a name in both models, are compared.
     Values of subgraphs and functions are compared in the first execution that differs. If the node only
     enlarges a difference within the tolerance, return the node that introduces this difference instead.
+    Return `None` if no node produces the different output.
     """
     original, converted = models
     both_feeds = feeds, converted.source.casts.cast_inputs(feeds)

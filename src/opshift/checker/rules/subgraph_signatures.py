@@ -111,7 +111,10 @@ def subgraph_input_shapes(typed: TypedNode) -> Problems:
 
 
 def _passed_shape(typed: TypedNode, inner: InferenceScope, position: int, name: str) -> Shape | None:
-    """Return the shape that a node passes to a subgraph input; a Loop passes its condition to iteration 0."""
+    """Return the shape that a node passes to a subgraph input; `None` if it is unknown.
+
+    The condition that a Loop passes is the condition of iteration 0.
+    """
     if typed.operator.name == "Loop" and position == CONDITION:
         passed = typed.node.inputs[CONDITION] if len(typed.node.inputs) > CONDITION else ""
         return typed.node.container.scope.symbolic_shape(passed) if passed else None

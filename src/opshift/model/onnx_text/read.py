@@ -126,7 +126,10 @@ class Graphs(Values):
                 self.read_node(parent)
 
     def read_node(self, parent: GraphProto | FunctionProto, *, may_omit_outputs: bool = False) -> None:
-        """Read a node: `y = Softmax <axis = 1> (x)`; attributes may also be among or after the inputs."""
+        """Read a node: `y = Softmax <axis = 1> (x)`; attributes may also be among or after the inputs.
+
+        With `may_omit_outputs`, the text may start with the operator: `Softmax <axis = 1> (x)`.
+        """
         node = parent.node.add()
         if self.accept("["):
             node.name = self.name("the name of a node")

@@ -94,7 +94,7 @@ def bound_type(case: Case, variable: str) -> str | None:
 
 
 def parameter_at(parameters: tuple[Parameter, ...], position: int) -> Parameter | None:
-    """Return the parameter at a position; a variadic last parameter also applies to all later positions."""
+    """Return the parameter at a position, or `None`; a variadic last parameter covers all later positions."""
     if position < len(parameters):
         return parameters[position]
     return parameters[-1] if parameters and parameters[-1].option == "variadic" else None

@@ -78,7 +78,7 @@ def _binds_type(variable: str, type_text: str, run: Outcome) -> bool:
 
 
 def _type_of(run: Outcome, variable: str) -> str | None:
-    """Return the element type that a type variable has in the inputs, or else in the outputs of a run."""
+    """Return the element type of a type variable in the inputs, else in the outputs of a run, or `None`."""
     formals = zip(run.case.version.outputs, run.outputs or (), strict=False)
     arrays = (array for formal, array in formals if formal.type == variable and array is not None)
     return bound_type(run.case, variable) or next(map(array_element_type, arrays), None)
