@@ -297,10 +297,7 @@ class _SharedEntries(ReadOnlyDict[str, Any]):
         return super().__getitem__(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        try:
-            return self[key]
-        except KeyError:
-            return default
+        return self[key] if key in self._texts else super().get(key, default)
 
     def __iter__(self) -> Iterator[str]:
         # `dict(entries)` reads the entries without `__getitem__` unless their class has its own `__iter__`.
