@@ -1,12 +1,16 @@
 """Entry points of a conversion: read the model, plan, apply, and return a model of the same kind."""
 
+from __future__ import annotations
+
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypedDict, TypeVar, Unpack, overload
 
 from opshift.converter.apply import apply_conversion
-from opshift.converter.options import ConvertArguments, Options, TargetLike
+from opshift.converter.arguments import ShapesLike
+from opshift.converter.element_types.requested_types import TypesLike
+from opshift.converter.options import AllowLike, ConvertArguments, Options, TargetLike
 from opshift.converter.plan.changes import Plan
 from opshift.converter.plan.planner import plan_model
 from opshift.converter.report import Report, conversion_report
@@ -187,6 +191,98 @@ def convert(
     return Conversion(converted, conversion_report(plan, message, options))
 
 
+class SimplifyArguments(TypedDict, total=False):
+    """Keyword arguments of `simplify`."""
+
+    shapes: ShapesLike
+    keep_initializer_inputs: bool
+    inplace: bool
+    check: bool
+    registry: Registry | None
+
+
+@overload
+def simplify(model: Model, **arguments: Unpack[SimplifyArguments]) -> Model: ...
+@overload
+def simplify(model: BytesLike, **arguments: Unpack[SimplifyArguments]) -> bytes: ...
+@overload
+def simplify(model: FileLike, **arguments: Unpack[SimplifyArguments]) -> ModelProto: ...
+@gc_paused
+def simplify(model: ModelLike, **arguments: Unpack[SimplifyArguments]) -> ModelObject | bytes:
+    """Replace values that are the same in every run by constants, and remove nodes that have no effect.
+
+    A node has no effect if it returns its input unchanged, computes the same as an earlier node, or produces
+    only unread values. Unread initializers are removed, too. Every output stays equal, bit for bit. A value
+    that depends on an initializer that callers can override, or that training updates, is not constant.
+    `convert_version(model, target, fold=True)` does the same before a conversion.
+
+    Args:
+        model: a model as for `convert_version`. It is not modified unless `inplace` is given.
+        arguments: `shapes`, `keep_initializer_inputs`, `inplace`, `check` and `registry` as for
+            `convert_version`. With sizes in `shapes`, more values are constant. Below IR version 4, all
+            initializers are constant unless `keep_initializer_inputs` is given.
+
+    Returns:
+        A model of the class of `model`; bytes for bytes; the project's ModelProto for a path or file object.
+
+    Raises:
+        InvalidModel, IllegalModel, UsageError: as for `convert_version`.
+    """
+    return convert_version(model, fold=True, **arguments)
+
+
+class ConvertTypesArguments(TypedDict, total=False):
+    """Keyword arguments of `convert_types`."""
+
+    keep_interface: bool
+    allow: AllowLike
+    inplace: bool
+    check: bool
+    registry: Registry | None
+
+
+@overload
+def convert_types(model: Model, types: TypesLike, **arguments: Unpack[ConvertTypesArguments]) -> Model: ...
+@overload
+def convert_types(
+    model: BytesLike, types: TypesLike, **arguments: Unpack[ConvertTypesArguments]
+) -> bytes: ...
+@overload
+def convert_types(
+    model: FileLike, types: TypesLike, **arguments: Unpack[ConvertTypesArguments]
+) -> ModelProto: ...
+@gc_paused
+def convert_types(
+    model: ModelLike, types: TypesLike, **arguments: Unpack[ConvertTypesArguments]
+) -> ModelObject | bytes:
+    """Replace element types of a whole model: weights, constants, computed values, inputs and outputs.
+
+    A wider type, such as float for float16, represents weights and inputs exactly; results are not rounded to
+    the old type. Changes to other floating-point types require `allow="approximate"`. A node keeps the old
+    type, between Casts, if its operator lacks the new type at the model's opset, if its results may leave the
+    range of a narrower type (ReduceSum), or if it computes sizes. For bfloat16 to float16, such nodes compute
+    in float. Local functions are inlined. `convert_version(model, target, types=...)` changes types before
+    it converts the opsets; `convert_file(..., types=...)` converts models of any size.
+
+    Args:
+        model: a model as for `convert_version`. It is not modified.
+        types: the new type of each old type, such as `{"bfloat16": "float16"}`, or texts such as
+            `"bfloat16=float"`. New types are float16, float and double, and int32 for int64 values that fit.
+        arguments: `keep_interface=True` keeps the types of graph inputs and outputs, and adds Casts. `allow`
+            is as for `convert_version`; with `"clamp"`, the nearest number replaces a constant out of the
+            range of the new type. `inplace`, `check` and `registry` are as for `convert_version`.
+
+    Returns:
+        A model of the same class; bytes for bytes; the project's ModelProto for a path or file object.
+
+    Raises:
+        ConversionRefused: a constant is out of range, the type of a value is unknown, or the change is
+            inexact and not allowed; the error lists all reasons.
+        InvalidModel, IllegalModel, UsageError: as for `convert_version`.
+    """
+    return convert_version(model, types=types, **arguments)
+
+
 @reading_onnx_ir
 def plan_version(
     model: ModelLike, target: TargetLike | None = None, **arguments: Unpack[ConvertArguments]
@@ -246,7 +342,7 @@ def plan_with(model: ModelProto, options: Options) -> Plan:
     return _apply(plan, result, options, original)
 
 
-def _inspect(model: ModelProto, options: Options) -> "OriginalProperties | None":
+def _inspect(model: ModelProto, options: Options) -> OriginalProperties | None:
     """Check a model before its conversion, and return the properties that determine its new version."""
     if options.check:
         _require_legal(model, options.registry, "before the conversion")
@@ -258,7 +354,7 @@ def _inspect(model: ModelProto, options: Options) -> "OriginalProperties | None"
     return OriginalProperties.of(model)
 
 
-def _apply(plan: Plan, model: ModelProto, options: Options, original: "OriginalProperties | None") -> Plan:
+def _apply(plan: Plan, model: ModelProto, options: Options, original: OriginalProperties | None) -> Plan:
     """Apply a plan to a model; return the plan with the recognized operators and the new `model_version`.
 
     `original` is the result of `_inspect` for the model before the conversion.

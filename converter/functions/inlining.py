@@ -48,7 +48,6 @@ MAX_BYTES, MAX_BYTE_GROWTH = 8 << 20, 64
 A node with metadata may need 50 times as many bytes in memory as in the file.
 """
 
-
 IDENTITY = LocalFunction(DEFAULT_DOMAIN, "Identity")
 
 

@@ -11,10 +11,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from opshift.adapters.core.equivalents import Unwanted
-from opshift.converter.functions.identity_obstacles import identity_obstacles
 from opshift.converter.functions.inlining import (
     called_functions,
     growth_obstacle,
+    identity_obstacles,
     inline_functions,
     inlining_obstacles,
 )

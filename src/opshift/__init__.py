@@ -51,15 +51,15 @@ if TYPE_CHECKING:
     from opshift.checker.findings import IllegalModel as IllegalModel
     from opshift.converter.convert import Conversion as Conversion
     from opshift.converter.convert import convert as convert
+    from opshift.converter.convert import convert_types as convert_types
     from opshift.converter.convert import convert_version as convert_version
     from opshift.converter.convert import plan_version as plan_version
+    from opshift.converter.convert import simplify as simplify
     from opshift.converter.convert_node import ConvertedNode as ConvertedNode
     from opshift.converter.convert_node import convert_node as convert_node
     from opshift.converter.convert_node import validate_node as validate_node
-    from opshift.converter.convert_types import convert_types as convert_types
     from opshift.converter.refusals import ConversionRefused as ConversionRefused
     from opshift.converter.report import Report as Report
-    from opshift.converter.simplify import simplify as simplify
     from opshift.converter.streaming.convert_file import convert_file as convert_file
     from opshift.model.errors import CannotConvert as CannotConvert
     from opshift.model.errors import CannotWrite as CannotWrite
@@ -104,12 +104,17 @@ _NAMES = {
     "analysis.verification.verify": ("verify",),
     "checker.check": ("check",),
     "checker.findings": ("Finding", "IllegalModel"),
-    "converter.convert": ("Conversion", "convert", "convert_version", "plan_version"),
+    "converter.convert": (
+        "Conversion",
+        "convert",
+        "convert_types",
+        "convert_version",
+        "plan_version",
+        "simplify",
+    ),
     "converter.convert_node": ("ConvertedNode", "convert_node", "validate_node"),
-    "converter.convert_types": ("convert_types",),
     "converter.refusals": ("ConversionRefused",),
     "converter.report": ("Report",),
-    "converter.simplify": ("simplify",),
     "converter.streaming.convert_file": ("convert_file",),
     "model.errors": ("CannotConvert", "CannotWrite", "InvalidModel", "OpshiftError", "UsageError"),
     "model.extensions": ("ExtensionFailed",),

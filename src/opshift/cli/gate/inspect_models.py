@@ -35,6 +35,6 @@ def inspect_models(
     with show_progress(task.format(source), quiet=options.quiet or options.form is Format.JSON):
         if not (options.sarif or options.ledger):
             return inspect(source)
-        from opshift.cli.gate.single import inspect_and_write
+        from opshift.cli.gate.run_gate import inspect_and_write
 
         return inspect_and_write(source, options, inspect)

@@ -1,19 +1,30 @@
-"""Run a command over several models."""
+"""Run a command over several models, or over one model with the options `--sarif` or `--ledger`."""
+
+from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from io import TextIOWrapper
 from itertools import chain
+from typing import TypeVar
 
 import typer
 
 from opshift.batch.run_chunks import WORKER_LOST, LostTask, run_chunks
 from opshift.cli.errors import EXIT_FINDINGS, EXIT_WRONG_USAGE, error_data
 from opshift.cli.findings.formats import findings_writer, open_sarif
-from opshift.cli.gate.inspect_file import GateResult, Inspect, failure, inspect_file
+from opshift.cli.gate.inspect_file import (
+    GateResult,
+    Inspect,
+    Inspected,
+    failure,
+    failure_of,
+    inspect_file,
+    inspected_result,
+)
 from opshift.cli.gate.several import GateOptions
 from opshift.cli.gate.writers import (
     MAX_ROWS,
@@ -226,3 +237,39 @@ def _recorded_results(
 def _result_of_lost_task(file: str, reason: LostTask) -> GateResult:
     error = OpshiftError(f"the process that read the file ended: {reason}", remedy="use fewer --jobs")
     return failure(file, error, WORKER_LOST)
+
+
+Found = TypeVar("Found", bound=Inspected)
+
+
+def inspect_and_write(file: str, options: GateOptions, inspect: Callable[[str], Found]) -> Found:
+    """Inspect a model, and write its result to the files of `--sarif` and `--ledger`; then raise its error.
+
+    A recorded result is not reused, because the output for one model needs more than the ledger contains.
+    """
+    from opshift.cli.gate.ledger import Inspection, InspectionTask, open_ledger, states_if_readable
+
+    found: Found | None = None
+    error: Exception | None = None
+    with ExitStack() as stack:
+        ledger = sarif = None
+        if options.ledger is not None:
+            ledger = stack.enter_context(closing(open_ledger(options.ledger, options, inspect)))
+        if options.sarif is not None:
+            sarif = stack.enter_context(open_sarif(options.sarif, options.command))
+            stack.enter_context(sarif)
+        # Read the states first: if a file changes during the inspection, a later run inspects it again.
+        states = states_if_readable(file) if ledger else {}
+        try:
+            found = inspect(file)
+            result = inspected_result(file, found)
+        except Exception as raised:
+            error, result = raised, failure_of(file, raised)
+        if ledger:
+            ledger.result(InspectionTask(file, {}), Inspection(result, states))
+        if sarif:
+            sarif.add(result.model)
+    if found is None:
+        assert error is not None
+        raise error
+    return found
