@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from opshift.inference.constants import SIZE_TYPES
 from opshift.inference.facts import InferenceScope, Producer
 from opshift.inference.infer_types import body_output
 from opshift.inference.subgraph_inputs import sizing_arguments
@@ -13,9 +14,6 @@ from opshift.registry.shapes.all_rules import SHAPE_RULES
 
 BODIES = {"If": (("then_branch", 0), ("else_branch", 0)), "Loop": (("body", 1),)}
 """By operator: attributes with subgraphs, and position of the output that becomes the node's first output."""
-
-SIZE_TYPES = ("int32", "int64")
-"""Element types of values that contain computed sizes or shapes."""
 
 
 class UnknownFact(NamedTuple):
