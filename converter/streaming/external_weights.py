@@ -10,12 +10,12 @@ from pathlib import Path
 from opshift.model.element_types import BY_NUMBER, byte_size
 from opshift.model.errors import InvalidModel
 from opshift.model.messages import ModelProto, TensorProto
-from opshift.model.model_tensors import model_tensors
 from opshift.model.offloaded_tensors import (
     EXTERNAL,
     Payload,
     PlaceholderStore,
     byte_count,
+    model_tensors,
     read_external_data,
 )
 from opshift.model.tensor_pieces import RAW_DATA, ConvertedRange, OutputPiece, Range, read_blocks, total_size

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-from pydantic import Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from opshift.model.operator_ids import OperatorId, canonical_domain
 from opshift.model.plain_data import Json
@@ -23,15 +23,16 @@ from opshift.registry.changes.classify import (
 )
 from opshift.registry.changes.diff import Change
 from opshift.registry.changes.policies import Mode
-from opshift.registry.frozen import Frozen
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import from_file_content
 from opshift.registry.registry import Registry
 from opshift.registry.yaml_files import load_yaml
 
 
-class Waiver(Frozen):
+class Waiver(BaseModel):
     """Permission for one operator to violate one rule until the end of a day."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rule: str
     operator: str
@@ -64,7 +65,7 @@ class ChangeFinding(NamedTuple):
     reason: str
     remedy: str
     waiver: Waiver | None = None
-    """The waiver that covers the finding; an expired waiver is listed, but has no effect."""
+    """The waiver that covers the finding, if any; an expired waiver is listed, but has no effect."""
     is_waived: bool = False
 
     def as_dict(self) -> dict[str, Json]:
@@ -110,7 +111,7 @@ REMEDIES = {
 
 
 class HistoryStep(NamedTuple):
-    """The changes from one version to the next, or to the opset that removes the operator."""
+    """The changes from one version to the next, or to the opset that removes the operator (no `new`)."""
 
     old: OperatorVersion
     new: OperatorVersion | None

@@ -1,4 +1,4 @@
-"""Tensors with elements outside the message: in a separate file, or replaced by a placeholder.
+"""Tensors of a model, and tensors with elements outside the message: in a file, or replaced by a placeholder.
 
 While a model is converted from file to file, `raw_data` of a large tensor holds a short placeholder instead
 of the payload, the serialized elements. Code that reads elements, or serializes messages that may contain
@@ -10,9 +10,13 @@ from __future__ import annotations
 import os
 import re
 import struct
+from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple, Protocol, Self
 
-from opshift.model.messages import Message, TensorProto
+from opshift.model.attributes import tensors_in
+from opshift.model.graphs import ContainerProto, is_graph, nested_containers, root_graphs
+from opshift.model.messages import Message, ModelProto, TensorProto
 from opshift.model.tensor_pieces import (
     MODEL,
     PAYLOAD_WIDTHS,
@@ -265,3 +269,21 @@ def _split_fields(message: bytes, number: int) -> tuple[bytes, bytes]:
     found = fields(lambda start, end: message[start:end], 0, len(message))
     at = next((each.start for each in found if each.number > number), len(message))
     return message[:at], message[at:]
+
+
+def model_tensors(model: ModelProto) -> Iterator[TensorProto]:
+    """Yield the initializers and the tensors in attributes of all graphs and functions.
+
+    They include values and indices of sparse tensors, and default values of attributes of functions.
+    """
+    roots: list[ContainerProto] = [*root_graphs(model), *model.functions]
+    for container in nested_containers(roots):
+        if is_graph(container):
+            yield from container.initializer
+            for sparse in container.sparse_initializer:
+                yield from (sparse.values, sparse.indices)
+        attributes = (attribute for node in container.node for attribute in node.attribute)
+        yield from chain.from_iterable(map(tensors_in, attributes))
+    # releases of onnx before IR version 9 lack the field
+    defaults = (attribute for each in model.functions for attribute in getattr(each, "attribute_proto", ()))
+    yield from chain.from_iterable(map(tensors_in, defaults))

@@ -7,7 +7,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from opshift.analysis.fit.readable_constants import write_raw_constants
-from opshift.model.model_tensors import model_tensors
+from opshift.model.offloaded_tensors import model_tensors
 
 VALUES: dict[str, list[float]] = {
     "UINT32": [0, 1, 2**32 - 1],

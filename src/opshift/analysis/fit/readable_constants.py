@@ -9,8 +9,8 @@ from opshift.model.attributes import TENSOR
 from opshift.model.element_types import BY_NAME, INTEGER_FIELDS, NAME_BY_NUMBER, element_bits
 from opshift.model.graphs import nested_containers, remove_messages, root_graphs, sort_by_keys
 from opshift.model.messages import GraphProto, ModelProto, TensorProto
-from opshift.model.model_tensors import model_tensors
 from opshift.model.node import Tensor
+from opshift.model.offloaded_tensors import model_tensors
 from opshift.model.operator_ids import DEFAULT_DOMAIN, opset_imports
 from opshift.model.tensors import write_tensor
 from opshift.registry.runtimes.runtime import Runtime

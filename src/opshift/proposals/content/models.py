@@ -2,10 +2,9 @@
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from opshift.registry.attribute_values import stored_value
-from opshift.registry.frozen import Frozen
 from opshift.registry.models import Attribute
 
 Kind = Literal["new-operator", "new-function", "update", "deprecation", "removal", "promotion"]
@@ -16,6 +15,12 @@ State = Literal["draft", "proposed", "in-review", "accepted", "withdrawn"]
 
 INTRODUCING_KINDS: frozenset[str] = frozenset({"new-operator", "new-function", "promotion"})
 """Kinds of proposals that add an operator to its domain."""
+
+
+class Frozen(BaseModel):
+    """Immutable model that refuses unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Person(Frozen):

@@ -15,9 +15,8 @@ from pydantic import Field
 
 from opshift.model.atomic_files import destination_below
 from opshift.model.errors import UsageError
-from opshift.proposals.content.models import Person, SignOff
+from opshift.proposals.content.models import Frozen, Person, SignOff
 from opshift.registry.definition_files import REVIEWERS
-from opshift.registry.frozen import Frozen
 from opshift.registry.record import from_file_content
 from opshift.registry.yaml_files import load_yaml
 
