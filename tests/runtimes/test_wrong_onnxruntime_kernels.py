@@ -26,6 +26,11 @@ POOLED = "y = {0} <kernel_shape = [2, 1], strides = [2, {1}], ceil_mode = {2}> (
 IMAGE = "float[1, 2, 5, 6] x"
 REDUCED = "r = {0} (x) y = Cast <to = 1> (r)"
 RATIO = "k = Constant <value = float {0.5}> () "
+HALF = "q = QuantizeLinear (x, s, z) y = Cast <to = 1> (q)"
+HALF_BLOCKS = "q = QuantizeLinear <axis = 0, block_size = 2> (x, s, z) y = Cast <to = 1> (q)"
+CLIPPED = """
+    l = Constant <value = {0} {{1}}> () r = Relu (x) c = Clip (r, l) y = Cast <to = 1> (c)
+"""
 EMPTY = "float[2, 0] a, float[0, 3] b, float[3] c"
 PRODUCT = "y = Gemm <beta = {0}> (a, b, c)"
 DROPPED = "float[3] x, float c"
@@ -87,11 +92,21 @@ def _model(inputs: str, nodes: str, opset: int) -> onnx.ModelProto:
             13,
             "does not run",
         ),
+        (OLD, "float16[4] x, float16 s, int8 z", HALF, 19, "warns"),
+        (OLD, "float16[4] x, float16 s, uint8 z", HALF, 21, "warns"),
+        (OLD, "float16[4] x, float16[2] s, int8[2] z", HALF_BLOCKS, 21, "runs"),
+        (OLD, "float[4] x, float s, int8 z", HALF, 21, "runs"),
+        (LATEST, "float16[4] x, float16 s, int8 z", HALF, 21, "runs"),
         (ANCIENT, EMPTY, PRODUCT.format(1.0), 13, "does not run"),
         (ANCIENT, "float[2, 4] a, float[4, 3] b, float[3] c", PRODUCT.format(1.0), 13, "runs"),
         (OLDEST, EMPTY, PRODUCT.format(1.0), 13, "runs"),
         (LATEST, EMPTY, PRODUCT.format(2.0), 13, "warns"),
         (NEWEST, EMPTY, PRODUCT.format(2.0), 13, "runs"),
+        (OLD, "double[3] x", CLIPPED.format("double"), 13, "does not run"),
+        (LATEST, "double[3] x", CLIPPED.format("double"), 13, "does not run"),
+        (LATEST, "int8[3] x", CLIPPED.format("int8"), 14, "does not run"),
+        (LATEST, "float[3] x", CLIPPED.format("float"), 13, "runs"),
+        (LATEST, "double[3] x, double l", "r = Relu (x) c = Clip (r, l) y = Cast <to = 1> (c)", 13, "runs"),
     ],
 )
 def test_predicts_measured_faults(runtime: str, inputs: str, nodes: str, opset: int, verdict: str) -> None:

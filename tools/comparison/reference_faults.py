@@ -55,15 +55,17 @@ def is_invalid(node: onnx.NodeProto, values: Mapping[str, Any]) -> bool:
     """Return whether a node has no defined result, but runs; `values` are all values of the model.
 
     onnx.reference accepts positions outside of a sequence, and parts that do not add up to the axis. Runtimes
-    differ in casts of numbers that the integer type cannot represent, in the rounding of some reductions, and
-    in whether NaN is the largest or the smallest element.
-    For data without elements, onnxruntime ignores `beta` of Gemm and negative axes of reductions.
+    differ in casts of numbers that the integer type cannot represent, in overflows and the rounding of
+    reductions, in whether NaN is the largest or the smallest element, and in samples at infinity. For data
+    without elements, onnxruntime ignores `beta` of Gemm and negative axes of reductions.
     """
     if node.op_type == "Gemm" or node.op_type.startswith("Reduce"):
-        return _is_reduced_wrongly(node, values) or _is_rounded(node, values)
+        return _is_reduced_wrongly(node, values) or _is_undefined_reduction(node, values)
     if node.op_type in ("ArgMax", "ArgMin"):
         data = np.asarray(values[node.input[0]])
         return is_float(type_of(data)) and bool(np.isnan(data).any())
+    if node.op_type == "GridSample":
+        return not bool(np.isfinite(values[node.input[1]]).all())
     if node.op_type in ("Cast", "CastLike"):
         return _is_cast_out_of_range(values[node.input[0]], values[node.output[0]])
     if node.op_type == "SequenceInsert" and len(node.input) > POSITION:
@@ -76,9 +78,19 @@ def is_invalid(node: onnx.NodeProto, values: Mapping[str, Any]) -> bool:
     return False
 
 
-def _is_rounded(node: onnx.NodeProto, values: Mapping[str, Any]) -> bool:
-    """Return whether a reduction rounds its results to integers."""
-    return node.op_type in ROUNDED_REDUCTIONS and np.asarray(values[node.input[0]]).dtype.kind in "iu"
+def _is_undefined_reduction(node: onnx.NodeProto, values: Mapping[str, Any]) -> bool:
+    """Return whether a reduction of integers rounds its results, or may exceed the range of their type."""
+    data = np.asarray(values[node.input[0]])
+    if data.dtype.kind not in "iu" or not data.size:
+        return False
+    sizes = np.abs(data.astype(np.float64))
+    bounds = {
+        "ReduceL1": sizes.sum(),
+        "ReduceProd": np.exp2(np.log2(np.maximum(sizes, 1)).sum()),
+        "ReduceSum": sizes.sum(),
+        "ReduceSumSquare": np.square(sizes).sum(),
+    }
+    return node.op_type in ROUNDED_REDUCTIONS or bounds.get(node.op_type, 0) > np.iinfo(data.dtype).max
 
 
 def _is_reduced_wrongly(node: onnx.NodeProto, values: Mapping[str, Any]) -> bool:
@@ -87,7 +99,7 @@ def _is_reduced_wrongly(node: onnx.NodeProto, values: Mapping[str, Any]) -> bool
     if 0 not in np.shape(values[node.input[0]]):
         return False
     if node.op_type == "Gemm":
-        return attributes.get("beta", 1.0) != 1.0
+        return bool(attributes.get("beta", 1.0) != 1.0)
     axes = values.get(node.input[1]) if len(node.input) > 1 else attributes.get("axes")
     return axes is not None and bool((np.asarray(axes) < 0).any())
 

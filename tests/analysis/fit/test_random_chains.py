@@ -153,15 +153,15 @@ def test_a_node_that_the_reference_computes_wrongly_is_a_conflict(
 
 
 @pytest.mark.parametrize(
-    ("op_type", "attributes", "conflict"),
-    [("LRN", {"size": 1, "alpha": 1.5}, "ai.onnx.LRN:13(T: float) differs"), ("Celu", {"alpha": 1.5}, "")],
+    ("size", "conflict"), [(0, "ai.onnx.ReduceL1:13(T: float) differs"), (2, "")], ids=["empty", "filled"]
 )
-def test_names_nodes_about_which_the_references_disagree(
-    op_type: str, attributes: dict[str, float], conflict: str
-) -> None:
-    """Show that windows of onnx.reference's LRN lack their last channel."""
-    data = np.linspace(-2, 2, 24, dtype=np.float32).reshape(1, 6, 2, 2)
-    nodes = [helper.make_node("Neg", ["x"], ["h"]), helper.make_node(op_type, ["h"], ["y"], **attributes)]
+def test_names_nodes_about_which_the_references_disagree(size: int, conflict: str) -> None:
+    """Show that onnxruntime ignores negative axes of data without elements."""
+    data = np.ones((3, size), np.float32)
+    nodes = [
+        helper.make_node("Neg", ["x"], ["h"]),
+        helper.make_node("ReduceL1", ["h"], ["y"], axes=[-1]),
+    ]
     model = build(nodes, {"x": data}, ["y"], 17)
     assert conflicting_node(model, {"x": data}, 1e-4) == conflict
 
@@ -241,6 +241,29 @@ def test_casts_of_floats_out_of_range_have_no_defined_result(
 def test_the_position_of_nan_has_no_defined_result(op_type: str, number: float, *, invalid: bool) -> None:
     values = {"x": np.array([0.0, number])}
     assert is_invalid(helper.make_node(op_type, ["x"], ["y"]), values) == invalid
+
+
+@pytest.mark.parametrize(
+    ("op_type", "number", "invalid"),
+    [
+        ("ReduceSum", 60, False),
+        ("ReduceSum", 70, True),
+        ("ReduceL1", -70, True),
+        ("ReduceProd", 8, False),
+        ("ReduceProd", 12, True),
+        ("ReduceSumSquare", 9, True),
+        ("ReduceMax", 127, False),
+    ],
+)
+def test_overflows_of_reductions_have_no_defined_result(op_type: str, number: int, *, invalid: bool) -> None:
+    values = {"x": np.array([number, number], np.int8)}
+    assert is_invalid(helper.make_node(op_type, ["x"], ["y"]), values) == invalid
+
+
+@pytest.mark.parametrize(("number", "invalid"), [(2.0, False), (np.inf, True), (np.nan, True)])
+def test_samples_at_infinity_have_no_defined_result(number: float, *, invalid: bool) -> None:
+    values = {"x": np.zeros((1, 1, 2, 2)), "g": np.full((1, 1, 1, 2), number)}
+    assert is_invalid(helper.make_node("GridSample", ["x", "g"], ["y"]), values) == invalid
 
 
 @pytest.mark.parametrize("input_forget", [0, 1])
