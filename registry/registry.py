@@ -230,7 +230,7 @@ class Registry(Sources):
         return found
 
     def known_or_removed_at(self, op_type: str, opset: int, domain: str = "") -> OperatorVersion | None:
-        """Return the version as `known_at` does, or the last version if the opset removed the operator.
+        """Return the version as `known_at` does; for an operator that the opset removed, the last version.
 
         Some exporters write removed operators, such as Crop: conversions treat such a node as one of the last
         version.

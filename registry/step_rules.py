@@ -180,7 +180,7 @@ def _changes_of_positions(
 def _changes_of_groups(
     old: OperatorVersion, new: OperatorVersion, handled: Set[str]
 ) -> Iterator[tuple[str, Change]]:
-    """Yield the groups of `new` that a node of `old` can violate: it may set none or several attributes."""
+    """Yield the rule and the change for each attribute group of `new` that a node of `old` can violate."""
     for group in unmet_groups(old, new):
         if handled.isdisjoint(group):
             yield "attribute-group-added", Change("group_added", ", ".join(group), None, None)

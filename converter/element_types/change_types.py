@@ -314,7 +314,7 @@ def _set_type(value_type: TypeProto, old: str, new: str) -> None:
 
 
 def change_tensor(tensor: TensorProto, new: str, *, clamps: bool) -> None:
-    """Convert the elements of a tensor to another type.
+    """Convert the elements of a tensor to another type; see `TypeChange` for `clamps`.
 
     Raises:
         CannotConvert: an element is out of the range of the new type, the elements are in another file, or

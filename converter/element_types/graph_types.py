@@ -67,7 +67,10 @@ class NodeTypes:
 
 @dataclass
 class GraphTypes:
-    """Types of the values of a graph, by name, and types that its nodes need, by node position."""
+    """Types of the values of a graph, by name, and types that its nodes need, by node position.
+
+    `parent` has the types of the enclosing graph; it is `None` for the main graph.
+    """
 
     scope: Scope
     path: str
@@ -94,7 +97,7 @@ class GraphTypes:
         return None
 
     def bounds_of(self, name: str) -> Bounds | None:
-        """Return the bounds of an int64 value of this graph or of an enclosing one, if they are known."""
+        """Return the bounds of an int64 value of this graph or of an enclosing one; `None` if unknown."""
         if name in self.bounds or self.parent is None or self.scope.is_local(name):
             return self.bounds.get(name)
         return self.parent.bounds_of(name)

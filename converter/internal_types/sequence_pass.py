@@ -40,7 +40,7 @@ LISTS_ARE_INPUTS_SINCE, OPERATORS_WITH_LIST_INPUTS = 13, ("Split", "Squeeze", "U
 
 
 class Stack(NamedTuple):
-    """Tensor that stacks the tensors of a sequence along a new first axis, and their common shape."""
+    """Tensor that stacks the tensors of a sequence along a new first axis, and their shape if it is known."""
 
     tensor: str
     shape: Shape | None

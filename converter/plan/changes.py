@@ -287,7 +287,7 @@ class Plan(FrozenRecord):
     allowances: tuple[tuple[str, str], ...] = ()
     copies: tuple[FunctionCopy, ...] = ()
     record: ConversionRecord | None = None
-    """Record of this and earlier conversions to write into the model."""
+    """Record of this and earlier conversions to write into the model; `None` without such a record."""
     repairs: tuple[str, ...] = ()
     """Sentences about repairs of the order of nodes and of opset imports, and about replaced types."""
     unreleased: tuple[str, ...] = ()
@@ -418,7 +418,7 @@ def _needed_domains(
 
 
 def _removals(removed: Mapping[str, int], *, fold: bool) -> Iterator[str]:
-    """Yield a line for each opset import that is removed."""
+    """Yield a line for each opset import that is removed; `fold` removes all imports that no node needs."""
     reason = "no node needs it" if fold else "no node needs it, and the target lacks it"
     for domain, opset in removed.items():
         yield removed_import(domain, opset, reason)

@@ -92,7 +92,7 @@ def added_entries(plan: ContainerPlan, surveyed: ContainerSurvey, router: Router
 
 
 def _would_change(proto: NodeProto, scope: Scope, router: Router, reverse_router: Router) -> bool:
-    """Return whether the reverse conversion would change a node that this conversion keeps."""
+    """Return whether the reverse conversion would change a kept node, whatever its element types are."""
     domain = canonical_domain(proto.domain)
     if domain not in scope.opsets:
         return False
@@ -189,7 +189,8 @@ class History:
         """Plan to restore the original nodes of unchanged groups (nodes that replaced one original node).
 
         A group is restored only if the opset of its original and the target are both newer or both older than
-        the current opset; an original with subgraphs, only at its own opsets. The original is then converted.
+        the current opset; an original with subgraphs, only if the target has its own opsets. A restored
+        original is converted to the target.
         """
         part = self._parts_by_id.get(id(surveyed.scope.container))
         if part is None:

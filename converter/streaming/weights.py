@@ -150,7 +150,8 @@ class OutputFile(FrozenRecord):
         report: report of the conversion.
         external: locations of the external data files of the original.
         data: locations of the external data files of the result; one new file if elements are converted.
-        data_file: temporary file with converted elements, which becomes the only file in `data`.
+        data_file: temporary file with converted elements, which becomes the only file in `data`; `None` if no
+            elements are converted.
     """
 
     path: Path | None

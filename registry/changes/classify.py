@@ -135,7 +135,10 @@ def classify(
 
 
 def _step_between(old: OperatorVersion, new: OperatorVersion) -> Step | None:
-    """Return the step of the newer version, with `up` and `down` swapped if `old` is the newer version."""
+    """Return the step of the newer version, with `up` and `down` swapped if `old` is the newer version.
+
+    Return `None` for equal versions, and if the newer version declares no step.
+    """
     if old.since_version < new.since_version:
         return new.step
     if old.since_version == new.since_version or old.step is None:

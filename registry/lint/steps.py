@@ -13,7 +13,7 @@ from opshift.registry.steps import Refuse, StepAction
 
 
 class Direction(NamedTuple):
-    """One direction of the step between two versions."""
+    """One direction of the step between two versions; `action` is `None` if it is not declared."""
 
     source: OperatorVersion
     target: OperatorVersion

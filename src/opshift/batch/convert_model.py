@@ -81,7 +81,7 @@ def _error_with_user(task: Task, error: OpshiftError) -> OpshiftError:
 
 
 def _known_outcome(settings: Settings, digest: str, task: Task) -> ModelOutcome | None:
-    """Return the outcome if no conversion is needed: nothing changed, or the existing output is skipped."""
+    """Return the outcome if nothing changed, or the existing output is skipped; otherwise `None`."""
     if task.error is not None:
         raise task.error
     entry = task.entry
@@ -104,7 +104,7 @@ def _known_outcome(settings: Settings, digest: str, task: Task) -> ModelOutcome 
 
 
 def _adopted_outcome(settings: Settings, digest: str, task: Task) -> ModelOutcome | None:
-    """Return the outcome if a killed run wrote an up-to-date output object, but did not record it."""
+    """Return the outcome for an up-to-date object that a killed run wrote without recording it, or `None`."""
     found = metadata_of(task.output) if exists(task.output) else None
     if not found or found.get(OPTIONS_KEY) != digest:
         return None

@@ -80,7 +80,7 @@ def _digest_of(path: str, report: str) -> str:
 
 
 def options_digest(settings: Settings) -> str:
-    """Return a digest of all that affects a result besides the model: options, their files, and plugins."""
+    """Return a digest of the options, their files, and the plugins, on which results depend."""
     target = settings.read().target
     code = (*settings.opsets, *settings.adapters, *map(Path, settings.references), *settings.custom_ops)
     inputs = (*filter(None, [settings.inputs]), *(path for _, path in settings.input_files))

@@ -68,7 +68,7 @@ class ModelOutcome(FrozenRecord):
         status: `converted`; `unchanged`, if the model already has the target and was copied; `skipped`, if
             the ledger shows that the output is up to date, or the output exists and `skip_existing` is set;
             `refused`, if nodes cannot be converted or rules are violated; or `failed`.
-        error: the error of a refused or failed model.
+        error: the error of a refused or failed model; otherwise `None`.
         report: the report of the conversion; `None` if the model was not converted.
         verification: the comparison of both models, if it was requested.
         external_data: external data files, relative to the model's folder.
@@ -92,12 +92,12 @@ class ModelOutcome(FrozenRecord):
 
     @property
     def source_digest(self) -> str | None:
-        """The digest of the model file that was read."""
+        """The digest of the model file that was read; `None` if it was not recorded."""
         return self._digest_of(self.source)
 
     @property
     def output_digest(self) -> str | None:
-        """The digest of the model file that was written."""
+        """The digest of the model file that was written; `None` if it was not recorded."""
         return self._digest_of(self.output)
 
     def _digest_of(self, location: str) -> str | None:
@@ -169,7 +169,8 @@ class Task(NamedTuple):
         may_replace: whether the output may be replaced, if it exists.
         skips_existing: whether to skip the model, instead of failing, if its output must not be replaced.
         is_started: whether the ledger has a line with the status `started` for this conversion.
-        error: an error about the name of the model, or about files that conflict with other models.
+        error: an error about the name of the model, or about files that conflict with other models; `None` if
+            there is none.
         data_users: maps a data file of the output to another output in the ledger that uses a file with this
             path, but copied it from another source.
     """

@@ -59,7 +59,7 @@ class HistoryEntry:
     up: StepSummary | None = None
     down: StepSummary | None = None
     leaving: StepSummary | None = None
-    """Conversion to the opset that removes the operator."""
+    """Conversion to the opset that removes the operator, if this is the last version before it."""
     arriving: StepSummary | None = None
     """Conversion of the first version to the previous opset or, from opset 1, to other domains.
 

@@ -239,7 +239,7 @@ class Facts(Protocol):
 
 
 class Producer(NamedTuple):
-    """Node that produces a value, position of the value in the node's outputs, and the node's operator."""
+    """Node that produces a value, position of the value in its outputs, and its operator if it is known."""
 
     node: Node
     position: int

@@ -291,7 +291,7 @@ def _rank_from_list(scope: InferenceScope, name: str, position: int) -> int | No
 
 # Most exported Reshapes read such a Concat, and inferring its inputs would take a quarter of a conversion.
 def _concat_length(scope: InferenceScope, name: str) -> int | None:
-    """Return the length of a Concat if each input is a 1-D constant or an Unsqueeze with one axis."""
+    """Return the length of a Concat of 1-D constants and Unsqueezes with one axis; `None` for others."""
     record = scope.producing_records.get(name)
     if record is None or _shape_rule(scope, record) != "concat":
         return None

@@ -52,7 +52,7 @@ def type_shortcut(operator: OperatorVersion) -> Shortcut[str] | None:
 
 
 def _type_of_tensor(scope: InferenceScope, name: str) -> str | None:
-    """Return the type of the attribute `value` of the producer of `name`, if it has no other attribute."""
+    """Return the type of the attribute `value` of a value's producer; `None` if it has other attributes."""
     attributes = scope.proto_of(scope.producing_records[name]).attribute[:]
     is_tensor = len(attributes) == 1 and attributes[0].name == "value" and attributes[0].HasField("t")
     return NAME_BY_NUMBER.get(attributes[0].t.data_type) if is_tensor else None

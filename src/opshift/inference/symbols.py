@@ -71,7 +71,7 @@ def numbered_symbols(shapes: Sequence[Shape | None]) -> tuple[Shape | None, ...]
 
 
 class InferredShape(NamedTuple):
-    """Shape with symbols; `is_shared` is whether the shape does not depend on the names of values."""
+    """Known shape with symbols, or `None`; `is_shared`: the shape does not depend on the names of values."""
 
     shape: SymbolicShape | None
     is_shared: bool

@@ -57,7 +57,7 @@ class Node:
 
     @property
     def duplicate_attribute(self) -> str | None:
-        """Return the name of an attribute that occurs more than once in the NodeProto, if there is one."""
+        """Return the name of an attribute that occurs more than once in the NodeProto, or `None`."""
         if self._proto is None or len(self._proto.attribute) == len(self.attributes):
             return None
         names: list[str] = [each.name for each in self._proto.attribute]
@@ -140,7 +140,7 @@ Dims = tuple[int | None, ...] | None
 class Value(NamedTuple):
     """An input or output of a subgraph; its type is an element type or a type string.
 
-    `origin` is a declaration in the model with the doc string and the metadata of the value.
+    `origin` is a declaration in the model with the doc string and the metadata of the value, if there is one.
     """
 
     name: str
@@ -157,7 +157,7 @@ class Graph(FrozenRecord):
     outputs: tuple[Value, ...]
     nodes: tuple[Emitted, ...]
     embedded: AttributeProto | None = None
-    """Attribute with a subgraph of the model: `nodes` produce its inputs, and `nodes_after` follow it."""
+    """Attribute with a subgraph of the model, if any: `nodes` produce its inputs, `nodes_after` follow it."""
     nodes_after: tuple[Emitted, ...] = ()
     embedded_names: tuple[tuple[str, str], ...] = ()
     """Inputs of the embedded subgraph to rename: the name in the subgraph, and the name in this graph."""

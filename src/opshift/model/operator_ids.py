@@ -182,10 +182,10 @@ def opset_imports(imports: Iterable[OperatorSetIdProto], ir_version: int = 3) ->
 
 
 def imported_default_opset(model: ModelProto) -> int | None:
-    """Return the opset of the default domain that a model imports; else the newest of its functions, if any.
+    """Return the opset of the default domain that a model imports, or else the newest one of its functions.
 
     The imports of a model and of its functions have to agree, so this is the opset for a graph or function
-    without an import of the default domain.
+    without an import of the default domain. The result is `None` without any import.
     """
     own = declared_opsets(model.opset_import, model.ir_version).get(DEFAULT_DOMAIN)
     others = (declared_opsets(each.opset_import).get(DEFAULT_DOMAIN) for each in model.functions)

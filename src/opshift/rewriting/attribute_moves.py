@@ -31,7 +31,7 @@ class OpenConstant(NamedTuple):
     """Position of the attribute in the node."""
     element_type: str
     rank: int | None
-    """Argument `rank` of `constant_tensor`."""
+    """Argument `rank` of `constant_tensor`, which may be `None`."""
 
 
 class OpenComparison(NamedTuple):

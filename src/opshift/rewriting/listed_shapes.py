@@ -43,7 +43,7 @@ class ListedShapes:
         self._lists: dict[str, Shape | None] = {}
 
     def computed_shape(self, name: str, rank: int | None) -> Shape | None:
-        """Return the shape of an output of a node; `rank` is its rank if it is known."""
+        """Return the shape of an output of a node, or `None`; `rank` is its rank if it is known."""
         if reshape := self._standard_producer(name, "Reshape", 2):
             sizes = self._listed_sizes(reshape[3][1])
             if sizes is not None:

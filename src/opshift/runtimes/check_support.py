@@ -160,9 +160,10 @@ class RuntimeCheck:
         return ModelSupport(missing, *lists)
 
     def find_missing(self, model: ModelNodes, operators: Collection[str]) -> MissingKernel | None:
-        """Return nodes of some operators, such as `ai.onnx.Cast`, that the runtime does not implement.
+        """Return nodes of one of the operators (such as `ai.onnx.Cast`) that the runtime does not implement.
 
-        Return `None` if it implements them all. This takes less time than `check`.
+        They have one reason in common. Return `None` if it implements all nodes of the operators. This takes
+        less time than `check`.
         """
         self._notes = _Notes()
         groups = [each for each in model.groups.values() if each.operator in operators]

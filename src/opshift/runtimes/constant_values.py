@@ -165,7 +165,7 @@ def _is_foldable(operator: OperatorVersion | None) -> bool:
 
 
 def _foldable_call(scope: InferenceScope, name: str) -> Node | None:
-    """Return the node that computes a value if it calls a local function of foldable operators only."""
+    """Return the call of a function with only foldable operators that computes a value; otherwise `None`."""
     record = scope.producing_records.get(name)
     if record is None or not isinstance(scope, CallScope):
         return None

@@ -69,7 +69,7 @@ def source_of(scope: InferenceScope, name: str) -> Source:
 def _argument(
     scope: InferenceScope, name: str, calls: list[tuple[InferenceScope, Node]]
 ) -> tuple[InferenceScope, str] | None:
-    """Return the value that a call passes to an input of a function; `None` for other values."""
+    """Return the scope and the name of the value that a call passes to an input of a function, or `None`."""
     if calls:
         inputs = [*map(str, scope.container.input)]
         if name not in inputs:

@@ -31,7 +31,7 @@ ANY_FOLDERS = "**"
 
 
 class FoundModel(NamedTuple):
-    """Model file that was found, or an error for an entry or a listed folder that cannot be read.
+    """Model file that was found, or (`error`) an entry or a listed folder that cannot be read.
 
     `relative` is the path, with slashes, of an output for this model in an output folder. In a named folder,
     it is the path below that folder; for a glob, the path below the last folder before the first wildcard;

@@ -58,7 +58,7 @@ class Comparison:
         return self.risen is not None and self.risen >= self.required
 
     def with_same_meaning(self) -> "Comparison":
-        """Return the comparison if outputs mean the same: OPERATORS_CHANGED becomes OPERATORS_REPLACED."""
+        """Return the result for outputs with equal meaning: OPERATORS_CHANGED becomes OPERATORS_REPLACED."""
         changes = (
             replace(each, rule="OPERATORS_REPLACED") if each.rule == "OPERATORS_CHANGED" else each
             for each in self.changes

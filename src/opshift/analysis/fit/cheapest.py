@@ -59,7 +59,7 @@ class _Failures:
         """Opset of the default domain, and domain and opset of a node that prevented the fit there."""
 
     def add(self, attempt: Attempt) -> None:
-        """Add the nodes that prevent an attempt from fitting."""
+        """Record why an attempt does not fit: refused opsets, or else the nodes without a kernel."""
         if attempt.is_refused:
             self._refused.add(attempt.target.opsets)
             return
@@ -74,15 +74,13 @@ class _Failures:
             found = OperatorId.parse(missing.operator)
             operator = registry.operator(found.op_type, found.domain)
             version = operator.at(found.since_version) if operator else None
-            if (
-                operator is None or version is None
-            ):  # a call of a function, or a node without a definition of its operator
-                continue
+            if operator is None or version is None:
+                continue  # a call of a function, or a node without a definition of its operator
             if costs.of_replacement(operator, version, missing.types) >= IMPOSSIBLE_COST:
                 self._missing.update((place, missing.operator) for place in missing.places)
 
     def prevent(self, target: TargetOpsets) -> bool:
-        """Return whether a node that prevented a fit at other opsets prevents it at the target opsets.
+        """Return whether a refusal, or a node that prevented a fit at other opsets, prevents it at `target`.
 
         The conversion of a node depends only on the opsets of its domain and of the default domain.
         """
@@ -214,7 +212,7 @@ def nearest_failure(
 def _count_own(missing: Iterable[MissingKernel], places: Collection[str]) -> int:
     """Count missing nodes of the model; all nodes that a conversion adds count as one node.
 
-    A refused node counts as one, too, and would become several nodes.
+    A refused node counts as one, although several nodes might replace it.
     """
     found = list(chain.from_iterable(each.places for each in missing))
     own = sum(place in places for place in found)

@@ -113,7 +113,7 @@ def _newest_version(operator: OperatorVersion) -> int:
 
 
 class ExecutedGraph(NamedTuple):
-    """Graph or function, its opset imports, and the enclosing graph or function of a subgraph."""
+    """Graph or function, its opset imports, and (`outer`) the enclosing graph or function of a subgraph."""
 
     container: ContainerProto
     opsets: Mapping[str, int]

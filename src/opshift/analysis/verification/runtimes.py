@@ -50,7 +50,7 @@ class RuntimeModel(NamedTuple):
 
     Attributes:
         model: the model.
-        folder: the folder of its external data files.
+        folder: the folder of its external data files; `None` if it is unknown.
         libraries: libraries of custom operators for onnxruntime.
         casts: casts of its inputs and outputs, whose values have other types outside of the runtime.
     """

@@ -326,7 +326,7 @@ class Use(NamedTuple):
 
     Attributes:
         obstacle: why the use cannot be rewritten for an older IR version; empty if it can be rewritten.
-        allowance: the value of `allow` with which the converter drops the feature.
+        allowance: the value of `allow` with which the converter drops the feature; `None` if it never does.
     """
 
     feature: str

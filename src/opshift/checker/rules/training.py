@@ -14,7 +14,10 @@ SOURCE = "IR: Training Related Information"
 
 
 class TrainingStep(NamedTuple):
-    """Initialization or training step; the new values of its bindings must be in `outputs`."""
+    """Initialization or training step; the new values of its bindings must be in `outputs`.
+
+    `graph` is `None` if the step has no graph.
+    """
 
     field: str
     bindings: Sequence[StringStringEntryProto]

@@ -130,7 +130,7 @@ class ElementFacts(Answers[Elements | LargeTensor]):
         return _opened_tensor(self._evaluated_elements(name, scope))
 
     def elements_or_id(self, name: str, scope: InferenceScope) -> Elements | int | None:
-        """Return the elements of a value or, above `MAX_COMPARED_ELEMENTS`, the `id` of the tensor."""
+        """Return the elements of a value, or the `id` of a tensor with many elements; `None` if unknown."""
         found = self._evaluated_elements(name, scope)
         if isinstance(found, LargeTensor):
             return id(found.proto)

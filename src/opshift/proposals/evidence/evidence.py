@@ -111,7 +111,7 @@ class Evidence:
     """Results of running a proposal: outputs of the cases, and their comparisons with other computations."""
 
     reference_error: InvalidProposal | None = None
-    """Error that prevents loading the reference, without which nothing is run."""
+    """Error that prevents loading the reference, without which nothing is run; `None` if there is none."""
     bad_examples: list[tuple[int, str]] = field(default_factory=list)
     """Index and problem of each example that is not a valid node of the operator."""
     outcomes: list[Outcome] = field(default_factory=list)

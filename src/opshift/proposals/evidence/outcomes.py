@@ -22,7 +22,7 @@ Verdict = Literal["agrees", "differs", "refused", "not run"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """Outputs of a case, or the reason why running it failed."""
+    """Outputs of a case, or `None` and the reason why running it failed."""
 
     case: Case
     outputs: Arrays | None
