@@ -46,12 +46,19 @@ def main() -> None:
     import gc  # built in, so Python reads no file
 
     # Collections would take 5 to 10 % of a short command: they would traverse all imported modules, and free
-    # almost nothing. `opshift.cli.main` resumes them when it has imported the command.
+    # almost nothing. `resume_collections` ends this when the command is imported.
     _has_disabled_collections = gc.isenabled()
     gc.disable()
     from opshift.cli.main import main as run  # imported only after Ctrl+C is handled
 
+    started = signal.getsignal(signal.SIGINT)
     try:
-        run()
+        if started is exit_at_once:  # `exit_at_once` would leave temporary files and processes behind
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        run(resume_collections)
+    except KeyboardInterrupt:
+        exit_at_once(signal.SIGINT, None)
     finally:
+        if started is exit_at_once:
+            signal.signal(signal.SIGINT, started)
         gc.freeze()  # no collection while the process ends: it returns all memory anyway

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Annotated, NamedTuple, cast
 
@@ -16,7 +15,6 @@ from opshift.cli.paths import replace_closed_streams
 from opshift.model.process_state import exit_on_signals
 from opshift.model.stream_limits import HOSTS_VARIABLE, LIMIT_VARIABLE
 from opshift.version import package_version
-from opshift_start import exit_at_once, resume_collections
 
 
 class Command(NamedTuple):
@@ -279,12 +277,14 @@ class LazyCommandGroup(CommandGroup):
         yield from ((each.section, each.name, each.summary) for each in COMMANDS)
 
     def get_command(self, ctx: object, cmd_name: str) -> AnyCommand | None:
-        """Return a command, or `None` if the name is unknown."""
+        """Import a command and return it, or return `None` if the name is unknown."""
         # For an unknown name, all commands are loaded, so that the parser can suggest a similar name.
         for entry in [each for each in COMMANDS if each.name == cmd_name] or COMMANDS:
             if entry.name not in self.commands:
                 self.add_command(entry.load(), entry.name)
-        resume_collections()
+        after_imports: Callable[[], None] | None = cast("typer.Context", ctx).obj
+        if after_imports is not None:
+            after_imports()
         return cast("AnyCommand | None", self.commands.get(cmd_name))
 
 
@@ -334,17 +334,11 @@ def start(
     require_subcommand(context)
 
 
-def main() -> None:
-    """Run the command line and exit with its exit code."""
-    started = signal.getsignal(signal.SIGINT)
-    try:
-        if started is exit_at_once:  # `exit_at_once` would leave temporary files and processes behind
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-        exit_on_signals()
-        replace_closed_streams()
-        app()
-    except KeyboardInterrupt:
-        exit_at_once(signal.SIGINT, None)
-    finally:
-        if started is exit_at_once:
-            signal.signal(signal.SIGINT, started)
+def main(after_imports: Callable[[], None] | None = None) -> None:
+    """Run the command line and exit with its exit code.
+
+    `after_imports` is called when the modules of the command are imported, before the command runs.
+    """
+    exit_on_signals()
+    replace_closed_streams()
+    app(obj=after_imports)
