@@ -31,6 +31,19 @@ HALF_BLOCKS = "q = QuantizeLinear <axis = 0, block_size = 2> (x, s, z) y = Cast 
 CLIPPED = """
     l = Constant <value = {0} {{1}}> () r = Relu (x) c = Clip (r, l) y = Cast <to = 1> (c)
 """
+PADDED = """
+    q = Constant <value = int64[8] {{0, 0, 1, 1, 0, 0, 1, {0}}}> () v = Constant <value = float {{{1}}}> ()
+    p = Pad ({2}, q, v) y = {3} <kernel_shape = [2, 2]> (p)
+"""
+NORMALIZED = """
+    w = Constant <value = float[3, 2] {{1, 2, 3, 4, 5, 6}}> () s = Constant <value = float[2] {{1, 2}}> ()
+    k = Constant <value_ints = [2, 2, 2]> () l = Constant <value_ints = [-1, 2]> ()
+    m = MatMul (x, w) {0} y = BatchNormalization ({1}, s, s, s, s)
+"""
+PADDED_AXIS = """
+    q = Constant <value_ints = [1, 1]> () a = Constant <value_ints = [1]> ()
+    t = Transpose (x) p = Pad (t, q, "", a)
+"""
 EMPTY = "float[2, 0] a, float[0, 3] b, float[3] c"
 PRODUCT = "y = Gemm <beta = {0}> (a, b, c)"
 DROPPED = "float[3] x, float c"
@@ -92,6 +105,28 @@ def _model(inputs: str, nodes: str, opset: int) -> onnx.ModelProto:
             13,
             "does not run",
         ),
+        (OLDEST, IMAGE, PADDED.format(1, 0, "x", "MaxPool"), 13, "warns"),
+        (OLDEST, IMAGE, PADDED.format(1, 0, "x", "AveragePool"), 13, "warns"),
+        (OLDEST, IMAGE, PADDED.format(1, 0, "x", "MaxPool"), 21, "runs"),
+        (LATEST, IMAGE, PADDED.format(1, 0, "x", "MaxPool"), 21, "warns"),
+        (LATEST, IMAGE, PADDED.format(1, 0, "x", "AveragePool"), 21, "runs"),
+        (LATEST, IMAGE, PADDED.format(1, -1, "x", "MaxPool"), 13, "runs"),
+        (LATEST, IMAGE, PADDED.format(-1, 0, "x", "MaxPool"), 13, "runs"),
+        (LATEST, IMAGE, "r = Relu (x) " + PADDED.format(1, 0, "r", "MaxPool"), 13, "runs"),
+        (NEWEST, IMAGE, PADDED.format(1, 0, "x", "MaxPool"), 21, "runs"),
+        (OLDEST, "float[1, 4, 3] x", NORMALIZED.format("", "m"), 15, "does not run"),
+        (OLD, "float[1, 4, 3] x", NORMALIZED.format("", "m"), 15, "runs"),
+        (OLD, "float[4, 3] x", NORMALIZED.format("", "m"), 15, "runs"),
+        (OLD, "float[4, 3] x", NORMALIZED.format("r = Reshape (m, k)", "r"), 15, "warns"),
+        (OLD, "float[4, 3] x", NORMALIZED.format("r = Reshape (m, k)", "r"), 21, "runs"),
+        (LATEST, "float[4, 3] x", NORMALIZED.format("r = Reshape (m, k)", "r"), 21, "warns"),
+        (LATEST, "float[4, 3] x", NORMALIZED.format("r = Reshape (m, l)", "r"), 15, "runs"),
+        (LATEST, "float[2, 3] x", NORMALIZED.format("t = Transpose (m)", "t"), 15, "warns"),
+        (NEWEST, "float[4, 3] x", NORMALIZED.format("r = Reshape (m, k)", "r"), 21, "runs"),
+        (LATEST, "float[2, 3] x", PADDED_AXIS + "y = Transpose (p)", 18, "does not run"),
+        (LATEST, "float[2, 3] x", PADDED_AXIS + "y = Neg (p)", 18, "may run"),
+        (OLDEST, "double[2] x", "e = Exp (x) y = Cast <to = 1> (e)", 13, "warns"),
+        (OLD, "double[2] x", "e = Exp (x) y = Cast <to = 1> (e)", 13, "runs"),
         (OLD, "float16[4] x, float16 s, int8 z", HALF, 19, "warns"),
         (OLD, "float16[4] x, float16 s, uint8 z", HALF, 21, "warns"),
         (OLD, "float16[4] x, float16[2] s, int8[2] z", HALF_BLOCKS, 21, "runs"),
@@ -125,6 +160,17 @@ def test_fit_replaces_dropout_that_returns_its_ratio(nodes: str) -> None:
     expected = ReferenceEvaluator(model).run(None, feeds)[0]
     assert not np.array_equal(_run(model, feeds), expected)
     assert np.array_equal(_run(fit(model, INSTALLED).model, feeds), expected)
+
+
+@pytest.mark.skipif(INSTALLED == NEWEST, reason="the optimizer of this release keeps the axis")
+@pytest.mark.parametrize("nodes", ["r = Reshape (m, k)", "r = Transpose (m)"], ids=["Reshape", "Transpose"])
+def test_fit_replaces_batch_normalization_of_a_wrong_axis(nodes: str) -> None:
+    model = _model("float[N, 3] x", NORMALIZED.format(nodes, "r"), 15)
+    rows = 4 if "Reshape" in nodes else 2
+    feeds = {"x": np.arange(3 * rows, dtype=np.float32).reshape(rows, 3)}
+    (expected,) = run_in_onnxruntime(model, feeds)
+    assert not np.allclose(_run(model, feeds), expected)
+    assert np.allclose(_run(fit(model, INSTALLED).model, feeds), expected, rtol=1e-5)
 
 
 def test_warns_about_int64_sums_that_are_rounded() -> None:
