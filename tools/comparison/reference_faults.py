@@ -22,6 +22,9 @@ ONE_HOT_VALUES = 2
 ROUNDED_REDUCTIONS = ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean")
 """Operators without a definition of how results of integers are rounded."""
 
+EXTREMES = ("ArgMax", "ArgMin", "ReduceMax", "ReduceMin")
+"""Operators without a definition of whether NaN is the largest or the smallest element."""
+
 NARROW_INTEGERS = (TensorProto.INT4, TensorProto.UINT4, TensorProto.INT2, TensorProto.UINT2)
 """Types to which casts round floats, as ONNX's pages about these types define."""
 
@@ -59,11 +62,10 @@ def is_invalid(node: onnx.NodeProto, values: Mapping[str, Any]) -> bool:
     reductions, in whether NaN is the largest or the smallest element, and in samples at infinity. For data
     without elements, onnxruntime ignores `beta` of Gemm and negative axes of reductions.
     """
+    if node.op_type in EXTREMES and _has_nan(values[node.input[0]]):
+        return True
     if node.op_type == "Gemm" or node.op_type.startswith("Reduce"):
         return _is_reduced_wrongly(node, values) or _is_undefined_reduction(node, values)
-    if node.op_type in ("ArgMax", "ArgMin"):
-        data = np.asarray(values[node.input[0]])
-        return is_float(type_of(data)) and bool(np.isnan(data).any())
     if node.op_type == "GridSample":
         return not bool(np.isfinite(values[node.input[1]]).all())
     if node.op_type in ("Cast", "CastLike"):
@@ -76,6 +78,12 @@ def is_invalid(node: onnx.NodeProto, values: Mapping[str, Any]) -> bool:
         parts = np.asarray(values[node.input[1]])
         return parts.ndim == 1 and int(parts.sum()) != np.shape(values[node.input[0]])[axis]
     return False
+
+
+def _has_nan(value: Any) -> bool:
+    """Return whether an element of an array is NaN."""
+    data = np.asarray(value)
+    return is_float(type_of(data)) and bool(np.isnan(data).any())
 
 
 def _is_undefined_reduction(node: onnx.NodeProto, values: Mapping[str, Any]) -> bool:
