@@ -135,7 +135,7 @@ def _unknown_names(
                 for unknown in (each for each in read if each not in known):
                     yield f"{key} has no attribute or parameter {unknown!r}", nearest(unknown, known)
                 continue
-            graphs = ("captures", "captures_outputs", "diverging", "unread", "untyped")
+            graphs = ("captures", "captures_outputs", "diverging", "returned", "unread", "untyped")
             is_attribute = part in ("attributes", "stated", *graphs)
             known = attributes if is_attribute else parameters
             noun = "attribute" if is_attribute else "parameter or type variable"

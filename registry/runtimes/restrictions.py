@@ -219,6 +219,9 @@ class Condition(Record):
     unread: dict[str, str] = field(default_factory=dict)
     """Maps an attribute with a subgraph to an attribute with a number n: the subgraph reads none of its
     last n inputs."""
+    returned: dict[str, str] = field(default_factory=dict)
+    """Maps an attribute with a subgraph to an attribute with a number n: an output at the position of an
+    earlier input may be one of the last n inputs, perhaps with another shape."""
     ranks: dict[str, Sizes] = field(default_factory=dict)
     """Ranks of inputs and outputs."""
     dimensions: dict[str, dict[Axis, Sizes]] = field(default_factory=dict)

@@ -45,6 +45,10 @@ STEPPED = """
     d = {0} a = Abs (d) y = Slice (a, s, e, s, t)
 """
 SQUEEZED = "w = {0} y = Squeeze (w)"
+SELECTED_BY_POSITIONS = """
+    z = NonZero (b) k = Constant <value_ints = [-1]> () i = Reshape (z, k) s = Constant <value_ints = [1, 2]> ()
+    g = Gather (x, i) r = Reshape (g, s) y = Squeeze (r)
+"""
 BOUNDS = "s = Constant <value_ints = [0]> () e = Constant <value_ints = [2]> ()"
 POWER = "e = Constant <value = float[{0}] {{{1}}}> () y = Pow (x, e)"
 QUANTIZED = """
@@ -54,6 +58,7 @@ NOTHING = "n = Constant <value_ints = [3, 0]> () k = ConstantOfShape <value = fl
 SQUARED = "c = Cast <to = {0}> (x) d = Cast <to = {1}> (x) p = Mul (c, d) y = Cast <to = 1> (p)"
 """Square that tract finds, because it joins equal nodes."""
 MOVED = "s = Constant <value_ints = [0]> () t = {0} y = Reshape <allowzero = 1> (t, s)"
+LIMIT = "k = Constant <value = float {{{0}}}> () y = Clip (x, k)"
 SIZE = "n = Shape (v) y = Cast <to = 1> (n)"
 
 
@@ -110,6 +115,10 @@ SIZE = "n = Shape (v) y = Cast <to = 1> (n)"
         (TRACT, "float[1, 1, 3] x", "y = Squeeze (x)", 13, "runs"),
         (TRACT, "int32[2] x", SQUARED.format(7, 7), 13, "does not run"),
         (TRACT, "int32[2] x", SQUARED.format(6, 6), 13, "runs"),
+        (TRACT, "float x, float[2] z", "y = Mean (x, z)", 13, "does not run"),
+        (TRACT, "float x, float[2] z", "y = Mean (z, x)", 13, "runs"),
+        (OPENVINO, "float[2] x", LIMIT.format("nan"), 13, "does not run"),
+        (OPENVINO, "float[2] x", LIMIT.format("1"), 13, "warns"),
         (TRACT, "float[2] x", QUANTIZED.format(3), 21, "does not run"),
         (TRACT, "float[2] x", QUANTIZED.format(2), 21, "runs"),
         (OPENVINO, "float[2, 3] x", f"{NOTHING} y = MatMul (x, k)", 13, "may run"),
@@ -156,6 +165,7 @@ SIZE = "n = Shape (v) y = Cast <to = 1> (n)"
         (OPENVINO, "bool[2] n", SELECTED, 13, "runs"),
         (OPENVINO, "int64 n", SQUEEZED.format("HannWindow (n)"), 17, "may run"),
         (OPENVINO, "float[5] x", SQUEEZED.format("Abs (x)"), 17, "runs"),
+        (OPENVINO, "float[5] x, bool[2] b", SELECTED_BY_POSITIONS, 13, "may run"),
         (OPENVINO, "float[1] v", f"{NEGATED} y = Abs (n)", 13, "warns"),
         (OPENVINO, "float[1] v", "k = Constant <value_floats = [1.5]> () y = Abs (k)", 13, "runs"),
         (OPENVINO, "float x, int64[0] s", "a = Abs (s) y = Expand (x, a)", 13, "may run"),
@@ -180,7 +190,7 @@ SIZE = "n = Shape (v) y = Cast <to = 1> (n)"
             "float[2, M] x, float[2] s, uint8[2] z",
             "q = QuantizeLinear <axis = 0> (x, s, z) y = Cast <to = 1> (q)",
             13,
-            "runs",
+            "warns",
         ),
     ],
 )

@@ -46,6 +46,30 @@ def test_finds_subgraphs_that_read_none_of_their_last_inputs(
     assert concerns(restriction, _last_node(scan, "float k, float[2] x")) == is_unread
 
 
+def test_nodes_without_an_effect_read_no_inputs() -> None:
+    body = "body (float s, float i) => (float a) { b = Abs (i) a = Neg (s) }"
+    scan = f"y = Scan <num_scan_inputs = 1, body = {body}> (k, x)"
+    restriction = _restriction(when={"unread": {"body": "num_scan_inputs"}})
+    assert concerns(restriction, _last_node(scan, "float k, float[2] x")) is True
+
+
+@pytest.mark.parametrize(
+    ("node", "is_returned"),
+    [
+        ("a = Identity (i)", True),
+        ("p = Neg (s) a = Flatten (i)", True),
+        ("a = Neg (i)", False),
+        ("a = Add (s, i)", False),
+    ],
+)
+def test_finds_states_that_are_scanned_inputs(node: str, *, is_returned: bool) -> None:
+    body = f"body (float[1, 1] s, float[1, 1] i) => (float a, float c) {{ {node} c = Identity (i) }}"
+    scan = f"z, y = Scan <num_scan_inputs = 1, body = {body}> (k, x)"
+    restriction = _restriction(when={"returned": {"body": "num_scan_inputs"}})
+    found = concerns(restriction, _last_node(scan, "float[1, 1] k, float[2, 1, 1] x"))
+    assert found == is_returned
+
+
 def test_searches_for_origins_only_without_an_exception(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     include = ValueOrigins.include

@@ -32,6 +32,11 @@ CHOSEN = """
 """
 NOTHING = "s = Constant <value = int64[0] {}> ()"
 REDUCED = 'y = Einsum <equation = "{0}"> (x)'
+QUANTIZED = "s = Constant <value_float = 0.5> () z = Constant <value = {0}> () y = QuantizeLinear (x, s, z)"
+INDEXED = 'y, i = MaxPool <kernel_shape = [3], auto_pad = "{0}"> (x)'
+STASHED = "y = GroupNormalization <num_groups = 1, stash_type = {0}> (x, s, s)"
+POWER = "k = Constant <value_float = {0}> () y = Pow (x, k)"
+STRETCHED = 's = Constant <value_floats = [{0}]> () y = Resize (x, "", s)'
 
 
 @pytest.mark.parametrize(
@@ -44,6 +49,7 @@ REDUCED = 'y = Einsum <equation = "{0}"> (x)'
         (OPENVINO, "uint8[1] x", "y = Div (x, x)", 14, "rounded to the nearest"),
         (OPENVINO, "int16[1] x", "y = Div (x, x)", 14, ""),
         (OPENVINO, "float x", "y = NonZero (x)", 13, "instead of [0, n]"),
+        (OPENVINO, "float[1] z", "k = Constant <value_ints = [1]> () y = NonZero (k)", 13, "arbitrary"),
         (OPENVINO, "float[2] x", "y = NonZero (x)", 13, ""),
         (OPENVINO, BOXES, SELECTION.format(""), 11, "may suppress each other"),
         (
@@ -87,7 +93,6 @@ REDUCED = 'y = Einsum <equation = "{0}"> (x)'
             "are ignored",
         ),
         (OPENVINO, PRODUCT.format("uint8", "float8e4m3fn"), FACTORS, 21, "results in float8"),
-        (OPENVINO, PRODUCT.format("uint8", "uint8"), FACTORS, 21, ""),
         (OPENVINO, "float x, int64[0] s", "y = Expand (x, s)", 13, "a scalar becomes a vector"),
         (OPENVINO, "float[2] x, bool b", CHOSEN.format("y"), 13, "may replace those of the node"),
         (OPENVINO, "float[2] x, bool b", CHOSEN.format("a"), 13, ""),
@@ -95,6 +100,33 @@ REDUCED = 'y = Einsum <equation = "{0}"> (x)'
         (OPENVINO, "float[A, B, C] x", "y = Flatten (x)", 13, ""),
         (OPENVINO, "float[2] x", "y = ReduceLogSumExp (x)", 13, "infinities may be NaN"),
         (OPENVINO, "float[3] x, int64[1] k", "y, i = TopK (x, k)", 11, "equal elements"),
+        (OPENVINO, "float[2] x", QUANTIZED.format("int8 {1}"), 13, "rounded to odd numbers"),
+        (OPENVINO, "float[2] x", QUANTIZED.format("int8 {-128}"), 13, ""),
+        (OPENVINO, PRODUCT.format("uint8", "uint8"), FACTORS, 10, "rounded to odd numbers"),
+        (OPENVINO, "int8 x, float[1] s, int8[1] z", "y = DequantizeLinear (x, s, z)", 13, "a scalar `x`"),
+        (OPENVINO, "int8 x, float s, int8 z", "y = DequantizeLinear (x, s, z)", 13, ""),
+        (OPENVINO, "float[2] x", POWER.format(0.5), 13, "-infinity"),
+        (OPENVINO, "float[2] x", POWER.format(2.0), 13, ""),
+        (OPENVINO, "float[2] x", "y = Unique (x)", 11, "NaN may be sorted"),
+        (OPENVINO, "int64[2] x", "y, i = Unique <sorted = 0> (x)", 11, "`indices` may not be written"),
+        (OPENVINO, "int64[2] x", "y, i = Unique (x)", 11, ""),
+        (OPENVINO, "float[2] x", "y = Selu <alpha = 0.0> (x)", 6, "`alpha` of 0"),
+        (OPENVINO, "int8[1, 1, N] x", INDEXED.format("SAME_UPPER"), 12, "with indices"),
+        (OPENVINO, "int8[1, 1, N] x", INDEXED.format("VALID"), 12, ""),
+        (OPENVINO, "int8[1, 1, 4] x", INDEXED.format("SAME_UPPER"), 12, ""),
+        (OPENVINO, "float[2] x", "y = ArgMin (x)", 13, "NaN may be skipped"),
+        (TRACT, "float[2] x", QUANTIZED.format("int8 {1}"), 13, "unless the zero point is 0"),
+        (TRACT, "float[2] x", QUANTIZED.format("int8 {0}"), 13, ""),
+        (TRACT, "float[2] x", "k = Constant <value_floats = [0.0]> () y = Mul (x, k)", 13, "is 0"),
+        (TRACT, "float[2] x", "k = Constant <value_floats = [1.0]> () y = Mul (x, k)", 13, ""),
+        (TRACT, "float[2] x", POWER.format(0.5), 13, "-infinity"),
+        (TRACT, "float[3] x", STRETCHED.format(1.3), 13, "the ratio of the sizes"),
+        (TRACT, "float[3] x", STRETCHED.format("2.0"), 13, ""),
+        (TRACT, "float[2] x", "y = ArgMax (x)", 13, "NaN may be skipped"),
+        (TRACT, "float[2, N] x", "y = Squeeze (x)", 13, "dimensions stay"),
+        (TRACT, "float[1, 2, 2] x, float[2] s", STASHED.format(16), 21, "`stash_type` may be ignored"),
+        (TRACT, "float[1, 2, 2] x, float[2] s", STASHED.format(1), 21, ""),
+        (TRACT, "float[2, 1] x", "y = Squeeze (x)", 13, ""),
         (TRACT, "uint8[1, 1, 4, 4] x", POOLED.format(0), 12, "indices of windows"),
         (TRACT, "uint8[1, 1, 4, 4] x", "y = MaxPool <kernel_shape = [2, 2]> (x)", 12, ""),
         (TRACT, "int64 n", NUMBERS.format("n", "Greater"), 11, "comparisons of results of Range"),

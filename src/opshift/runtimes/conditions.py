@@ -11,8 +11,7 @@ from opshift.inference.facts import InferenceScope
 from opshift.inference.infer_shapes import known_shapes
 from opshift.model.element_types import type_string
 from opshift.model.errors import CannotConvert
-from opshift.model.graphs import captured_names, graphs_of, is_graph
-from opshift.model.messages import GraphProto
+from opshift.model.graphs import captured_names, is_graph
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.tensors import read_tensor
 from opshift.model.types import Shape, element_type_of
@@ -23,6 +22,7 @@ from opshift.runtimes.constant_values import has_known_sizes, has_typed_data, is
 from opshift.runtimes.element_conditions import differ, elements_are, has_negative, may_exceed_int32
 from opshift.runtimes.model_nodes import ModelNode
 from opshift.runtimes.pattern_search import PatternSearch
+from opshift.runtimes.subgraph_conditions import ignores_inputs, returns_inputs, subgraphs
 
 
 def concerns(restriction: Restriction, node: ModelNode) -> bool | None:
@@ -155,7 +155,11 @@ def _untyped(condition: Condition, node: ModelNode) -> bool:
 
 
 def _unread(condition: Condition, node: ModelNode) -> bool | None:
-    return _all(_ignores_inputs(name, count, node) for name, count in condition.unread.items())
+    return _all(ignores_inputs(name, count, node) for name, count in condition.unread.items())
+
+
+def _returned(condition: Condition, node: ModelNode) -> bool | None:
+    return _all(returns_inputs(name, count, node) for name, count in condition.returned.items())
 
 
 def _ranks(condition: Condition, node: ModelNode) -> bool | None:
@@ -306,7 +310,7 @@ def _has_type(name: str, accepted: Collection[str], node: ModelNode) -> bool:
 def _diverging(condition: Condition, node: ModelNode) -> bool:
     ranks = (
         [node.scope.child(graph).rank(each.name) for each in graph.output]
-        for graph in _graphs(condition.diverging, node)
+        for graph in subgraphs(condition.diverging, node)
     )
     # OpenVINO turns a scalar into a vector if the other branch returns a vector
     return any(
@@ -360,6 +364,7 @@ PARTS: Mapping[str, Callable[[Condition, ModelNode], bool | None]] = {
     "captures_outputs": _captures_outputs,
     "untyped": _untyped,
     "unread": _unread,
+    "returned": _returned,
     "ranks": _ranks,
     "dimensions": _dimensions,
     "equal_sizes": _equal_sizes,
@@ -420,46 +425,17 @@ def _are_equal(shapes: Sequence[Shape | None], axes: Sequence[int]) -> bool | No
 
 
 def _captures_values(name: str, node: ModelNode) -> bool:
-    names = chain.from_iterable(map(captured_names, _graphs([name], node)))
+    names = chain.from_iterable(map(captured_names, subgraphs([name], node)))
     return not all(is_stored(node.scope, each) for each in names)
 
 
 def _reads_any(name: str, node: ModelNode, values: set[str]) -> bool:
-    return any(not values.isdisjoint(captured_names(each)) for each in _graphs([name], node))
+    return any(not values.isdisjoint(captured_names(each)) for each in subgraphs([name], node))
 
 
 def _has_untyped_inputs(name: str, node: ModelNode) -> bool:
-    inputs = chain.from_iterable(graph.input for graph in _graphs([name], node))
+    inputs = chain.from_iterable(graph.input for graph in subgraphs([name], node))
     return any(element_type_of(each.type) is None for each in inputs)
-
-
-def _ignores_inputs(name: str, count: str, node: ModelNode) -> bool | None:
-    """Return whether the outputs depend on none of the last inputs; attribute `count` has their number."""
-    try:
-        number = node.node.attribute(count)
-    except CannotConvert:
-        return None
-    for graph in _graphs([name], node):
-        if not isinstance(number, int):
-            continue
-        last = graph.input[max(len(graph.input) - number, 0) :]
-        if _names_for_outputs(graph).isdisjoint(each.name for each in last):
-            return True
-    return False
-
-
-def _names_for_outputs(graph: GraphProto) -> set[str]:
-    """Return the values that the outputs depend on: optimizers remove the nodes of the others."""
-    names = {each.name for each in graph.output}
-    for each in reversed(graph.node):
-        if not names.isdisjoint(each.output):
-            names.update(each.input, *map(captured_names, graphs_of(each)))
-    return names
-
-
-def _graphs(names: Iterable[str], node: ModelNode) -> list[GraphProto]:
-    """Return the attributes that are a graph; attributes of invalid nodes may have other types."""
-    return [*filter(is_graph, map(node.node.attribute, names))]
 
 
 def _is_one_of(fact: object, allowed: Collection[object]) -> bool | None:

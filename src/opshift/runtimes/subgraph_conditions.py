@@ -1,0 +1,95 @@
+"""Conditions on the subgraphs of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from opshift.model.errors import CannotConvert
+from opshift.model.graphs import captured_names, graphs_of, is_graph
+from opshift.model.messages import GraphProto
+from opshift.runtimes.model_nodes import ModelNode
+
+COPYING: Final = frozenset(
+    {
+        "Cast",
+        "CastLike",
+        "Concat",
+        "Dropout",
+        "Expand",
+        "Flatten",
+        "Identity",
+        "Max",
+        "Mean",
+        "Min",
+        "Pad",
+        "Reshape",
+        "Slice",
+        "Split",
+        "Squeeze",
+        "Sum",
+        "Tile",
+        "Transpose",
+        "Unsqueeze",
+    }
+)
+"""Operators that may return their first input, perhaps with another shape."""
+
+
+def subgraphs(names: Iterable[str], node: ModelNode) -> list[GraphProto]:
+    """Return the attributes that are a graph; attributes of invalid nodes may have other types."""
+    return [*filter(is_graph, map(node.node.attribute, names))]
+
+
+def ignores_inputs(name: str, count: str, node: ModelNode) -> bool | None:
+    """Return whether the outputs depend on none of the last inputs; attribute `count` has their number."""
+    number = _number(count, node)
+    if number is None:
+        return None
+    return any(
+        _names_for_outputs(graph).isdisjoint(each.name for each in graph.input[_earlier(graph, number) :])
+        for graph in subgraphs([name], node)
+    )
+
+
+def returns_inputs(name: str, count: str, node: ModelNode) -> bool | None:
+    """Return whether an output at the position of an earlier input may be one of the last inputs."""
+    number = _number(count, node)
+    if number is None:
+        return None
+    return any(
+        not _copies(graph, number).isdisjoint(each.name for each in graph.output[: _earlier(graph, number)])
+        for graph in subgraphs([name], node)
+    )
+
+
+def _number(name: str, node: ModelNode) -> int | None:
+    """Return an attribute that is a number; `None` if it refers to an attribute of a function."""
+    try:
+        value = node.node.attribute(name)
+    except CannotConvert:
+        return None
+    return value if isinstance(value, int) else None
+
+
+def _earlier(graph: GraphProto, number: int) -> int:
+    """Return how many inputs are before the last `number` inputs."""
+    return max(len(graph.input) - number, 0)
+
+
+def _names_for_outputs(graph: GraphProto) -> set[str]:
+    """Return the values that the outputs depend on: optimizers remove the nodes of the others."""
+    names = {each.name for each in graph.output}
+    for each in reversed(graph.node):
+        if not names.isdisjoint(each.output):
+            names.update(each.input, *map(captured_names, graphs_of(each)))
+    return names
+
+
+def _copies(graph: GraphProto, number: int) -> set[str]:
+    """Return the last `number` inputs, and the results that may be equal to one of them."""
+    names = {each.name for each in graph.input[_earlier(graph, number) :]}
+    for each in graph.node:
+        if each.op_type in COPYING and each.input and each.input[0] in names:
+            names.update(each.output)
+    return names
