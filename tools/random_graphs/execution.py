@@ -104,8 +104,8 @@ def run_in_onnxruntime(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
 
 def run_in_reference(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
     """Return the outputs of a model in onnx.reference; raise CannotRun or NoRuntime."""
-    if any(map(_is_ignored, nested_nodes(model.graph, *model.functions))):
-        raise NoRuntime("onnx.reference ignores `sequence_lens` and `clip`")
+    if any(map(_is_wrong, nested_nodes(model.graph, *model.functions))):
+        raise NoRuntime("onnx.reference ignores `sequence_lens` and `clip`, and confuses the axes of LRN")
     if _default_opset(model) < MIN_REFERENCE_OPSET:
         raise NoRuntime("onnx.reference is not used for old operators")
     try:
@@ -125,8 +125,14 @@ def run_in_reference(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
     return results
 
 
-def _is_ignored(node: onnx.NodeProto) -> bool:
-    """Return whether a recurrent node has the lengths of its sequences, or a limit."""
+def _is_wrong(node: onnx.NodeProto) -> bool:
+    """Return whether onnx.reference computes a node wrongly.
+
+    It ignores lengths of sequences and limits of recurrent nodes. For LRN, it sums as many channels as the
+    batch has images.
+    """
+    if node.op_type == "LRN":
+        return True
     has_lengths = len(node.input) > SEQUENCE_LENS and bool(node.input[SEQUENCE_LENS])
     has_limit = any(each.name == "clip" for each in node.attribute)
     return node.op_type in RECURRENT and (has_lengths or has_limit)
