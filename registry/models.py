@@ -130,7 +130,7 @@ class OperatorVersion(Described, FunctionDefinition):
     axes: Axes | None = None
     """The range of `axis` and `axes`, see `Axes`; `None` if undeclared."""
     one_of: tuple[tuple[str, ...], ...] = ()
-    """Groups of attributes of which exactly one must be set."""
+    """Groups of attributes; exactly one of each group must be set."""
     requires: tuple[str, ...] = ()
     """Requirements for ranks, lengths and values, such as `rank(X) >= 3`, see `registry.requirements`."""
     inputs: tuple[Parameter, ...] = field(default_factory=tuple)
@@ -267,7 +267,7 @@ class Operator(Record):
     axes: Axes | None = None
     """The range of `axis` and `axes`, see `Axes`, for all versions."""
     one_of: tuple[tuple[str, ...], ...] = ()
-    """Groups of attributes of which exactly one must be set, for all versions."""
+    """Groups of attributes; exactly one of each group must be set, for all versions."""
     requires: tuple[str, ...] = ()
     """Requirements for ranks, lengths and values; versions ignore those with names that they do not have."""
     has_complete_requires: bool = False

@@ -45,8 +45,8 @@ LARGE_FACTOR = 8
 """Factor by which all limits grow if the caller allows `large`; the larger limits bound memory and time."""
 
 
-def positions_of(sizes: Iterable[int]) -> int:
-    """Return the product of sizes; a size below 1 counts as 1."""
+def element_count_of(sizes: Iterable[int]) -> int:
+    """Return the number of elements of a shape; a size below 1 counts as 1."""
     return prod(max(size, 1) for size in sizes)
 
 
@@ -251,7 +251,7 @@ class Rewriter:
         return self.facts.is_nonnegative(name)
 
     def nonzero_elements(self, name: str) -> tuple[bool, ...] | None:
-        """Return whether each element of a 1-D integer tensor is known to differ from 0 in every run.
+        """Return for each element of a 1-D integer tensor whether it is known to differ from 0 in every run.
 
         Return `None` if the length is unknown.
         """
@@ -347,7 +347,7 @@ class Rewriter:
 
         For the limit, a size below 1 counts as 1, because callers may build a list for each size alone.
         """
-        require_at_most(positions_of(sizes), MAX_ELEMENTS, "elements of a constant", self.workspace)
+        require_at_most(element_count_of(sizes), MAX_ELEMENTS, "elements of a constant", self.workspace)
         return math.prod(sizes)
 
     def require_rank(self, rank: int) -> int:

@@ -38,7 +38,7 @@ def type_guard(source: OperatorVersion, target: OperatorVersion) -> TypeGuard | 
 
 
 def lenient_type_guard(source: OperatorVersion, target: OperatorVersion) -> TypeGuard | None:
-    """Return a guard that casts like `type_guard` but never refuses: the step's adapter decides."""
+    """Return a guard that casts like `type_guard` but never refuses, or `None`: the adapter decides."""
     lost = lost_input_types(source, target)
     return partial(_cast_to_wider_types, lost=lost, refuses=False) if lost and source.bridge else None
 

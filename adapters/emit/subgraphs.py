@@ -111,7 +111,7 @@ class LoopBuilder(SubgraphBuilder):
 
 
 def _message(origin: Declaration | None) -> ValueInfoProto | None:
-    """Return the message of the model with the doc string and the metadata of a value."""
+    """Return the message of the model with the doc string and the metadata of a value, or `None`."""
     return origin.origin if isinstance(origin, Value) else origin
 
 

@@ -172,12 +172,11 @@ class NodePattern(Record):
     excluded_sources: dict[str, Operators] = field(default_factory=dict)
     """Operators of nodes that must not compute inputs of the nodes."""
     reused: dict[str, Operators] = field(default_factory=dict)
-    """Inputs that are constants with one element, with operators: another node with one of these operators
-    reads an equal constant."""
+    """Operators by input: the input is a constant with one element, and another node with one of these
+    operators reads an equal constant."""
     fused: tuple[Annotated[str, Checked(_nodes_text)], ...] = ()
     """Nodes that the optimizer replaces before it searches for the pattern, in ONNX's syntax. The conditions
-    of the pattern on inputs with the same names and on attributes apply. For `reused`, these nodes do not
-    count."""
+    of the pattern on inputs with the same names and on attributes apply. `reused` ignores these nodes."""
     holds: tuple[Expression, ...] = ()
     """Expressions about values of the pattern, in the syntax of the requirements of definitions, that are
     true."""
@@ -191,7 +190,7 @@ class Condition(Record):
     attributes: dict[str, Values] = field(default_factory=dict)
     """Allowed values of attributes, or of all elements of lists and tensors; `null` for an absent one."""
     stated: tuple[str, ...] = ()
-    """Attributes that the node has, even with their defaults."""
+    """Attributes that the node sets, even to their default values."""
     present: tuple[str, ...] = ()
     """Inputs and outputs that the node has."""
     absent: tuple[str, ...] = ()
@@ -213,7 +212,7 @@ class Condition(Record):
     captures: tuple[str, ...] = ()
     """Attributes with subgraphs that read enclosing values other than initializers and Constant results."""
     captures_outputs: tuple[str, ...] = ()
-    """Attributes with subgraphs of a node of the main graph that read results that are also its outputs."""
+    """Attributes with subgraphs, of a node in the main graph, that read outputs of the main graph."""
     untyped: tuple[str, ...] = ()
     """Attributes with subgraphs that do not declare the types of all inputs."""
     unread: dict[str, str] = field(default_factory=dict)

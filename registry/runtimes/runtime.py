@@ -90,7 +90,7 @@ class Runtime(Record):
     Runtimes refuse to load a model with a newer import, even if no node needs it.
     """
     ir_version: Version | None = None
-    """Newest supported IR version; missing if it is not documented or not checked."""
+    """Newest supported IR version; `None` if it is not documented or not checked."""
     expands_functions: bool
     """Whether the runtime replaces nodes without a kernel by the function body of the operator."""
     expands_outdated_bodies: bool = False

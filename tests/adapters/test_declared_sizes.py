@@ -18,7 +18,7 @@ SOURCES = frozenset(
 )
 """Functions that return what the model declares; `values` and `dims` are attributes with such content."""
 
-LIMITS = frozenset(("require_elements", "require_rank", "require_at_most", "positions_of"))
+LIMITS = frozenset(("require_elements", "require_rank", "require_at_most", "element_count_of"))
 
 BUILDERS = frozenset(("range", "product", "permutations", "repeat"))
 

@@ -97,7 +97,7 @@ def _find_legacy_broadcast(first: Shape | None, second: Shape | None) -> LegacyB
     """Return the attributes `broadcast` and `axis` that broadcast the second shape to the first, or `None`.
 
     Without leading and trailing ones, the second shape must equal the dimensions of the first shape at the
-    same place. Equal negative numbers stand for equal unknown sizes, see `Rewriter.comparable_shapes`.
+    same place. Equal negative numbers are equal unknown sizes, see `Rewriter.comparable_shapes`.
     """
     if second == ():
         return LegacyBroadcast({"broadcast": 1}, None)
@@ -192,7 +192,7 @@ def align_slope_with_channels(node: Node, out: Rewriter) -> None:
 
 @adapter("PRelu", 7, 6)
 def restrict_slope(node: Node, out: Rewriter) -> None:
-    """Keep a PRelu with a slope per tensor or channel; rewrite others with Relu, or Pow for unknown slopes.
+    """Keep a PRelu with a slope per tensor or channel; use Relu for others, or Pow if a slope may be infinite.
 
     Finite slopes give `Relu(x) - slope * Relu(-x)`. An infinite slope times 0 would be NaN. Therefore, other
     slopes get the exponent 1 for negative data, and 0 for other data: every number to the power 0 is 1.

@@ -26,7 +26,7 @@ MAX_OPERANDS = 64
 """Maximum number of operands of Einsum, because the time to expand it grows with the square of the number."""
 
 ELLIPSIS = "..."
-"""Ellipsis in an Einsum equation, which stands for any number of dimensions without letters."""
+"""Ellipsis in an Einsum equation: any number of dimensions without letters."""
 
 
 class Term(NamedTuple):

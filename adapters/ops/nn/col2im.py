@@ -56,7 +56,7 @@ def expand_col2im(node: Node, out: Rewriter) -> None:
         flattened = reshape(
             columns, (out.emit("Div", [sizes, out.int64([1, prod(block)])]), padding_index), out
         )
-    # Every list has an index for each pixel; for a pixel with fewer elements, it is that of an appended zero.
+    # Every list has an index for each pixel; a pixel with fewer elements gets the index of an appended zero.
     if any(padding_index in indices for indices in lists):
         flattened = out.emit("Pad", [flattened, out.int64([0, 0, 0, 0, 0, 1])])
     terms = (out.emit("Gather", [flattened, out.int64(indices)], axis=2) for indices in lists)

@@ -283,7 +283,7 @@ def _normalize_groups(node: Node, compute_type: str, out: Rewriter) -> str:
 
 @adapter("InstanceNormalization", 6, 1)
 def reshape_data_to_rank_4(node: Node, out: Rewriter) -> None:
-    """Reshape data to rank 4, the only rank that version 1 supports, and the result back."""
+    """Reshape data to rank 4, the only rank that version 1 supports, and restore the rank of the result."""
     data = node.inputs[0]
     if out.known_rank(data) == 4:
         out.replace(node)

@@ -41,7 +41,9 @@ class PoolWindow(NamedTuple):
     dilation: int
     before: int
     after: int
+    """`before` and `after` are the declared padding at both ends."""
     rounds_up: bool
+    """Whether `ceil_mode` is set."""
     same_mode: bytes
     """`SAME_UPPER` or `SAME_LOWER` if the padding depends on the data size; otherwise empty."""
 

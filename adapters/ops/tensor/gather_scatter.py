@@ -10,7 +10,7 @@ from itertools import product
 from math import inf, prod
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, UnknownShape, adapter
-from opshift.adapters.core.rewriter import positions_of
+from opshift.adapters.core.rewriter import element_count_of
 from opshift.adapters.emit.expression import IEEE_FLOAT_TYPES, Expression, cast, cast_between
 from opshift.adapters.emit.indices import (
     INDICES_OPSET,
@@ -86,7 +86,7 @@ def _batch_indices(indices: str, batch_dims: int, last_axis: int, out: Rewriter)
     """Return for each index tuple the tuple of its positions in the `batch_dims` leading dimensions."""
     outer_sizes = (out.shape(indices) or ())[:last_axis]
     sizes = [size for size in outer_sizes if size is not None]
-    if len(sizes) == last_axis and positions_of(sizes) <= MAX_CONSTANT_INDICES:
+    if len(sizes) == last_axis and element_count_of(sizes) <= MAX_CONSTANT_INDICES:
         values = (index for position in product(*map(range, sizes)) for index in position[:batch_dims])
         return out.tensor(Tensor("int64", (*sizes, batch_dims), tuple(values)))
     shape = out.emit("Shape", [indices])

@@ -164,7 +164,7 @@ class Sampling(NamedTuple):
 
 
 def filter_width(sampling: Sampling) -> int:
-    """Return the distance in pixels from which on weights are 0, without antialiasing."""
+    """Return half the width of the filter in pixels, without antialiasing: pixels beyond it have weight 0."""
     return 1 if sampling.mode == "linear" else 2
 
 
@@ -203,7 +203,8 @@ TIE_TOLERANCE = 1e-6
 """Distance from the midpoint of two pixels within which onnxruntime treats a coordinate as the midpoint."""
 
 MAX_PIXELS = 1 << 12
-"""Maximum number of pixels for a filter of computed width: every output pixel has a weight for each."""
+"""Maximum number of input pixels for a filter of computed width: each output pixel has a weight for each of
+them."""
 
 
 class ResizeAxis(NamedTuple):

@@ -141,7 +141,7 @@ def _output_positions(node: Node, out: Rewriter, start: int) -> tuple[Shape | st
 
 
 def _input_of_output_shape(node: Node, out: Rewriter) -> str | None:
-    """Return an input with a shape to which all inputs are known to broadcast."""
+    """Return an input with a shape to which all inputs are known to broadcast, or `None`."""
     shapes = out.comparable_shapes(node.inputs)
     return next(
         (
