@@ -109,6 +109,19 @@ def test_constants_without_elements_are_computed_where_a_runtime_reads_scalars(f
     assert run_in_onnxruntime(fitted, feeds)[0].shape == run_in_onnxruntime(model, feeds)[0].shape == (0, 2)
 
 
+@pytest.mark.parametrize("form", ["initializer", "Constant"])
+def test_empty_vectors_are_computed_although_they_are_read_as_sizes(form: str) -> None:
+    model = _model("float[2] x", "c = Constant <value = int64[0] {}> () y = Cast <to = 1> (c)", 13)
+    if form == "initializer":
+        tensor = model.graph.node.pop(0).attribute[0].t
+        model.graph.initializer.add().CopyFrom(tensor)
+        model.graph.initializer[0].name = "c"
+    fitted = fit(model, OPENVINO).model
+    assert fitted.graph.node[0].op_type == "ConstantOfShape"
+    feeds = {"x": np.zeros(2, np.float32)}
+    assert run_in_onnxruntime(fitted, feeds)[0].shape == run_in_onnxruntime(model, feeds)[0].shape == (0,)
+
+
 @pytest.mark.parametrize(
     ("element_type", "is_computed"), [("uint32", True), ("uint64", True), ("int32", False), ("uint8", False)]
 )

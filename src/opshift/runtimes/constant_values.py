@@ -267,7 +267,7 @@ def is_misread(tensor: TensorProto, runtime: Runtime) -> bool:
     # Without raw bytes, the type would have to come from a typed field, which such runtimes misread; an
     # empty tensor has no raw bytes.
     is_read = runtime.reads_empty_constants and element_type not in runtime.raw_types
-    # OpenVINO reads vectors of int64 correctly
+    # OpenVINO reads vectors of int64 correctly as sizes and axes, which most of them are.
     return not is_read and not (len(tensor.dims) == 1 and element_type == "int64")
 
 

@@ -41,10 +41,19 @@ def compute_empty_constants(model: ModelProto, runtime: Runtime) -> None:
         _replace_initializers(graph, names, runtime)
 
 
+def _is_computed(tensor: TensorProto, runtime: Runtime) -> bool:
+    """Return whether ConstantOfShape replaces a constant.
+
+    This includes vectors of int64, which such runtimes read correctly as sizes, but not as data.
+    """
+    is_scalar = not runtime.reads_empty_constants and 0 in tensor.dims and tensor.data_type in NAME_BY_NUMBER
+    return is_scalar or is_misread(tensor, runtime)
+
+
 def _replace_nodes(graph: GraphProto, names: FreshNames, runtime: Runtime) -> None:
     for node in graph.node:
         tensor = constant_of(node)
-        if tensor is not None and is_misread(tensor, runtime):
+        if tensor is not None and _is_computed(tensor, runtime):
             node.input.append(_shape_of(tensor, graph, names))
             node.op_type = "ConstantOfShape"
             _write_zero(tensor)
@@ -52,7 +61,7 @@ def _replace_nodes(graph: GraphProto, names: FreshNames, runtime: Runtime) -> No
 
 def _replace_initializers(graph: GraphProto, names: FreshNames, runtime: Runtime) -> None:
     inputs = {each.name for each in graph.input}
-    found = [each for each in graph.initializer if is_misread(each, runtime) and each.name not in inputs]
+    found = [each for each in graph.initializer if _is_computed(each, runtime) and each.name not in inputs]
     if not found:
         return
     keys = [1] * len(graph.node)
