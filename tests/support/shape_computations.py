@@ -199,7 +199,6 @@ ADDING = {
     "movement": _add_moving,
     "elementwise": _add_elementwise,
     "creation": _add_creating,
-    "reduction": _add_reduction,
 }
 
 
@@ -208,5 +207,6 @@ def random_graph(seed: int) -> RandomGraph:
     for _ in range(3):
         graph.any_constant()
     for op_type in ("Shape", "Shape", *graph.random.choice(sorted(EVALUATED), 16)):
-        ADDING[EVALUATED[op_type]](graph, op_type)
+        add = _add_reduction if op_type.startswith("Reduce") else ADDING[EVALUATED[op_type]]
+        add(graph, op_type)
     return graph

@@ -27,14 +27,14 @@ Rule: TypeAlias = "Callable[[EvaluatedNode], Outputs]"
 MODULES = {
     "elementwise": (
         "Abs", "Add", "And", "Ceil", "Div", "Equal", "Floor", "Greater", "GreaterOrEqual", "Less",
-        "LessOrEqual", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or", "Sub", "Where", "Xor",
+        "LessOrEqual", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or", "ReduceMax", "ReduceMin", "ReduceProd",
+        "ReduceSum", "Sub", "Where", "Xor",
     ),
     "movement": (
         "Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile",
         "Transpose", "Unsqueeze",
     ),
     "creation": ("Cast", "CastLike", "ConstantOfShape", "NonZero", "Range", "Shape", "Size"),
-    "reduction": ("ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"),
 }  # fmt: skip
 """Operators with a rule, by module of this package; a module is imported when a model needs its rules."""
 
