@@ -192,7 +192,7 @@ def align_slope_with_channels(node: Node, out: Rewriter) -> None:
 
 @adapter("PRelu", 7, 6)
 def restrict_slope(node: Node, out: Rewriter) -> None:
-    """Keep a PRelu with a slope per tensor or channel; use Relu for others, or Pow if a slope may be infinite.
+    """Keep a PRelu with a slope per tensor or channel; else use Relu, or Pow if a slope may be infinite.
 
     Finite slopes give `Relu(x) - slope * Relu(-x)`. An infinite slope times 0 would be NaN. Therefore, other
     slopes get the exponent 1 for negative data, and 0 for other data: every number to the power 0 is 1.
