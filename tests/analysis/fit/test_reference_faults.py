@@ -30,13 +30,13 @@ def test_finds_data_without_elements_that_onnxruntime_computes_wrongly(
         '<ir_version: 8, opset_import: ["" : 13]>'
         f"g (float[M, K] a, float[K, N] b, float c, int64[1] k) => (float[P, Q] y) {{ {node} }}"
     )
-    feeds = {
+    values = {
         "a": np.ones((rows, inner), np.float32),
         "b": np.ones((inner, columns), np.float32),
-        "c": np.float32(1),
+        "c": np.array(1, np.float32),
         "k": np.array([-1]),
     }
-    feeds = {each.name: np.asarray(feeds[each.name]) for each in model.graph.input}
+    feeds: dict[str, np.ndarray] = {each.name: values[each.name] for each in model.graph.input}
     (found,) = run(model, feeds)
     is_equal = found.shape == expected.shape and np.array_equal(found, expected)
     assert is_invalid(model.graph.node[0], feeds) == (not is_equal)
