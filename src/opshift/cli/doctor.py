@@ -69,11 +69,11 @@ def doctor(
     """Check models against their declared opsets and IR versions.
 
     The inputs, outputs, attributes and types of each node are compared with the operator's definition at
-    every opset. --fix changes a wrong version to the nearest one that is valid for all nodes, and makes
-    initializers that are inputs, too, constants. If no version is valid because operators were deprecated or
-    removed, it replaces their nodes. It adds missing imports of known domains, and keeps one import of each
-    domain. Exits with 1 if a version is wrong and not fixed. With --target, also plans the conversion of
-    models with correct versions, and exits with 1 if one is refused.
+    every opset. --fix changes a wrong version to the nearest one that is valid for all nodes, and removes
+    initializers from the inputs, so that they are constants. If no version is valid because operators were
+    deprecated or removed, it replaces their nodes. It adds missing imports of known domains, and keeps one
+    import of each domain. Exits with 1 if a version is wrong and not fixed. With --target, also plans the
+    conversion of models with correct versions, and exits with 1 if one is refused.
     """
     names = sources or []
     fix_settings = comparison.settings(Settings(external=external, force=force))

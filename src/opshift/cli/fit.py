@@ -62,10 +62,9 @@ def fit(
             "--recognize",
             rich_help_panel=options.TARGET,
             metavar="OPERATOR",
-            help="First, replace nodes that compute the same as an operator of which the runtime has a "
-            "kernel, such as Gelu, by a node of it; `all` for every such operator, except for those with "
-            "slow kernels. May be repeated. "
-            "--allow approximate accepts those that round differently, too.",
+            help="First, recognize an operator with a kernel, such as Gelu: one node of it replaces the "
+            "nodes that compute the same. `all` recognizes every such operator, except for those with slow "
+            "kernels. May be repeated. --allow approximate accepts nodes that round differently, too.",
         ),
     ] = None,
     fold: Annotated[

@@ -184,8 +184,8 @@ ShapeOption = Annotated[
         rich_help_panel=SHAPES,
         metavar="NAME=DIMS",
         help="Declare the shape of a graph input, such as 'x=2,3,H,?': sizes, names, and ? for unchanged "
-        "dimensions. The result declares it, too, and may be valid for it only. Also for computed values "
-        "of unknown shape. May be repeated.",
+        "dimensions. The result declares it, too, and may be valid for it only. Shapes of computed "
+        "values can be declared if inference does not find them. May be repeated.",
     ),
 ]
 
@@ -377,9 +377,10 @@ class ConversionOptions(NamedTuple):
             "--recognize",
             rich_help_panel=TARGET,
             metavar="OPERATOR",
-            help="Afterwards, replace nodes that compute the same as an operator of the result's opsets, "
-            "such as Gelu, by a node of it; `all` for every operator with a function body. May be repeated; "
-            "--target is then optional. --allow approximate accepts those that round differently, too.",
+            help="Afterwards, recognize an operator of the result's opsets, such as Gelu: one node of it "
+            "replaces the nodes that compute the same. `all` recognizes every operator with a function body. "
+            "May be repeated; --target is then optional. --allow approximate accepts nodes that round "
+            "differently, too.",
         ),
     ] = None
 
