@@ -281,7 +281,7 @@ def _decode_object(data: dict[str, object]) -> object:
 class _SharedEntries(ReadOnlyDict[str, Any]):
     """Entries of a mapping in `SHARED_ENTRIES`, each of which is decoded when it is first read.
 
-    A process asks about few of the operators that a runtime knows.
+    A process reads few of the entries of a runtime.
     """
 
     def __init__(self, texts: Mapping[str, str]) -> None:

@@ -117,10 +117,7 @@ class _Derivation:
             yield _merged(pattern, similar) if similar is not None and is_same else pattern
 
     def _expand(self, call: Call, variant: int) -> ExactGraph | None:
-        """Return the expansion of a call; or `None` if it has none.
-
-        The result is cached, because settings that differ in types share calls.
-        """
+        """Return the expansion of a call, cached because settings share calls; `None` if there is none."""
         key = call, variant
         if key not in self._expansions:
             self._expansions[key] = expand(call, variant, self._registry)

@@ -271,7 +271,7 @@ def node_slots(node: Node, scope: Scope) -> dict[str, Any] | None:
 
 
 def _subgraph_slots(slot: str, graph: GraphProto, scope: Scope) -> dict[str, Any] | None:
-    """Return the slots of a subgraph in the attribute `slot`, see `node_slots`."""
+    """Return the slots of a subgraph in the attribute `slot`, or `None`, see `node_slots`."""
     inputs = {each.name: position for position, each in enumerate(graph.input)}
     captured: list[str] = []
     text = _Reader(scope.child(graph), inputs, captured=captured).text(each.name for each in graph.output)

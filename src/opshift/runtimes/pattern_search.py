@@ -243,7 +243,10 @@ class PatternSearch:
         return source_of(self._scope, value).op_type
 
     def _producer(self, value: str, name: str) -> Producer | None:
-        """Return the node that computes a value; `None` if an optimizer must keep the value, or folds it."""
+        """Return the node that computes a value, past nodes that the pattern skips.
+
+        The result is `None` if no node does, or if an optimizer must keep the value, or folds it.
+        """
         while value and (found := self._scope.producer(value)) is not None and self._is_inner(value, name):
             if not self._is_skipped(found.node):
                 return found
