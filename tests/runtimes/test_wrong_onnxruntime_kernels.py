@@ -44,6 +44,9 @@ PADDED_AXIS = """
     q = Constant <value_ints = [1, 1]> () a = Constant <value_ints = [1]> ()
     t = Transpose (x) p = Pad (t, q, "", a)
 """
+REGIONS = "float[1, 1, 4, 4] x, float[2, 4] r, int32[2] i, int32[2] n"
+MOVED = "k = Constant <value = float {{0.5}}> () d = {0} r = Squeeze (d) y = Neg (r)"
+CONSTANT = "x = Constant <value = int8[2, 1] {3, -7}> () z = Constant <value = int8 {0}> () "
 EMPTY = "float[2, 0] a, float[0, 3] b, float[3] c"
 PRODUCT = "y = Gemm <beta = {0}> (a, b, c)"
 DROPPED = "float[3] x, float c"
@@ -132,6 +135,20 @@ def _model(inputs: str, nodes: str, opset: int) -> onnx.ModelProto:
         (OLD, "float[2, 3] x", "y = ReduceLogSumExp <axes = [0]> (x)", 13, "runs"),
         (OLD, "float[2, 3] x", "y = ReduceLogSumExp (x)", 18, "warns"),
         (LATEST, "float[2, 3] x", "y = ReduceLogSumExp (x)", 18, "runs"),
+        (OLD, REGIONS, "y = com.microsoft.CropAndResize (x, r, i, n)", 13, "warns"),
+        (LATEST, REGIONS, "y = com.microsoft.CropAndResize (x, r, i, n)", 13, "runs"),
+        (ANCIENT, "int8[2, 1] x", MOVED.format("DequantizeLinear (x, k)"), 13, "warns"),
+        (ANCIENT, "int8[2, 1] x", MOVED.format("DequantizeLinear (x, k)"), 21, "runs"),
+        (OLD, "int8[2, 1] x", MOVED.format("DequantizeLinear (x, k)"), 21, "warns"),
+        (OLD, "uint8[2, 1] x", MOVED.format("DequantizeLinear (x, k)"), 21, "runs"),
+        (OLD, "int8[2, 1] x, int8 z", MOVED.format("DequantizeLinear (x, k, z)"), 21, "runs"),
+        (OLD, "int32[2, 1] x, int32 z", MOVED.format("DequantizeLinear (x, k, z)"), 13, "does not run"),
+        (LATEST, "int8[2, 1] x", MOVED.format("DequantizeLinear (x, k)"), 13, "warns"),
+        (LATEST, "int8[2, 1] x", MOVED.format("DequantizeLinear (x, k)"), 21, "runs"),
+        (LATEST, "int8[2, 1] x", MOVED.format("com.microsoft.DequantizeLinear (x, k)"), 13, "warns"),
+        (OLD, "float[2] a", CONSTANT + MOVED.format("DequantizeLinear (x, k)"), 13, "warns"),
+        (LATEST, "float[2] a", CONSTANT + MOVED.format("DequantizeLinear (x, k)"), 13, "runs"),
+        (OLD, "float[2] a", CONSTANT + MOVED.format("DequantizeLinear (x, k, z)"), 13, "runs"),
         (OLD, "float16[4] x, float16 s, int8 z", HALF, 19, "warns"),
         (OLD, "float16[4] x, float16 s, uint8 z", HALF, 21, "warns"),
         (OLD, "float16[4] x, float16[2] s, int8[2] z", HALF_BLOCKS, 21, "runs"),
@@ -156,6 +173,14 @@ def test_predicts_measured_faults(runtime: str, inputs: str, nodes: str, opset: 
 def _run(model: onnx.ModelProto, feeds: dict[str, Any]) -> np.ndarray[Any, Any]:
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     return np.asarray(session.run(None, feeds)[0])
+
+
+def test_fit_replaces_quantized_data_that_become_uint8() -> None:
+    model = _model("int8[2, 1] x", MOVED.format("DequantizeLinear (x, k)"), 13)
+    feeds = {"x": np.array([[3], [-7]], np.int8)}
+    (expected,) = run_in_onnxruntime(model, feeds)
+    assert not np.array_equal(_run(model, feeds), expected)
+    assert np.array_equal(_run(fit(model, INSTALLED).model, feeds), expected)
 
 
 @pytest.mark.parametrize("nodes", [CAST_RATIO, "r = Abs (c) "], ids=["constant ratio", "fed ratio"])
