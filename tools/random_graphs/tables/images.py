@@ -61,6 +61,12 @@ def resize_axes(n: Draft) -> Any:
     return some_axes(n)
 
 
+def _spatial_rank(n: Draft) -> int:
+    """Return the number of spatial dimensions of GridSample: before version 20, data have two of them."""
+    rank: int = n.one_of(2, 2, 3)
+    return rank if n.since >= 20 else 2
+
+
 def _grid_shape(n: Draft) -> Shape:
     return (n.shape[0], *(n.number(1, 3) for _ in n.shape[2:]), n.rank - 2)
 
@@ -82,7 +88,7 @@ CHOICES: dict[str, Choice] = {
     "Upsample.X": lambda n: TensorSpec(tuple(n.number(1, 4) for _ in range(n.one_of(2, 4)))),
     "Upsample.scales": upsample_scales,
     "Upsample.mode": lambda n: n.attribute("mode"),
-    "GridSample.X": lambda n: TensorSpec((n.number(1, 2), n.number(1, 2), *[3] * n.one_of(2, 2, 3))),
+    "GridSample.X": lambda n: TensorSpec((n.number(1, 2), n.number(1, 2), *[3] * _spatial_rank(n))),
     "GridSample.grid": lambda n: TensorSpec(_grid_shape(n), "unit" if n.chance(50) else "any"),
     "AffineGrid.theta": lambda n: TensorSpec((2, *n.fact("dims", lambda: n.one_of((2, 3), (3, 4))))),
     "AffineGrid.size": lambda n: [2, 3, *(n.number(1, 3) for _ in range(n.facts["dims"][0]))],
