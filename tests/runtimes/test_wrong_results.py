@@ -108,6 +108,8 @@ STRETCHED = 's = Constant <value_floats = [{0}]> () y = Resize (x, "", s)'
         (OPENVINO, "float[2] x", POWER.format(0.5), 13, "-infinity"),
         (OPENVINO, "float[2] x", POWER.format(2.0), 13, ""),
         (OPENVINO, "float[2] x", "y = Unique (x)", 11, "NaN may be sorted"),
+        (OPENVINO, "float x", "r = RandomNormalLike (x) y = Shape (r)", 13, "a vector with one element"),
+        (OPENVINO, "float[1] x", "r = RandomNormalLike (x) y = Shape (r)", 13, ""),
         (OPENVINO, "int64[2] x", "y, i = Unique <sorted = 0> (x)", 11, "`indices` may not be written"),
         (OPENVINO, "int64[2] x", "y, i = Unique (x)", 11, ""),
         (OPENVINO, "float[2] x", "y = Selu <alpha = 0.0> (x)", 6, "`alpha` of 0"),
