@@ -47,6 +47,11 @@ PADDED_AXIS = """
 REGIONS = "float[1, 1, 4, 4] x, float[2, 4] r, int32[2] i, int32[2] n"
 MOVED = "k = Constant <value = float {{0.5}}> () d = {0} r = Squeeze (d) y = Neg (r)"
 CONSTANT = "x = Constant <value = int8[2, 1] {3, -7}> () z = Constant <value = int8 {0}> () "
+ATTENDED = "float[1, 3, 2] x, int32[5] m, float[1, 2, 3, 1] p"
+ATTENTION = """
+    y, k, v = com.microsoft.MultiHeadAttention <num_heads = 2, unidirectional = {0}>
+        (x, x, x, "", m, "", p, p)
+"""
 EMPTY = "float[2, 0] a, float[0, 3] b, float[3] c"
 PRODUCT = "y = Gemm <beta = {0}> (a, b, c)"
 DROPPED = "float[3] x, float c"
@@ -149,6 +154,9 @@ def _model(inputs: str, nodes: str, opset: int) -> onnx.ModelProto:
         (OLD, "float[2] a", CONSTANT + MOVED.format("DequantizeLinear (x, k)"), 13, "warns"),
         (LATEST, "float[2] a", CONSTANT + MOVED.format("DequantizeLinear (x, k)"), 13, "runs"),
         (OLD, "float[2] a", CONSTANT + MOVED.format("DequantizeLinear (x, k, z)"), 13, "runs"),
+        (OLD, ATTENDED, ATTENTION.format(1), 13, "warns"),
+        (OLD, ATTENDED, ATTENTION.format(0), 13, "runs"),
+        (LATEST, ATTENDED, ATTENTION.format(1), 13, "runs"),
         (OLD, "float16[4] x, float16 s, int8 z", HALF, 19, "warns"),
         (OLD, "float16[4] x, float16 s, uint8 z", HALF, 21, "warns"),
         (OLD, "float16[4] x, float16[2] s, int8[2] z", HALF_BLOCKS, 21, "runs"),
