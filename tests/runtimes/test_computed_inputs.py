@@ -46,7 +46,8 @@ STEPPED = """
 """
 SQUEEZED = "w = {0} y = Squeeze (w)"
 SELECTED_BY_POSITIONS = """
-    z = NonZero (b) k = Constant <value_ints = [-1]> () i = Reshape (z, k) s = Constant <value_ints = [1, 2]> ()
+    z = NonZero (b) k = Constant <value_ints = [-1]> () i = Reshape (z, k)
+    s = Constant <value_ints = [1, 2]> ()
     g = Gather (x, i) r = Reshape (g, s) y = Squeeze (r)
 """
 BOUNDS = "s = Constant <value_ints = [0]> () e = Constant <value_ints = [2]> ()"

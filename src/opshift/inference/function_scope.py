@@ -187,7 +187,7 @@ class FunctionTable:
         scope: InferenceScope,
         fact: Callable[[InferenceScope, str], FactT | None],
     ) -> FactT | None:
-        """Return the fact about one output of a call, inferred for this call, or `None`; see `infer_outputs`."""
+        """Return the fact about an output, inferred for this call, or `None`; see `infer_outputs`."""
         index = self.find(proto)
         if index is None:
             return None
