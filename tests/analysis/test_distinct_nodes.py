@@ -18,6 +18,7 @@ from opshift import DoesNotFit, fit, runs
 from opshift.analysis import runs as runs_module
 from opshift.analysis.distinct_nodes import with_distinct_nodes
 from opshift.analysis.fit import cheapest
+from opshift.converter.convert import try_convert
 from opshift.model.messages import ModelProto
 from opshift.registry.registry import default_registry
 from opshift.registry.runtimes.files import runtime_files
@@ -200,3 +201,21 @@ def test_functions_that_nothing_calls_are_not_copied() -> None:
     copy = with_distinct_nodes(ModelProto.FromString(model.SerializeToString()), default_registry())
     assert copy is not None
     assert [each.name for each in copy.functions] == ["Outer", "Inner"]
+
+
+def test_functions_that_nothing_calls_are_converted_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the copy lacks no nodes, its failures are certain even if restrictions concern distant nodes."""
+    function = '<domain: "l", opset_import: ["": 1]> F{} (a) => (b) {{ b = Abs(a) }}'
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 1]> g (float16[1, 1, 1] x, float[1, 1, 1] w) => (float y) '
+        "{ y = GRU <hidden_size = 1> (x, w, w) }" + "".join(map(function.format, range(9)))
+    )
+    converted: list[int] = []
+
+    def convert(source: ModelProto, *rest: Any, **named: Any) -> Any:
+        converted.append(len(source.functions))
+        return try_convert(source, *rest, **named)
+
+    monkeypatch.setattr(runs_module, "try_convert", convert)
+    runs(model)
+    assert converted.count(len(model.functions)) < converted.count(0)

@@ -21,6 +21,7 @@ from opshift.converter.streaming.weights import MIN_STREAMED_FILE, open_without_
 from opshift.inference.shared_facts import SharedFacts
 from opshift.model.binary_files import is_readable
 from opshift.model.files import MAX_MESSAGE_BYTES, ModelLike, gc_paused, model_of, reading_onnx_ir
+from opshift.model.graphs import nested_containers
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, imported_default_opset, without_version
 from opshift.model.plain_data import Json, json_values
@@ -289,6 +290,11 @@ class _Search:
         return is_the_same and not self.check.is_restricted(version.id)
 
 
+def _node_count(model: ModelProto) -> int:
+    """Return the number of nodes in the main graph and its subgraphs."""
+    return sum(len(each.node) for each in nested_containers([model.graph]))
+
+
 def _conversion_key(model: ModelProto, opsets: Mapping[str, int], ir_version: int | None) -> Hashable:
     return id(model), tuple(opsets.items()), ir_version
 
@@ -369,6 +375,11 @@ class _Candidates:
     def _distinct(self) -> ModelProto | None:
         return with_distinct_nodes(self._model, self._registry, self.nodes.scope)
 
+    @cached_property
+    def _has_merged_nodes(self) -> bool:
+        """Whether `_distinct` lacks nodes of graphs, not only functions that no node calls."""
+        return self._distinct is not None and _node_count(self._distinct) < _node_count(self._model)
+
     def _attempt(self, search: _Search, opsets: Mapping[str, int]) -> ConversionAttempt:
         """Convert to `opsets` for `search`, first a copy without repeated nodes if that may save time.
 
@@ -379,7 +390,8 @@ class _Candidates:
         is_converted = _conversion_key(self._model, opsets, None) in self._converted
         if has_many_failures and has_many_left and not is_converted and self._distinct is not None:
             attempt = self._attempt_with(self._distinct, search, opsets)
-            if not attempt.succeeds and not search.may_run_without_merging(attempt):
+            is_certain = not (self._has_merged_nodes and search.may_run_without_merging(attempt))
+            if not attempt.succeeds and is_certain:
                 return attempt
         attempt = self._attempt_with(self._model, search, opsets)
         if not attempt.succeeds:
