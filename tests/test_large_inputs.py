@@ -218,6 +218,18 @@ def _call_outputs() -> ModelProto:
     return model
 
 
+def _omitted_inputs() -> ModelProto:
+    """Return a model with 500 calls of a function with 10,000 inputs, which omit all but one."""
+    model, names = _model(), [f"i{index}" for index in range(10_000)]
+    model.opset_import.add(domain="local", version=1)
+    for index in range(500):
+        model.graph.node.add(op_type="f", domain="local", input=["x"], output=[f"y{index or ''}"])
+    function = model.functions.add(name="f", domain="local", input=names, output=["b"])
+    function.opset_import.add(version=13)
+    function.node.add(op_type="Sum", input=names, output=["b"])
+    return model
+
+
 def _call_inputs() -> ModelProto:
     """Return a model with a call of a function with 1,500 inputs that nodes compute."""
     model, names = _model(), [f"i{index}" for index in range(1_500)]
@@ -429,6 +441,7 @@ MODELS: dict[str, Callable[[], ModelProto]] = {
     "outputs of branches": _branch_outputs,
     "outputs of calls": _call_outputs,
     "inputs of a call": _call_inputs,
+    "omitted inputs": _omitted_inputs,
     "variables": _variables,
     "functions": _functions,
     "computed pads": _computed_pads,
@@ -473,6 +486,10 @@ def test_long_lists_in_all_calls(build: Callable[[], ModelProto], worker: Worker
     require_limits(
         worker, *(Case(call, ".onnx", content, str(seed)) for call in MODEL_CALLS for seed in (0, 1))
     )
+
+
+def test_omitted_inputs(worker: Worker) -> None:
+    require_limits(worker, Case("check", ".onnx", _omitted_inputs().SerializeToString(), "0"))
 
 
 @pytest.mark.full

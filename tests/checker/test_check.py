@@ -81,6 +81,24 @@ def test_reports_all_findings() -> None:
     assert len(check(parse_text(text))) == 50
 
 
+@pytest.mark.parametrize(
+    ("inputs", "reason"),
+    [
+        ("x, x", "omits input 2, 'c', which the function requires"),
+        ('x, "", x', "omits input 1, 'b', which the function requires"),
+        ("x", "omits 2 inputs that the function requires; the first one is input 1, 'b'"),
+        ('"", x', "omits 2 inputs that the function requires; the first one is input 0, 'a'"),
+    ],
+)
+def test_reports_omitted_inputs_once(inputs: str, reason: str) -> None:
+    model = parse_text(
+        f"g (float[2] x) => (float[2] y) {{ y = local.F({inputs}) }}"
+        '<domain: "local", opset_import: ["": 17]> F (a, b, c) => (d) { d = Sum(a, b, c) }',
+    )
+    model.opset_import.add(domain="local", version=1)
+    assert [each.reason for each in check(model) if each.rule == "function.call-input-missing"] == [reason]
+
+
 def test_does_not_change_model() -> None:
     model = parse_text(BROKEN)
     before = model.SerializeToString()

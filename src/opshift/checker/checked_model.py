@@ -162,8 +162,21 @@ class CheckedModel:
         return found
 
     @cached_property
-    def required_inputs(self) -> Set[tuple[LocalFunction, str]]:
-        """Pairs of a function and an input that nodes of its body require, directly or through calls.
+    def attribute_names(self) -> Mapping[LocalFunction, Set[str]]:
+        """The names of the attributes of each function, with and without a default."""
+        return {key: frozenset(attribute_names(each)) for key, each in self.functions.items()}
+
+    @cached_property
+    def required_inputs(self) -> Mapping[LocalFunction, Sequence[int]]:
+        """The positions of the inputs of each function that its nodes require, in ascending order."""
+        required = self._required_inputs()
+        return {
+            key: [position for position, name in enumerate(each.input) if (key, name) in required]
+            for key, each in self.functions.items()
+        }
+
+    def _required_inputs(self) -> Set[tuple[LocalFunction, str]]:
+        """Return pairs of a function and an input that nodes of its body require, directly or through calls.
 
         Nodes of subgraphs do not count: they may not run if the input is omitted.
         """
@@ -189,6 +202,11 @@ class CheckedModel:
                     required.add(caller)
                     pending.append(caller)
         return required
+
+
+def attribute_names(function: FunctionProto) -> list[str]:
+    """Return the names of a function's attributes, with and without a default."""
+    return [*function.attribute, *(attribute.name for attribute in function.attribute_proto)]
 
 
 def _requires_input(operator: OperatorVersion | None, position: int) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import NamedTuple
 
-from opshift.checker.checked_model import CheckedModel, PassedFacts
+from opshift.checker.checked_model import CheckedModel, PassedFacts, attribute_names
 from opshift.inference.call_facts import CallFacts
 from opshift.inference.function_scope import CallScope
 from opshift.inference.scope import Scope
@@ -195,7 +195,7 @@ class CheckedFunction(CheckedContainer):
         if isinstance(self.scope, CallScope):
             self.scope.call_facts = CallFacts(self.scope.functions, position, model.call_sites[self.key])
 
-
-def attribute_names(function: FunctionProto) -> list[str]:
-    """Return the names of a function's attributes, with and without a default."""
-    return [*function.attribute, *(attribute.name for attribute in function.attribute_proto)]
+    @cached_property
+    def attribute_names(self) -> Set[str]:
+        """The names of the attributes, with and without a default."""
+        return frozenset(attribute_names(self.proto))

@@ -82,6 +82,8 @@ class _FunctionTable(Protocol):
 
     def call_facts_of(self, scope: InferenceScope) -> CallFacts | None: ...
 
+    def input_positions(self, index: int) -> Mapping[str, int]: ...
+
 
 class CallFacts:
     """Calls of the function at `index` in `ModelProto.functions`, and the facts on which the calls agree.
@@ -90,7 +92,6 @@ class CallFacts:
     """
 
     def __init__(self, functions: _FunctionTable, index: int, calls: Sequence[CallSite]) -> None:
-        function = functions.protos[index]
         self.index = index
         self.calls = tuple(calls)
         self.disagreements: set[Fact] = set()
@@ -101,11 +102,11 @@ class CallFacts:
         self._shapes: dict[str, list[Shape | None]] = {}
         """Maps each input to the shapes that the first calls pass to it."""
         self._functions = functions
-        self._positions = {name: position for position, name in enumerate(function.input)}
+        self._positions = functions.input_positions(index)
         self._attributes: dict[str, AttributeProto | None] = {}
         # Computed eagerly, callers first: an argument of a call may itself be an optional input of the
         # caller.
-        self._presence = {name: self._is_provided(name) for name in self._positions}
+        self._presence = self._provided_inputs()
 
     @cached_property
     def _defaults(self) -> dict[str, AttributeProto]:
@@ -161,7 +162,7 @@ class CallFacts:
         attributes = node.attributes
         if node.has_attribute_references:
             attributes = dict(self._resolved_attributes(node))
-        candidates = {name for name in node.inputs if self._presence.get(name) is False}
+        candidates = {name for name in node.inputs if self._is_provided(name) is False}
         left_out = {name for name in candidates if self._is_function_input(name, scope)}
         if attributes is node.attributes and not left_out:
             return node
@@ -173,7 +174,7 @@ class CallFacts:
     def describe_disagreement(self, node: Node, scope: InferenceScope) -> str:
         """Name a node's input or attribute that only some calls provide, such as `input 'x'`; else `""`."""
         for name in node.inputs if self.calls else ():
-            if self._is_function_input(name, scope) and self._presence[name] is None:
+            if self._is_function_input(name, scope) and self._is_provided(name) is None:
                 self.disagreements.add(Fact("presence", name))
                 return f"input {name!r}"
         for name, value in node.attributes.items():
@@ -187,9 +188,9 @@ class CallFacts:
         return tuple(self._fact_of(call, each) for each in asked)
 
     def all_facts(self, call: CallSite) -> tuple[Fact, ...]:
-        """Return the facts that identify a call: about every input, and each attribute that the call sets."""
+        """Return the facts that identify a call: about the inputs that it lists, and its attributes."""
         kinds: tuple[CallFactKind, ...] = ("presence", "element_type", "shape", "constant")
-        inputs = [Fact(kind, name) for name in self._positions for kind in kinds]
+        inputs = [Fact(kind, name) for name in self._listed_inputs(call) for kind in kinds]
         return (*inputs, *(Fact("attribute", name) for name in call.node.attributes))
 
     def _agreed_fact(self, asked: Fact) -> Any:
@@ -233,9 +234,29 @@ class CallFacts:
         return call.node.input(self._positions[name])
 
     def _is_provided(self, name: str) -> bool | None:
-        """Return whether the calls provide an input; `None` if only some do."""
-        answers = {self._provides(call, name) for call in self.calls}
-        return answers.pop() if len(answers) == 1 else None
+        """Return whether the calls provide an input; `None` if only some do, or if there is no such input."""
+        if name in self._presence:
+            return self._presence[name]
+        return False if self.calls and name in self._positions else None
+
+    def _provided_inputs(self) -> dict[str, bool | None]:
+        """Return whether the calls provide the inputs that they list; `None` if only some calls do.
+
+        All calls omit the other inputs.
+        """
+        answers: dict[str, list[bool | None]] = {}
+        for call in self.calls:
+            for name in self._listed_inputs(call):
+                answers.setdefault(name, []).append(self._provides(call, name))
+        for found in answers.values():
+            if len(found) < len(self.calls):
+                found.append(False)
+        return {name: found[0] if len({*found}) == 1 else None for name, found in answers.items()}
+
+    def _listed_inputs(self, call: CallSite) -> Iterator[str]:
+        """Yield the names of the inputs that a call lists, if only as an empty name."""
+        names = self._functions.protos[self.index].input[: len(call.node.inputs)]
+        return (name for position, name in enumerate(names) if self._positions[name] == position)
 
     def _provides(self, call: CallSite, name: str) -> bool | None:
         """Return whether a call provides an input; `None` if the calls of the calling function differ."""
@@ -243,7 +264,7 @@ class CallFacts:
         outer = self._functions.call_facts_of(call.scope)
         if outer is None or not outer._is_function_input(argument, call.scope) or not outer.calls:
             return bool(argument)
-        found = outer._presence[argument]
+        found = outer._is_provided(argument)
         if found is None:
             outer.disagreements.add(Fact("presence", argument))
         return found

@@ -50,6 +50,7 @@ class FunctionTable:
         self._model = model
         self._registry = registry
         self._index: dict[LocalFunction, int] = {}
+        self._input_positions: dict[int, dict[str, int]] = {}
         self._scopes_by_facts: dict[Hashable, Scope] = {}
         self._scopes_by_call: dict[Hashable, Scope] = {}
         self.nested_calls = NestedCalls()
@@ -65,6 +66,13 @@ class FunctionTable:
                 reason = f"function {function_label(each)} is defined twice"
                 raise InvalidModel(reason, remedy="rename one of them")
         self._names = frozenset((each.domain, each.name) for each in self._index)
+
+    def input_positions(self, index: int) -> Mapping[str, int]:
+        """Return the positions of the inputs of the function at `index`, by name."""
+        if index not in self._input_positions:  # shared by all calls: a function may have many inputs
+            names = self.protos[index].input
+            self._input_positions[index] = {name: position for position, name in enumerate(names)}
+        return self._input_positions[index]
 
     def find(self, node: NodeProto | Node) -> int | None:
         """Return the position of the local function that a node calls; `None` if the node is not a call."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from opshift.checker.checked_nodes import CheckedAttribute, restricts_values
-from opshift.checker.containers import CheckedFunction, attribute_names
+from opshift.checker.containers import CheckedFunction
 from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.released_schemas import PRIVATE, adds_attribute
 from opshift.checker.rule_table import SIGNATURE, Problems, rule
@@ -101,7 +101,7 @@ def reference_known(attribute: CheckedAttribute) -> Problems:
     referenced = attribute.proto.ref_attr_name
     if referenced:
         *_, outermost = attribute.node.container.with_enclosing()
-        if isinstance(outermost, CheckedFunction) and referenced not in attribute_names(outermost.proto):
+        if isinstance(outermost, CheckedFunction) and referenced not in outermost.attribute_names:
             yield f"refers to {referenced!r}, which is not an attribute of the function"
 
 

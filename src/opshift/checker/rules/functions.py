@@ -1,8 +1,10 @@
 """Rules for the functions of a model, and for the nodes that call them."""
 
-from opshift.checker.checked_model import CheckedModel
+from bisect import bisect_left
+
+from opshift.checker.checked_model import CheckedModel, attribute_names
 from opshift.checker.checked_nodes import CheckedAttribute, CheckedCall
-from opshift.checker.containers import CheckedFunction, attribute_names
+from opshift.checker.containers import CheckedFunction
 from opshift.checker.findings import ERROR, WARNING, duplicate_names, repeated
 from opshift.checker.rule_table import Problems, rule
 from opshift.model.attributes import type_name
@@ -104,12 +106,19 @@ def call_inputs(node: CheckedCall) -> Problems:
 @rule("function.call-input-missing", ERROR, SOURCE, "pass the input")
 def call_input_missing(node: CheckedCall) -> Problems:
     """A call must pass the inputs that nodes of the function require."""
-    if node.function is not None:
-        key = called_function(node.proto)
-        for position, name in enumerate(node.function.input):
-            is_passed = position < len(node.inputs) and node.inputs[position]
-            if not is_passed and (key, name) in node.container.model.required_inputs:
-                yield f"omits input {position}, {name!r}, which the function requires"
+    if node.function is None:
+        return
+    required = node.container.model.required_inputs[called_function(node.proto)]
+    listed = bisect_left(required, len(node.inputs))
+    omitted = [*(each for each in required[:listed] if not node.inputs[each]), *required[listed : listed + 1]]
+    if omitted:
+        first = f"input {omitted[0]}, {node.function.input[omitted[0]]!r}"
+        count = len(omitted) + max(len(required) - listed - 1, 0)
+        yield (
+            f"omits {first}, which the function requires"
+            if count == 1
+            else f"omits {count:,} inputs that the function requires; the first one is {first}"
+        )
 
 
 @rule("function.call-outputs", ERROR, SOURCE, "list only outputs that the function has")
@@ -123,7 +132,7 @@ def call_outputs(node: CheckedCall) -> Problems:
 def call_attribute(node: CheckedCall) -> Problems:
     """A call may only have attributes of the function."""
     if node.function is not None:
-        known = attribute_names(node.function)
+        known = node.container.model.attribute_names[called_function(node.proto)]
         for attribute in node.proto.attribute:
             if attribute.name not in known:
                 yield f"has the attribute {attribute.name!r}, which the function does not have"
