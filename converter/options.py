@@ -453,7 +453,7 @@ def _release_named(name: str, registry: Registry) -> TargetPart | None:
     limited = "" if product == ONNX else name
     release = registry.releases.find(name)
     if release is not None:
-        # Most conversions need neither data about kernels nor the modules that read them.
+        # Only the name of the runtime is stored: most conversions need no data about its kernels.
         return TargetPart(release.opsets, release.ir_version, limited, name if has_kernel_data(name) else "")
     runtime = _runtime_named(name)
     if runtime is None:

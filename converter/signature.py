@@ -339,7 +339,7 @@ def _name_changes(role: Role, old: ValuesByName, new: ValuesByName) -> Iterator[
 
 
 WIDER_TYPES = {**WIDER_INTEGERS, **WIDER_FLOATS, "float": ("double",), "complex64": ("complex128",)}
-"""For each element type, the types that hold all its values."""
+"""Element types to the wider types of the same kind (integer, float or complex), which hold all values."""
 
 
 def _value_changes(old: SignatureValue, new: SignatureValue) -> Iterator[ModelChange]:

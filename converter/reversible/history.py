@@ -254,7 +254,8 @@ class History:
             least = min(change.before, FIRST_IR_WITH_STANDALONE_INITIALIZERS)
             dropped = tuple(each for each in change.lowerings if each.feature in change.dropped)
             kept = [since(each.feature) for each in change.lowerings if each not in dropped]
-            if change.inlines_functions:  # Features of functions count, too, because the functions stay.
+            if change.inlines_functions:
+                # The newer IR version keeps the functions, so the features in them count, too.
                 needed = required_ir_version(self._model, options.registry, change.dropped)
                 kept.append(min(needed, change.before))
             return replace(change, after=max([least, change.after, *kept]), lowerings=dropped)

@@ -53,7 +53,10 @@ def doctor(
     target: options.TargetOption = None,
     fix: Annotated[
         bool,
-        typer.Option("--fix", help="Write corrected versions to the second IN, or with --in-place to IN."),
+        typer.Option(
+            "--fix",
+            help="Write a model with correct versions to a second argument, or with --in-place to IN.",
+        ),
     ] = False,
     keep_initializer_inputs: Annotated[
         bool,

@@ -57,7 +57,10 @@ def tensor_fields() -> Mapping[str, Mapping[int, Part]]:
 
 @cache
 def mergeable_messages() -> frozenset[str]:
-    """Return the message types with a non-repeated field that may hold tensors: protobuf merges repeats."""
+    """Return the message types with a singular field that may hold tensors.
+
+    If such a field occurs several times, protobuf merges the occurrences.
+    """
     return frozenset(
         name
         for name, parts in tensor_fields().items()

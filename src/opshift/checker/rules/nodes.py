@@ -138,7 +138,7 @@ def training_outputs(node: CheckedCall) -> Problems:
 
 @rule("node.input-missing", ERROR, "IR: Static Optional; IR: Variadic Inputs and Outputs", "name the input")
 def input_missing(node: CheckedCall) -> Problems:
-    """A required input, or one of a variable number of inputs, must not be omitted."""
+    """A required input, and each value of a variadic input, must have a name."""
     return _omitted_problems(node, "input", node.inputs, ("single", "variadic"))
 
 
