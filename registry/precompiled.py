@@ -5,26 +5,21 @@ first use and stored in the user's cache (`$XDG_CACHE_HOME/opshift` or `~/.cache
 stored file is a digest of the sources: of their paths, sizes and times, or of their contents.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from opshift.model.errors import CannotWrite
 from opshift.model.shared_data import ReadOnlyDict
 from opshift.opsets import OPSETS
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import DETAILS, DETAILS_LOADER, Record
-
-if TYPE_CHECKING:
-    from _collections_abc import dict_items, dict_values
 
 CLASS_KEY: Final = ""
 """JSON key of a record's class name; empty, so it cannot collide with a field or an attribute name."""
@@ -50,7 +45,7 @@ class CompiledFile:
         self,
         path: Path,
         dependencies: Iterable[Path],
-        base: CompiledFile | None = None,
+        base: "CompiledFile | None" = None,
         *,
         by_content: bool = False,
     ) -> None:
@@ -274,52 +269,8 @@ def _decode_object(data: dict[str, object]) -> object:
     class_name = data.pop(CLASS_KEY, None)
     for name in SHARED_ENTRIES.get(str(class_name), ()):
         entries = cast("dict[str, str]", data[name])
-        data[name] = _SharedEntries(entries)
+        data[name] = ReadOnlyDict({key: _decode_shared(text) for key, text in entries.items()})
     return ReadOnlyDict(data) if class_name is None else Record.classes[str(class_name)].from_valid(data)
-
-
-class _SharedEntries(ReadOnlyDict[str, Any]):
-    """Entries of a mapping in `SHARED_ENTRIES`, each of which is decoded when it is first read.
-
-    A process reads few of the entries of a runtime.
-    """
-
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        super().__init__(texts)
-        self._texts = dict(texts)
-
-    def __getitem__(self, key: str) -> Any:
-        text = self._texts.get(key)
-        if text is not None:
-            # Other threads may do the same at the same time: they store the same object.
-            dict.__setitem__(self, key, _decode_shared(text))
-            self._texts.pop(key, None)
-        return super().__getitem__(key)
-
-    def get(self, key: str, default: Any = None) -> Any:
-        return self[key] if key in self._texts else super().get(key, default)
-
-    def __iter__(self) -> Iterator[str]:
-        # `dict(entries)` reads the entries without `__getitem__` unless their class has its own `__iter__`.
-        return super().__iter__()
-
-    def items(self) -> dict_items[str, Any]:
-        return dict(self).items()
-
-    def values(self) -> dict_values[str, Any]:
-        return dict(self).values()
-
-    def __eq__(self, other: object) -> bool:
-        return dict(self) == other
-
-    def __ne__(self, other: object) -> bool:
-        return dict(self) != other
-
-    def __repr__(self) -> str:
-        return repr(dict(self))
-
-    def __reduce__(self) -> tuple[type[ReadOnlyDict[str, Any]], tuple[dict[str, Any]]]:
-        return ReadOnlyDict, (dict(self),)
 
 
 @cache

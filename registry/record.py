@@ -92,20 +92,6 @@ class Checked:
         yield from Field(**self._limits).metadata
 
 
-class Entries:
-    """Marks a field with a dictionary that may decode its entries when they are read.
-
-    Pydantic would serialize the encoded entries, because it reads the memory of dictionaries directly.
-    """
-
-    __is_annotated_types_grouped_metadata__ = True
-
-    def __iter__(self) -> Iterator[object]:
-        from pydantic import WrapSerializer
-
-        yield WrapSerializer(lambda entries, serialize: serialize(dict(entries)))
-
-
 def from_plain_data(kind: type[Kind], data: object) -> Kind:
     """Return a record from plain data, or raise `pydantic.ValidationError` with the place in the data."""
     return type_adapter(kind).validate_python(data)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from opshift.converter.report import Report
 from opshift.model.errors import InvalidModel, Place
 from opshift.model.file_formats import named_format
 from opshift.model.files import MAX_MESSAGE_BYTES, FileLike, read_bytes, serialize_model
@@ -31,6 +31,9 @@ from opshift.model.tensor_pieces import (
 )
 from opshift.model.wire_format import LENGTH, Field, bytes_field, field_head, fields
 from opshift.stores.source_file import Source, open_source
+
+if TYPE_CHECKING:
+    from opshift.converter.report import Report
 
 MIN_STREAMED_FILE = 1 << 20
 """Minimum number of bytes of a file that is not read as a whole."""

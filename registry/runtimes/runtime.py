@@ -9,7 +9,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from opshift.model.operator_ids import OperatorId
 from opshift.model.types import short_type
-from opshift.registry.record import Checked, Entries, Record
+from opshift.registry.record import Checked, Record
 from opshift.registry.runtimes.restrictions import (
     ElementName,
     IntegerStoredName,
@@ -101,20 +101,20 @@ class Runtime(Record):
     """Element types without a kernel, and the element types in which the runtime computes them instead."""
     evidence: RuntimeEvidence
     """Origin of the facts in this file; not inherited."""
-    operators: Annotated[dict[str, tuple[Kernel, ...]], Entries()]
+    operators: dict[str, tuple[Kernel, ...]]
     """Kernels by operator, as `ai.onnx.Add`; an empty list removes an inherited operator."""
-    internal_operators: Annotated[dict[str, tuple[Kernel, ...]], Entries()] = field(default_factory=dict)
+    internal_operators: dict[str, tuple[Kernel, ...]] = field(default_factory=dict)
     """Kernels that the runtime's kernel table lacks.
 
     They are kernels of operators that the optimizer of the runtime inserts, and of nonstandard operators in
     types for which the runtime runs a function body.
     """
-    restrictions: Annotated[dict[str, str | tuple[Restriction, ...]], Entries()] = field(default_factory=dict)
+    restrictions: dict[str, str | tuple[Restriction, ...]] = field(default_factory=dict)
     """Nodes that the kernels of an operator refuse in spite of their version and types, by operator.
 
     A text is a restriction without conditions; an empty text or list removes inherited restrictions.
     """
-    wrong: Annotated[dict[str, str | tuple[Restriction, ...]], Entries()] = field(default_factory=dict)
+    wrong: dict[str, str | tuple[Restriction, ...]] = field(default_factory=dict)
     """Wrong results by operator version, as `ai.onnx.Add:14`, in the form of restrictions."""
     misorders_functions_in: dict[str, str] = field(default_factory=dict)
     """Attributes with subgraphs in which nodes must not be replaced by function bodies, by operator.
@@ -154,7 +154,7 @@ class Runtime(Record):
     sizes of the results of these operators and of later nodes, nor names of sizes that no input has."""
     constant_types: tuple[ElementName, ...] = ()
     """Element types in which the runtime refuses initializers that callers can override."""
-    schemas: Annotated[dict[str, SchemaDifference], Entries()] = field(default_factory=dict)
+    schemas: dict[str, SchemaDifference] = field(default_factory=dict)
     """Differences of schemas from the definitions, by operator; an empty entry removes an inherited one."""
 
     @property

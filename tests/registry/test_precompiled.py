@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
-import pickle
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +19,9 @@ from opshift.registry.definition_files import CONSUMERS, RELEASES
 from opshift.registry.ir_versions import IR_VERSIONS, read_ir_versions
 from opshift.registry.loader import load_operator
 from opshift.registry.models import Operator
-from opshift.registry.precompiled import (
-    MAX_CACHED_STATES,
-    SHARED_ENTRIES,
-    CompiledFile,
-    load_precompiled,
-    packaged_file,
-)
+from opshift.registry.precompiled import MAX_CACHED_STATES, CompiledFile, load_precompiled, packaged_file
 from opshift.registry.registry import default_registry
 from opshift.registry.releases import Releases
-from opshift.registry.runtimes.files import load_runtime, runtime_files
 
 pytestmark = pytest.mark.every_case
 
@@ -294,47 +285,3 @@ def test_an_invalid_list_of_releases_fails_conversions_but_no_import(tree: Path)
     failed = _convert(tree)
     assert failed.returncode == 1
     assert "opsets/releases.yaml" in failed.stderr.replace(os.sep, "/")
-
-
-READS: dict[str, Callable[[Mapping[str, Any]], object]] = {
-    "item": lambda entries: {key: entries[key] for key in entries},
-    "get": lambda entries: {key: entries.get(key) for key in entries},
-    "items": lambda entries: dict(entries.items()),
-    "values": lambda entries: dict(zip(entries, entries.values(), strict=True)),
-    "dict": dict,
-    "unpacking": lambda entries: {**entries},
-    "union": lambda entries: entries | {},  # type: ignore[operator]
-    "reflected union": lambda entries: {} | entries,  # type: ignore[operator]
-    "update": lambda entries: _updated(entries),
-    "copy": copy.copy,
-    "deep copy": copy.deepcopy,
-    "copy method": lambda entries: entries.copy(),  # type: ignore[attr-defined]
-    "pickle": lambda entries: pickle.loads(pickle.dumps(entries)),
-    "same": lambda entries: entries,
-}
-
-
-def _updated(entries: Mapping[str, Any]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    result.update(entries)
-    return result
-
-
-@pytest.mark.parametrize("read", READS.values(), ids=READS)
-def test_shared_entries_are_decoded_however_they_are_read(
-    read: Callable[[Mapping[str, Any]], object], tmp_path: Path
-) -> None:
-    path = runtime_files()["onnxruntime-1.31.1"]
-    compiled = CompiledFile(tmp_path / "compiled.json", [])
-    expected = load_runtime(path)
-    assert expected.operators
-    assert expected.restrictions
-    for name in SHARED_ENTRIES["Runtime"]:
-        found = load_precompiled(path, [], lambda: expected, compiled)
-        entries, wanted = getattr(found, name), getattr(expected, name)
-        result = read(entries)
-        assert result == wanted
-        assert (result != wanted) is False
-        assert repr(result) == repr(wanted)
-        assert "no such operator" not in entries
-        assert entries.get("no such operator", 1) == 1

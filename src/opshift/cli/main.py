@@ -265,6 +265,12 @@ COMMANDS = [
 """All commands, in the order of the help."""
 
 
+class _AfterImports(NamedTuple):
+    """Argument of `main`."""
+
+    run: Callable[[], None]
+
+
 class LazyCommandGroup(CommandGroup):
     """Group of the commands in `COMMANDS`, which imports the module of a command on first use."""
 
@@ -282,9 +288,9 @@ class LazyCommandGroup(CommandGroup):
         for entry in [each for each in COMMANDS if each.name == cmd_name] or COMMANDS:
             if entry.name not in self.commands:
                 self.add_command(entry.load(), entry.name)
-        after_imports: Callable[[], None] | None = cast("typer.Context", ctx).obj
-        if after_imports is not None:
-            after_imports()
+        found = cast("typer.Context", ctx).obj
+        if isinstance(found, _AfterImports):  # another program may pass an object of its own
+            found.run()
         return cast("AnyCommand | None", self.commands.get(cmd_name))
 
 
@@ -341,4 +347,4 @@ def main(after_imports: Callable[[], None] | None = None) -> None:
     """
     exit_on_signals()
     replace_closed_streams()
-    app(obj=after_imports)
+    app(obj=after_imports and _AfterImports(after_imports))
