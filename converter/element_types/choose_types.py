@@ -71,8 +71,7 @@ class TypeChoice:
         assert is_graph(container), "functions are inlined"
         if parent is None and self.keeps_interface:
             interface = (scope.element_type(each.name) for each in (*container.input, *container.output))
-            # No operator casts sequences or optionals: if the type of an input or output of these kinds would
-            # change, all sequences and optionals keep their types.
+            # No operator casts containers: if an input or output would change its type, all keep theirs.
             self._keeps_containers = any(self.new_type(each) for each in interface if _is_container(each))
         scope.defined_names.update(name for node in container.node for name in node.output)
         self._add_inputs(graph, container)

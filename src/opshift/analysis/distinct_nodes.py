@@ -16,6 +16,7 @@ from opshift.model.graphs import (
     graphs_of,
     is_graph,
     names_outside_nodes,
+    nested_containers,
     remove_messages,
 )
 from opshift.model.messages import GraphProto, ModelProto
@@ -62,6 +63,12 @@ def with_distinct_nodes(
             _remove_repeated(container, repetitions)
     remove_messages(copy.functions, is_uncalled)
     return copy
+
+
+def lacks_nodes(copy: ModelProto, model: ModelProto) -> bool:
+    """Return whether a copy lacks nodes of graphs, not only functions that no node calls."""
+    kept, full = (sum(len(each.node) for each in nested_containers([m.graph])) for m in (copy, model))
+    return kept < full
 
 
 class _Repetitions(NamedTuple):

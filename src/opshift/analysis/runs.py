@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from opshift.analysis.distinct_nodes import with_distinct_nodes
+from opshift.analysis.distinct_nodes import lacks_nodes, with_distinct_nodes
 from opshift.analysis.refused_opsets import RefusedOpsets
 from opshift.converter.convert import try_convert
 from opshift.converter.options import Options
@@ -21,7 +21,6 @@ from opshift.converter.streaming.weights import MIN_STREAMED_FILE, open_without_
 from opshift.inference.shared_facts import SharedFacts
 from opshift.model.binary_files import is_readable
 from opshift.model.files import MAX_MESSAGE_BYTES, ModelLike, gc_paused, model_of, reading_onnx_ir
-from opshift.model.graphs import nested_containers
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, imported_default_opset, without_version
 from opshift.model.plain_data import Json, json_values
@@ -290,15 +289,6 @@ class _Search:
         return is_the_same and not self.check.is_restricted(version.id)
 
 
-def _node_count(model: ModelProto) -> int:
-    """Return the number of nodes in the main graph and its subgraphs."""
-    return sum(len(each.node) for each in nested_containers([model.graph]))
-
-
-def _conversion_key(model: ModelProto, opsets: Mapping[str, int], ir_version: int | None) -> Hashable:
-    return id(model), tuple(opsets.items()), ir_version
-
-
 _OperatorTypes = tuple[str, tuple[tuple[str, str], ...]]
 """Operator, such as `ai.onnx.Cast`, with or without a version, and its types by type variable."""
 
@@ -377,8 +367,7 @@ class _Candidates:
 
     @cached_property
     def _has_merged_nodes(self) -> bool:
-        """Whether `_distinct` lacks nodes of graphs, not only functions that no node calls."""
-        return self._distinct is not None and _node_count(self._distinct) < _node_count(self._model)
+        return self._distinct is not None and lacks_nodes(self._distinct, self._model)
 
     def _attempt(self, search: _Search, opsets: Mapping[str, int]) -> ConversionAttempt:
         """Convert to `opsets` for `search`, first a copy without repeated nodes if that may save time.
@@ -387,11 +376,10 @@ class _Candidates:
         """
         has_many_failures = len(self._failed) >= MIN_FAILURES and not search.reports_failure
         has_many_left = self._remaining >= MIN_REMAINING or "_distinct" in vars(self)
-        is_converted = _conversion_key(self._model, opsets, None) in self._converted
+        is_converted = (id(self._model), tuple(opsets.items()), None) in self._converted
         if has_many_failures and has_many_left and not is_converted and self._distinct is not None:
             attempt = self._attempt_with(self._distinct, search, opsets)
-            is_certain = not (self._has_merged_nodes and search.may_run_without_merging(attempt))
-            if not attempt.succeeds and is_certain:
+            if not (attempt.succeeds or (self._has_merged_nodes and search.may_run_without_merging(attempt))):
                 return attempt
         attempt = self._attempt_with(self._model, search, opsets)
         if not attempt.succeeds:
@@ -412,7 +400,7 @@ class _Candidates:
         return ConversionAttempt(changed, ir_version, found.added_nodes, found.refusals, support)
 
     def _convert(self, model: ModelProto, opsets: Mapping[str, int], ir_version: int | None) -> _Candidate:
-        key = _conversion_key(model, opsets, ir_version)
+        key = id(model), tuple(opsets.items()), ir_version
         if key not in self._converted:
             options = Options.of(opsets, ir_version=ir_version, registry=self._registry)
             facts = self._facts.setdefault(id(model), SharedFacts(model.graph))
