@@ -234,7 +234,7 @@ class CallFacts:
         return call.node.input(self._positions[name])
 
     def _is_provided(self, name: str) -> bool | None:
-        """Return whether the calls provide an input; `None` if only some do, or if there is no such input."""
+        """Return whether the calls provide an input; `None` if only some calls do, and for other names."""
         if name in self._presence:
             return self._presence[name]
         return False if self.calls and name in self._positions else None
