@@ -61,4 +61,5 @@ def main() -> None:
     finally:
         if started is exit_at_once:
             signal.signal(signal.SIGINT, started)
+        resume_collections()  # `--help` imports no command
         gc.freeze()  # no collection while the process ends: it returns all memory anyway

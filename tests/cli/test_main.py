@@ -83,17 +83,20 @@ def test_interrupt_while_starting(moment: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")
 
 
-def test_commands_collect_garbage_but_not_their_modules() -> None:
+@pytest.mark.parametrize(
+    ("arguments", "start"), [(["resolve", "Relu", "--opset", "17"], "ai.onnx.Relu:14\n"), (["--help"], "Usage: opshift")]
+)
+def test_commands_collect_garbage_but_not_their_modules(arguments: list[str], start: str) -> None:
     report = "print(gc.isenabled(), gc.get_freeze_count() > 10_000)"
-    arguments = "['opshift', 'resolve', 'Relu', '--opset', '17']"
     script = f"""
 import atexit, gc, opshift_start, sys
 atexit.register(lambda: {report})
-sys.argv = {arguments}
+sys.argv = {["opshift", *arguments]}
 opshift_start.main()
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["ai.onnx.Relu:14", "True True"]
+    assert done.stdout.startswith(start)
+    assert done.stdout.endswith("\nTrue True\n")
 
 
 @pytest.mark.parametrize("is_enabled", [True, False])

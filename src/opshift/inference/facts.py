@@ -42,7 +42,7 @@ class Answers(ABC, Generic[KnownT]):
         """Store the fact about a value; `None` means unknown."""
         self._known[name] = fact
 
-    def forget(self, names: Set[str]) -> None:
+    def forget(self, names: set[str]) -> None:
         """Remove the facts about values, in a time that grows with the smaller of the two numbers."""
         for name in self._known.keys() & names:
             del self._known[name]

@@ -1,7 +1,7 @@
 """Scope of one graph or function: element types, shapes and constants of the values in it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Self
@@ -147,7 +147,7 @@ class Scope(InferenceScope):
         for each in self._children.values():
             yield from each.used_names()
 
-    def take_facts(self, earlier: Self, added: Set[str]) -> None:
+    def take_facts(self, earlier: Self, added: set[str]) -> None:
         """Take the facts from an earlier scope of the same graph, which must not be used any more.
 
         `added` names the values that conversion steps added; the facts about them are removed.

@@ -1,6 +1,6 @@
 """Facts about the values of a model that several plans of the same model share."""
 
-from collections.abc import Callable, Hashable, Set
+from collections.abc import Callable, Hashable
 
 from opshift.inference.scope import Scope
 from opshift.model.messages import GraphProto, ModelProto
@@ -17,7 +17,7 @@ class SharedFacts:
     def __init__(self, graph: GraphProto) -> None:
         self._graph = graph
         self._scope: Scope | None = None
-        self._added: Set[str] = frozenset()
+        self._added: set[str] = set()
         self._answers: dict[Hashable, bool] = {}
 
     def is_true(
@@ -30,7 +30,7 @@ class SharedFacts:
             self._answers[question] = question(model, registry)
         return self._answers[question]
 
-    def move_to(self, scope: Scope, added: Set[str]) -> None:
+    def move_to(self, scope: Scope, added: set[str]) -> None:
         """Move the known facts to the scope of the next plan.
 
         Args:

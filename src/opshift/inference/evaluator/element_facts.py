@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence, Set
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from opshift.inference.constants import FLOAT_INTEGER_RANGES, read_constant_node
@@ -158,7 +158,7 @@ class ElementFacts(Answers[Elements | LargeTensor]):
                 self._known[name] = found
         return found
 
-    def forget(self, names: Set[str]) -> None:
+    def forget(self, names: set[str]) -> None:
         """Remove the facts about values."""
         super().forget(names)
         for name in self._constants.keys() & names:
