@@ -20,6 +20,7 @@ import growth
 import in_memory
 import inference_time
 import lookups
+import questions
 import real
 import tiny
 import weights_in_memory
@@ -43,6 +44,7 @@ class Section(StrEnum):
     FILES = "files"
     TINY = "tiny"
     LOOKUPS = "lookups"
+    QUESTIONS = "questions"
 
 
 MEASURES: dict[Section, Callable[[Settings], Findings]] = {
@@ -57,6 +59,7 @@ MEASURES: dict[Section, Callable[[Settings], Findings]] = {
     Section.FILES: files.measure,
     Section.TINY: tiny.measure,
     Section.LOOKUPS: lookups.measure,
+    Section.QUESTIONS: questions.measure,
 }
 RESULTS = HERE / "RESULTS.md"
 INTRODUCTION = """\
