@@ -1,4 +1,4 @@
-"""Write groups of files atomically: under temporary names first, then moved to their paths, all or none."""
+"""Write groups of files atomically, all or none, through temporary files; compare files, check paths."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class AtomicFiles:
     def __init__(self) -> None:
         self._waiting: list[_NewFile] = []
         self._undo: list[tuple[Path, Path | None]] = []
-        """Maps each path to restore after an error to its backup; to `None` for new files and folders."""
+        """Each path to restore after an error, with its backup, or `None` for a new file or folder."""
 
     def __enter__(self) -> AtomicFiles:
         return self
@@ -63,7 +63,7 @@ class AtomicFiles:
             os.close(file)
 
     def link(self, existing: Path, place: Path, *, is_new: bool = False) -> None:
-        """Create a hard link to the file `existing`, which is moved to `place` like a new file, see `new`.
+        """Create a hard link to the file `existing`, which will be moved to `place` like the file of `new`.
 
         Raises:
             OSError: the link cannot be created, for example because the file is on another file system.
@@ -131,10 +131,7 @@ class AtomicFiles:
 
 
 def _file_identity(path: Path) -> tuple[int, int]:
-    """Return the device and inode of a file.
-
-    They are the same for all names of the file, also if the file system ignores the case of names.
-    """
+    """Return the device and inode, equal for all names of a file, even if their case is ignored."""
     found = path.lstat()
     return found.st_dev, found.st_ino
 
@@ -144,7 +141,7 @@ def _restore_backup(backup: Path, path: Path) -> None:
         backup.replace(path)
     except OSError:
         backup.rename(path)
-    # a rename to another link of the same file does nothing
+    # a rename onto another link of the same file keeps both links
     backup.unlink(missing_ok=True)
 
 
@@ -161,7 +158,7 @@ PERMISSIONS = 0o777
 
 
 MACHINE = os.uname().nodename if hasattr(os, "uname") else ""
-"""Name of this machine: several machines may write to the same network folder."""
+"""Name of this machine in temporary file names: several machines may write to one network folder."""
 
 
 def temporary_files(process: int | str) -> str:

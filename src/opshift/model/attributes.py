@@ -1,4 +1,4 @@
-"""Attributes of nodes: the table of their types, and readers of AttributeProtos."""
+"""Attributes of nodes: the table of their types, and functions that read and write AttributeProtos."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ _TYPES = (
 )
 
 ATTRIBUTE_TYPES: Mapping[str, AttributeType] = {each.name: each for each in _TYPES}
-"""Attribute types by name."""
 
 TYPE_BY_NUMBER: Mapping[int, AttributeType] = {each.number: each for each in _TYPES}
 """Attribute types by their value of `AttributeProto.type`. UNDEFINED (0) is not among them."""
@@ -65,7 +64,8 @@ def type_name(number: int) -> str:
 def read_attribute(attribute: AttributeProto) -> Any:
     """Return the value of an AttributeProto: a number, bytes, a message, or a tuple of these.
 
-    Models with IR version 1 may omit the type, which is then inferred from the field that is set.
+    Models with IR version 1 may omit the type: the set field determines the type. Without a known type, the
+    value is the field `i`.
 
     Raises:
         CannotConvert: the attribute refers to an attribute of the enclosing function.

@@ -66,7 +66,7 @@ def read_blocks(file: ReadableFile) -> Iterator[bytes]:
 def regular_descriptor(file: ReadableFile) -> int | None:
     """Return the descriptor of a regular file at position 0, which can be read at any position; else `None`.
 
-    Other classes of file objects may transform the bytes, as `GzipFile` does, so their bytes are copied.
+    Other classes of file objects may transform the bytes, as `GzipFile` does: callers copy their bytes.
     """
     raw = getattr(file, "raw", file)
     if not isinstance(raw, io.FileIO) or raw.closed or not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
@@ -106,7 +106,7 @@ def path_to_write(out: str | os.PathLike[str] | WritableFile) -> Iterator[str | 
     with tempfile.TemporaryDirectory(prefix="opshift-") as folder:
         path = Path(folder, "model.onnx")
         yield path
-        # an unbuffered file may write only a part of the bytes
+        # buffered, because an unbuffered file may write only a part of the bytes
         buffer = io.BufferedWriter(out) if isinstance(out, io.RawIOBase) else None
         with raising_cannot_write(file_name(out)), path.open("rb") as written:
             shutil.copyfileobj(written, buffer or out, READ_SIZE)

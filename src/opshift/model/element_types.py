@@ -13,14 +13,14 @@ FLOAT_MAX = 3.4028234663852886e38
 """Largest finite float32. The default bounds of Clip-6 are `-FLOAT_MAX` and `FLOAT_MAX`."""
 
 INTEGER_BITS = {f"{sign}int{width}": width for sign in ("", "u") for width in (8, 16, 32, 64)}
-"""Number of bits of each integer type."""
+"""Number of bits of the integer types from 8 to 64 bits."""
 
 ELEMENT_BITS = {
     "complex64": 64, "complex128": 128, "bfloat16": 16, "float8e4m3fn": 8, "float8e4m3fnuz": 8,
     "float8e5m2": 8, "float8e5m2fnuz": 8, "float8e8m0": 8, "uint4": 4, "int4": 4, "float4e2m1": 4,
     "uint2": 2, "int2": 2, "float6e2m3": 6, "float6e3m2": 6,
 }  # fmt: skip
-"""Bits of one element, for element types without a code in Python's `struct`."""
+"""Bits of one element, for element types without a `struct` code, except strings."""
 
 
 INTEGER_FIELDS = ("int32_data", "int64_data", "uint64_data")
@@ -111,7 +111,7 @@ def round_to_float32(number: float) -> float:
 
 
 def float_text(number: float) -> str:
-    """Return a number as text, with the fewest digits that round to it in float32, or else in double."""
+    """Return the shortest text that reads as the number in float32, or else in double."""
     shortest = (f"{number:.{digits}g}" for digits in range(6, 10))
     text = next((each for each in shortest if round_to_float32(float(each)) == number), repr(number))
     return f"{text}.0" if text.lstrip("-").isdecimal() else text

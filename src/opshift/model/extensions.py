@@ -44,7 +44,7 @@ def is_external(function: Callable[..., object]) -> bool:
 def extension_failed(
     extension: str, function: Callable[..., object], cause: BaseException | str, node: str = ""
 ) -> ExtensionFailed:
-    """Return the error for a function that raises an exception, or whose result has a problem.
+    """Return the error for a function that raises an exception, or returns an invalid result.
 
     `cause` is the exception, or the problem as text; `node` is the label of the node in the call.
     """
@@ -69,7 +69,7 @@ _FILE_LOCKS: dict[str, RLock] = {}
 
 
 def file_lock(name: str) -> RLock:
-    """Return the lock of the module of a file, so that threads do not execute the file at the same time."""
+    """Return the lock of a file's module, so that only one thread at a time executes the file."""
     return _FILE_LOCKS.setdefault(name, RLock())
 
 

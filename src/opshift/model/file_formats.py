@@ -1,4 +1,4 @@
-"""Formats of files that users mistake for ONNX models, recognized by their first and last bytes."""
+"""Formats of files mistaken for ONNX models, by their first and last bytes; errors for unreadable files."""
 
 import os
 import re
@@ -16,7 +16,7 @@ MAX_QUOTED_TEXT = 60
 
 
 class FileFormat(NamedTuple):
-    """Format of a file: `start` is a pattern of the first bytes, `content` is in the first or last bytes."""
+    """File format: `start` is a pattern at the start, `content` one anywhere in the first or last bytes."""
 
     name: str
     remedy: str

@@ -1,4 +1,4 @@
-"""Read and write models: files, bytes, messages and onnx_ir models. Files are written atomically.
+"""Read models from files, bytes, messages and onnx_ir models, and write them to files atomically.
 
 A caller that passes an onnx_ir model has imported onnx_ir, so recognizing the model needs no import.
 """
@@ -297,14 +297,12 @@ def gc_paused(function: Callable[Parameters, Result]) -> Callable[Parameters, Re
     """Disable garbage collection while a function runs.
 
     A plan only grows, so each collection would traverse it without freeing anything. Objects outside of
-    reference cycles are still freed at once. The decorator belongs on public functions: the result of an
-    inner function would still exist, and be traversed, when collection is enabled again. If collection is
-    already disabled, by the caller or by another thread in a decorated function, it remains disabled.
+    reference cycles are still freed at once. Decorate public functions only: the result of an inner function
+    would be traversed when collection is enabled again. Collection that is already disabled stays disabled.
     """
 
     @wraps(function)
     def paused(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        """Call the function without garbage collection."""
         if not gc.isenabled():
             return function(*args, **kwargs)
         gc.disable()

@@ -1,4 +1,4 @@
-"""Graphs and functions: indexes of values, walks over subgraphs, and edits of repeated fields."""
+"""Graphs and functions: indexes of values, walks over subgraphs, labels, limits, edits of repeated fields."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Container:
         """Names of values that are not constant: training updates them, or Gradient substitutes other values.
         """
         self.read_in_training: frozenset[str] = frozenset()
-        """Names of values that training graphs or bindings read."""
+        """Names of values that training graphs or bindings read or update."""
 
     @property
     def outputs(self) -> Iterator[str]:
@@ -169,10 +169,7 @@ class Container:
         return self._graph.value_info, self._graph.output, self._graph.input
 
     def predefined_names(self) -> set[str]:
-        """Return the names defined before the first node.
-
-        The empty name is among them: it represents an omitted input or output.
-        """
+        """Return the names defined before the first node, and the empty name of omitted values."""
         if self.is_function:
             return {"", *self._input_names}
         return {"", *self._input_names, *self._initializer_names, *self._sparse_initializers}
@@ -204,7 +201,6 @@ class Container:
 
     @cached_property
     def _initializers(self) -> dict[str, int]:
-        """Positions of the initializers by name."""
         # Positions, because holding many messages slows protobuf down (see `NodeRecord`).
         return {name: position for position, name in enumerate(self._initializer_names)}
 
@@ -373,7 +369,7 @@ def training_graphs(model: ModelProto) -> Iterator[TrainingGraph]:
 
 
 def domains_only_in_training(model: ModelProto) -> frozenset[str]:
-    """Return the domains of the nodes in training graphs that no other node has."""
+    """Return the domains, except the default one, of nodes in training graphs that no other node has."""
     training = nested_nodes(*(each.graph for each in training_graphs(model)))
     found = {canonical_domain(node.domain) for node in training} - {DEFAULT_DOMAIN}
     others = nested_nodes(model.graph, *model.functions) if found else ()
@@ -449,7 +445,7 @@ def add_values(graph: GraphProto, known: Mapping[str, InputFacts], taken: Iterab
     """Add inputs, initializers and outputs to a graph with one node, for the values of the node.
 
     `known` has facts by input name; a tensor becomes an initializer. Names in `taken` become graph inputs,
-    too, so that new values do not get these names. Raises UsageError for wrong names or facts in `known`.
+    too, so that new values do not get these names. Raise UsageError for wrong names or facts in `known`.
     """
     node = graph.node[0]
     captured = (name for graph in graphs_of(node) for name in captured_names(graph))

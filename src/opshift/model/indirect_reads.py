@@ -1,4 +1,4 @@
-"""Values that a model names outside of node inputs: in training, attributes and sharding specifications."""
+"""Collect and rename value names in training, Gradient attributes and sharding specifications."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from opshift.model.messages import AttributeProto, ModelProto, NodeProto
 
 GRADIENT_DOMAIN, GRADIENT = "ai.onnx.preview.training", "Gradient"
-"""Domain of Gradient, the only operator with attributes that name values of the graph."""
+"""Domain and op_type of the only operator with attributes that name values of the graph."""
 
 SOURCES: Final = ("xs", "zs")
-"""Attribute of Gradient with the names of the values that the inputs of the node replace."""
+"""Attributes of Gradient with the names of the values that the inputs of the node replace."""
 
 RESULT: Final = "y"
 """Attribute of Gradient that names the value to differentiate."""
 
 
 class NamedValues(NamedTuple):
-    """Names of values in attributes of nodes; a name counts in every graph and function of the model.
+    """Names of values in attributes of nodes, collected from all graphs and functions of a model.
 
     Attributes:
         names: all names.
@@ -79,7 +79,7 @@ def names_in_training(model: ModelProto) -> frozenset[str]:
 
 
 def names_read_indirectly(model: ModelProto) -> frozenset[str]:
-    """Return the names of values that training reads or updates, and of those that attributes name."""
+    """Return the names of values that training reads or updates, or attributes name."""
     return names_in_training(model) | values_named_in_attributes(model).names
 
 

@@ -67,7 +67,7 @@ def without_secrets(text: str) -> str:
 def json_without_secrets(
     data: object, *, indent: int | None = None, separators: tuple[str, str] | None = None
 ) -> str:
-    """Return data as JSON in ASCII; keys and strings are without the secrets that `without_secrets` hides.
+    """Return data as JSON in ASCII, with keys and strings as `without_secrets` returns them.
 
     Each string is changed before it becomes JSON: in JSON, a secret may end in the backslash of an escape.
     Keys that differ only in secrets become one key, with the last value.
@@ -132,11 +132,11 @@ MIN_INNER_SECRET: Final = 4
 
 
 MAX_LOCATION: Final = 4096
-"""Maximum length of a location whose credentials are searched; names in models may look like long URLs."""
+"""Maximum length of a location that is searched for credentials; model names may look like long URLs."""
 
 
 def without_secrets_of(location: str, text: str) -> str:
-    """Return a message of a library about a location, with the credentials of the location as `***`.
+    """Return a library's message about a location, with `***` for the credentials of the location.
 
     Libraries quote parts of a URL, decode the parts, or mistake a password for a bucket name or a port.
 

@@ -4,7 +4,7 @@ The classes are created from ``opsets/onnx.binpb`` in a private descriptor pool.
 an imported ``onnx`` (the two exchange serialized bytes, not objects) and with any protobuf release and
 backend, because no generated code is involved. Fields added after IR version 14 survive parsing and writing.
 
-No other module of the project imports ``google.protobuf``. The fields and their types are in
+No other module of the package imports ``google.protobuf``. The fields and their types are in
 ``messages.pyi``; enum values are plain integers, named by ``TensorProto.DataType.Name(value)``.
 """
 

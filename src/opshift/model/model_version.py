@@ -55,7 +55,7 @@ def pack_version(text: str) -> int:
     Versions from 32768.0.0 onwards are negative, because the field is signed.
 
     Raises:
-        UsageError: the text is not a version, a part is too large, or it starts with 0.0.
+        UsageError: the text is not a version or starts with 0.0, or a part is too large.
     """
     if _SIMPLE.fullmatch(text) and int(text) <= MAX_PATCH:
         return int(text)

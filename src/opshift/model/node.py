@@ -125,7 +125,7 @@ class Node:
 
 
 class Emitted(NamedTuple):
-    """A node written by an adapter, and the opset of its domain for which it is written."""
+    """Node that an adapter emits, and the opset of the node's domain for which it is written."""
 
     node: Node
     opset: int

@@ -55,7 +55,7 @@ class TensorStore(Protocol):
     ) -> bytes | None:
         """Return the placeholder of the converted elements; `None` if the elements must be decoded first.
 
-        A tensor of this type and shape has its elements in `raw_data` or `field`, in `size` bytes.
+        The elements can be converted if they are in `raw_data` or `field`, in `size` bytes.
         """
         ...
 
@@ -227,7 +227,7 @@ class PlaceholderStore:
 
         Args:
             placeholder: the placeholder of the other payload.
-            conversion: conversion of its elements.
+            conversion: the conversion of the elements.
             field: the field of TensorProto for elements of this type, if not `raw_data`.
             size: number of bytes of the elements; `None` if it is unknown.
 
@@ -274,7 +274,7 @@ def _split_fields(message: bytes, number: int) -> tuple[bytes, bytes]:
 def model_tensors(model: ModelProto) -> Iterator[TensorProto]:
     """Yield the initializers and the tensors in attributes of all graphs and functions.
 
-    They include values and indices of sparse tensors, and default values of attributes of functions.
+    Values and indices of sparse tensors, and defaults of function attributes, are included.
     """
     roots: list[ContainerProto] = [*root_graphs(model), *model.functions]
     for container in nested_containers(roots):

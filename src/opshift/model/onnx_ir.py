@@ -45,7 +45,7 @@ def mapped_content(
     tensor: Callable[[onnx_ir.TensorProtocol], object],
     graph: Callable[[onnx_ir.Graph], object],
 ) -> object:
-    """Apply a function to the tensors or graphs of an attribute; return `None` for other attributes."""
+    """Apply a function to the tensors or graphs in an attribute; `None` for other or empty attributes."""
     kind, value = attribute.type.name, attribute.value
     if value is not None:
         if kind == "TENSOR":
@@ -70,7 +70,7 @@ def attributes_of(container: Container) -> MutableMapping[str, onnx_ir.Attr]:
 
 
 def carry_over_meta(new: onnx_ir.Model, old: onnx_ir.Model) -> None:
-    """Copy `meta`, which onnx_ir does not serialize, from old objects to the corresponding new objects."""
+    """Copy `meta`, which onnx_ir does not serialize, from old objects to the new objects of equal names."""
     _add_meta(new, old)
     _carry_over(new.graph, old.graph)
     for key, function in new.functions.items():

@@ -48,7 +48,7 @@ def function_id(function: FunctionProto) -> LocalFunction:
 
 
 def called_function(node: Node | NodeProto) -> LocalFunction:
-    """Return the identity of the function that a node calls if the model defines this function."""
+    """Return the identity of the local function that a node calls if the function exists."""
     return LocalFunction(canonical_domain(node.domain), node.op_type, overload_of(node))
 
 
@@ -81,7 +81,7 @@ def model_domain(domain: str) -> str:
 def short_label(label: str) -> str:
     """Return the label of an operator without the default domain: `Clip:6` for `ai.onnx.Clip:6`."""
     name = label.removeprefix(f"{DEFAULT_DOMAIN}.")
-    # Domains such as ai.onnx.ml also start with `ai.onnx`: compare the name after it, too.
+    # A dot in the rest shows another domain, such as ai.onnx.ml.
     return label if "." in name else name
 
 
@@ -99,7 +99,7 @@ def is_path_name(text: str) -> bool:
     """
     try:
         return PATH_NAME.fullmatch(text) is not None and len(text.encode()) <= MAX_PATH_NAME
-    except UnicodeEncodeError:  # UnicodeEncodeError: the name contains a lone surrogate
+    except UnicodeEncodeError:  # the name contains a lone surrogate
         return False
 
 

@@ -26,7 +26,7 @@ MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1
 
 
 class PlainDataError(ValueError):
-    """A text is not valid JSON, or data exceeds a limit of this module."""
+    """A text is not JSON, or data exceeds a limit of this module or cannot be written as JSON."""
 
 
 def parse_json(content: bytes) -> Json:

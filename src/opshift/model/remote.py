@@ -95,7 +95,7 @@ class StoreObject:
         scheme, _, rest = location.partition("://")
         scheme = scheme.lower()
         url = f"{scheme}://{rest}"
-        if scheme in ("file", "local"):  # fsspec does not replace local files as a whole
+        if scheme in ("file", "local"):  # refused: fsspec does not replace local files atomically
             raise UsageError("is the URL of a local file", place=location, remedy=f"write its path: {rest}")
         try:
             from fsspec import get_filesystem_class
@@ -372,7 +372,7 @@ def _open_s3_object(source: StoreObject) -> RemoteFile:
 
 
 class _S3(Protocol):
-    """Attributes of the S3 file system of s3fs that `_open_s3_object` uses."""
+    """Attributes of s3fs's file system that this module uses."""
 
     loop: object
 

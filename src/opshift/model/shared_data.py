@@ -52,7 +52,7 @@ class FrozenRecord:
         if is_partial:
             self._set_defaults()
             content.update(named)
-        # `zip` parses keyword arguments slowly, and every conversion creates records.
+        # Without `strict`: `zip` parses keyword arguments slowly, and every conversion creates records.
         content.update(zip(names, values))  # noqa: B905
         if is_partial:
             is_repeated = not named.keys().isdisjoint(names[: len(values)])

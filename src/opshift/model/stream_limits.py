@@ -1,7 +1,8 @@
 """Limits of pipes and web servers: the size of their content, and the hosts of redirects.
 
 The length of a stream is unknown before its end. A server that redirects to another host could make this
-machine send requests to hosts of an internal network: redirects are refused unless the host is allowed.
+machine send requests to hosts of an internal network. Such redirects, and redirects from HTTPS to HTTP, are
+refused unless the host is allowed.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ HOSTS_VARIABLE = "OPSHIFT_REDIRECT_HOSTS"
 
 
 async def client_of_one_host(**options: object) -> aiohttp.ClientSession:
-    """Return a session for `HTTPFileSystem` that refuses redirects to hosts that are not allowed."""
+    """Return a session for `HTTPFileSystem` that refuses redirects as this module describes."""
     import aiohttp
 
     trace = aiohttp.TraceConfig()

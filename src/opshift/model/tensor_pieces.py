@@ -26,7 +26,7 @@ PAYLOAD_WIDTHS: Mapping[int, int] = {
 SCALAR_LIST_FIELDS = frozenset(
     AttributeProto.DESCRIPTOR.fields_by_name[name].number for name in ("floats", "ints", "strings")
 )
-"""Fields of AttributeProto with lists of numbers or strings. An attribute with such a list has no tensor."""
+"""Numbers of the AttributeProto fields for lists of numbers or strings: such an attribute has no tensor."""
 
 
 class Part(NamedTuple):
@@ -57,7 +57,7 @@ def tensor_fields() -> Mapping[str, Mapping[int, Part]]:
 
 @cache
 def mergeable_messages() -> frozenset[str]:
-    """Return the message types with a singular field that may hold tensors.
+    """Return the message types with a singular field that may contain tensors.
 
     If such a field occurs several times, protobuf merges the occurrences.
     """

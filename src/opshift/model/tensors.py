@@ -168,7 +168,7 @@ def _packer(code: str, count: int) -> Callable[..., bytes]:
 
 
 def _overflow_to_infinity(value: float) -> float:
-    """Replace a number beyond the range of float16 by infinity, as Cast does; `struct` raises an error."""
+    """Replace a number beyond float16 by infinity, as Cast does, where `struct` would raise an error."""
     # 65520 is halfway between the largest float16, 65504, and the next power of two: it rounds up.
     return value if abs(value) < 65520 or value != value else math.copysign(math.inf, value)
 

@@ -1,4 +1,4 @@
-"""Conversion between TypeProto and type strings or shapes."""
+"""Conversion between TypeProto and type strings or shapes, and symbols in shapes."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def fill_type(proto: TypeProto, text: str, shape: Shape | None) -> None:
     """Fill an empty TypeProto from an element type such as `float16`, or a type string.
 
     Type strings are `tensor(...)`, `seq(...)` and `optional(...)`. `shape` is the shape of the innermost
-    tensor, or `None` if it is unknown.
+    tensor, or `None` if it is unknown. Raise KeyError for an unknown element type.
     """
     constructor, _, inner = text.removesuffix(")").partition("(")
     if constructor in ("seq", "optional"):

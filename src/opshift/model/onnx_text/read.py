@@ -1,4 +1,4 @@
-"""Reader of models, functions, graphs and nodes in the text syntax of ONNX or a similar form."""
+"""Reader of models, graphs and nodes in ONNX's text syntax, Python calls, or protobuf's text and JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reader of the types and tensors of ONNX's text syntax."""
+"""Reader of the tokens, types and tensors of ONNX's text syntax."""
 
 from __future__ import annotations
 
