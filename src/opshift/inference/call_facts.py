@@ -1,4 +1,4 @@
-"""Facts about the inputs and attributes of a function that are the same in all calls of the function."""
+"""Facts about inputs and attributes on which the calls of a local function agree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ABSENT: Final = AttributeProto()
 """Marker for an attribute that the call does not set and that has no default; compared by identity."""
 
 MAX_CONSTANT_ELEMENTS = 1024
-"""Maximum number of elements of a constant that is compared between calls: weights need not be decoded."""
+"""Maximum number of elements of a constant to compare between calls; larger weights are not decoded."""
 
 
 class Fact(NamedTuple):
@@ -38,7 +38,7 @@ class CallSite(NamedTuple):
 
 
 class ResolvedNode(Node):
-    """Node of a function body with the attributes that the calls set, and without inputs that they omit."""
+    """Node of a function body with attributes that the calls set, without inputs that the calls omit."""
 
     __slots__ = ("original",)
 
@@ -60,7 +60,7 @@ MAX_CALL_DEPTH = 40
 class NestedCalls:
     """Context manager that counts the nested calls through which a fact is propagated.
 
-    Entering it returns whether the depth is within `MAX_CALL_DEPTH`. A class is faster than `contextmanager`.
+    `with` returns whether the depth is within `MAX_CALL_DEPTH`. A class is faster than `contextmanager`.
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class CallFacts:
         self._agreed: dict[Fact, Any] = {}
         """Maps each fact to the value on which the compared calls agree."""
         self._shapes: dict[str, list[Shape | None]] = {}
-        """Maps each input to the shapes that the first calls pass to it."""
+        """Maps each input to its shapes in the calls compared so far."""
         self._functions = functions
         self._positions = functions.input_positions(index)
         self._attributes: dict[str, AttributeProto | None] = {}
@@ -121,7 +121,10 @@ class CallFacts:
         return found
 
     def shape(self, name: str) -> Shape | None:
-        """Return the shape of an input, with `None` for sizes that differ; `None` if the rank differs."""
+        """Return the shape of an input, with `None` for sizes that differ; `None` if ranks differ.
+
+        With a single call, the shape may have symbols.
+        """
         if self.rank(name) is None:
             return None
         if len(self.calls) == 1:
@@ -142,21 +145,21 @@ class CallFacts:
         return found
 
     def constant(self, name: str) -> Tensor | None:
-        """Return the value of an input if it is the same constant in all calls, else `None`."""
+        """Return the value of an input if all calls pass the same small constant, else `None`."""
         if self._agreed_fact(Fact("constant", name)) is None:
             return None
         call = self.calls[0]
         return call.scope.constant(self._argument_of(call, name))
 
     def attribute(self, name: str) -> AttributeProto | None:
-        """Return the attribute value on which all calls agree, which may be `ABSENT`, or `None`."""
+        """Return the attribute on which all calls agree (`ABSENT` if no call sets it), else `None`."""
         if name not in self._attributes:
             agreed = self._agreed_fact(Fact("attribute", name))
             self._attributes[name] = None if agreed is None else self._attribute_of(self.calls[0], name)
         return self._attributes[name]
 
     def resolve_node(self, node: Node, scope: InferenceScope) -> Node:
-        """Return a node of the function with attributes that all calls set, without inputs that all omit."""
+        """Return a node with the attributes on which all calls agree, without inputs that all calls omit."""
         if not self.calls:
             return node
         attributes = node.attributes
@@ -184,17 +187,20 @@ class CallFacts:
         return ""
 
     def fact_key(self, call: CallSite, asked: Sequence[Fact]) -> Hashable:
-        """Return the values of the facts `asked` for one call; calls with equal keys have the same values."""
+        """Return the values of the facts `asked` for one call, to compare calls."""
         return tuple(self._fact_of(call, each) for each in asked)
 
     def all_facts(self, call: CallSite) -> tuple[Fact, ...]:
-        """Return the facts that identify a call: about the inputs that it lists, and its attributes."""
+        """Return the facts that distinguish calls, about the listed inputs and attributes of one call."""
         kinds: tuple[CallFactKind, ...] = ("presence", "element_type", "shape", "constant")
         inputs = [Fact(kind, name) for name in self._listed_inputs(call) for kind in kinds]
         return (*inputs, *(Fact("attribute", name) for name in call.node.attributes))
 
     def _agreed_fact(self, asked: Fact) -> Any:
-        """Return the value of a fact if all calls agree; else record a disagreement, and return `None`."""
+        """Return the value of a fact on which all calls agree, or `None`; record disagreements.
+
+        The result is `None`, too, if the name is not an input, or beyond `MAX_CALL_DEPTH`.
+        """
         if asked.kind != "attribute" and asked.name not in self._positions:
             return None
         with self._functions.nested_calls as is_shallow:
@@ -225,7 +231,7 @@ class CallFacts:
         return found
 
     def arguments(self, name: str) -> list[tuple[InferenceScope, str]]:
-        """Return the scope and the value of each argument for an input; empty if `name` is not an input."""
+        """Return (scope, value name) of each call's argument for an input; empty for other names."""
         if name not in self._positions:  # for example, an input of a subgraph that the conversion adds
             return []
         return [(call.scope, self._argument_of(call, name)) for call in self.calls]
@@ -234,7 +240,7 @@ class CallFacts:
         return call.node.input(self._positions[name])
 
     def _is_provided(self, name: str) -> bool | None:
-        """Return whether the calls provide an input; `None` if only some calls do, and for other names."""
+        """Return whether the calls provide an input; `None` if only some do, or the name is not an input."""
         if name in self._presence:
             return self._presence[name]
         return False if self.calls and name in self._positions else None
@@ -254,7 +260,7 @@ class CallFacts:
         return {name: found[0] if len({*found}) == 1 else None for name, found in answers.items()}
 
     def _listed_inputs(self, call: CallSite) -> Iterator[str]:
-        """Yield the names of the inputs that a call lists, if only as an empty name."""
+        """Yield the function inputs for which a call lists an argument, even an empty name."""
         names = self._functions.protos[self.index].input[: len(call.node.inputs)]
         return (name for position, name in enumerate(names) if self._positions[name] == position)
 
@@ -313,8 +319,7 @@ class CallFacts:
                 return None
         if provided is None or provided is ABSENT:
             provided = self._defaults.get(name, ABSENT)
-        # A subgraph in an attribute of the call is converted with the graph of the call: unknown in the
-        # function.
+        # A subgraph attribute changes when the graph of the call is converted: treat it as unknown.
         return None if getattr(provided, "type", 0) in (GRAPH, GRAPHS) else provided
 
 

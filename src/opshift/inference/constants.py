@@ -1,4 +1,4 @@
-"""Values of Constant nodes, and casts that keep every value."""
+"""Values of Constant nodes, integer ranges of types, and casts without rounding."""
 
 from opshift.model.element_types import INTEGER_BITS, integer_range
 from opshift.model.node import Node, Tensor
@@ -10,7 +10,7 @@ SCALAR_ATTRIBUTES = (
     ("value_float", "float", float),
     ("value_string", "string", bytes),
 )
-"""Scalar attributes of Constant with element type and Python type. A plural `s` forms the list attributes."""
+"""Scalar attributes of Constant with element type and Python type. List attributes have an `s` appended."""
 
 INTEGER_RANGES = {name: numbers for name in INTEGER_BITS if (numbers := integer_range(name)) is not None}
 """Range of the values of each integer type, from 8 to 64 bits."""
@@ -25,7 +25,7 @@ EXACT_INTEGER_RANGES = {**INTEGER_RANGES, **FLOAT_INTEGER_RANGES}
 """Ranges of integers that integer and floating-point types represent exactly."""
 
 SIZE_TYPES = ("int32", "int64")
-"""Types that represent every size of a tensor in practice."""
+"""Types of elements that may be symbols: both hold every tensor size in practice."""
 
 WIDER_FLOATS = {"float": ("double",), "float16": ("float", "double"), "bfloat16": ("float", "double")}
 """Maps a floating-point type to the wider types that represent all of its values."""

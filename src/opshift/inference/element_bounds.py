@@ -19,21 +19,21 @@ RING_OPERATIONS: Mapping[str, Callable[[int, int], int]] = {
     "Mul": operator.mul,
     "Sub": operator.sub,
 }
-"""Operators with congruent results for congruent inputs: their inputs may wrap around."""
+"""Operators that keep congruence modulo 2**bits: inputs that wrap around need no other bounds."""
 
 ORDERED_OPERATIONS: Mapping[str, Callable[[int, int], int | None]] = {
     "Div": divide_integers,
     "Max": max,
     "Min": min,
 }
-"""Operators with results that depend on the order of integers: inputs that wrap around have no bounds."""
+"""Operators that compare or divide integers: an input that may wrap around can be any integer of its type."""
 
 SELECTIONS = {**dict.fromkeys(COPIES, slice(1)), "Concat": slice(None), "Where": slice(1, None)}
-"""Maps an operator to the inputs that contain all elements of its output."""
+"""By operator: slice of the inputs that contain all elements of the output."""
 
 
 class Bounds(NamedTuple):
-    """Interval of integers: each element equals one of them modulo 2 to the power of the number of bits."""
+    """Interval of integers: each element is congruent to one of the integers, modulo 2**bits of its type."""
 
     low: int
     high: int
@@ -48,7 +48,7 @@ def element_bounds(scope: InferenceScope, name: str) -> Bounds | None:
 def nonzero_elements(scope: InferenceScope, name: str) -> tuple[bool, ...] | None:
     """Return, for each element of a 1-D integer tensor, whether it is known to differ from 0 in every run.
 
-    Return `None` if the length is unknown.
+    Return `None` if the length is unknown or above `MAX_VALUES`.
     """
     shape = scope.shape(name)
     if shape is None or len(shape) != 1 or shape[0] is None or shape[0] > MAX_VALUES:
@@ -86,7 +86,6 @@ def _is_nonzero(bounds: Bounds | None, element_type: str | None) -> bool:
 
 
 def _count(element_type: str) -> int:
-    """Return the number of integers of a type."""
     kept = INTEGER_RANGES[element_type]
     return kept.stop - kept.start
 
@@ -96,7 +95,7 @@ def _bounds_of_numbers(numbers: Iterable[int], element_type: str) -> Bounds | No
     found = [*numbers]
     low, high = min(found), max(found)
     smallest, count = INTEGER_RANGES[element_type].start, _count(element_type)
-    # Reduced, because the bounds of repeated products would otherwise have millions of digits.
+    # Reduce `low`: otherwise, the bounds of repeated products would have millions of digits.
     start = (low - smallest) % count + smallest
     return Bounds(start, start + high - low) if high - low < count - 1 else None
 
@@ -133,7 +132,7 @@ class ElementBounds(Answers[Bounds]):
             self._known[name] = None
             return
         values = elements.values if isinstance(elements, Tensor) else ()
-        # Symbols stand for elements that do not overflow, so only numbers are bounds in every run.
+        # A symbol assumes that the element does not overflow, so only numbers give bounds for every run.
         numbers = [each for each in values if isinstance(each, int) and not is_symbol(each)]
         if numbers and len(numbers) == len(values):
             self._known[name] = _bounds_of_numbers(numbers, element_type)
@@ -201,9 +200,9 @@ def _of_cast(
 def _combined(
     operation: Callable[[int, int], int | None], inputs: list[Bounds], element_type: str
 ) -> Bounds | None:
-    """Return the bounds of the results of an operation with extreme results at the bounds of its inputs.
+    """Return bounds of an operation whose largest and smallest results are at the bounds of its inputs.
 
-    Return `None` if the results may be any element of the type.
+    Return `None` if the result may be any element of the type.
     """
     found = inputs[0]
     for each in inputs[1:]:

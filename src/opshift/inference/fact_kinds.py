@@ -114,9 +114,9 @@ class InferenceCache:
     def __init__(self) -> None:
         self.operators: dict[str, OperatorInfo] = {}
         self.links: dict[str, int] = {}
-        """Position of the input that shares the fact about the first output, by op_type."""
+        """Position of the input that has the fact of the first output, by op_type."""
         self.uncacheable: set[str] = set()
-        """Names of the operators with rules that read more than the node key and the inputs."""
+        """op_types of the operators with facts that are not cacheable, see `Inferred`."""
         self.constants: dict[str, tuple[int, ...]] = {}
         """Positions of the inputs whose elements a rule reads, by op_type, in ascending order."""
         self.facts: dict[InferenceKey, Sequence[Any]] = {}

@@ -1,7 +1,4 @@
-"""Facts about values: the interface for adapters, the scope that inference reads, and the order of questions.
-
-Questions are answered on an explicit stack, not Python's.
-"""
+"""Facts about values: the interface for adapters, the scope for inference, and the order of questions."""
 
 from __future__ import annotations
 
@@ -43,7 +40,7 @@ class Answers(ABC, Generic[KnownT]):
         self._known[name] = fact
 
     def forget(self, names: set[str]) -> None:
-        """Remove the facts about values, in a time that grows with the smaller of the two numbers."""
+        """Remove the facts about values; visit only the smaller of `names` and the known facts."""
         for name in self._known.keys() & names:
             del self._known[name]
 
@@ -114,16 +111,17 @@ MAX_EVALUATED_ELEMENTS = 1 << 20
 class Evaluation:
     """Evaluation of questions about the values of one model, shared by all its scopes.
 
-    Only the values that an answer depends on are visited. The questions that a rule asks go on a stack, so
-    that Python's own stack does not limit how long a chain of nodes may be.
+    Only the values that an answer depends on are visited. Questions go on an explicit stack, so that Python's
+    stack does not limit the length of a chain of nodes.
 
     Attributes:
         is_running: whether a question is being answered.
-        has_dynamic_inputs: whether the main graph has inputs of unknown sizes; `None` until it is determined.
+        has_dynamic_inputs: whether a main graph input has an unknown shape, or an unknown size after
+            dimension 0; `None` until it is determined.
         trusted_claims: names of node outputs whose declared shapes inference uses; `None` for all.
         assumes_positive_sizes: whether sizes known only at run time are not 0; set before the first question.
-        names_sizes: whether each unknown size in a graph gets a symbol; set before the first question.
-        named_values: values that attributes of nodes name; set before a scope of a subgraph is created.
+        names_sizes: whether unknown sizes in the main graph get symbols; set before the first question.
+        named_values: values that attributes of nodes name; set before the scope of a subgraph is created.
     """
 
     assumes_positive_sizes = False
@@ -192,7 +190,7 @@ class Facts(Protocol):
         ...
 
     def listed_sizes(self, names: Sequence[str]) -> tuple[ListedSize, ...] | None:
-        """Return the sizes in the 1-D value `names[1]`; `None` if all are unknown.
+        """Return the sizes in the 1-D value `names[1]`; `None` if all are unknown, or the rank is not 1.
 
         A size known only at run time is a tuple of the axes of `names[0]` that have this size in every run.
         """
@@ -225,7 +223,7 @@ class Facts(Protocol):
     def nonzero_elements(self, name: str) -> tuple[bool, ...] | None:
         """Return for each element of a 1-D integer tensor whether it is known to differ from 0 in every run.
 
-        Return `None` if the length is unknown.
+        Return `None` if the length is unknown or large.
         """
         ...
 
@@ -254,7 +252,7 @@ class OperatorStatus(NamedTuple):
 
 
 UNAFFECTED = OperatorStatus(has_step=False, has_graphs=False)
-"""Status object of all operators with nodes that the conversion skips; compare with `is`."""
+"""Status of all operators with nodes that the conversion skips; compare with `is`."""
 
 
 MAX_SEARCHED_OUTPUTS = 64
@@ -357,7 +355,7 @@ class InferenceScope(Container, Facts):
 
     @cached_property
     def variable_prefix(self) -> str | None:
-        """Prefix of dimension variables in the names of symbols; `None` if they have no symbols.
+        """Prefix of dimension variables in the names of symbols; `None` if dimension variables have none.
 
         A dimension variable has one value in the main graph and its subgraphs, and in one call of a function.
         """
@@ -370,7 +368,7 @@ class InferenceScope(Container, Facts):
             statuses = self.operator_statuses
             self._children[key] = found = type(self)(graph, self.opsets, self.registry, statuses, self)
             found.variables = self.evaluation.named_values.sources
-            # The node passes no value to an input with an initializer, see `passed_inputs`.
+            # Constant, because the node passes no value to an input with an initializer (`passed_inputs`).
             found.constant_inputs = found.initializer_inputs()
         return self._children[key]
 
@@ -379,7 +377,7 @@ class InferenceScope(Container, Facts):
         return self.parent is scope
 
     def is_local(self, name: str) -> bool:
-        """Return whether the value is defined in this graph, not in an enclosing one."""
+        """Return whether this graph or a conversion step in it, not an enclosing graph, defines the value."""
         return name in self.defined_names or name in self.emitted_producers or name in self.added_constants
 
     def is_visible(self, name: str) -> bool:
@@ -403,7 +401,7 @@ class InferenceScope(Container, Facts):
         return self._operators[key]
 
     def inferred_operator(self, op_type: str, domain: str) -> OperatorVersion | None:
-        """Return the operator version for inference, or the last one of a removed operator, or `None`."""
+        """Return the operator version for inference; for a removed operator, its last version; or `None`."""
         found = self.operator(op_type, domain)
         return found or self.registry.known_or_removed_at(op_type, self.opset_of(domain), domain)
 

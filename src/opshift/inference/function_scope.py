@@ -119,7 +119,7 @@ class FunctionTable:
         raise InvalidModel(reason, place=site, remedy=f"use one of the existing overloads: {overloads}")
 
     def copy_name(self, index: int) -> str:
-        """Choose a name for a copy of a function that is unused in its domain, and reserve it."""
+        """Choose and reserve a name that no operator or function of the domain has, for a function copy."""
         function = self.protos[index]
         domain = canonical_domain(function.domain)
         used = {each.name for each in self._index if each.domain == domain}
@@ -136,7 +136,7 @@ class FunctionTable:
         return name
 
     def start_round(self) -> None:
-        """Prepare to plan again: reset the names of copies and scopes by call, keep scopes by facts."""
+        """Prepare to plan again: forget names of copies, scopes by call and counts; keep scopes by facts."""
         self._copies.clear()
         self._scopes_by_call.clear()
         self._inferences = 0
@@ -217,7 +217,7 @@ class FunctionTable:
             return self._scopes_by_call[scope, name]
         call = CallSite(Node.from_proto(proto), proto, scope)
         callers = CallFacts(self, index, [call])
-        # Calls with equal known sizes may pass different symbols.
+        # The key has symbolic shapes: calls with equal known sizes may pass different symbols.
         shapes = tuple(map(scope.symbolic_shape, call.node.inputs))
         facts = callers.all_facts(call)
         key = (index, facts, callers.fact_key(call, facts), shapes)
@@ -225,7 +225,7 @@ class FunctionTable:
             function = self.protos[index]
             new = self.scope(function, self.opsets(index), self._registry, {})
             new.call_facts = callers
-            # Calls with equal facts share the scope, but a dimension variable may differ between them.
+            # No symbols for dimension variables: these may differ between calls that share the scope.
             new.variable_prefix = None
             for node in function.node:
                 new.defined_names.update(node.output)
@@ -248,7 +248,7 @@ class CallScope(Scope):
         return found
 
     def is_body_in(self, scope: InferenceScope) -> bool:
-        """Return whether this is a subgraph of a node of another scope, or a function that a node calls."""
+        """Return whether this is a subgraph of a node of `scope`, or a function that such a node calls."""
         calls = self.call_facts.calls if self.call_facts else ()
         return super().is_body_in(scope) or any(each.scope is scope for each in calls)
 
@@ -269,8 +269,7 @@ class CallScope(Scope):
         return super().declared_rank(name) if found is None else found
 
     def operator(self, op_type: str, domain: str) -> OperatorVersion | None:
-        """Return the operator version under the imports; `None` if unknown, or if a function has its name."""
-        # A function shadows the operator of the same name (IR specification, "Functions").
+        """Return the imported operator version; `None` if unknown, or if a function has its name."""
         return None if self.functions.has_name(op_type, domain) else super().operator(op_type, domain)
 
     def inferred_operator(self, op_type: str, domain: str) -> OperatorVersion | None:
@@ -299,7 +298,7 @@ class CallScope(Scope):
 
     def is_call(self, record: NodeRecord) -> bool:
         """Return whether a node calls a local function."""
-        # Without functions, which most models lack, the message need not be read.
+        # Most models have no functions: do not read the NodeProto then.
         return bool(self.functions.protos) and self.functions.find(self.proto_of(record)) is not None
 
     def infer_call(

@@ -26,7 +26,7 @@ def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -
     if symbolic.inputs == context.inputs and not context.has_symbols and not operator.holds_graphs:
         return Inferred(known, context.is_cacheable, context.constants)
     if _has_private_rule(operator):
-        # A private rule may round or compare sizes with Python's operators, which are wrong for symbols.
+        # Private rules get no symbols: they may round or compare sizes, which is wrong for symbols.
         return Inferred(known, context.is_cacheable, context.constants)
     computed = _apply_rule(symbolic)
     # Reshape computes the dimension for -1 as an exact quotient, in which symbols cancel out. Small numbers
@@ -79,7 +79,7 @@ def _symbolic_shape(scope: InferenceScope, name: str) -> Shape | None:
 
 
 def _apply_rule(context: _Context) -> Sequence[Shape | None]:
-    # imported here: checks that infer no shapes do not need the rules
+    # imported here: some checks infer no shapes
     from opshift.registry.shapes.all_rules import SHAPE_RULES
 
     rule = SHAPE_RULES.get(context.version.shape)
@@ -87,7 +87,7 @@ def _apply_rule(context: _Context) -> Sequence[Shape | None]:
 
 
 def _has_private_rule(operator: OperatorVersion) -> bool:
-    # imported here: checks that infer no shapes do not need the rules
+    # imported here: some checks infer no shapes
     from opshift.registry.shapes.all_rules import SHAPE_RULES
 
     return is_external(SHAPE_RULES[operator.shape])
@@ -105,7 +105,7 @@ def rank_link(operator: OperatorVersion) -> int | None:
     """
     if operator.shape == "broadcast":
         return MAXIMUM  # broadcasting yields the rank of the input with the most dimensions
-    # imported here: checks that infer no shapes do not need the rules
+    # imported here: some checks infer no shapes
     from opshift.registry.shapes.all_rules import KEEPS_RANK
 
     return 0 if operator.shape in KEEPS_RANK else shape_link(operator)
@@ -123,7 +123,7 @@ _SHAPE_LINKS = {
 
 
 SYMBOLIC_RULES = ("reshape", "resize", "expand", "constant_of_shape", "split", "tile", "range", "slice")
-"""Shape rules that accept symbols in input lists of sizes; other rules would compare them with numbers."""
+"""Shape rules that accept symbols in lists of sizes; other rules, which may compare sizes, get `None`."""
 
 
 class _Context(ShapeContext):
@@ -235,8 +235,8 @@ def shape_shortcut(operator: OperatorVersion) -> Shortcut[Shape] | None:
 
 
 def rank_shortcut(operator: OperatorVersion) -> Shortcut[int] | None:
-    """Return a `Shortcut` for fixed ranks, Constant, Unsqueeze and ranks from lists, or `None`."""
-    # imported here: checks that infer no shapes do not need the rules
+    """Return a `Shortcut` for fixed ranks, ranks set by a list, Unsqueeze and Constant; else `None`."""
+    # imported here: some checks infer no shapes
     from opshift.registry.shapes.all_rules import FIXED_RANKS, RANKING_LISTS
 
     rank = FIXED_RANKS.get(operator.shape)
@@ -272,7 +272,7 @@ def _axis_count(scope: InferenceScope, inputs: Sequence[str]) -> int | None:
 
 
 def _dims_of_constant(scope: InferenceScope, name: str) -> Shape | None:
-    """Return the dimensions of the tensor in a Constant, without its elements; `None` for other contents."""
+    """Return the dimensions of the tensor in a Constant; `None` if `value` is not its only attribute."""
     attributes = scope.proto_of(scope.producing_records[name]).attribute[:]
     is_tensor = len(attributes) == 1 and attributes[0].name == "value" and attributes[0].HasField("t")
     return tuple(attributes[0].t.dims[:]) if is_tensor else None
@@ -333,7 +333,7 @@ def _rank_of_constant(scope: InferenceScope, name: str) -> int | None:
 
 def rank_inputs(operator: OperatorVersion) -> tuple[int, ...] | None:
     """Return the positions of the inputs that determine the ranks of the outputs; `None` for all inputs."""
-    # imported here: checks that infer no shapes do not need the rules
+    # imported here: some checks infer no shapes
     from opshift.registry.shapes.all_rules import RANK_INPUTS
 
     return RANK_INPUTS.get(operator.shape)

@@ -1,4 +1,4 @@
-"""Inference of the element types of one node's outputs, from operator signatures."""
+"""Inference of the element types of one node's outputs, from its operator, attributes and subgraphs."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -52,7 +52,7 @@ def type_shortcut(operator: OperatorVersion) -> Shortcut[str] | None:
 
 
 def _type_of_tensor(scope: InferenceScope, name: str) -> str | None:
-    """Return the type of the attribute `value` of a value's producer; `None` if it has other attributes."""
+    """Return the type of the tensor `value`, the only attribute of a value's producer; otherwise `None`."""
     attributes = scope.proto_of(scope.producing_records[name]).attribute[:]
     is_tensor = len(attributes) == 1 and attributes[0].name == "value" and attributes[0].HasField("t")
     return NAME_BY_NUMBER.get(attributes[0].t.data_type) if is_tensor else None
@@ -96,10 +96,10 @@ def _output_type(node: Node, position: int, operator: OperatorVersion, scope: In
 
 
 def _container_type(types: Sequence[str], node: Node, scope: InferenceScope) -> str | None:
-    """Return an output type: a sequence or optional of the first input, its element type, or its own type.
+    """Derive an output type from the type of the first input: its sequence, optional, element, or itself.
 
-    Without an input, the attribute `type` of Optional has the type of the element. Return `None` if the type
-    is unknown, or not in `types`.
+    Optional without an input has the type in the attribute `type`. Return `None` if the type is unknown, or
+    not in `types`.
     """
     if node.input(0):
         source = scope.element_type(node.input(0))
@@ -161,7 +161,7 @@ def type_of_constant(node: Node) -> str | None:
 _BODY_OFFSET = {
     "If": ("then_branch", 0), "Loop": ("body", 1), "Scan": ("body", 0), "SequenceMap": ("body", 0),
 }  # fmt: skip
-"""By operator: attribute with the subgraph that computes the outputs, and position of the first of them.
+"""By operator: attribute with a subgraph that computes the outputs, and position of the first one in it.
 
 The position in a Loop body is 1, because the first output of the body is the condition.
 """

@@ -49,7 +49,7 @@ _NodeKey = tuple[Any, ...]
 
 
 def _is_complete(key: _NodeKey) -> bool:
-    """Return whether nodes with the same key have the same types: `_read_type` reads no lists and strings."""
+    """Return whether all nodes with this key have the same types: `_read_type` omits lists and strings."""
     return all(attribute[1] in (FLOAT, INT, TENSOR) for attribute in key[2:])
 
 

@@ -1,4 +1,4 @@
-"""Checks of nodes against operator definitions that need several attributes, or the rank of an input."""
+"""Checks of attribute groups and axes of nodes against operator definitions."""
 
 from collections.abc import Callable, Collection, Iterator
 
@@ -11,7 +11,7 @@ AXIS_NAMES = ("axis", "axes")
 
 
 def choice_problem(operator: OperatorVersion, names: Collection[str]) -> str | None:
-    """Return a message if the number of `names` in a `one_of` group of attributes is not 1; else `None`."""
+    """Return a message if `names` has none or several attributes of a `one_of` group, else `None`."""
     for group in operator.one_of:
         declared = [name for name in group if name in operator.attributes]
         present = [name for name in declared if name in names]

@@ -12,7 +12,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.tensors import read_tensor
 
 MAX_VALUES = 64
-"""Maximum number of values that one call of a function of this module examines."""
+"""Maximum number of values that a search visits, and of elements that `nonzero_elements` returns."""
 
 DEFAULT_NUMBER = Tensor("float", (1,), (0.0,))
 """Default `value` of ConstantOfShape."""
@@ -30,7 +30,7 @@ COMBINATIONS = {"Concat": 0, "Div": 0, "Min": 0, "Where": 1}
 """Number of leading inputs to ignore, by operator: the output is nonnegative if all other inputs are."""
 
 WRAPPING_CASTS = frozenset(("uint32", "uint64"))
-"""Types whose largest numbers become negative in a Cast to the signed type of the same size."""
+"""Types whose largest numbers become negative in a Cast to a signed type of the same size."""
 
 
 def is_nonnegative(scope: InferenceScope, name: str) -> bool:

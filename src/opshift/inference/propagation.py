@@ -23,7 +23,7 @@ from opshift.registry.models import OperatorVersion
 _MISSING: Any = object()
 
 _Dependency = tuple[int, NodeRecord | None, OperatorInfo | None, str, Sequence[str]]
-"""Node to infer, or chain of links: nodes with the same fact about output and input (see `Link`).
+"""Node to infer, or chain of values that all have the fact of the value at its start (see `Link`).
 
 For a node: position, record, operator, name of an output, and inputs that determine the fact. For a chain:
 position of the first node, `None` twice, value at the start, and linked values, the last one first. It is a
@@ -187,7 +187,7 @@ class Propagation(Answers[FactT]):
         """Record the fact about the start of a chain for all linked values; if unknown, infer each value."""
         known, kind = self._known, self._kind
         fact = known.get(start)
-        # If claims are trusted, no value with a claim is in a chain.
+        # Without claims to merge, all values get the fact: trusted claims are never in a chain.
         if fact is not None and (kind.trusts_claims or not kind.needs_claim(fact)):
             for name in linked:
                 known[name] = fact

@@ -169,12 +169,12 @@ def repaired_copy(
 ) -> tuple[ModelProto, tuple[str, ...]]:
     """Return a repaired copy of a model that reads undefined values, and a sentence per repair.
 
-    Nodes are sorted. If they read undefined values, unused nodes are removed, and branches of If that never
-    run are replaced by the other branch.
+    Sort the nodes. Remove unused nodes that read undefined values. If a branch of an If reads them and never
+    runs, replace it by the other branch.
 
     Args:
         model: the model, which remains unchanged.
-        error: the reason why the model is invalid; raised if nothing was repaired.
+        error: the reason why the model is invalid; raised if it is not about order, or nothing was repaired.
         registry: operator definitions.
     """
     if not error.concerns_order:

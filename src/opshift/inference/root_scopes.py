@@ -1,4 +1,4 @@
-"""Scopes of the graphs and functions of a model, paired with the same messages of a copy."""
+"""Scopes of the graphs and functions of a model, with their paths for messages and with call facts."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ def root_scopes(
 ) -> Iterator[tuple[CallScope, ContainerProto, str]]:
     """Yield for each graph (main or training) and function: scope, message in `copy`, path for messages.
 
-    Initializers that training updates are not constant in these scopes, see `Container.variables`.
+    In scopes of graphs, initializers that training updates are not constant, see `Container.variables`.
     """
     opsets = opset_imports(model.opset_import, model.ir_version)
     functions = FunctionTable(model, registry)

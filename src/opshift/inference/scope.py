@@ -279,7 +279,7 @@ class Scope(InferenceScope):
         numbers: dict[int, str] = {}
 
         def numbered(element: object) -> object:
-            """Return a symbol as its number in the order of occurrence, and a float as text."""
+            """Return a symbol as a label, numbered by first occurrence, and a float as text."""
             if type(element) is Symbol:
                 return numbers.setdefault(element, f"N{len(numbers)}")
             return repr(element) if type(element) is float else element

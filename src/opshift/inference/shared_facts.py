@@ -8,7 +8,7 @@ from opshift.registry.registry import Registry
 
 
 class SharedFacts:
-    """Facts about the values of one main graph and its subgraphs, which pass from each plan to the next one.
+    """Facts about the values of one main graph and its subgraphs, passed from each plan to the next one.
 
     The graph must not change between the plans. Facts do not depend on the target opsets, and inferring them
     takes most of the time of a plan.
@@ -23,7 +23,7 @@ class SharedFacts:
     def is_true(
         self, question: Callable[[ModelProto, Registry], bool], model: ModelProto, registry: Registry
     ) -> bool:
-        """Return the answer to a question about a model; it is cached for the model with the main graph."""
+        """Return the answer to a question about a model, cached if the model has the main graph."""
         if model.graph is not self._graph:
             return question(model, registry)
         if question not in self._answers:
@@ -35,12 +35,12 @@ class SharedFacts:
 
         Args:
             scope: scope of a main graph; facts about other graphs, such as changed copies, are not shared.
-            added: the names that this plan adds to the model; the plan may add names to it later.
+            added: the set of names that this plan adds to the model; the plan may extend it later.
         """
         if scope.container is not self._graph:
             return
         earlier = self._scope
-        # targets that turn inputs into initializers (see `freed_initializers`) make more values constant
+        # Other constant inputs (see `freed_initializers`) give other facts about constants: infer them again.
         if earlier is not None and earlier.constant_inputs == scope.constant_inputs:
             scope.take_facts(earlier, self._added)
         self._scope, self._added = scope, added

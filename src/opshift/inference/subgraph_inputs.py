@@ -96,7 +96,7 @@ def _iteration_shape(body: InferenceScope, scan: Node, position: int, shape: Sha
     """
     is_batched = body.opset_of("") == BATCHED_SCAN_OPSET
     scanned, axes = scan.attribute("num_scan_inputs", 0), scan.attribute("scan_input_axes", ())
-    # The checker also infers nodes with attributes of wrong types.
+    # The checker also infers nodes with attributes of wrong types: their shapes are unknown.
     if not isinstance(scanned, int) or not isinstance(axes, tuple | list):
         return None
     states = len(scan.inputs) - is_batched - scanned

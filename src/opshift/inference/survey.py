@@ -34,7 +34,7 @@ class ContainerSurvey:
             yield from inner.walk()
 
     def add_candidates(self, operators: Set[tuple[str, str]]) -> None:
-        """Add all nodes of `operators`, pairs of domain and op_type, to `candidates`, also in subgraphs."""
+        """Add nodes of `operators` (domain, op_type), except function calls, here and in subgraphs."""
         found = {record[0]: record for record in self.candidates}
         # compared first: few nodes have one of these op_types, and `is_call` takes longer
         op_types = {op_type for _, op_type in operators}
@@ -63,9 +63,9 @@ def survey(
     inference, this would only waste memory.
 
     Raises:
-        InvalidModel: a value is produced twice, read before it is produced, or redefined in a subgraph after
-            the subgraph read it; or subgraphs of a node are too many, too deeply nested, or in two attributes
-            with the same name.
+        InvalidModel: a value is produced twice, not produced, read before it is produced, or redefined in a
+            subgraph after the subgraph read it; or subgraphs of a node are too many, too deeply nested, or in
+            two attributes with the same name.
     """
     found = ContainerSurvey(path, scope)
     known, nodes = scope.defined_names, scope.nodes
@@ -102,7 +102,7 @@ def survey(
             name_count += len(outputs) - 1
     if keeps_records:
         scope.node_records, scope.producing_records = records, producers
-    # A set smaller than the number of names shows duplicates; only then, the slow search for them runs.
+    # Search for duplicates, which is slow, only if the set has fewer names than were added to it.
     _require_valid_names(found, has_duplicates=len(known) != name_count)
     return found
 

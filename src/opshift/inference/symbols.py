@@ -94,7 +94,7 @@ def with_symbols(
     sizes = list(known)
     for axis, number in enumerate(computed):
         if sizes[axis] is None and number is not None:
-            # A number below SMALLEST_SYMBOL may come from `min(N, 5)`: the actual size may be smaller.
+            # A number below SMALLEST_SYMBOL may come from `min(N, 5)`, so the size gets a new symbol.
             is_regular = SMALLEST_SYMBOL <= number < LARGEST_SYMBOL
             if is_exact and 0 < number < SMALLEST_SYMBOL:
                 sizes[axis] = number

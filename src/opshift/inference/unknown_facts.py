@@ -44,7 +44,7 @@ def unknown_facts(
     for name in filter(None, names):
         owner = owner_of(name, scope)
         if fact == "elements":
-            # Constants may be large, so elements are not read: every output of such a node counts.
+            # Do not read elements, which may be many: all outputs of nodes with these types count as unknown.
             is_unknown = owner.producer(name) is not None and owner.element_type(name) in SIZE_TYPES
         else:
             sizes = (owner.rank(name),) if fact == "rank" else owner.shape(name)

@@ -16,7 +16,7 @@ from opshift.registry.shapes.sizes import symbol_from_number
 
 @rule("Shape")
 def shape(node: EvaluatedNode) -> Outputs:
-    """Return the dimensions of the input from `start` to `end`, by default all (operator Shape)."""
+    """Return the dimensions of the input from `start` to `end`, by default all."""
     sizes = _shape_of_input(node)
     start, end = node.integer("start", 0), node.integer("end", len(sizes))
     selected = sizes[start:end]
@@ -25,7 +25,7 @@ def shape(node: EvaluatedNode) -> Outputs:
 
 @rule("Size")
 def size(node: EvaluatedNode) -> Outputs:
-    """Return the number of elements of the input (operator Size)."""
+    """Return the number of elements of the input."""
     known = [each for each in _shape_of_input(node) if each is not None]
     count: int | None = None
     if len(known) == len(_shape_of_input(node)):
@@ -89,7 +89,7 @@ def range_(node: EvaluatedNode) -> Outputs:
 def non_zero(node: EvaluatedNode) -> Outputs:
     """List the indices of the elements that are not zero, one row for each dimension."""
     data = node.elements(0)
-    # A scalar has no index, and releases of runtimes disagree on the result.
+    # A scalar has no index, and releases of runtimes disagree: its result is unknown.
     if not data.dims or any(each is None or type(each) in (Symbol, bytes) for each in data.values):
         raise UnknownValue
     found = [position for position, each in enumerate(data.values) if each]

@@ -257,7 +257,7 @@ def _has_rule(node: Node) -> bool:
 
 
 def _may_be_known(inputs: Sequence[Any], node: Node) -> bool:
-    """Return whether outputs of a node may be known even if some inputs are unknown."""
+    """Return whether outputs of a node may be known; `None` in `inputs` means unknown elements."""
     if node.op_type == "Concat":  # elements that come from the other inputs remain known
         return any(each is not None for each in inputs)
     return None not in inputs
@@ -282,7 +282,7 @@ def _stored_elements(name: str, scope: InferenceScope) -> Any:
         return _constant_of_node(scope.node_of(record), scope) if tensor is None else _decoded(tensor, scope)
     stored, sparse = scope.initializer(name), scope.sparse_initializer(name)
     if stored is None and sparse is None:
-        # All calls of a function may pass the same constant to an input.
+        # All calls of a function may pass the same constant to an input: `visit` finds it.
         return _MISSING if not scope.has_plain_nodes and scope.is_overridable(name) else None
     # An initializer that is also a graph input is only a default value: callers may override it.
     if scope.is_overridable(name):

@@ -1,7 +1,7 @@
 """Arithmetic on single elements: exact numbers, and symbols (sizes known only at run time).
 
-Unknown results are `None`. Symbols are sizes, so they are at least 0. Sums and products are computed with
-their integers. Other results that are at least 0, such as quotients, get a symbol that is named after the
+Unknown results are `None`. Symbols are sizes, so they are at least 0. Sums and products are computed
+with the symbols' integers. Other results that are at least 0, such as quotients, get a symbol named after the
 computation, see `opshift.registry.shapes.sizes`.
 """
 
@@ -133,7 +133,7 @@ def fits_float(value: float, element_type: str) -> bool:
 
 
 def exact_float(operation: Callable[[Any, Any], Any], element_type: str) -> Operation:
-    """Return an operation on floats that returns `None` for infinity, NaN, and results that need rounding."""
+    """Return a float operation with `None` for infinity, NaN, and results that need rounding or are tiny."""
     keeps_integers = operation is not operator.truediv
 
     def apply(first: float, second: float) -> float | None:

@@ -1,4 +1,4 @@
-"""Table of rules (functions that evaluate the nodes of an operator), and the node class that rules get."""
+"""Table of rules (functions that evaluate nodes of an operator), and the node class passed to them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,10 @@ class EvaluatedNode:
         return values
 
     def setting(self, name: str) -> tuple[int, ...] | None:
-        """Return the integers in an input or an attribute, depending on the version; `None` if omitted."""
+        """Return the integers in an input or, by version, an attribute; `None` if omitted.
+
+        Raise `UnknownValue` for other or unknown elements.
+        """
         named = self.version.input_named(name)
         if named and self.node.input(named[0]):
             values = self.elements(named[0]).values
