@@ -96,9 +96,8 @@ def convert_many(
 
     Raises:
         UsageError: an argument is invalid, a source is missing, or two of the first models have the same
-            output: nothing was converted. Also if another run uses the ledger, or worker processes do not
-                start.
-        CannotWrite: the ledger cannot be written.
+            output: nothing was converted. Also if another run uses the ledger, or no worker process starts.
+        CannotWrite, InvalidModel: the ledger cannot be written, or cannot be read from a store.
         OpshiftError: the executor is broken or shut down.
     """
     require_handling(external)
@@ -153,8 +152,8 @@ class Batch(NamedTuple):
                 continue
             first_root = first_root or root
             is_remote = is_url(source) or is_url(self.out)
-            # `Destinations` does not know the data files of objects; those of one source folder have distinct
-            # names
+            # Only objects of the first source folder may copy data files, which have distinct names there:
+            # `Destinations` cannot compare the data files of objects.
             model = _Model(source, output, (), not is_remote or root == first_root, problem)
             if problem is not None:
                 yield model
@@ -223,14 +222,13 @@ class Batch(NamedTuple):
         users = {
             path: user
             for path, user in self._data_users(model, ledger)
-            # Skip outputs of this run: they will be replaced, and `Destinations` has compared their data
-            # files.
+            # Skip outputs of this run: `Destinations` has compared their data files.
             if not destinations.is_output(user) and (is_url(user) or os.path.lexists(user))
         }
         return Task(source, output, entry, data, may_copy_data, may_replace, skips, is_started, error, users)
 
     def _data_users(self, model: _Model, ledger: Ledger) -> Iterator[tuple[str, str]]:
-        """Yield (data file, other output): the other output has this file, but from another source."""
+        """Yield (data file, another output in the ledger that has this file, copied from another source)."""
         if self.settings.external == "keep" or model.error is not None:
             return
         if is_url(model.source):  # the data files of an object are known only during its conversion
@@ -249,8 +247,8 @@ class _Model(NamedTuple):
     """Model of a batch, with its external data files.
 
     `error` is set if the model cannot be found, its name is not valid for an output, or its files conflict
-    with other files of the batch. Only a conflict also sets `is_conflict`. A model in the
-    output folder has an error, too; it is left out if the ledger has its path `result` as an output.
+    with other files of the batch. Only a conflict also sets `is_conflict`. A model in the output folder has
+    an error, too; the run leaves out this model if the ledger has the output `result`.
     """
 
     source: str
@@ -306,7 +304,7 @@ def settings_of(target: TargetLike | None, arguments: SharedArguments, settings:
         UsageError: also for a dimension name that a text of a shape cannot contain.
     """
     require_known(arguments, SharedArguments.__annotations__)
-    # the validation would exhaust iterators
+    # copied, because the validation would exhaust iterators
     kept: dict[str, Any] = {name: _without_iterator(value) for name, value in arguments.items()}
     plain, ir_version = split_target(target, kept.pop("ir_version", None))
     plain = _without_iterator(plain)

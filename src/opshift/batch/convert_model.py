@@ -67,7 +67,7 @@ def failure(task: Task, error: OpshiftError, name: str = "") -> ModelOutcome:
 
 
 def _error_with_user(task: Task, error: OpshiftError) -> OpshiftError:
-    """If another output in the ledger uses an existing data file, return an error that names this output."""
+    """Return an error that names the other output in the ledger that has the data file, or else `error`."""
     place = str(error.place)
     user = task.data_users.get(full_name(place))
     if user is None or error.reason != data_exists(place).reason:
@@ -81,7 +81,10 @@ def _error_with_user(task: Task, error: OpshiftError) -> OpshiftError:
 
 
 def _known_outcome(settings: Settings, digest: str, task: Task) -> ModelOutcome | None:
-    """Return the outcome if nothing changed, or the existing output is skipped; otherwise `None`."""
+    """Return the outcome if nothing changed, or the existing output is skipped; otherwise `None`.
+
+    Raise the error of the task, or UsageError for an output that must not be replaced.
+    """
     if task.error is not None:
         raise task.error
     entry = task.entry
@@ -210,7 +213,6 @@ def _convert_with_states(
 def _is_unchanged(
     task: Task, written: OutputFile, data: tuple[str, ...], copied: tuple[str, ...], files: FileStates
 ) -> bool:
-    """Return whether an output is the same as its source."""
     report = written.report
     if report.sizes is None or report.sizes[0] != report.sizes[1]:
         return False

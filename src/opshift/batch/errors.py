@@ -1,4 +1,4 @@
-"""Errors of worker processes."""
+"""Error of worker processes."""
 
 from opshift.model.errors import UsageError
 

@@ -1,7 +1,7 @@
 """Digests of the files and options on which a result depends, to detect changes in a later run.
 
-For an object in a store, one request returns a digest, a version or a time instead of the content. The
-content is read from web servers that send none of them.
+For an object in a store, one request returns a digest, a version or a time. If the store sends none of these,
+the content is read.
 """
 
 import errno
@@ -32,7 +32,7 @@ FileStates = Mapping[str, FileState]
 
 
 def states_of(locations: Iterable[str]) -> dict[str, FileState]:
-    """Return the states of files; raise OSError if a file cannot be read."""
+    """Return the states of files; raise OSError or InvalidModel if a file or object cannot be read."""
     found = {}
     for location in map(full_name, locations):
         report = _report_of(location)

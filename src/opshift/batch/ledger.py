@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 SEGMENT_SECONDS = 1.0
-"""Time between two segments. A killed run loses its last lines, but the next run checks the outputs."""
+"""Seconds between segments. A killed run loses its last lines, but the next run checks the outputs."""
 
 MAX_SEGMENT = 16 << 20
 """Size in bytes of the unwritten lines at which a segment is written early."""
@@ -200,7 +200,7 @@ class Ledger:
         self._index.execute("COMMIT")
 
     def _add(self, line: bytes) -> None:
-        """Index a line of the ledger; ignore a line that is cut off."""
+        """Index a line of the ledger; ignore an invalid or incomplete line."""
         self._lines += 1
         parsed = Entry.parse(line)
         if parsed is not None:
@@ -230,9 +230,9 @@ class Ledger:
         yield from (_name_of_key(found) for (found,) in self._index.execute(query, tuple(values)).fetchall())
 
     def data_users_below(self, output: str, folder: str, source: str) -> Iterator[tuple[str, str]]:
-        """Yield (data file below `folder`, another output), unless the file was copied from `source`.
+        """Yield (data file below `folder`, other output), except for copies of the same file below `source`.
 
-        `source` is the URL of a folder: the data files of an object are known only during its conversion.
+        `source` is a folder, because the data files of an object are known only during its conversion.
         """
         below, read = (_location_key(folder_prefix(full_name(each))) for each in (folder, source))
         query = (

@@ -1,4 +1,4 @@
-"""Task of a worker, and outcome of the conversion of one model of a batch."""
+"""Task, outcome and ledger entry of one model of a batch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Status = Literal["converted", "unchanged", "skipped", "refused", "failed"]
 
 
 STARTED = "started"
-"""Status in the ledger from the start of a conversion until its outcome is recorded."""
+"""Status in the ledger of a new output, from the start of the conversion until the outcome."""
 
 WRITTEN: tuple[Status, ...] = ("converted", "unchanged")
 """Statuses of outcomes that wrote an output."""
@@ -165,14 +165,13 @@ class Task(NamedTuple):
         source, output: paths or URLs of the model and of the converted model.
         entry: the entry of the output in the ledger; `None` if there is none.
         data: external data files of the model, relative to its folder.
-        may_copy_data: whether data files may be copied: those of other models have other destinations.
+        may_copy_data: whether data files may be copied, because no other model has the same destinations.
         may_replace: whether the output may be replaced, if it exists.
         skips_existing: whether to skip the model, instead of failing, if its output must not be replaced.
         is_started: whether the ledger has a line with the status `started` for this conversion.
-        error: an error about the name of the model, or about files that conflict with other models; `None` if
-            there is none.
-        data_users: maps a data file of the output to another output in the ledger that uses a file with this
-            path, but copied it from another source.
+        error: an error found before the conversion, such as a conflict of files, or `None`.
+        data_users: maps a data file of the output to another output in the ledger that has this data file,
+            copied from another source.
     """
 
     source: str

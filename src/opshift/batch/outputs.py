@@ -24,8 +24,8 @@ def output_location(out: str, relative: str) -> str:
     """Return the output of a model; `relative` is its path with slashes, or any key of an object store.
 
     Raises:
-        UsageError: `relative` has an empty part, `.`, `..` or a null character, or the output is a symbolic
-            link, or is outside of `out` because of one.
+        UsageError: `relative` has an empty part, `.`, `..` or a null character, or a symbolic link is the
+            output or leads out of `out`.
         CannotWrite: the path cannot be resolved, for example because a name is too long.
     """
     if not {"", ".", ".."}.isdisjoint(relative.split("/")) or "\0" in relative:

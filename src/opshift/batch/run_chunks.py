@@ -55,8 +55,8 @@ def run_chunks(
     Args:
         function: computes the result of a task. It must be importable by workers, and must not raise errors.
         tasks: arguments of the function.
-        jobs: number of chunks that run at a time; without an executor, the number of processes to start. 1
-            and `None` run the tasks in this process.
+        jobs: number of chunks that run at a time, 32 by default; without an executor, the number of processes
+            to start, where 1 and `None` run the tasks in this process.
         executor: runs the chunks, with its own retries and limits.
         on_error: called with the tasks of a chunk that failed as a whole, and the error.
 
@@ -108,7 +108,7 @@ def _run(
     finally:
         for future in running:
             future.cancel()
-    if failure is not None:  # run after the results of the running chunks
+    if failure is not None:  # raised after the results of the running chunks are yielded
         raise failure
 
 
@@ -131,7 +131,6 @@ def _submit_until(
 def _submit(
     executor: Executor, function: Callable[[Task], Result], chunk: Sequence[Task]
 ) -> Future[tuple[list[Result], float]]:
-    """Submit one chunk to the executor."""
     try:
         return executor.submit(_run_chunk, function, chunk)
     except RuntimeError as error:  # the executor is broken or was shut down

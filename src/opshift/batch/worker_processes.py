@@ -27,7 +27,7 @@ class WorkerLost(Exception):
 
     Attributes:
         process: the process id.
-        exit_code: the exit code of the process; the negative number of the signal that ended it.
+        exit_code: the exit code, or the negative number of a signal; `None` if the process still runs.
     """
 
     def __init__(self, process: int, exit_code: int | None) -> None:
@@ -46,7 +46,7 @@ class WorkerProcesses(Executor):
     `ProcessPoolExecutor` breaks when one process ends, and its processes outlive a killed parent process.
     The function must be importable, and must not raise errors.
 
-    If the first process ends before it can accept a call, the future raises WorkersNotStarted.
+    If a process ends before any process could accept a call, the future raises WorkersNotStarted.
     """
 
     def __init__(self, count: int) -> None:
@@ -174,7 +174,7 @@ def _interrupts_blocked() -> Iterator[None]:
 
 
 def _work(connection: Connection[object, Callable[[], object]]) -> None:
-    """Run the calls that the parent process sends, and send back their results, until it ends."""
+    """Run the calls that the parent process sends, and send back the results, until the parent ends."""
     # Ctrl+C reaches all processes of a terminal; the parent process receives it, too, and ends the workers
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     exit_on_signals()
