@@ -131,7 +131,7 @@ class AtomicFiles:
 
 
 def _file_identity(path: Path) -> tuple[int, int]:
-    """Return the device and inode, equal for all names of a file, even if their case is ignored."""
+    """Return the device and inode: all names of a file share them, even if the file system ignores case."""
     found = path.lstat()
     return found.st_dev, found.st_ino
 

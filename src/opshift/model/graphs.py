@@ -113,7 +113,7 @@ class Container:
         self._initializer_protos = () if self.is_function else self._graph.initializer
         self._initializer_names = [*map(_get_name, self._initializer_protos)]
         self.constant_inputs: frozenset[str] = frozenset()
-        """Graph inputs that the conversion turns into plain initializers, which callers cannot override."""
+        """Inputs with initializers that callers cannot override, as in subgraphs."""
         self.variables: frozenset[str] = frozenset()
         """Names of values that are not constant: training updates them, or Gradient substitutes other values.
         """

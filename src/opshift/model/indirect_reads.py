@@ -73,7 +73,7 @@ def _renamed_value(name: bytes, names: Mapping[str, str]) -> bytes:
 
 
 def names_in_training(model: ModelProto) -> frozenset[str]:
-    """Return the names of values of the main graph that training reads or updates."""
+    """Return all names in training bindings, and the names that training graphs read from the main graph."""
     captured = (captured_names(each.graph) for each in training_graphs(model))
     return frozenset(bound_names(model).union(*captured))
 

@@ -20,7 +20,7 @@ class Node:
     """Read-only view of a node. Nothing enforces this: call `with_` for a changed copy, and never assign.
 
     Unchanged attributes of a model's node are its AttributeProto messages. Attributes written by an adapter
-    are Python values: int, float, bytes, sequences of these, or `Tensor`.
+    are Python values: int, float, bytes, str, sequences of these, `Tensor` or `Graph`.
     """
 
     __slots__ = ("_attributes", "_proto", "domain", "inputs", "op_type", "outputs")

@@ -43,10 +43,7 @@ def count_elements(dims: Iterable[int]) -> int:
 
 
 def element_count(tensor: TensorProto) -> int | None:
-    """Return the number of elements of a TensorProto's shape, at most `MAX_COUNT`.
-
-    `None` if a dimension is negative.
-    """
+    """Return the element count of a TensorProto's shape, at most `MAX_COUNT`; `None` for a negative size."""
     dims = tensor.dims[:]
     return None if dims and min(dims) < 0 else count_elements(dims)
 
