@@ -104,8 +104,7 @@ class CallFacts:
         self._functions = functions
         self._positions = functions.input_positions(index)
         self._attributes: dict[str, AttributeProto | None] = {}
-        # Computed eagerly, callers first: an argument of a call may itself be an optional input of the
-        # caller.
+        # Computed at once, for callers first: an argument may be an optional input of the calling function.
         self._presence = self._provided_inputs()
 
     @cached_property

@@ -78,7 +78,7 @@ def _parts(producer: Producer | None) -> Sequence[str]:
 
 
 def _is_nonzero(bounds: Bounds | None, element_type: str | None) -> bool:
-    """Return whether no element with these bounds is 0; `None` means unknown bounds."""
+    """Return whether no element with these bounds can be 0; False for unknown bounds."""
     if bounds is None or element_type is None:
         return False
     count = _count(element_type)

@@ -278,7 +278,7 @@ class CallScope(Scope):
         return None if is_shadowed else super().inferred_operator(op_type, domain)
 
     def inference_cache(self, kind: FactKind[FactT]) -> InferenceCache:
-        """Return the shared inference cache; a new one for a model with functions."""
+        """Return the shared inference cache, or a new cache if the model has functions."""
         # The shared cache is keyed by op_type, which may be the name of a function in this model.
         return InferenceCache() if self.functions.protos else super().inference_cache(kind)
 
@@ -298,7 +298,7 @@ class CallScope(Scope):
 
     def is_call(self, record: NodeRecord) -> bool:
         """Return whether a node calls a local function."""
-        # Most models have no functions: do not read the NodeProto then.
+        # Most models have no functions: then, skip the NodeProto.
         return bool(self.functions.protos) and self.functions.find(self.proto_of(record)) is not None
 
     def infer_call(

@@ -21,7 +21,7 @@ from opshift.registry.registry import Registry
 
 
 class ElementTypes:
-    """Search for the element types that occur in the graphs and functions of a model.
+    """Search for the element types that can occur in the graphs and functions of a model.
 
     Declarations and operator definitions contain most types; nodes are read only to find further types.
     """
@@ -32,7 +32,7 @@ class ElementTypes:
         self._others = _element_types_in(list(scopes), frozenset(operators))
 
     def among(self, types: Set[str], limit: int) -> Set[str]:
-        """Return the elements of `types` that occur in the model; stop after finding `limit` of them."""
+        """Return the members of `types` that can occur in the model; stop after finding `limit`."""
         while len(types & self._found) < limit and (more := next(self._others, None)) is not None:
             self._found |= more
         return types & self._found

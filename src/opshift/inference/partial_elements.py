@@ -42,7 +42,7 @@ def is_nonnegative(scope: InferenceScope, name: str) -> bool:
         owner = defining_scope(user, current)
         if owner is None or len(seen) > MAX_VALUES:
             return False
-        if _has_known_elements(owner, current):
+        if _is_known_nonnegative(owner, current):
             continue
         producer = owner.producer(current)
         sources = None if producer is None else _sources(producer, owner)
@@ -92,7 +92,7 @@ def is_standard(producer: Producer) -> bool:
     return producer.operator is not None and producer.operator.domain == DEFAULT_DOMAIN
 
 
-def _has_known_elements(scope: InferenceScope, name: str) -> bool:
+def _is_known_nonnegative(scope: InferenceScope, name: str) -> bool:
     elements = scope.elements(name)
     return elements is not None and all(
         is_symbol(each) or (isinstance(each, int) and each >= 0) for each in elements.values

@@ -105,7 +105,7 @@ class Propagation(Answers[FactT]):
         return True
 
     def visit(self, name: str, scope: InferenceScope) -> Iterator[FactQuestion]:
-        """Find the fact about a value; yield each question on another kind or scope that must come first."""
+        """Find the fact about a value; yield questions about other kinds or scopes to answer first."""
         dependencies = yield from self._dependencies(name, scope)
         dependencies.sort(key=_position)
         for _, record, info, start, names in dependencies:

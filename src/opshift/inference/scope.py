@@ -336,14 +336,14 @@ class Scope(InferenceScope):
         return self.claimed_rank(name) if sparse is None else len(sparse.dims)
 
     def claimed_rank(self, name: str) -> int | None:
-        """Return the rank that the model declares for a value; this is faster than reading its dimensions."""
+        """Return the declared rank of a value, without reading sizes; `None` if unknown or not trusted."""
         if not self._trusts_claim(name):
             return None
         declared = self._shape_proto(name)
         return None if declared is None else len(declared.dim)
 
     def claimed_shape(self, name: str) -> Shape | None:
-        """Return the shape that the model declares for the output of a node; it may be wrong."""
+        """Return the declared shape of a value, which may be wrong; `None` if unknown or not trusted."""
         return self._declared_shape(name, None) if self._trusts_claim(name) else None
 
     def _trusts_claim(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Symbols: sizes known only at run time. A symbol denotes the same size everywhere in a model."""
+"""Symbols for sizes known only at run time; a symbol denotes the same size everywhere in a model."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias

@@ -27,7 +27,7 @@ def is_constant(elements: Elements) -> bool:
 
 
 def take(elements: Elements, axis: int, positions: Sequence[int], dims: Dims | None = None) -> Elements:
-    """Select positions along an axis; `dims`, by default `(len(positions),)`, replaces its dimension."""
+    """Select positions along an axis, whose dimension becomes `dims`, by default `(len(positions),)`."""
     inner, size = prod(elements.dims[axis + 1 :]), elements.dims[axis]
     values, starts = elements.values, range(0, len(elements.values), (size * inner) or 1)
     shape = (

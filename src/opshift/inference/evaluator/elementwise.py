@@ -73,7 +73,7 @@ def _operands(node: EvaluatedNode, first: int = 0) -> list[Elements]:
         raise UnknownValue
     dims = broadcast_dims([each.dims for each in given])
     is_plain = all(each.dims == dims for each in given)
-    # Old versions broadcast nothing, or only the second input if the attribute `broadcast` is set.
+    # Old versions do not broadcast, or only the second input by `broadcast`: dimensions must be equal.
     if dims is None or (
         not is_plain and (node.version.since_version < 7 or "broadcast" in node.version.attributes)
     ):
@@ -116,7 +116,7 @@ def extremum(node: EvaluatedNode) -> Outputs:
 
 @rule(*COMPARISONS)
 def compare(node: EvaluatedNode) -> Outputs:
-    """Compare numbers, or booleans and strings for equality."""
+    """Compare numbers; Equal also compares booleans and strings."""
     first, second = _operands(node)
     return [_combine_elements(first, second, COMPARISONS[node.node.op_type], "bool")]
 
@@ -139,7 +139,7 @@ def logical(node: EvaluatedNode) -> Outputs:
 
 @rule("Where")
 def where(node: EvaluatedNode) -> Outputs:
-    """Choose elements; if the condition is unknown, the result is known only for two equal integers."""
+    """Choose elements; where the condition is unknown, only equal integers give a known element."""
     condition, first, second = _operands(node, first=1)
     kind = first.element_type
     if condition.element_type != "bool":
