@@ -367,7 +367,7 @@ def _without_iterator(argument: Item) -> Item:
 
 
 def paths_of(paths: PathsLike | None) -> tuple[Path, ...]:
-    """Return the paths in an argument that may be one path."""
+    """Return the paths in an argument: one path, several, or `None`."""
     return tuple(map(Path, _as_paths(paths)))
 
 

@@ -297,7 +297,7 @@ def ledger_storage(location: str) -> LedgerFile | LedgerSegments:
 
 
 def _location_key(name: str) -> bytes:
-    """Return a location without credentials, as bytes, because a path may not be valid Unicode."""
+    """Return a location without credentials, as bytes: a path may not be valid Unicode."""
     return without_secrets(name).encode(errors="surrogatepass")
 
 
