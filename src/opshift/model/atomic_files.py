@@ -141,7 +141,7 @@ def _restore_backup(backup: Path, path: Path) -> None:
         backup.replace(path)
     except OSError:
         backup.rename(path)
-    # a rename onto another link of the same file keeps both links
+    # a rename onto another link of one file keeps both links: remove the backup
     backup.unlink(missing_ok=True)
 
 

@@ -24,7 +24,7 @@ def declarations_in(container: ContainerProto) -> Iterator[ValueInfoProto]:
 
 def named_dims(proto: TypeProto) -> list[TensorShapeProto.Dimension]:
     """Return the named dimensions of a dense or sparse tensor type, also inside of other types."""
-    # Try dense tensors first: most types are, and the check of a model reads every type.
+    # Try dense tensors first: most types are dense, and the check of a model reads every type.
     if proto.HasField("tensor_type"):
         return [dim for dim in proto.tensor_type.shape.dim if dim.dim_param]
     inner = nested_types(proto)[-1]
@@ -33,7 +33,7 @@ def named_dims(proto: TypeProto) -> list[TensorShapeProto.Dimension]:
 
 
 def rename_dimensions(values: Iterable[ValueInfoProto], new_name: Callable[[str], str]) -> None:
-    """Rename the named dimensions in the types of values, in place."""
+    """Rename the named dimensions in the types of values."""
     for value in values:
         for dim in named_dims(value.type):
             dim.dim_param = new_name(dim.dim_param)

@@ -298,7 +298,7 @@ def gc_paused(function: Callable[Parameters, Result]) -> Callable[Parameters, Re
 
     A plan only grows, so each collection would traverse it without freeing anything. Objects outside of
     reference cycles are still freed at once. Decorate public functions only: the result of an inner function
-    would be traversed when collection is enabled again. Collection that is already disabled stays disabled.
+    would be traversed when collection is enabled again. Disabled collection stays disabled.
     """
 
     @wraps(function)

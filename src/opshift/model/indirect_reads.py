@@ -1,4 +1,4 @@
-"""Collect and rename value names in training, Gradient attributes and sharding specifications."""
+"""Collect, rename or remove value names in training, Gradient attributes and sharding specifications."""
 
 from __future__ import annotations
 

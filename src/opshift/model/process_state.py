@@ -71,7 +71,7 @@ def exit_on_signals() -> None:
     """Install handlers by which SIGTERM and SIGHUP raise SystemExit, so that `finally` blocks clean up.
 
     If Python drops or replaces SystemExit, or KeyboardInterrupt after Ctrl+C, the handler raises it again.
-    Handlers that the program has changed stay.
+    Changed handlers stay.
     """
     for name, default in DEFAULT_HANDLERS.items():
         number = getattr(signal, name, None)  # Windows has no SIGHUP
