@@ -114,7 +114,7 @@ class InferenceCache:
     def __init__(self) -> None:
         self.operators: dict[str, OperatorInfo] = {}
         self.links: dict[str, int] = {}
-        """Position of the input that has the fact of the first output, by op_type."""
+        """Position of the input with the same fact as the first output, by op_type."""
         self.uncacheable: set[str] = set()
         """op_types of the operators with facts that are not cacheable, see `Inferred`."""
         self.constants: dict[str, tuple[int, ...]] = {}

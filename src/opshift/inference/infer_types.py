@@ -161,7 +161,7 @@ def type_of_constant(node: Node) -> str | None:
 _BODY_OFFSET = {
     "If": ("then_branch", 0), "Loop": ("body", 1), "Scan": ("body", 0), "SequenceMap": ("body", 0),
 }  # fmt: skip
-"""By operator: attribute with a subgraph that computes the outputs, and position of the first one in it.
+"""By operator: attribute with a subgraph that computes the outputs, and subgraph position of output 0.
 
 The position in a Loop body is 1, because the first output of the body is the condition.
 """

@@ -187,7 +187,7 @@ class Propagation(Answers[FactT]):
         """Record the fact about the start of a chain for all linked values; if unknown, infer each value."""
         known, kind = self._known, self._kind
         fact = known.get(start)
-        # Without claims to merge, all values get the fact: trusted claims are never in a chain.
+        # No claim to merge: all values get the fact. Values with trusted claims are in no chain.
         if fact is not None and (kind.trusts_claims or not kind.needs_claim(fact)):
             for name in linked:
                 known[name] = fact

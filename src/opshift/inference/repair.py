@@ -169,8 +169,8 @@ def repaired_copy(
 ) -> tuple[ModelProto, tuple[str, ...]]:
     """Return a repaired copy of a model that reads undefined values, and a sentence per repair.
 
-    Sort the nodes. Remove unused nodes that read undefined values. If a branch of an If reads them and never
-    runs, replace it by the other branch.
+    Sort the nodes. Remove unused nodes that read undefined values. Replace a branch of an If that reads
+    undefined values and never runs by the other branch.
 
     Args:
         model: the model, which remains unchanged.

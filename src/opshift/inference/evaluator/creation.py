@@ -89,7 +89,7 @@ def range_(node: EvaluatedNode) -> Outputs:
 def non_zero(node: EvaluatedNode) -> Outputs:
     """List the indices of the elements that are not zero, one row for each dimension."""
     data = node.elements(0)
-    # A scalar has no index, and releases of runtimes disagree: its result is unknown.
+    # Unknown for a scalar, which has no index: releases of runtimes disagree on the result.
     if not data.dims or any(each is None or type(each) in (Symbol, bytes) for each in data.values):
         raise UnknownValue
     found = [position for position, each in enumerate(data.values) if each]

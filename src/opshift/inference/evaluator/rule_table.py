@@ -81,9 +81,9 @@ class EvaluatedNode:
         return values
 
     def setting(self, name: str) -> tuple[int, ...] | None:
-        """Return the integers in an input or, by version, an attribute; `None` if omitted.
+        """Return the integers in an input or, in other operator versions, an attribute; `None` if omitted.
 
-        Raise `UnknownValue` for other or unknown elements.
+        Raise `UnknownValue` for other elements.
         """
         named = self.version.input_named(name)
         if named and self.node.input(named[0]):
