@@ -228,7 +228,7 @@ class Batch(NamedTuple):
         return Task(source, output, entry, data, may_copy_data, may_replace, skips, is_started, error, users)
 
     def _data_users(self, model: _Model, ledger: Ledger) -> Iterator[tuple[str, str]]:
-        """Yield (data file, another output in the ledger that has this file, copied from another source)."""
+        """Yield pairs of a data file and another output in the ledger that has it from another source."""
         if self.settings.external == "keep" or model.error is not None:
             return
         if is_url(model.source):  # the data files of an object are known only during its conversion

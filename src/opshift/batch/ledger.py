@@ -230,7 +230,7 @@ class Ledger:
         yield from (_name_of_key(found) for (found,) in self._index.execute(query, tuple(values)).fetchall())
 
     def data_users_below(self, output: str, folder: str, source: str) -> Iterator[tuple[str, str]]:
-        """Yield (data file below `folder`, other output), except for copies of the same file below `source`.
+        """Yield pairs of a data file below `folder` and another output; skip copies from below `source`.
 
         `source` is a folder, because the data files of an object are known only during its conversion.
         """
