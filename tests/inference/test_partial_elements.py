@@ -69,3 +69,21 @@ def test_knows_the_only_number_of_a_value(name: str) -> None:
     ((scope, _),) = graph_scopes(model, opshift.default_registry())
     found = scope.uniform_element("y")
     assert (found and found.scalar) == expected
+
+
+GRADIENT = """<ir_version: 8, opset_import: ["" : 17, "ai.onnx.preview.training" : 1]>
+main (float[2] x) => (float[1] d)
+<int64[1] one = {1}> {
+    y = ConstantOfShape <value = int64[1] {3}> (one)
+    f = Cast <to = 1> (y)
+    d = ai.onnx.preview.training.Gradient <xs = ["NAME"], y = "f"> (NAME)
+}
+"""
+
+
+@pytest.mark.parametrize(("name", "is_known"), [("y", False), ("f", True)])
+def test_values_that_gradients_replace_are_unknown(name: str, *, is_known: bool) -> None:
+    model = onnx.parser.parse_model(GRADIENT.replace("NAME", name))
+    ((scope, _),) = graph_scopes(model, opshift.default_registry())
+    found = scope.is_nonnegative("y"), scope.uniform_element("y") is not None, scope.nonzero_elements("y")
+    assert found == (is_known, is_known, (is_known,))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from typing import NamedTuple
 
 from opshift.inference.constants import INTEGER_RANGES, SIZE_TYPES
-from opshift.inference.evaluator.element_facts import defining_scope
+from opshift.inference.evaluator.element_facts import computing_node, defining_scope
 from opshift.inference.evaluator.numbers import divide_integers
 from opshift.inference.facts import Answers, FactQuestion, InferenceScope, Producer, answered
 from opshift.inference.partial_elements import COPIES, COUNTS, MAX_VALUES, is_standard
@@ -54,7 +54,7 @@ def nonzero_elements(scope: InferenceScope, name: str) -> tuple[bool, ...] | Non
     if shape is None or len(shape) != 1 or shape[0] is None or shape[0] > MAX_VALUES:
         return None
     owner = defining_scope(scope, name)
-    parts = [(each, scope.shape(each)) for each in _parts(owner.producer(name) if owner else None)]
+    parts = [(each, scope.shape(each)) for each in _parts(computing_node(owner, name) if owner else None)]
     lengths = [dims[0] if dims and len(dims) == 1 else None for _, dims in parts]
     if None in lengths or sum(length or 0 for length in lengths) != shape[0]:
         parts, lengths = [(name, shape)], [shape[0]]
@@ -121,7 +121,7 @@ class ElementBounds(Answers[Bounds]):
             lambda: (
                 scope.element_type(name),
                 scope.element_facts.elements_or_id(name, scope),
-                scope.producer(name),
+                computing_node(scope, name),
             ),
             scope,
             (),
@@ -136,7 +136,7 @@ class ElementBounds(Answers[Bounds]):
         numbers = [each for each in values if isinstance(each, int) and not is_symbol(each)]
         if numbers and len(numbers) == len(values):
             self._known[name] = _bounds_of_numbers(numbers, element_type)
-        elif producer is None or name in scope.variables or not is_standard(producer):
+        elif producer is None or not is_standard(producer):
             self._known[name] = None
         else:
             self._known[name] = yield from _of_result(producer, element_type, scope)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opshift.inference.constants import INTEGER_RANGES
-from opshift.inference.evaluator.element_facts import defining_scope
+from opshift.inference.evaluator.element_facts import computing_node, defining_scope
 from opshift.inference.facts import InferenceScope, Producer
 from opshift.inference.symbols import is_symbol
 from opshift.model.element_types import BY_NUMBER
@@ -44,7 +44,7 @@ def is_nonnegative(scope: InferenceScope, name: str) -> bool:
             return False
         if _is_known_nonnegative(owner, current):
             continue
-        producer = owner.producer(current)
+        producer = computing_node(owner, current)
         sources = None if producer is None else _sources(producer, owner)
         if sources is None:
             return False
@@ -59,7 +59,7 @@ def uniform_element(scope: InferenceScope, name: str) -> Tensor | None:
         owner = defining_scope(scope, name)
         if owner is None:
             return None
-        producer = owner.producer(name)
+        producer = computing_node(owner, name)
         op_type = "" if producer is None or not is_standard(producer) else producer.node.op_type
         if producer is None or op_type not in COPIES:
             found = _number_of_shape(producer.node) if producer and op_type == "ConstantOfShape" else None

@@ -100,6 +100,14 @@ def defining_scope(scope: InferenceScope, name: str) -> InferenceScope | None:
     return current
 
 
+def computing_node(scope: InferenceScope, name: str) -> Producer | None:
+    """Return the producer of a local value that equals its result in every run; otherwise `None`.
+
+    A Gradient node may evaluate the graph with other tensors for the values in its attribute `xs`.
+    """
+    return None if name in scope.variables else scope.producer(name)
+
+
 class ElementFacts(Answers[Elements | LargeTensor]):
     """Elements of the values of one scope: constants, and values computed from constants and shapes.
 
