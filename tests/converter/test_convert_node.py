@@ -170,6 +170,12 @@ def test_accepts_constant_inputs() -> None:
             "unknown element type 'floaty' of input 'x'",
             id="unknown element type",
         ),
+        pytest.param(
+            {"inputs": {"x": "foo(float)"}},
+            UsageError,
+            r"unknown element type 'foo\(float\)' of input 'x'",
+            id="unknown kind of type",
+        ),
         pytest.param({"target": 99}, UnknownOpset, "no opset 99", id="unknown target"),
         pytest.param({"source": 0}, UnknownOpset, "no opset 0", id="unknown source"),
         pytest.param({"source": {"com.acme": 1}}, UnknownDomain, "com.acme", id="unknown domain"),

@@ -71,12 +71,32 @@ def test_reads_types_and_shapes(
             helper.make_optional_type_proto(tensor(INT64)),
             id="optional tensor",
         ),
+        pytest.param(
+            "sparse_tensor(float)", (3,), helper.make_sparse_tensor_type_proto(FLOAT, [3]), id="sparse tensor"
+        ),
+        pytest.param(
+            "seq(map(int64, float))", None, sequence(mapping(INT64, tensor(FLOAT))), id="sequence of maps"
+        ),
+        pytest.param(
+            "map(int64, seq(tensor(float)))",
+            None,
+            mapping(INT64, sequence(tensor(FLOAT))),
+            id="map to sequences",
+        ),
     ],
 )
 def test_writes_types(text: str, shape: tuple[int | None, ...] | None, expected: TypeProto) -> None:
     result = TypeProto()
     fill_type(result, text, shape)
     assert result == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["foo(float)", "seq(foo(float))", "map(float)", "tensor(float", "float)", "tensor()", "seq", ""]
+)
+def test_refuses_texts_that_are_no_types(text: str) -> None:
+    with pytest.raises(KeyError):
+        fill_type(TypeProto(), text, None)
 
 
 @pytest.mark.parametrize(

@@ -128,19 +128,32 @@ def dims_text(dims: tuple[Dim, ...]) -> str:
 def fill_type(proto: TypeProto, text: str, shape: Shape | None) -> None:
     """Fill an empty TypeProto from an element type such as `float16`, or a type string.
 
-    Type strings are `tensor(...)`, `seq(...)` and `optional(...)`. `shape` is the shape of the innermost
-    tensor, or `None` if it is unknown. Raise KeyError for an unknown element type.
+    Type strings are `tensor(...)`, `sparse_tensor(...)`, `seq(...)`, `optional(...)` and `map(key, value)`.
+    `shape` is the shape of the innermost tensor, or `None` if it is unknown.
+
+    Raises:
+        KeyError: the text is no type.
     """
     constructor, _, inner = text.removesuffix(")").partition("(")
+    if bool(inner) is not text.endswith(")"):
+        raise KeyError(text)
     if constructor in ("seq", "optional"):
         outer = proto.sequence_type if constructor == "seq" else proto.optional_type
         fill_type(outer.elem_type, inner, shape)
         return
-    proto.tensor_type.elem_type = BY_NAME[inner or constructor].number
+    if constructor == "map":
+        key, _, value = inner.partition(", ")
+        proto.map_type.key_type = BY_NAME[key].number
+        fill_type(proto.map_type.value_type, value, shape)
+        return
+    if inner and constructor not in ("tensor", "sparse_tensor"):
+        raise KeyError(text)
+    tensor = proto.sparse_tensor_type if constructor == "sparse_tensor" else proto.tensor_type
+    tensor.elem_type = BY_NAME[inner or constructor].number
     if shape is not None:
-        proto.tensor_type.shape.SetInParent()
+        tensor.shape.SetInParent()
     for size in shape or ():
-        dim = proto.tensor_type.shape.dim.add()
+        dim = tensor.shape.dim.add()
         if size is not None:
             dim.dim_value = size
 
