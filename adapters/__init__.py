@@ -1,6 +1,6 @@
-"""Adapters: functions that rewrite nodes of one operator version for the next or the previous version.
+"""Adapters: functions that rewrite nodes of one operator version for another version or with other operators.
 
-Adapters outside the project import everything they need from here.
+External adapters import all names from this package.
 """
 
 from importlib import import_module

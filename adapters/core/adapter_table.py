@@ -1,4 +1,4 @@
-"""Table of adapters: functions that rewrite nodes of an operator from one version to another."""
+"""Table of adapters, and functions that load adapters from installed packages and from files."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class StepKey(NamedTuple):
-    """Key of an adapter: the operator, its source version and its target version."""
+    """Key of an adapter: operator, source version, and target version or an opset without the operator.
+
+    `target` equals `source` for the decorators `function_body` and `expression`.
+    """
 
     domain: str
     op_type: str
@@ -52,8 +55,9 @@ def adapter(
 ) -> Callable[[Adapter], Adapter]:
     """Register the decorated function as the adapter of `op_types` from version `source` to `target`.
 
-    `further` versions add more steps: the versions 1, 6, 7 register the adapter for the steps 1 -> 6 and
-    6 -> 7. `error` is the error bound of rewrites that require `allow="approximate"`: "at most 2 units".
+    `target` may be an opset that lacks the operator. `further` versions add more steps: 1, 6, 7 register the
+    adapter for 1 -> 6 and 6 -> 7. `error` is the error bound, such as "at most 2 units", of rewrites that
+    require `allow="approximate"`.
 
     The function reads the node and the facts of the rewriter, and emits the replacement through the rewriter.
     It must not modify anything else. To refuse a node, it raises `CannotConvert` before it emits a node.
@@ -67,10 +71,10 @@ def adapter(
 def function_body(
     op_types: str | tuple[str, ...], *versions: int, domain: str = DEFAULT_DOMAIN
 ) -> Callable[[Adapter], Adapter]:
-    """Register the decorated function as the function body of versions: it emits nodes of other operators.
+    """Register the decorated function to build the function bodies of versions from other operators.
 
-    The function is an adapter (see `adapter`) from a version to itself. Nodes of a version without a function
-    body are expanded by the adapter to an opset that lacks the operator, if there is one.
+    The function is called like an adapter, see `adapter`. If no function is registered for a version, the
+    adapter to an opset that lacks the operator builds the body.
 
     Raises:
         DuplicateAdapter: another function is registered for a version.
@@ -83,7 +87,7 @@ def expression(
 ) -> Callable[[Adapter], Adapter]:
     """Register the decorated function to replace nodes of versions by other operators, see `Options.without`.
 
-    Use this decorator for versions without a function body, and `function_body` for the others.
+    Use `function_body` for operators that ONNX defines as functions, and this decorator for all others.
 
     Raises:
         DuplicateAdapter: another function is registered for a version.
@@ -143,14 +147,14 @@ def unregister(domain: str, op_type: str, version: int) -> None:
 
 @cache
 def adapter_table() -> Mapping[StepKey, Adapter]:
-    """Return all adapters of this package and of installed packages, after importing their modules."""
+    """Import the adapters of this package and of installed packages; return a view of all adapters."""
     built_in_adapters()
     load_installed_adapters()
     return MappingProxyType(_registered)
 
 
 def built_in_adapters() -> Mapping[StepKey, Adapter]:
-    """Return the adapters of this package, after importing their modules."""
+    """Import the adapter modules of this package, and return their adapters."""
     package = "opshift.adapters.ops"
     import_modules(package)
     every = list(_registered.items())  # a copy, because other threads may load files with adapters
@@ -188,9 +192,9 @@ def load_installed_adapters() -> None:
 
 
 def load_adapters(path: Path | str) -> tuple[str, ...]:
-    """Load adapters from a Python file, or from all Python files of a folder but those named `_*`.
+    """Load adapters from a Python file, or from all Python files of a folder except those named `_*`.
 
-    This executes the files, each as a separate module. A file with adapters is executed once per process.
+    Each file is executed as a separate module, and a file with adapters only once per process.
 
     Returns:
         The names of the modules.

@@ -20,7 +20,7 @@ from opshift.registry.registry import Registry
 
 
 class Equivalent(NamedTuple):
-    """Pair of operator versions: a node of `replacement` (another domain) can replace one of `operator`."""
+    """Pair of operator versions: `replacement`, in another domain, can replace nodes of `operator`."""
 
     operator: OperatorId
     replacement: OperatorId
@@ -43,7 +43,7 @@ _functions: dict[tuple[str, str], Parts] = {}
 
 
 def equivalent(op_type: str, replacement: str) -> Callable[[Parts], Parts]:
-    """Register a function that returns the parts of the `replacement` node for a node of `op_type`.
+    """Register a function that returns the `replacement` node, as `EquivalentNode`, for a node of `op_type`.
 
     If no function is registered, the replacement has the inputs, outputs and attributes of the original. The
     function raises `CannotConvert` if the replacement cannot compute the same result as the node.
@@ -77,7 +77,6 @@ def make_equivalent_step(pairs: Sequence[Equivalent]) -> StepFunction:
     import_modules("opshift.adapters.ops.com_microsoft")
 
     def replace(node: Node, out: Rewriter) -> None:
-        """Replace the node by the first equivalent operator that can express it."""
         for operator, (domain, op_type, opset) in pairs:
             parts = _functions.get((operator.op_type, op_type), _same_parts)
             try:
@@ -110,17 +109,19 @@ class TypeBridge(NamedTuple):
 
 
 Unwanted = str | TypeBridge | Equivalent
-"""Part of a model to replace: a domain or an operator such as `ai.onnx.Gelu` (`str`), an element type of an
+"""What a conversion replaces: a domain or an operator such as `ai.onnx.Gelu` (`str`), an element type of an
 operator version (`TypeBridge`), or an operator version that has an equivalent (`Equivalent`)."""
 
 
 def make_bridge_step(bridges: Sequence[TypeBridge]) -> StepFunction:
-    """Return a step that casts the inputs of a node to the types that `bridges` name, and outputs back."""
+    """Return a step that casts inputs of a node to the replacement types of `bridges`, and outputs back.
+
+    Nodes without the replaced types stay unchanged. A replacement of double by float requires `approximate`.
+    """
     replaced = {each.variable: frozenset({type_string(each.element_type)}) for each in bridges}
     replacements = {each.variable: each.replacement for each in bridges}
 
     def bridge(node: Node, out: Rewriter) -> None:
-        """Compute the node in supported element types, between casts."""
         found = unsupported_types(node, replaced, out)
         if not found:
             out.replace(node)

@@ -9,13 +9,12 @@ from opshift.registry.models import OperatorVersion
 def make_body_step(version: OperatorVersion) -> StepFunction:
     """Return a step that replaces a node by the function body of `version`, which must have a valid body.
 
-    Each body node is emitted for the opset that the function body imports for the domain of the node.
+    Each body node is emitted for the opset that the function body imports for the domain of the body node.
     """
     assert version.body is not None
     body = version.body
 
     def expand(node: Node, out: Rewriter) -> None:
-        """Emit the nodes of the function body in place of the node."""
         names = {formal.name: node.input(position) for position, formal in enumerate(version.inputs)}
         results = {formal.name: node.output(position) for position, formal in enumerate(version.outputs)}
         # Read all attributes before emitting, because reading an attribute may raise CannotConvert.
@@ -31,7 +30,7 @@ def make_body_step(version: OperatorVersion) -> StepFunction:
 
 
 def _attributes(each: BodyNode, node: Node, version: OperatorVersion) -> Attributes:
-    """Return the attributes of body node `each`; `None` for references without value and default."""
+    """Return the attributes of body node `each`; `None` if a referenced attribute has no value or default."""
     return {
         name: node.attribute(value.attribute, version.attributes[value.attribute].default)
         if isinstance(value, FromAttribute)

@@ -39,7 +39,7 @@ MAX_ELEMENTS = 1 << 20
 """Maximum number of elements of a constant: 8 MiB of int64."""
 
 MAX_CONSTANT_BYTES = 16 << 20
-"""Maximum number of bytes of the constants that replace one node."""
+"""Maximum total number of bytes of the constants that are added for one node."""
 
 LARGE_FACTOR = 8
 """Factor by which all limits grow if the caller allows `large`; the larger limits bound memory and time."""
@@ -51,7 +51,7 @@ def element_count_of(sizes: Iterable[int]) -> int:
 
 
 class _Allowing(Protocol):
-    """Object that refuses a deviation unless the caller of the conversion allows it."""
+    """Object whose method `allow` returns whether the caller of the conversion allows a deviation."""
 
     def allow(self, kind: Allow, reason: str) -> bool: ...
 
@@ -62,8 +62,8 @@ def require_at_most(count: int, limit: int, added: str, allowing: _Allowing) -> 
     Args:
         count: the number of nodes, elements or outputs that the conversion of one node would add.
         limit: the maximum.
-        added: the counted things, such as "nodes", for the message.
-        allowing: the object whose method `allow` returns whether the caller allows `large`.
+        added: the plural of the counted noun, such as "nodes", for the message.
+        allowing: the object to ask whether the caller allows `large`.
 
     Raises:
         CannotConvert: the count exceeds the limit, or the raised limit if the caller allows `large`.
@@ -225,12 +225,16 @@ class Rewriter:
     def comparable_shapes(self, names: Sequence[str]) -> tuple[tuple[int | None, ...] | None, ...]:
         """Return the shapes of values, with negative numbers for symbolic dimensions.
 
-        Equal negative numbers are equal sizes in every run; `None` is any other unknown dimension.
+        Equal negative numbers are equal sizes in every run; `None` is any other unknown dimension, or a shape
+        of unknown rank.
         """
         return self.facts.comparable_shapes(names)
 
     def listed_sizes(self, data: str, sizes: str) -> tuple[ListedSize, ...] | None:
-        """Return each element of `sizes` as a number, as axes of `data` with this size, or as `None`."""
+        """Return the elements of the 1-D tensor `sizes`; `None` if all are unknown.
+
+        An element is a number, the axes of `data` that have this size in every run, or `None` if unknown.
+        """
         return self.facts.listed_sizes((data, sizes))
 
     def known_dimension(self, name: str, axis: int) -> int | None:
@@ -299,7 +303,8 @@ class Rewriter:
     def has_default(self, node: Node, name: str, default: object) -> bool:
         """Return whether a node omits an attribute, or sets it to `default`.
 
-        Unlike a read of the attribute, this lets the rewrite cache serve other values with the same answer.
+        Unlike a read, this comparison lets nodes with other attribute values share the cached rewrite if the
+        comparison has the same result.
         """
         value, origin = _unread_value(node, name, default)
         is_same = is_same_value(value, default)
@@ -326,7 +331,7 @@ class Rewriter:
     ) -> str:
         """Return the name of a constant (see `constant`) with the value of an attribute, or else `default`.
 
-        The rewrite cache then serves nodes with other values, too, unless the step also reads the attribute.
+        Nodes with other attribute values share the cached rewrite, unless the step also reads the attribute.
         """
         value, origin = _unread_value(node, name, default)
         constant = self.constant(value, element_type, rank)
@@ -345,7 +350,7 @@ class Rewriter:
     def require_elements(self, *sizes: int) -> int:
         """Return the number of elements of a constant of shape `sizes`; refuse too large constants.
 
-        For the limit, a size below 1 counts as 1, because callers may build a list for each size alone.
+        For the limit, a size below 1 counts as 1, because callers may build one list for each size.
         """
         require_at_most(element_count_of(sizes), MAX_ELEMENTS, "elements of a constant", self.workspace)
         return math.prod(sizes)
@@ -397,6 +402,7 @@ class Rewriter:
         opset = opset or self.emit_opset
         if opset is None:
             opset = self.opset if domain_id == self.source.domain else self.default_opset
+        # Refuse only the raised limit here: the caller of the step counts all nodes of a rewrite.
         if len(self.emitted) >= MAX_NODES * LARGE_FACTOR:
             require_at_most(len(self.emitted) + 1, MAX_NODES, "nodes", self.workspace)
         # Some runtimes refuse trailing empty input names, and no operator needs them.
@@ -444,7 +450,10 @@ class Rewriter:
 
 
 def _unread_value(node: Node, name: str, default: Any) -> tuple[Any, str]:
-    """Return an attribute value without recording a read, and its name in the model, or `""` if unnamed."""
+    """Return an attribute value without recording a read, and the attribute's name in the model's node.
+
+    The name is `""` if an adapter set the attribute, or if the value is `default`.
+    """
     found = node.unread_attribute(name)
     if hasattr(found, "ref_attr_name"):
         return read_attribute(found), found.name
@@ -478,13 +487,11 @@ StepFunction = Callable[[Node, Rewriter], None]
 def rename_output(value: str, node: Node, out: Rewriter) -> None:
     """Rename `value` to the first output of the original node.
 
-    If the last emitted node has `value` as its only output, that output is renamed; otherwise an Identity is
-    emitted.
+    If `value` is the only output of the last emitted node, rename this output; otherwise emit an Identity.
     """
     last = out.emitted[-1] if out.emitted else None
     if last is None or last.node.outputs != (value,):
         out.emit("Identity", [value], node.outputs[:1], opset=1)
         return
-    # Renaming saves an Identity node, and is safe, because no emitted node can read the output of the last
-    # node.
+    # Renaming saves an Identity, and is safe because no emitted node reads the output of the last node.
     out.emitted[-1] = last._replace(node=last.node.with_(outputs=node.outputs[:1]))

@@ -15,7 +15,7 @@ NUMERIC_CAST_OPSET = 6
 """First opset in which `to` of Cast is a number instead of a name."""
 
 FLOAT8_WITH_INFINITIES = {"float8e5m2"}
-"""8-bit types with infinity; without `saturate` 0, a Cast to them turns infinity into the largest number."""
+"""8-bit types with infinity; a Cast to them gets `saturate` 0, which keeps infinity."""
 
 TYPE_REMEDY = "choose another target, or cast the values to a supported type if range and precision allow it"
 
@@ -38,7 +38,10 @@ def type_guard(source: OperatorVersion, target: OperatorVersion) -> TypeGuard | 
 
 
 def lenient_type_guard(source: OperatorVersion, target: OperatorVersion) -> TypeGuard | None:
-    """Return a guard that casts like `type_guard` but never refuses, or `None`: the adapter decides."""
+    """Return a guard that casts like `type_guard`, but leaves values without a wider type to the adapter.
+
+    Return `None` if the target supports all input types, or the source declares no `bridge`.
+    """
     lost = lost_input_types(source, target)
     return partial(_cast_to_wider_types, lost=lost, refuses=False) if lost and source.bridge else None
 
@@ -78,7 +81,7 @@ def unsupported_types(node: Node, lost: LostTypes, out: Rewriter) -> dict[str, t
 
 
 def _present(formals: Sequence[Parameter], names: Sequence[str]) -> Iterator[tuple[int, str, Parameter]]:
-    """Yield position, name and parameter of each value that is not omitted; the last one may be variadic."""
+    """Yield position, name and parameter of each present value; the last parameter may be variadic."""
     for position, name in enumerate(names):
         if name and formals:
             yield position, name, formals[min(position, len(formals) - 1)]

@@ -20,7 +20,7 @@ class Arithmetic(Generic[Content]):
         self.content = content
 
     def emit(self, op_type: str, *operands: Self | float, opset: int | None = None) -> Self:
-        """Apply an operator to values and numbers."""
+        """Return the result of an operator applied to values and numbers."""
         contents = [each.content if isinstance(each, Arithmetic) else each for each in operands]
         return self._with(self._emit(op_type, contents, opset))
 

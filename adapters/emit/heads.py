@@ -17,7 +17,7 @@ from opshift.adapters.emit.shapes import (
 def split_heads(value: str, heads: int, out: Rewriter, hidden: int | None = None) -> str:
     """Rearrange a value of shape (batch, sequence, hidden size) to (batch, heads, sequence, head size).
 
-    `hidden` is the hidden size, if the caller knows it; by default it is inferred or computed by nodes.
+    `hidden` is the hidden size; if it is `None`, the size is inferred or computed by nodes.
     """
     size = size_per_head(value, heads, out) if hidden is None else hidden // heads
     split = reshape(value, (0, 0, heads, size), out)
@@ -30,7 +30,7 @@ def size_per_head(value: str, heads: int, out: Rewriter) -> Dimension:
 
 
 def merged_size(value: str, heads: int, merged_heads: int, out: Rewriter) -> Dimension:
-    """Return the size of `merged_heads` heads with the head size of `value`, which has `heads` heads."""
+    """Return `merged_heads` times the head size of `value`, whose last dimension holds `heads` heads."""
     return multiply_dimension(size_per_head(value, heads, out), merged_heads, out)
 
 
@@ -42,7 +42,7 @@ def merge_heads(value: str, output: str, out: Rewriter, hidden: Dimension | None
 
 
 def append_to_past(past: str, new: str, present: str, out: Rewriter) -> str:
-    """Return `past` and `new` keys or values concatenated along axis 2, also as the output `present`."""
+    """Return `past` (if not `""`) and `new` keys or values joined along axis 2, also as output `present`."""
     if not past:
         if out.is_used(present):
             out.emit("Identity", [new], [present])
@@ -65,13 +65,16 @@ def positions(count: Dimension, out: Rewriter) -> str:
 
 
 def scaled_scores(query: str, key: str, scale: str, out: Rewriter) -> str:
-    """Return `(query * scale) K^T`; scaling before the product keeps intermediate numbers small."""
+    """Return `query * scale` times the transposed `key`; scaling first keeps intermediate numbers small."""
     keys_last = out.emit("Transpose", [key], perm=(0, 1, 3, 2))
     return out.emit("MatMul", [out.emit("Mul", [query, scale]), keys_last])
 
 
 def score_scale(scale: float, query: str, head_size: int | None, element_type: str, out: Rewriter) -> str:
-    """Return the factor of the scores: `scale`, or `1 / sqrt(head size)` if `scale` is 0."""
+    """Return the factor of the scores: `scale`, or `1 / sqrt(head size)` if `scale` is 0.
+
+    `query` has the shape (batch, heads, sequence, head size); nodes compute the head size if it is `None`.
+    """
     if scale or head_size:
         return out.constant(scale or 1 / math.sqrt(head_size or 1), element_type)
     size = out.cast(computed_dimension(query, 3, out), "float")

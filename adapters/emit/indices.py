@@ -75,8 +75,8 @@ def is_less(
 ) -> str:
     """Compare indices or sizes of type `element_type` with each other, or with a number.
 
-    Runtimes compare int32 and int64 from opset 9. Other numbers are compared as `float_type`, which has to
-    keep their order; double represents indices and sizes of at most 2**53 exactly.
+    From target opset 9 on, int32 and int64 are compared directly. All other operands are cast to
+    `float_type`, which has to keep their order: double represents integers up to 2**53 exactly.
     """
     is_compared = out.default_opset >= COMPARISON_OPSET and element_type in ("int32", "int64")
     kind = element_type if is_compared else float_type
@@ -129,10 +129,10 @@ def axis_count(axes: str, out: Rewriter) -> int | None:
 def gather_blocks(
     data: str, rank: int | None, element_type: str | None, indices: str, axis: int, out: Rewriter
 ) -> str:
-    """Gather along an axis with a 1-D tensor of indices; of strings, along the last axis.
+    """Gather along an axis with a 1-D tensor of indices; for strings, swap the axis with the last one first.
 
-    For each index, onnxruntime's Gather copies only the first of the strings that follow the axis. If the
-    rank is unknown (`None`), strings are gathered along `axis`.
+    If dimensions follow the axis, onnxruntime's Gather copies only one string for each index. If the rank is
+    `None` (unknown), strings are gathered along `axis`.
     """
     if element_type != "string" or rank is None or axis == rank - 1:
         return out.emit("Gather", [data, indices], axis=axis)
@@ -158,7 +158,7 @@ def index_depth(indices: str, out: Rewriter) -> int:
 
 
 def flatten_index_tuples(data: str, indices: str, out: Rewriter) -> str:
-    """Emit the row that each index tuple selects after the indexed dimensions of `data` are flattened."""
+    """Emit the row number that each index tuple selects if the indexed dimensions of `data` are flattened."""
     out = out.for_opset(INDICES_OPSET)
     depth = index_depth(indices, out)
     if depth == 0:
@@ -173,9 +173,8 @@ def flatten_index_tuples(data: str, indices: str, out: Rewriter) -> str:
 
 
 def _nonnegative_column(column: str, indices: str, data: str, axis: int, out: Rewriter) -> str:
-    """Return `column`, a part of `indices`, with the size of dimension `axis` added to negative indices."""
-    # Query the input `indices` first, because a rewrite that queries facts about emitted values is not
-    # cached.
+    """Return `column`, elements of `indices`, with the size of dimension `axis` added to negative indices."""
+    # Query the input `indices` first: a rewrite that queries facts about emitted values is not cached.
     if out.is_nonnegative(indices) or out.is_nonnegative(column):
         return column
     return add_to_negative_indices(column, dimension_scalar(data, axis, out), "int64", out)
@@ -206,7 +205,7 @@ def flatten_element_indices(data: str, indices: str, axis: int, out: Rewriter) -
 def broadcast_element_indices(data: str, indices: str, axis: int, out: Rewriter) -> str:
     """Emit positions in flattened `data` for the indices of GatherElements, in the shape of `indices`.
 
-    The positions along each other dimension are a column that broadcasts.
+    Along every dimension other than `axis`, the positions are a column that broadcasts.
     """
     out = out.for_opset(INDICES_OPSET)
     rank = out.rank(data)

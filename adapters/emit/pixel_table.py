@@ -1,4 +1,4 @@
-"""Sample images at computed positions by weighted sums of rows of a table with one row for each pixel."""
+"""Sample images at computed positions: emit weighted sums of rows of a table with one row for each pixel."""
 
 import math
 from collections.abc import Sequence
@@ -112,7 +112,7 @@ def emit_pixel_table(
 
 
 def _strides(sizes: Sequence[Dimension], out: Rewriter) -> list[Dimension]:
-    """Return the distances in rows: from pixel to pixel along each axis, last axis first, then per image."""
+    """Return the number of rows from pixel to pixel along each axis, last axis first, and of an image."""
     strides: list[Dimension] = [1]
     for size in reversed(sizes):
         last = strides[-1]
@@ -191,11 +191,7 @@ def _weighted_rows(
 
 
 def clip(value: str, low: float, high: Length, out: Rewriter) -> str:
-    """Emit a Clip of floating-point numbers to bounds, for opset 6, in which the bounds are attributes.
-
-    A computed upper bound cannot be an attribute: then, Max and Min apply both bounds.
-
-    """
+    """Clip floating-point numbers: emit Clip-6, whose bounds are attributes, or Max and Min if computed."""
     if not isinstance(high, Expression):
         return out.emit("Clip", [value], opset=6, min=low, max=high)
     above = out.emit("Max", [value, high.constant(low).name], opset=OPSET)

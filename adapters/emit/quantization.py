@@ -15,7 +15,7 @@ from opshift.adapters.emit.shapes import reshape
 from opshift.model.element_types import BY_NAME, round_to_float32
 
 INTEGER_RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535)}
-"""Smallest and largest value of each integer type that results saturate to."""
+"""Smallest and largest number of each integer type to which results are quantized with saturation."""
 
 FIRST_OPSET = {
     "float8e4m3fn": 19, "float8e4m3fnuz": 19, "float8e5m2": 19, "float8e5m2fnuz": 19, "int4": 21, "uint4": 21,
@@ -24,8 +24,8 @@ FIRST_OPSET = {
 """Opset that introduced each narrow type; a model of an older opset cannot contain it."""
 
 ROUND_OPSET, CLIP_OPSET, ARITHMETIC_OPSET = 11, 6, 7
-"""Opsets of the emitted nodes: Round exists since 11; `min` and `max` of Clip are attributes from 6 to 10;
-arithmetic broadcasts since 7."""
+"""Opsets of the emitted nodes: Round exists since 11; the bounds of Clip are attributes before 11; arithmetic
+broadcasts since 7."""
 
 
 class QuantizationScheme(NamedTuple):
@@ -67,7 +67,7 @@ def require_available_type(element_type: str, name: str, out: Rewriter) -> None:
 
 
 def cast_if_needed(name: str, source: str | None, target: str, out: Rewriter) -> str:
-    """Emit a cast unless the types are equal; an unknown source type is always cast."""
+    """Return `name`, or its Cast to `target` unless `source` equals `target`; `None` is an unknown type."""
     if source == target:
         return name
     # Casts of newer types are emitted for the target opset, because Cast-6 does not support these types.
@@ -142,15 +142,15 @@ def _require_valid_ranks(scheme: QuantizationScheme, rank: int, out: Rewriter) -
 
 
 def is_per_tensor(scheme: QuantizationScheme, out: Rewriter) -> bool:
-    """Return whether quantization is per tensor: one scale for all elements, or data with one element.
+    """Return whether quantization is per tensor: one scale for all elements, or scalar data; no blocks.
 
     Raises:
-        CannotConvert: the rank of the scale is unknown.
+        CannotConvert: the rank of the scale is unknown, and the data is not known to be a scalar.
     """
     shape = out.shape(scheme.scale)
     is_single = shape in ((), (1,)) or out.known_rank(scheme.data) == 0
     if shape is None and not is_single:
-        out.rank(scheme.scale)  # also raises CannotConvert if the rank is unknown
+        out.rank(scheme.scale)  # raises CannotConvert: the rank is unknown
     return is_single and not scheme.block_size
 
 
@@ -172,7 +172,7 @@ def emit_dequantize(node: Node, scheme: QuantizationScheme, result: str, out: Re
     scale = cast_if_needed(scheme.scale, out.element_type(scheme.scale), compute, out)
     scale = broadcast_to_data(scale, scheme, out)
     if _has_effective_zero_point(scheme, out):
-        # int32 is subtracted as int32, because float represents integers only up to 2**24.
+        # int32 is subtracted as int32, because float represents all integers only up to 2**24.
         exact = "int32" if source == "int32" else compute
         zero = broadcast_to_data(cast_if_needed(scheme.zero_point, source, exact, out), scheme, out)
         value = out.emit("Sub", [cast_if_needed(value, source, exact, out), zero])

@@ -35,14 +35,15 @@ Dimension = int | str
 """A number if the dimension is known, else the name of an int64 tensor of shape (1,)."""
 
 INT64_MAX = 2**63 - 1
-"""Largest int64. A Slice with this `ends` reaches the end of a dimension; with this `starts`, it is empty."""
+"""Largest int64. A Slice with this `ends` reaches the end of a dimension; with this `starts`, its result is
+empty."""
 
 SLICE_END = 2**31 - 1
 """`ends` of a Slice up to the end of a dimension; larger than any rank and any realistic dimension."""
 
 
 def index_column(count: str, out: Rewriter, trailing: int) -> str:
-    """Emit the indices of `index_range`, followed by `trailing` dimensions of 1."""
+    """Emit the indices of `index_range` in the shape (count, 1, ..., 1), with `trailing` ones."""
     indices = index_range(count, out)
     shape = out.int64([-1, *[1] * trailing])
     last = out.emitted[-1].node
@@ -56,9 +57,10 @@ def index_column(count: str, out: Rewriter, trailing: int) -> str:
 def index_range(count: str, out: Rewriter, *, is_compact: bool = False, is_long: bool = False) -> str:
     """Emit the 1-D int64 indices from 0 to `count - 1`; `count` is an int64 tensor of shape (1,).
 
-    Below opset 8, no form is the best for all lists: onnxruntime lists 10 and 100,000 indices in 9 us and 27
-    ms by the default, an If that selects an RNN or a Loop, and in 40 us and 0.1 ms by two RNNs, which have
-    more nodes (`is_long`). The Loop alone takes 60 us and 300 ms, but has the fewest nodes (`is_compact`).
+    Below opset 8, options choose the emitted nodes. Times are for 10 and 100,000 indices in onnxruntime:
+        default       an If that selects an RNN or a Loop    9 us and 27 ms
+        `is_long`     two RNNs, with more nodes             40 us and 0.1 ms
+        `is_compact`  a Loop, with the fewest nodes         60 us and 300 ms
     """
     if out.default_opset >= NON_ZERO_OPSET:
         ones = out.emit("ConstantOfShape", [count], value=Tensor("int64", (1,), (1,)), opset=9, domain="")
@@ -81,7 +83,7 @@ def index_range(count: str, out: Rewriter, *, is_compact: bool = False, is_long:
 
 
 def _count_with_pool(count: str, out: Rewriter) -> str:
-    """Emit the indices of the maxima of windows of one element."""
+    """Emit the indices as those of the maxima that MaxPool finds in windows of one element."""
     # Pooling refuses empty dimensions, so pool one element more and remove its index.
     shape = out.emit("Concat", [out.int64([1, 1]), count], opset=4, domain="", axis=0)
     longer = out.emit("Add", [shape, out.int64([0, 0, 1])], opset=7, domain="")
@@ -95,7 +97,7 @@ def _count_with_pool(count: str, out: Rewriter) -> str:
 def _count_in_blocks(count: str, out: Rewriter) -> str:
     """Emit the indices of all complete blocks, followed by the indices of the last block."""
     out = out.for_opset(7, domain="")
-    # The last block always exists and is counted one step too far, because onnx.reference has no empty RNN.
+    # The last block may be empty: list one index more, and remove it: onnx.reference runs no empty RNN.
     size, one = out.int64([BLOCK_SIZE]), out.int64([1])
     blocks = out.emit("Div", [out.emit("Add", [count, size]), size])
     firsts = out.emit("Mul", [_count_with_rnn(blocks, out), size])
@@ -112,7 +114,7 @@ def _without_last(values: str, out: Rewriter) -> str:
 
 
 def _count_with_rnn(count: str, out: Rewriter) -> str:
-    """Emit the indices as states of an RNN that adds 1 in each step: a Loop takes a hundred times as long."""
+    """Emit the indices as states of an RNN that adds 1 in each step: a Loop takes about ten times as long."""
     one = out.tensor(Tensor("float", (1, 1, 1), (1.0,)))
     before = out.tensor(Tensor("float", (1, 1, 1), (-1.0,)))
     repeats = out.emit("Concat", [count, out.int64([1, 1])], opset=4, domain="", axis=0)
@@ -243,10 +245,7 @@ def reshape(
 def reshape_with_zeros(
     value: str, sizes: Sequence[Dimension], out: Rewriter, outputs: int | Sequence[str] = 1
 ) -> str:
-    """Emit a Reshape in which a size of 0 means an empty dimension.
-
-    In `reshape`, it copies a dimension of the input.
-    """
+    """Emit a Reshape in which a size of 0 is an empty dimension; in `reshape`, 0 copies a dimension."""
     known = [size if isinstance(size, int) and size else -1 for size in sizes]
     if known.count(-1) > 1:
         shape = shape_tensor(sizes, out)

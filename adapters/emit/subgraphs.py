@@ -31,18 +31,18 @@ class SubgraphBuilder(Rewriter):
     def input(
         self, element_type: str, dims: Dims = None, name: str = "", origin: Declaration | None = None
     ) -> str:
-        """Add an input, described like `origin`, and return its name, by default a fresh one."""
+        """Add an input with the doc string and metadata of `origin`, and return its name (fresh if `""`)."""
         self._inputs.append(Value(name or self.fresh("input"), element_type, dims, _message(origin)))
         return self._inputs[-1].name
 
     def output(
         self, name: str, element_type: str, dims: Dims = None, origin: Declaration | None = None
     ) -> None:
-        """Add an output, described like `origin`; ONNX requires that a node of the subgraph produces it."""
+        """Add an output, which a node of the subgraph must produce, with the metadata of `origin`."""
         self._outputs.append(Value(name, element_type, dims, _message(origin)))
 
     def provide(self, name: str) -> str:
-        """Return the output name to emit for the input `name` of the subgraph that `embed` will embed.
+        """Return the name of the value to emit as the input `name` of the subgraph that `embed` embeds.
 
         If an enclosing graph has a value `name`, the result is a fresh name: nodes before the embedded
         subgraph may read that value, and ONNX forbids a second definition.
@@ -52,7 +52,7 @@ class SubgraphBuilder(Rewriter):
         return self.embedded_name(name)
 
     def embedded_name(self, name: str) -> str:
-        """Return the name that a value of the embedded subgraph has in this graph, see `provide`."""
+        """Return the name in this graph of a value of the embedded subgraph, see `provide`."""
         return self._names.get(name, name)
 
     def embed(self, subgraph: AttributeProto | Graph) -> None:
@@ -103,7 +103,7 @@ class LoopBuilder(SubgraphBuilder):
         return tuple(names)
 
     def _carry_unused_value(self) -> str:
-        """Carry an unused value, because Loop-1 requires a loop-carried value. Return its initial value."""
+        """Add an unused loop-carried value, because Loop-1 requires one, and return its initial value."""
         unused = Value(self.fresh("idle"), "int64", ())
         self._inputs.insert(2, unused)
         self._outputs.insert(1, Value(self.emit("Identity", [unused.name], opset=1, domain=""), "int64", ()))
