@@ -28,7 +28,6 @@ class Arithmetic(Generic[Content]):
         raise NotImplementedError
 
     def _with(self, content: Content) -> Self:
-        """Return an expression with this content."""
         raise NotImplementedError
 
     def apply(self, op_type: str, *others: Self | float, opset: int | None = None) -> Self:

@@ -26,7 +26,7 @@ from opshift.model.node import Dims, Graph, Value
 from opshift.model.types import dims_of
 
 EMIT_OPSET = 9
-"""Opset of the emitted nodes."""
+"""Opset of the nodes emitted for If."""
 
 BRANCHES = ("then_branch", "else_branch")
 
@@ -38,9 +38,10 @@ DifferingShapes = dict[int, tuple[Shape, Shape]]
 
 @adapter("If", 11, 1)
 def flatten_different_shapes(node: Node, out: Rewriter) -> None:
-    """Flatten and pad outputs with different known shapes; emit Loops if one of the shapes is unknown.
+    """Flatten and pad outputs whose known shapes differ between the branches, or replace the If by Loops.
 
-    Outputs whose shapes may be equal are unchanged: runtimes do not check unknown dimensions.
+    Loops are emitted if a shape is partly unknown or has a 0 after its first dimension, or if an adapter
+    emitted a branch. Outputs whose shapes may be equal stay: runtimes do not check unknown dimensions.
     """
     require_supported_types(node, out)
     then_shapes, else_shapes = (_shapes(node.attribute(name), out) for name in BRANCHES)
@@ -207,7 +208,6 @@ def add_carried_value(node: Node, out: Rewriter) -> None:
 
 
 def _declared_dims(value: ValueInfoProto) -> Dims:
-    """Return the shape declared by a ValueInfoProto."""
     tensor = value.type.tensor_type
     return dims_of(tensor.shape) if tensor.HasField("shape") else None
 
@@ -259,7 +259,7 @@ def replace_scan_by_loop(node: Node, out: Rewriter) -> None:
 @adapter("Scan", 8, 9)
 @adapter("Scan", 8, 7)
 def remove_batch_dimension(node: Node, out: Rewriter) -> None:
-    """Squeeze a batch dimension of 1; for other batches, emit a Loop that scans one sample per turn."""
+    """Squeeze a batch dimension of 1; for other batches, emit a Loop that scans one sample per iteration."""
     if node.input(0):
         reason = "input sequence_lens is used, which Scan-9 does not have"
         remedy = "omit sequence_lens if all samples have the full length"
@@ -280,7 +280,7 @@ def remove_batch_dimension(node: Node, out: Rewriter) -> None:
 
 
 def _scan_samples(node: Node, attributes: Attributes, out: Rewriter) -> None:
-    """Emit a Loop that scans one sample of the batch per turn and stacks the results."""
+    """Emit a Loop that scans one sample of the batch per iteration and stacks the results."""
     inputs = node.inputs[1:]
     out = out.for_opset(9)
     body = LoopBuilder(out)
@@ -303,9 +303,9 @@ def _scanned_values(node: Node, kind: str, names: Sequence[str]) -> list[Scanned
 def _gather_slice(
     name: str, index: str, axis: int, body: LoopBuilder, out: Rewriter, outputs: int | Sequence[str] = 1
 ) -> str:
-    """Emit a Gather of one slice in a loop body; of strings, from data that `out` transposes before the loop.
+    """Emit a Gather of one slice in a loop body; strings are transposed before the loop, by nodes of `out`.
 
-    If other dimensions follow the axis, onnxruntime's Gather copies only one string.
+    If dimensions follow the axis, onnxruntime's Gather copies only one string of the slice.
     """
     rank = out.known_rank(name) if out.known_element_type(name) == "string" else None
     if rank is not None and axis != rank - 1:

@@ -116,7 +116,7 @@ def compute_in_stash_type(node: Node, out: Rewriter) -> None:
 
 @adapter("Range", 11, 10)
 def replace_range(node: Node, out: Rewriter) -> None:
-    """Replace Range by a constant if all inputs are constant, else by indices times `delta` plus `start`."""
+    """Replace a small constant Range by a Constant, and other ones by indices times `delta` plus `start`."""
     known = [out.constant_value(name) for name in node.inputs]
     numbers = _constant_range([each for each in known if each is not None])
     if numbers is not None:
@@ -125,7 +125,7 @@ def replace_range(node: Node, out: Rewriter) -> None:
     start, limit, delta = node.inputs
     element_type = out.element_type(start)
     if "int" in element_type and [each and each.scalar for each in (known[0], known[2])] == [0, 1]:
-        # The most frequent form counts from 0 up to a limit in steps of 1, and needs no Mul and Add.
+        # The most frequent Range counts from 0 in steps of 1, and needs neither Mul nor Add.
         if out.is_nonnegative(limit):
             count = limit if element_type == "int64" else out.cast(limit, "int64")
         else:
@@ -160,7 +160,7 @@ def _element_count(node: Node, out: Rewriter) -> str:
 
 
 def _distance(node: Node, out: Rewriter) -> str:
-    """Emit `limit - start` as double: it does not overflow, and is exact for integers of up to 32 bits."""
+    """Emit `limit - start` as double, which does not overflow, and is exact for integers of up to 32 bits."""
     start, limit, _ = node.inputs
     element_type = out.element_type(start)
     if element_type != "int64":
@@ -181,7 +181,7 @@ def _subtract_as_double(first: str, second: str, element_type: str, out: Rewrite
 def _may_overflow(start: str, limit: str, out: Rewriter) -> bool:
     """Return whether `limit - start` may exceed int64.
 
-    It cannot if `start` is 0, if `limit` is -1, or if neither is negative.
+    The difference cannot overflow if `start` is 0, if `limit` is -1, or if neither input is negative.
     """
     first, last = (out.constant_value(name) for name in (start, limit))
     if (first and first.scalar == 0) or (last and last.scalar == -1):

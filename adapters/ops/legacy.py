@@ -1,7 +1,7 @@
 """Experimental operators that opsets 9 and 10 removed, rewritten with the remaining operators.
 
 ConstantFill and GivenTensorFill take their shape from an attribute, the shape of the input, or the values of
-the input. Nodes that combine these sources differently are refused, because they were never defined.
+the input. Nodes with an attribute and an input as sources, or with no source, are refused as undefined.
 """
 
 from typing import Any
@@ -173,7 +173,11 @@ def convert_given_tensor_fill(node: Node, out: Rewriter) -> None:
 
 
 def _element_type(node: Node, out: Rewriter) -> str:
-    """Return the inferred type of the output if it is float16, float or double, else float, as in Caffe2."""
+    """Return the inferred output type if it is float16, float or double, else float, as in Caffe2.
+
+    Raises:
+        UnknownElementType: the node has an input, and the type is unknown.
+    """
     output = node.outputs[0]
     known = out.element_type(output) if node.input(0) else out.known_element_type(output)
     return known if known in IEEE_FLOAT_TYPES else "float"

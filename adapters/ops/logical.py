@@ -1,7 +1,8 @@
 """Operators on bits, and comparisons.
 
-BitShift-28 and BitwiseAnd, BitwiseOr, BitwiseXor and BitwiseNot (opset 18) become arithmetic in older opsets.
-Less and Greater compare integers since opset 9, Equal compares floats since opset 11.
+BitShift (introduced in opset 11, extended in 28) and BitwiseNot (18) become arithmetic in older opsets, and
+BitwiseAnd, BitwiseOr and BitwiseXor (18) become lookups in a table. Less and Greater compare integers since
+opset 9, Equal compares floats since opset 11.
 """
 
 import operator
@@ -24,9 +25,9 @@ DIGIT_BITS = 4
 
 @adapter("BitShift", 28, 11)
 def replace_undefined_shift(node: Node, out: Rewriter) -> None:
-    """Keep shifts of unsigned integers by constant counts below the width; replace all others by arithmetic.
+    """Keep shifts of unsigned integers by constant counts below the width; replace others by arithmetic.
 
-    Below version 28 other counts are undefined, and signed integers are not supported.
+    Version 11 does not define other counts, and does not support signed integers.
     """
     width = INTEGER_BITS[out.element_type(node.inputs[0])]
     counts = out.constant_value(node.inputs[1])
@@ -79,7 +80,7 @@ def _left_factors(element_type: str) -> list[int]:
 
 
 def _right_divisors(width: int) -> list[list[int]]:
-    """Return lists with a divisor for each count: two divisions for 64 bits, because 2 ** 64 overflows."""
+    """Return lists of one divisor for each count: two lists for 64 bits, because 2 ** 64 overflows."""
     first = [1 << min(count, 32) for count in range(width + 1)]
     second = [1 << max(count - 32, 0) for count in range(width + 1)]
     return [first, second] if width > 32 else [first]
@@ -99,10 +100,10 @@ def replace_bitwise_by_lookup(node: Node, out: Rewriter) -> None:
     columns = [_unsigned_column(name, element_type, out) for name in node.inputs]
     width = INTEGER_BITS[element_type]
     ranks = [out.known_rank(name) for name in node.inputs]
-    # With a negative axis, ReduceSum of onnxruntime keeps the dimension of empty data.
+    # Avoid a negative axis: with it, onnxruntime's ReduceSum keeps the dimension of empty data.
     axis = -1 if None in ranks else max(rank or 0 for rank in ranks)
     total = ""
-    # Sum up at most 32 bits at a time, because ReduceSum of onnxruntime adds integers as floats.
+    # Sum up at most 32 bits at a time, because ReduceSum of onnxruntime adds integers as doubles.
     for start in range(0, width, 32):
         positions = range(start, min(start + 32, width), DIGIT_BITS)
         part = _look_up(columns, positions, BITWISE_FUNCTIONS[node.op_type], axis, out)
@@ -198,8 +199,7 @@ def _split_integer(name: str, element_type: str, out: Rewriter) -> IntegerHalves
     upper = out.emit("Div", [value, base])
     lower = out.emit("Sub", [value, out.emit("Mul", [upper, base])])
     if element_type == "uint64":
-        # The cast turns the upper half of the uint64 range into negative numbers, in the same order: add 2 **
-        # 64 back.
+        # The cast subtracts 2 ** 64 from numbers of 2 ** 63 or more: add 2 ** 64 to negative numbers.
         is_wrapped = _compare_as_double("Less", value, out.int64(0), out)
         upper = out.emit("Add", [upper, out.emit("Mul", [cast(is_wrapped, "int64", out), base])])
     return IntegerHalves(upper, lower)

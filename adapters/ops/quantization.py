@@ -58,7 +58,7 @@ def _type_attribute(node: Node, name: str) -> str | None:
 
 
 def _replace(inputs: list[str], node: Node, out: Rewriter, outputs: list[str] | None = None) -> None:
-    """Emit the older version with its own attributes, and with scalar scale and zero point below opset 13."""
+    """Emit the older version with the attributes that it has; scale and zero point are scalars below 13."""
     assert out.target is not None
     inputs = [name for name in inputs if name]
     if out.opset < 13:
@@ -138,14 +138,15 @@ def _widen_constants(scheme: QuantizationScheme, out: Rewriter) -> QuantizationS
 
 
 OPSET = 10
-"""Opset of the emitted nodes, except Round, which opset 11 introduced."""
+"""Opset of the nodes emitted for DynamicQuantizeLinear, except Round, which opset 11 introduced."""
 
 
 @adapter("DynamicQuantizeLinear", 11, 10)
 def replace_dynamic_quantize_linear(node: Node, out: Rewriter) -> None:
-    """Emit the scale, the range extended to include 0 divided by 255, and the zero point.
+    """Emit nodes that compute scale and zero point, and QuantizeLinear.
 
-    If all elements are 0 the scale is 1, as in runtimes.
+    The scale is the range of the data, extended to include 0, divided by 255; if all elements are 0, the
+    scale is 1, as in runtimes.
     """
     out = out.for_opset(OPSET)
     data = node.inputs[0]

@@ -14,7 +14,7 @@ ELEMENTWISE_EQUIVALENTS = {
     "ReduceLogSum": "Log",
     "ReduceSumSquare": "Mul",
 }
-"""Elementwise operator that replaces a reduction over no axes; Identity for all other reductions."""
+"""Elementwise operator that replaces a reduction over no axes; Identity replaces all other reductions."""
 
 
 @adapter("ReduceSum", 13, 11)
@@ -27,7 +27,7 @@ ELEMENTWISE_EQUIVALENTS = {
     13,
 )  # fmt: skip
 def move_axes_to_attribute(node: Node, out: Rewriter) -> None:
-    """Move constant `axes` to the attribute; emit the elementwise equivalent of a reduction over no axes."""
+    """Move constant `axes` to the attribute; emit other nodes for computed axes, or to reduce no axes."""
     axes = node.input(1)
     known = out.constant_value(axes)
     if axes and known is None:
@@ -43,7 +43,7 @@ def move_axes_to_attribute(node: Node, out: Rewriter) -> None:
 
 
 def _reduce_computed_axes(node: Node, out: Rewriter) -> None:
-    """Split each dimension into (n, 1) if its axis is listed, else (1, n), and reduce the first part."""
+    """Split each dimension n into (n, 1) if its axis is reduced, else (1, n), and reduce the first part."""
     data = node.inputs[0]
     rank = out.rank(data)
     chosen = _reduced_axes(node, rank, out)
@@ -66,7 +66,7 @@ def _reduce_computed_axes(node: Node, out: Rewriter) -> None:
 
 
 def _reduced_axes(node: Node, rank: int, out: Rewriter) -> str:
-    """Emit 1 for each reduced axis, even if it is listed more than once, and 0 for every other axis."""
+    """Emit 1 for each reduced axis, even if the axis is listed more than once, and 0 for every other axis."""
     axes = node.inputs[1]
     chosen = count_axes(axes, rank, out)
     if axis_count(axes, out) != 1:
@@ -94,7 +94,7 @@ REVERSE_SLICE_END = -(2**31)
 
 @adapter(("ArgMax", "ArgMin"), 12, 11)
 def replace_select_last_index(node: Node, out: Rewriter) -> None:
-    """Select the first index in reversed data, and count it from the end."""
+    """Select the first index in reversed data, and subtract this index from the last index."""
     attributes = node.without("select_last_index")
     if not node.attribute("select_last_index", 0):
         out.replace(node, attributes=attributes)

@@ -11,7 +11,7 @@ PARAMETRIC_ACTIVATIONS = {
     "activation_alpha": WITH_BETA | {b"leakyrelu", b"thresholdedrelu", b"elu"},
     "activation_beta": WITH_BETA,
 }
-"""By attribute: activations that take one value each; GRU defines defaults for them since version 3."""
+"""Activations that use each attribute, one value each; GRU defines default values since version 3."""
 
 
 @adapter(("RNN", "GRU", "LSTM"), 14, 7)
@@ -38,7 +38,7 @@ def transpose_batch_first_layout(node: Node, out: Rewriter) -> None:
 @adapter(("RNN", "LSTM"), 7, 1)
 @adapter("GRU", 7, 3)
 def set_output_sequence(node: Node, out: Rewriter) -> None:
-    """Set `output_sequence` to 1 if `Y` is used: below version 7 it enables that output."""
+    """Set `output_sequence` to 1 if the node has output `Y`, which versions below 7 otherwise omit."""
     if node.output(0):
         out.replace(node, attributes={**node.attributes, "output_sequence": 1})
     else:
@@ -49,7 +49,7 @@ def set_output_sequence(node: Node, out: Rewriter) -> None:
 def remove_linear_before_reset(node: Node, out: Rewriter) -> None:
     """Remove `linear_before_reset`, add the required output `Y_h`, and set the direction.
 
-    The default direction of version 1 is misspelled in its definition, so the attribute is written out.
+    The default of `direction` is misspelled in the definition of version 1, so the attribute is always set.
     """
     if node.attribute("linear_before_reset", 0):
         raise CannotConvert("linear_before_reset is 1, which GRU-1 does not support", "value.unsupported")

@@ -1,4 +1,4 @@
-"""Adapters of Adagrad, Adam and Momentum, which update tensors by gradients and their averages."""
+"""Adapters of Adagrad, Adam and Momentum, which update tensors by averages or sums of gradients."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,7 +13,7 @@ OPSET = 13
 
 
 class Update(NamedTuple):
-    """Inputs of the update of one tensor; `rate` and `updates`, the count of earlier updates, are double."""
+    """Inputs of the update of one tensor; `rate` and `updates`, the number of earlier updates, are double."""
 
     rate: Expression
     updates: Expression
@@ -24,7 +24,7 @@ class Update(NamedTuple):
 
 @adapter("Adagrad", 1, 0, domain=DOMAIN)
 def expand_adagrad(node: Node, out: Rewriter) -> None:
-    """Divide gradients by the square roots of the sums of their squares."""
+    """Emit `value - rate * gradient / (sqrt(squares) + epsilon)` with sums of squared gradients."""
     results = []
     for element_type, each in _updates_of_tensors(node, 3, out):
         rate = (each.rate / (1 + each.updates * node.attribute("decay_factor", 0.0))).cast(element_type)
@@ -35,7 +35,7 @@ def expand_adagrad(node: Node, out: Rewriter) -> None:
 
 @adapter("Adam", 1, 0, domain=DOMAIN)
 def expand_adam(node: Node, out: Rewriter) -> None:
-    """Divide averages of gradients by the square roots of averages of their squares."""
+    """Emit `value - rate * average / (sqrt(squares) + epsilon)` with averages of gradients and of squares."""
     alpha, beta = node.attribute("alpha", 0.9), node.attribute("beta", 0.999)
     results = []
     for element_type, each in _updates_of_tensors(node, 4, out):
@@ -55,7 +55,7 @@ def expand_adam(node: Node, out: Rewriter) -> None:
 
 @adapter("Momentum", 1, 0, domain=DOMAIN)
 def expand_momentum(node: Node, out: Rewriter) -> None:
-    """Subtract the momentum of gradients; in the mode `nesterov`, the gradient and the next momentum."""
+    """Subtract `rate * momentum`; with mode `nesterov`, `rate * (gradient + alpha * momentum)`."""
     alpha = node.attribute("alpha")
     results = []
     for element_type, each in _updates_of_tensors(node, 3, out):
@@ -69,7 +69,7 @@ def expand_momentum(node: Node, out: Rewriter) -> None:
 
 
 def _updates_of_tensors(node: Node, kinds: int, out: Rewriter) -> Iterator[tuple[str, Update]]:
-    """Yield element type and regularized update of each tensor, for which the node has `kinds` inputs."""
+    """Yield element type and update of each tensor; the node has `kinds` inputs for every tensor."""
     out = out.for_opset(OPSET, "")
     # double, because the rates depend on small differences from 1.
     rate, updates = (Expression(out.cast(name, "double"), "double", out) for name in node.inputs[:2])

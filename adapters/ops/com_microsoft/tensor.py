@@ -165,7 +165,6 @@ def _sampling_points(node: Node, axis: int, ends: tuple[str, str], out: Rewriter
 
 
 def _unsqueeze(value: str, axes: Sequence[int], out: Rewriter) -> str:
-    """Emit an Unsqueeze with constant axes."""
     return out.emit("Unsqueeze", [value, out.int64(axes)])
 
 

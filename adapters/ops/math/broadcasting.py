@@ -97,7 +97,7 @@ def _find_legacy_broadcast(first: Shape | None, second: Shape | None) -> LegacyB
     """Return the attributes `broadcast` and `axis` that broadcast the second shape to the first, or `None`.
 
     Without leading and trailing ones, the second shape must equal the dimensions of the first shape at the
-    same place. Equal negative numbers are equal unknown sizes, see `Rewriter.comparable_shapes`.
+    same positions. Equal negative numbers are equal unknown sizes, see `Rewriter.comparable_shapes`.
     """
     if second == ():
         return LegacyBroadcast({"broadcast": 1}, None)
@@ -173,7 +173,10 @@ def _tile_to_shape(name: str, shape: Shape, full: tuple[int, ...], out: Rewriter
 
 @adapter("PRelu", 6, 7)
 def align_slope_with_channels(node: Node, out: Rewriter) -> None:
-    """Unsqueeze a 1-D slope: version 6 aligns it with dimension 1, but version 7 with the last dimension."""
+    """Unsqueeze a 1-D slope, which version 6 aligns with dimension 1, but version 7 with the last dimension.
+
+    If the data is a scalar, squeeze the slope.
+    """
     data, slope = node.inputs
     shape = out.shape(slope)
     if shape is not None and len(shape) == 1 and out.known_rank(data) == 0:
@@ -343,13 +346,13 @@ def _repetitions(size: int | None, target: ListedSize, axis: int) -> int | None:
     """Return the repetitions of dimension `axis` of the data: a number, `REPEATED`, or `None` if unknown."""
     if size == 1:
         return target if isinstance(target, int) else REPEATED
-    # Do not repeat a size other than 1, nor for a target that is 1 or equals the size in every run.
+    # A size other than 1 is never repeated, and neither is a size that equals the target in every run.
     never = target == 1 or size is not None or (isinstance(target, tuple) and axis in target)
     return 1 if never else None
 
 
 def _computed_repeats(data: str, repeats: Sequence[int] | None, shape: str, out: Rewriter) -> str:
-    """Emit the repetitions of each dimension as a tensor: the target size for a size of 1, else 1."""
+    """Emit the tensor of repetitions: the target size for each dimension of 1, and 1 for all others."""
     if repeats is not None and 1 not in repeats:
         return shape
     one = out.int64([1])

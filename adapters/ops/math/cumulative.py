@@ -1,4 +1,4 @@
-"""Rewrite CumSum and CumProd as Scan or Loop, in the same order of operations, or CumSum as MatMul."""
+"""Rewrite CumSum and CumProd as Scan or Loop, or CumSum of integers, in any order of additions, as MatMul."""
 
 import math
 
@@ -31,7 +31,7 @@ WRAPPING_TYPES = frozenset(("int32", "int64"))
 """Element types whose sums do not depend on the order, and which runtimes add and multiply."""
 
 POWERS_OF_TWO = tuple(1 << exponent for exponent in range(53))
-"""Numbers of elements to add; functions below opset 9 hold only integers that double represents exactly."""
+"""Numbers of elements to add, up to 2**52: constants in functions below opset 9 are converted from double."""
 
 MAX_ROWS = 32
 """Maximum number of rows for which `_accumulate_by_doubling` takes less time than `_accumulate_in_loop`."""
@@ -66,7 +66,7 @@ def _accumulate_along(axis: int, node: Node, out: Rewriter, output: str) -> str:
     if shape is None:
         if _has_few_rows(axis, node, out):
             return _accumulate_by_doubling(axis, node, out, output)
-        # onnxruntime crashes if a Scan has no iterations, or if its scanned elements are empty.
+        # No Scan: onnxruntime crashes if a Scan has no iterations, or if the scanned elements are empty.
         return _accumulate_in_loop(axis, node, out, output)
     if not all(shape):
         return out.emit("Identity", [value], [output])
@@ -74,7 +74,7 @@ def _accumulate_along(axis: int, node: Node, out: Rewriter, output: str) -> str:
 
 
 def _has_few_rows(axis: int, node: Node, out: Rewriter) -> bool:
-    """Return whether to add integers by doubling, which adds all elements in each iteration."""
+    """Return whether to add integers by doubling, in fewer iterations that add all rows at once."""
     value = node.inputs[0]
     sizes = [out.known_dimension(value, each) for each in range(out.rank(value)) if each != axis]
     known = [size for size in sizes if size is not None]
@@ -152,7 +152,7 @@ def _neutral_elements(axis: int, node: Node, out: Rewriter) -> str:
 
 
 def _accumulate_by_doubling(axis: int, node: Node, out: Rewriter, output: str) -> str:
-    """Add the sums of 1, 2, 4, ... elements before each element, in one iteration of a Loop each."""
+    """Add to each element the sum of the 1, 2, 4, ... elements before it, in one iteration of a Loop each."""
     value, element_type = node.inputs[0], out.element_type(node.inputs[0])
     rank, reverse = out.rank(value), node.attribute("reverse", 0)
     size, powers = computed_dimension(value, axis, out), out.int64(POWERS_OF_TWO)

@@ -185,7 +185,7 @@ def _may_broadcast(term: Term, other: Term, label: str, out: Rewriter) -> bool:
 
 
 def _expand(term: Term, other: Term, labels: Sequence[str], out: Rewriter) -> Term:
-    """Expand dimensions to the size of their label in `other`, if they may have size 1 and `other` not."""
+    """Expand the dimensions with `labels` that may have size 1 in `term` and another size in `other`."""
     expanded = [label for label in labels if _may_broadcast(term, other, label, out)]
     if not expanded:
         return term
@@ -206,7 +206,7 @@ def _matrix_product(
     if len(shared) == len(right) == 1 and (len(left) == 1 or (left and not batch)):
         value = out.emit("MatMul", [first_term.value, second_term.value])
         return Term(value, (*batch, *left, *right), merge_origins(first_term, second_term, out))
-    # If it sums over one dimension, MatMul keeps the rows of a stack of matrices separate.
+    # With one summed dimension and no batch, MatMul multiplies a stack of matrices by one matrix.
     is_stack = len(shared) == 1 and not batch and bool(left)
     first = first_term.value if is_stack else _merge_to_matrix(first_term, batch, left, shared, out)
     second = _merge_to_matrix(second_term, batch, shared, right, out)

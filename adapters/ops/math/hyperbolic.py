@@ -58,14 +58,13 @@ def _cosh(x: Expression) -> Expression:
 
 
 def _half_exponentials(x: Expression) -> list[Expression]:
-    """Return e^x / 2 and e^-x / 2."""
     # Squares of e^(x/2), because e^x overflows where Sinh and Cosh do not.
     roots = [(x * factor).apply("Exp") for factor in (0.5, -0.5)]
     return [root * 0.5 * root for root in roots]
 
 
 def _asinh(x: Expression) -> Expression:
-    """Return `log(1 + |x| + x^2 / (1 + sqrt(x^2 + 1)))`, with the sign of `x`."""
+    """Return `log(1 + |x| + x^2 / (1 + sqrt(x^2 + 1)))`, or `log(2 |x|)` for large x, with the sign of x."""
     near, log_of_double, is_large = _split_large(abs(x))
     square = near * near
     series = _log_of_one_plus(near + square / ((square + 1).apply("Sqrt") + 1))
@@ -73,7 +72,7 @@ def _asinh(x: Expression) -> Expression:
 
 
 def _acosh(x: Expression) -> Expression:
-    """Return `log(1 + t + sqrt(t) sqrt(t + 2))` with `t = x - 1`."""
+    """Return `log(1 + t + sqrt(t) sqrt(t + 2))` with `t = x - 1`, or `log(2 x)` for large x."""
     near, log_of_double, is_large = _split_large(x)
     rest = near - 1
     series = _log_of_one_plus(rest + rest.apply("Sqrt") * (rest + 2).apply("Sqrt"))
@@ -88,7 +87,7 @@ def _split_large(x: Expression) -> tuple[Expression, Expression, Expression]:
 
 
 def _atanh(x: Expression) -> Expression:
-    """Return `log((1 + |x|) / (1 - |x|)) / 2`, with the sign of `x`."""
+    """Return `log((1 + |x|) / (1 - |x|)) / 2`, with the sign of x."""
     magnitude = abs(x)
     is_small = _test("Less", magnitude, 0.5)
     near = magnitude * is_small
@@ -98,7 +97,10 @@ def _atanh(x: Expression) -> Expression:
 
 
 def _erf(x: Expression) -> Expression:
-    """Return a polynomial where |x| < 1, else `1 - t p(t) e^(-x^2)` with `t = 1 / (1 + 0.3 |x|)`."""
+    """Return a power series where |x| < 1, else `1 - t p(t) e^(-x^2)` with `t = 1 / (1 + 0.3 |x|)`.
+
+    The polynomial p has the coefficients `ERFC_SERIES`; the result gets the sign of x.
+    """
     magnitude = abs(x)
     is_small = _test("Less", magnitude, 1.0)
     near = magnitude.apply("Pow", is_small)

@@ -157,11 +157,10 @@ def _per_row(name: str, matrices: Sequence[str], out: Rewriter) -> str:
 
 
 def _exact_product(op_type: str, node: Node, first: str, second: str, terms: int, out: Rewriter) -> str:
-    """Return the product as int32, computed exactly in float; split `second` into digits if necessary."""
+    """Return sums of `terms` products as int32, exact in float; split `second` into digits if necessary."""
     out = out.for_opset(ARITHMETIC_OPSET)
 
     def product(factor: str) -> str:
-        """Emit the product with a factor, as int32."""
         floats = out.emit(op_type, [first, factor], opset=1, **node.attributes)
         return out.cast(floats, "int32", opset=CLIP_OPSET)
 
@@ -216,7 +215,7 @@ def cast_scales_to_float(node: Node, out: Rewriter) -> None:
 
 @adapter("QLinearMatMul", 10, 9)
 def expand_qlinear_matmul(node: Node, out: Rewriter) -> None:
-    """Multiply as integers, then scale and round."""
+    """Multiply as integers, then scale, round and add the zero point."""
     out = out.for_opset(ARITHMETIC_OPSET)
     first, first_scale, first_zero, second, second_scale, second_zero, scale, zero = node.inputs
     total = _multiply_matrices(node, first, first_zero, second, second_zero, out)
@@ -244,7 +243,7 @@ def _requantize(total: str, factor: str, zero: str, node: Node, out: Rewriter) -
 
 @adapter("QLinearConv", 10, 9)
 def expand_qlinear_conv(node: Node, out: Rewriter) -> None:
-    """Convolve as integers, then scale and round."""
+    """Convolve as integers, then scale, round and add the zero point."""
     out = out.for_opset(ARITHMETIC_OPSET)
     data, data_scale, data_zero, weight, weight_scale, weight_zero, scale, zero = node.inputs[:8]
     total = _convolve_differences(node, data, data_zero, weight, weight_zero, out)

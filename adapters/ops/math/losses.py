@@ -1,7 +1,7 @@
 """Rewrite NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss (opset 12) as a selection by label.
 
-All dimensions after the classes are flattened into one: scores are N x C x D, labels N x 1 x D. A label that
-equals `ignore_index` or matches no class selects nothing: its loss and its weight are 0.
+All dimensions after the classes are flattened into one: scores are N x C x D (batch, classes, others), labels
+N x 1 x D. The loss and the weight of a label that equals `ignore_index` or matches no class are 0.
 """
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
@@ -69,7 +69,7 @@ def _flatten_samples(value: str, like: str, out: Rewriter, *, has_classes: bool)
 def _flatten_unknown_rank(value: str, out: Rewriter, *, has_classes: bool) -> str:
     """Return scores as N x C x D or labels as N x 1 x D; sizes may be 0.
 
-    Flatten computes D, because Reshape cannot infer it for an empty batch.
+    Flatten computes D, because Reshape cannot infer a size for an empty batch.
     """
     flat = out.emit("Flatten", [value], axis=2 if has_classes else 1)
     column = out.emit("Unsqueeze", [flat], axes=[1])

@@ -66,7 +66,7 @@ class _Transform(NamedTuple):
         return Tensor("float", dims, tuple(rows))
 
     def _weight(self, index: int) -> float:
-        """Return the factor of an input: 1, or 1 / length if inverse, doubled if its mirror is omitted."""
+        """Return the factor of an input: 1, or 1 / length if inverse, doubled if its conjugate is omitted."""
         if not self.is_inverse:
             return 1.0
         is_mirrored = self.is_real and index > 0 and 2 * index < self.length
@@ -149,7 +149,7 @@ def _emit_loops(axis: str, node: Node, out: Rewriter) -> None:
 def _possible_axes(node: Node, out: Rewriter) -> list[int]:
     """Return the values that a computed axis can have.
 
-    An inverse transform of a one-sided spectrum with one element has length 0, so such an axis is excluded.
+    Without `dft_length`, the inverse of a one-sided spectrum of one element has length 0: exclude this axis.
     """
     shape = out.shape(node.inputs[0]) or ()
     is_half_spectrum = node.attribute("inverse", 0) and node.attribute("onesided", 0) and not node.input(1)
@@ -215,7 +215,7 @@ def _interleave(first: list[float], second: list[float]) -> list[float]:
 
 
 CosineWeights = tuple[float, ...]
-"""Coefficients a, b, c of a window: a + b * cos(angle) + c * cos(2 * angle), with angles from 0 to 2 pi."""
+"""Coefficients (a, b) or (a, b, c) of a window, a + b * cos(x) + c * cos(2 x), with x from 0 to 2 pi."""
 
 HAMMING_COEFFICIENT = 25 / 46
 """Coefficient of the Hamming window in the specification."""
@@ -300,9 +300,9 @@ def compute_mel_weight_matrix(node: Node, out: Rewriter) -> None:
 
 
 def _mel_band_edges(bins: int, length: int, rate: int, lower: float, upper: float) -> list[int]:
-    """Return `bins + 2` rows of the matrix: triangle i starts, peaks and ends at rows i, i + 1 and i + 2.
+    """Return `bins + 2` row numbers; triangle i starts, peaks and ends at elements i, i + 1 and i + 2.
 
-    The rows are evenly spaced on the mel scale, `2595 * log10(1 + hertz / 700)`.
+    The numbers are evenly spaced on the mel scale, `2595 * log10(1 + hertz / 700)`.
     """
     low, high = (2595 * math.log10(1 + edge / 700) for edge in (lower, upper))
     step = (high - low) / (bins + 2)

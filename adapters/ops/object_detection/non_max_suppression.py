@@ -103,7 +103,6 @@ def _overlapping(boxes: Boxes, best: str, threshold: str, out: Rewriter) -> str:
     """Emit a mask of the boxes whose intersection over union with the best box is above the threshold."""
 
     def value(name: str) -> Expression:
-        """Return the expression of a float value."""
         return Expression(name, "float", out)
 
     def of_best(name: str) -> Expression:

@@ -378,7 +378,6 @@ def _mask_outside(taps: list[ResizeTap], axis: ResizeAxis) -> list[ResizeTap]:
 
 
 def _normalize_weights(taps: list[ResizeTap]) -> list[ResizeTap]:
-    """Divide the weights by their sum, so that they add up to 1."""
     total = sum((tap.weight for tap in taps), start=ZERO)
     return [ResizeTap(pixel, weight / total) for pixel, weight in taps]
 
