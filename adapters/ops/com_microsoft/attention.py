@@ -1,7 +1,7 @@
 """Attention, QAttention, MultiHeadAttention and RotaryEmbedding of onnxruntime.
 
-Attention is `softmax(scale * Q K^T + masks) V`. Kernels add masks to the scores, in float32:
-`mask_filter_value` for a masked key, and the lowest finite number for a key that a causal mask excludes.
+Attention is `softmax(scale * Q K^T + masks) V` of queries Q, keys K and values V. Kernels add in float32
+`mask_filter_value` to the score of a masked key, or the lowest finite number if a causal mask excludes a key.
 """
 
 from collections.abc import Sequence
@@ -315,7 +315,7 @@ def _attend(node: Node, heads: Heads, lengths: Lengths, masks: Masks, out: Rewri
     size = heads.hidden_size and heads.hidden_size // node.attribute("num_heads")
     scale = score_scale(node.attribute("scale", 0.0), heads.query, size, element_type, out)
     scores = scaled_scores(heads.query, heads.key, scale, out)
-    # Kernels add the masks and the bias first, then the scores: the order matters if all keys are masked.
+    # Add the masks and the bias first, then the scores, as kernels do: if all keys are masked, order matters.
     bias = masks.bias and cast_between(masks.bias, element_type, "float", out)
     added = fold("Add", filter(None, (added_masks(node, masks.keys, lengths, out), bias)), out)
     if added:

@@ -100,7 +100,7 @@ def _require_plain_cache(node: Node) -> None:
 
 
 def _require_presents(node: Node, out: Rewriter) -> None:
-    """Refuse `past_key` without present outputs, unless `key` is known to be empty: kernels then read it."""
+    """Refuse `past_key` without present outputs: kernels then read `past_key` only if `key` is empty."""
     is_empty = node.input(1) and out.known_dimension(node.input(1), 1) == 0
     if not is_empty or node.output(1) or node.output(2):
         require_present(node, node.input(3), PRESENTS, out)

@@ -96,7 +96,7 @@ def _normalize(
     node: Node,
     out: Rewriter,
 ) -> None:
-    """Normalize float32 data with `parameters` of `element_type`; cast the first output back to it."""
+    """Normalize float32 data with `parameters` of `element_type`; cast the first output to this type."""
     used = [name if out.is_used(name) or not position else "" for position, name in enumerate(outputs)]
     while not used[-1]:
         used.pop()

@@ -95,8 +95,8 @@ def _possible_swaps(
 ) -> frozenset[bool]:
     """Return whether the kernel swaps operands of these shapes: True, False, or both if it is unknown.
 
-    It swaps them if the first one has size 1 in the innermost dimension in which an operand is larger, or in
-    the first dimension of the shorter shape. Negative sizes are symbols; `None` is unknown.
+    The kernel swaps them if the first operand has size 1 in the innermost dimension in which an operand is
+    larger, or in the first dimension of the shorter shape. Negative sizes are symbols; `None` is unknown.
     """
     if first is None:
         return frozenset((False, True))

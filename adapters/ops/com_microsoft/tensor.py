@@ -97,7 +97,7 @@ def expand_n_gram_repeat_block(node: Node, out: Rewriter) -> None:
         excluded = out.emit("Where", [repeats, excluded, out.int64(NO_TOKEN)])
     infinity = Tensor("float", (1,), (-math.inf,))
     updates = out.emit("ConstantOfShape", [out.emit("Shape", [excluded])], value=infinity)
-    # Append a column (index -1) for the updates of sequences that differ from the last tokens.
+    # Append a column (index -1) to the scores, for updates of sequences that differ from the last tokens.
     wider = out.emit("Pad", [scores, out.int64([0, 0, 0, 1])])
     changed = out.emit("ScatterElements", [wider, excluded, updates], axis=1)
     out.emit("Slice", [changed, *(out.int64([each]) for each in (0, -1, 1))], node.outputs)
@@ -122,7 +122,7 @@ class Points(NamedTuple):
 def expand_crop_and_resize(node: Node, out: Rewriter) -> None:
     """Rewrite as GatherND of the pixels around each point, and Where for points outside of the image.
 
-    GridSample differs: at a point exactly on a pixel, it adds 0 times the next pixel, NaN if infinite.
+    For a point exactly on a pixel, GridSample adds 0 times the next pixel, which is NaN if infinite.
     """
     out = out.for_opset(OPSET, "")
     data, boxes, indices = node.inputs[:3]
@@ -191,7 +191,7 @@ def _neighbors(
 ) -> tuple[tuple[Expression, Expression], Expression]:
     """Return the pixels before and after each point, and the weight of the pixel after it.
 
-    If a point is exactly on a pixel, this pixel is returned as both.
+    If a point is exactly on a pixel, both are this pixel.
     """
     before, after = points.apply("Floor"), points.apply("Ceil")
     weight = _unsqueeze((points - before).name, (3,), out)

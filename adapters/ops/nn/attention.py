@@ -1,8 +1,8 @@
 """Attention and RotaryEmbedding (introduced in opset 23), and FlexAttention.
 
-Attention is `softmax(scale * Q K^T + bias) V` for several heads at once. FlexAttention has subgraphs that
-modify the scores and the probabilities. RotaryEmbedding rotates pairs of elements by angles whose sine and
-cosine are inputs.
+Attention is `softmax(scale * Q K^T + bias) V` of queries Q, keys K and values V, for several heads at once.
+FlexAttention has subgraphs that modify the scores and the probabilities. RotaryEmbedding rotates pairs of
+elements by angles whose sine and cosine are inputs.
 
 A mask is boolean, or is added to the scores. The logarithm turns a boolean mask into numbers to add: 0 for a
 key that is kept, minus infinity for a key that is masked. Version 24 of Attention introduced padding, and
@@ -72,7 +72,7 @@ def convert_windows_to_mask(node: Node, out: Rewriter) -> None:
 
 @adapter("Attention", 24, 23)
 def convert_padding_to_mask(node: Node, out: Rewriter) -> None:
-    """Mask padding keys beyond `nonpad_kv_seqlen`; align a causal mask with the last unpadded key."""
+    """Mask padding keys, from `nonpad_kv_seqlen` on; align a causal mask with the last unpadded key."""
     mask, attributes = full_mask(node, out), dict(node.attributes)
     lengths = node.input(6)
     if lengths:
@@ -85,8 +85,7 @@ def convert_padding_to_mask(node: Node, out: Rewriter) -> None:
             # Runtimes require a mask with a row for every query.
             queries = shape_tensor([1, 1, _sequence_length(node, 0, out), 1], out)
             mask = mask._replace(name=out.emit("Expand", [mask.name, queries]))
-        # Version 23 aligns causal queries with the past keys, not with the last unpadded key: its `is_causal`
-        # would mask the wrong keys.
+        # Drop `is_causal`: version 23 aligns queries with the past keys, not with the last unpadded key.
         attributes.pop("is_causal", None)
     out.replace(node, inputs=_with_mask(node, mask)[:6], attributes=attributes)
 
@@ -94,7 +93,7 @@ def convert_padding_to_mask(node: Node, out: Rewriter) -> None:
 def full_mask(node: Node, out: Rewriter) -> Mask | None:
     """Return the mask of a node with one column for every key, or `None` if the node has no mask.
 
-    Since version 24 a mask may have fewer columns than there are keys; the remaining keys are masked.
+    Since version 24, a mask may have fewer columns than there are keys: mask the keys without a column.
 
     Raises:
         CannotConvert: the mask may have a single column, which either broadcasts or is padded.
@@ -194,7 +193,7 @@ def _as_float(size: Dimension, out: Rewriter) -> str:
 
 
 def _restrict_mask(mask: Mask | None, keeps: str, node: Node, out: Rewriter) -> Mask:
-    """Return `mask`, with all keys masked as well for which the boolean value `keeps` is False."""
+    """Return `mask` (`None`: all keys) without the keys for which the boolean value `keeps` is False."""
     restriction = Mask(keeps, is_boolean=True)
     if mask is None:
         return restriction
@@ -442,7 +441,7 @@ def _rotate_pairs(data: str, width: Dimension, node: Node, packed: bool, out: Re
         axis = 4 if interleaved else 3
         first, second = (out.emit("Gather", [pairs, out.int64(index)], axis=axis) for index in (0, 1))
     cosine = _angles_per_token(node, 1, packed, out)
-    # tract fails if equal nodes compute equal angles
+    # Share equal angles: tract fails if two equal nodes compute them.
     sine = cosine if node.inputs[2] == node.inputs[1] else _angles_per_token(node, 2, packed, out)
     real = out.emit("Sub", [out.emit("Mul", [cosine, first]), out.emit("Mul", [sine, second])])
     imaginary = out.emit("Add", [out.emit("Mul", [sine, first]), out.emit("Mul", [cosine, second])])

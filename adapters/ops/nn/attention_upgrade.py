@@ -1,4 +1,4 @@
-"""Upgrades of Attention: opset 24 pads narrow masks, and opset 25 restricts head counts and caches."""
+"""Upgrades of Attention: version 24 pads narrow masks, and version 25 restricts head counts and caches."""
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.shapes import Dimension, add_dimensions, dimension, dimension_tensor
@@ -20,7 +20,7 @@ def expand_single_column(node: Node, out: Rewriter) -> None:
 
 def _may_lack_columns(node: Node, out: Rewriter) -> bool:
     """Return whether the mask may have fewer columns than there are keys: one, or none if it is a scalar."""
-    # Query all inputs together, because the rewrite cache records consecutive values best.
+    # Query all values at once: for nonconsecutive values, the rewrite cache records more facts.
     shapes = out.comparable_shapes((*node.inputs, *node.outputs[:2]))
     key, mask = shapes[1], shapes[3]
     if not mask:
@@ -37,14 +37,17 @@ def _may_lack_columns(node: Node, out: Rewriter) -> bool:
 
 
 def _key_length(node: Node, out: Rewriter) -> Dimension:
-    """Return the number of keys, including past keys, for keys of rank 3, 4 or an unknown one of both."""
+    """Return the number of keys, including past keys; the rank of the keys is 3 or 4, or unknown."""
     new, past = dimension(node.inputs[1], -2, out), node.input(4)
     return add_dimensions(dimension(past, 2, out), new, out) if past else new
 
 
 @adapter("Attention", 24, 25)
 def meet_rules_of_heads_and_caches(node: Node, out: Rewriter) -> None:
-    """Drop head counts of 4-D inputs, name both or no caches, and emit caches beside `nonpad_kv_seqlen`."""
+    """Drop head counts of 4-D inputs, and name both or no output caches.
+
+    With `nonpad_kv_seqlen`, version 25 allows no output caches: emit the split keys and values separately.
+    """
     _require_valid_past(node)
     attributes, outputs = None, None
     if not node.attributes.keys().isdisjoint(HEAD_COUNTS) and out.known_rank(node.inputs[0]) == 4:

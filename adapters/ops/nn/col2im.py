@@ -17,7 +17,7 @@ ZERO = Tensor("int64", (1,), (0,))
 
 
 class Col2ImAxis(NamedTuple):
-    """Geometry along one axis; `elements` (number per block) and `blocks` (number) are of shape (1,)."""
+    """Geometry along one axis; `elements` of a block and `blocks` are counts of shape (1,)."""
 
     stride: int
     dilation: int
@@ -41,7 +41,7 @@ def expand_col2im(node: Node, out: Rewriter) -> None:
         return
     block = block_shape.values
     block_counts = [_block_count(axis, image, block, node) for axis in range(len(image))]
-    # Refuse lists that are too large: they have an index for each element of each block, and for each pixel.
+    # Refuse large sizes: the lists of indices have an entry for each element of each block, and each pixel.
     out.require_elements(*block, *block_counts)
     out.require_elements(*image)
     lists, padding_index = _index_lists(image, block, block_counts, node)
@@ -73,7 +73,7 @@ def _image_shape(node: Node, out: Rewriter) -> tuple[int, ...] | None:
 
 
 def _add_elements_in_loop(node: Node, out: Rewriter) -> None:
-    """Emit a Loop over the elements of a block: an iteration adds one element of all blocks to the pixels."""
+    """Emit a Loop over the elements of a block: an iteration adds an element of every block to the pixels."""
     columns, image = node.inputs[:2]
     enclosing, out = out, out.for_opset(OPSET)
     axes = _col2im_axes(node, out)
@@ -163,7 +163,7 @@ def _element_indices(
 
 
 def _block_on_pixels(axis: Col2ImAxis, element: Expression, out: Rewriter) -> tuple[Expression, Expression]:
-    """Return, for each pixel along an axis, the block whose `element` is on the pixel, and if it exists."""
+    """Return for each pixel of an axis the block whose `element` is on the pixel, and whether it exists."""
     distance = _index_constant(axis.pixels, out) + (element * -axis.dilation + axis.pad)
     block = distance / axis.stride
     is_whole = (block * axis.stride).apply("Equal", distance)
@@ -198,7 +198,7 @@ def _index_lists(
 def _axis_elements(
     axis: int, image: Sequence[int], block: Sequence[int], block_counts: Sequence[int], node: Node
 ) -> list[tuple[int, int]]:
-    """Return, for one axis, pairs of terms of the flat index of an element and the flat index of its pixel.
+    """Return the summands of one axis in the flat indices of each element and of the element's pixel.
 
     Elements that fall outside of the image are omitted.
     """

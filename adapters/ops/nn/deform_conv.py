@@ -1,4 +1,4 @@
-"""Rewrite DeformConv (introduced in opset 19): gather pixels at computed offsets, multiply by the kernel."""
+"""Rewrite DeformConv (introduced in opset 19): gather pixels at computed offsets; multiply by the kernel."""
 
 from math import prod
 from typing import NamedTuple
@@ -88,7 +88,7 @@ def _shapes_of_node(node: Node, out: Rewriter) -> DeformConvShapes:
 def _sample_coordinates(
     node: Node, offsets: str, shapes: DeformConvShapes, axis: int, element_type: str, out: Rewriter
 ) -> str:
-    """Return the coordinate along an axis at which each element of each window is read.
+    """Return the coordinate along an axis at which the data is read for each element of each window.
 
     The shape is (images * offset groups, kernel elements * windows).
     """

@@ -9,7 +9,7 @@ DEFAULT_RATIO = 0.5
 @adapter("Dropout", 7, 10)
 @adapter("Dropout", 10, 7)
 def cast_mask(node: Node, out: Rewriter) -> None:
-    """Cast the mask if it is used: it is boolean in version 10, and has the data's type in version 7."""
+    """Cast a used mask, which is boolean in version 10, and has the data's type in version 7."""
     mask = node.output(1)
     if not out.is_used(mask):
         out.replace(node, outputs=node.outputs[:1])
@@ -41,7 +41,7 @@ def move_ratio_to_input(node: Node, out: Rewriter) -> None:
 
 @adapter("Dropout", 12, 10)
 def move_ratio_to_attribute(node: Node, out: Rewriter) -> None:
-    """Move `ratio` to an attribute and drop `seed`; refuse training. A mask in use becomes all true."""
+    """Move `ratio` to an attribute, drop `seed`, and make a used mask all true; refuse training."""
     ratio = out.constant_value(node.input(1))
     training = out.constant_value(node.input(2))
     if node.input(2) and (training is None or training.scalar) and not (ratio and ratio.scalar == 0):
@@ -66,7 +66,7 @@ def express_by_random_numbers(node: Node, out: Rewriter) -> None:
         return
     one = out.constant(1.0, "float")
     ratio = out.cast(node.input(1), "float") if node.input(1) else out.constant(DEFAULT_RATIO, "float")
-    # Without training, the ratio is 0: it keeps all elements, and scales them by 1.
+    # Without training, use the ratio 0, which keeps all elements, and scales them by 1.
     ratio = out.emit("Where", [training, ratio, out.constant(0.0, "float")])
     attributes = node.without()
     if "seed" in attributes:

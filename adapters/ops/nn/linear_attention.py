@@ -62,7 +62,7 @@ def expand_linear_attention(node: Node, out: Rewriter) -> None:
 
 
 def _require_inputs_of_rule(node: Node) -> None:
-    """Refuse a node unless `decay` is present exactly for gated rules, and `beta` exactly for delta rules."""
+    """Refuse a node unless `decay` is present for gated rules only, and `beta` for delta rules only."""
     rule = node.attribute("update_rule", b"gated_delta").decode()
     for position, name, kind in ((4, "decay", "gated"), (5, "beta", "delta")):
         if bool(node.input(position)) == (kind in rule):
@@ -75,7 +75,7 @@ def _require_inputs_of_rule(node: Node) -> None:
 def _padding(length: Dimension, out: Rewriter) -> str:
     """Return pads that append a token of zeros if there are no tokens; `""` if there is always a token.
 
-    onnxruntime crashes if a Scan has no iterations. A token of zeros leaves the state unchanged.
+    A token of zeros leaves the state unchanged; without tokens, the Scan would crash onnxruntime.
     """
     if isinstance(length, int) and length:
         return ""

@@ -1,8 +1,8 @@
 """BatchNormalization, Group-, Instance-, Layer-, RMS- and MeanVarianceNormalization.
 
-Versions of BatchNormalization and GroupNormalization differ in how they declare training, in the types of
-statistics and parameters, and in whether scale and bias belong to a group or a channel. LayerNormalization
-and RMSNormalization normalize in the type `stash_type`, and multiply in the type of the scale.
+Versions of BatchNormalization differ in how they declare training, and in the types of statistics and
+parameters; versions of GroupNormalization in whether scale and bias belong to groups or channels.
+LayerNormalization and RMSNormalization normalize in the type `stash_type`, and multiply in that of the scale.
 """
 
 from collections.abc import Sequence
@@ -88,7 +88,7 @@ def unify_parameter_types(node: Node, out: Rewriter) -> None:
 
 @adapter("BatchNormalization", 14, 9)
 def expand_training(node: Node, out: Rewriter) -> None:
-    """For training, emit the batch statistics: runtimes do not train before version 14. Keep inference."""
+    """Keep inference; for training, emit the batch statistics: runtimes do not train before version 14."""
     wider = _common_type(node.inputs[:5], out)
     if wider is not None:
         _emit_in_type(wider, 5, 3, node, out)
@@ -166,7 +166,7 @@ class _CastBack(NamedTuple):
 
 def _emit_in_type(element_type: str, input_count: int, output_count: int, node: Node, out: Rewriter) -> None:
     """Emit the node; cast its first inputs to `element_type`, and its first outputs back."""
-    # The source version lets this step run again on the emitted node, whose inputs have a single type.
+    # Emit the source version, so that this step runs again on the node, whose inputs then have one type.
     opset = out.source.since_version
     wide, casts_back = _in_type(element_type, input_count, output_count, node, out)
     out.replace(node, inputs=wide.inputs, outputs=wide.outputs, opset=opset)
@@ -217,7 +217,7 @@ def expand_group_normalization(node: Node, out: Rewriter) -> None:
 def _batch_statistics(data: str, out: Rewriter) -> tuple[str, str]:
     """Return the mean and the population variance of each channel."""
     rank = out.known_rank(data)
-    # Reshape only if the rank is unknown, because it cannot infer the last dimension of empty data.
+    # Reshape only data of unknown rank, because Reshape cannot infer the last dimension of empty data.
     if rank is None:
         data, rank = reshape(data, (0, 0, -1), out), 3
     axes = [0, *range(2, rank)]
@@ -295,7 +295,7 @@ def reshape_data_to_rank_4(node: Node, out: Rewriter) -> None:
 
 
 ARITHMETIC_OPSET = 8
-"""Opset of the emitted arithmetic; it supports no negative axes, which opset 11 introduced."""
+"""Opset of the emitted arithmetic, unless axes are negative, which opset 11 introduced."""
 
 MAX_NEUTRAL_BIAS = 8192
 """Maximum number of elements of the bias that is added to a LayerNormalization without a bias."""
@@ -328,7 +328,7 @@ def expand_mean_variance_normalization(node: Node, out: Rewriter) -> None:
     centered = out.emit("Sub", [data, _emit_mean(data, axes, out)])
     squared = out.emit("Mul", [centered, centered])
     deviation = Expression(_emit_mean(squared, axes, out), out.element_type(data), out).apply("Sqrt")
-    # In the function body, this constant avoids a division by zero.
+    # The function body adds this constant, too: it avoids a division by zero.
     out.emit("Div", [centered, (deviation + round_to_float32(1e-9)).name], node.outputs)
 
 
@@ -342,7 +342,7 @@ def _emit_mean(data: str, axes: Sequence[int], out: Rewriter, name: str = "") ->
 def expand_layer_normalization(node: Node, out: Rewriter) -> None:
     """Rewrite as `(x - mean) / sqrt(variance + epsilon) * scale + bias`.
 
-    Runtimes fuse this form: with Pow for the square, a Div, and the Add of a bias.
+    Square by Pow, divide by Div and add a bias, by default -0.0, because runtimes fuse only these nodes.
     """
     data, scale, bias = node.inputs[0], node.inputs[1], node.input(2)
     element_type = out.element_type(data)
@@ -373,7 +373,7 @@ def _normalized_axes(node: Node, out: Rewriter) -> Sequence[int]:
 
 
 def _neutral_bias(scale: str, out: Rewriter) -> str:
-    """Return a bias of -0.0, because runtimes fuse only forms with Add; `""` for an unknown or large size."""
+    """Return a bias of -0.0, because runtimes fuse only nodes with an Add; `""` if the size is not small."""
     shape = out.shape(scale)
     if shape is None or len(shape) != 1 or shape[0] is None or shape[0] > MAX_NEUTRAL_BIAS:
         return ""

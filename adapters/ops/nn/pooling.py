@@ -68,7 +68,7 @@ class Placed(NamedTuple):
     """Number of windows."""
     before: int
     after: int
-    """`before` and `after` are the padding that windows cover; it may differ from the declared padding."""
+    """`before` and `after` are the padding that windows cover, which may differ from the declared padding."""
 
     @property
     def skips(self) -> bool:
@@ -188,7 +188,7 @@ def convert_p_to_int(node: Node, out: Rewriter) -> None:
 @adapter("MaxPool", 22, 12, error=ERRORS["MaxPool"])
 @adapter("LpPool", 22, 18, error=ERRORS["LpPool"])
 def exclude_padding_windows(node: Node, out: Rewriter) -> None:
-    """Replace `ceil_mode` by explicit padding if a window may hold only padding: version 22 omits it."""
+    """Replace `ceil_mode` by padding if a window may cover only padding: version 22 omits such windows."""
     rounds_up = node.attribute("ceil_mode", 0)
     if rounds_up and any(each.may_start_past_data for each in read_windows(node, out)):
         _replace_ceil_mode(node, out)
@@ -311,7 +311,7 @@ def _pool_by_axis(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
         # An LpPool with windows of one element still computes absolute values.
         if is_trivial and node.op_type != "LpPool":
             continue
-        # With unknown channels, -1 represents batch * channels; Reshape infers no -1 for an empty batch
+        # Use -1 for batch * channels only if channels are unknown: Reshape infers no -1 for an empty batch.
         batch, images = (-1, 1) if channels is None else (0, channels)
         inner = (batch, images * prod(sizes[:axis])), prod(sizes[axis + 1 :])
         data = _pool_along(node, data, each, *inner, out)

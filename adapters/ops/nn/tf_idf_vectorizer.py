@@ -52,7 +52,7 @@ def expand_tf_idf_vectorizer(node: Node, out: Rewriter) -> None:
 
 
 def _padded(node: Node, pool: Sequence[int], longest: int, out: Rewriter) -> str:
-    """Append items that no n-gram contains: if a row has no windows, onnxruntime keeps the reduced axis."""
+    """Append items that no n-gram contains: onnxruntime's ReduceSum keeps the axis if rows have no windows."""
     span = (longest - 1) * (node.attribute("max_skip_count") + 1)
     pads = [0] * (2 * out.rank(node.inputs[0]) - 1) + [span + 1]
     known = set(pool)
@@ -84,7 +84,7 @@ def _select(counts: Sequence[str], positions: dict[int, list[int]], width: int, 
     concatenated = out.emit("Concat", counts, axis=-1)
 
     def terms() -> Iterator[str]:
-        """Yield the counts to add: each has at most one n-gram for each output."""
+        """Yield the counts to add: each tensor has the count of at most one n-gram for each coordinate."""
         for term in range(max(map(len, positions.values()))):
             chosen = [positions.get(each, [])[term : term + 1] for each in range(width)]
             found = out.emit("Gather", [concatenated, out.int64([*map(sum, chosen)])], axis=-1)

@@ -1,6 +1,6 @@
 """RoiAlign: the default coordinates are shifted by half a pixel (`half_pixel`) since opset 16.
 
-For opsets before 10, which introduced RoiAlign, the node becomes a weighted sum of gathered pixels.
+For opsets before 10, which introduced RoiAlign, the node becomes sums or maxima of weighted pixels.
 """
 
 from itertools import product
@@ -33,7 +33,7 @@ class Pixels(NamedTuple):
 
 
 class Pooling(NamedTuple):
-    """Table of pixels, and settings of the node, which are the same for all boxes."""
+    """Table of pixels, and settings of the node for all boxes."""
 
     table: str
     """Table with one row for each pixel, which has the channels of the pixel."""
@@ -52,7 +52,7 @@ class Pooling(NamedTuple):
 
 @adapter("RoiAlign", 10, 9)
 def gather_samples(node: Node, out: Rewriter) -> None:
-    """Emit a weighted sum of the four pixels around each sample."""
+    """Emit the sum, or in mode `max` the maximum, of the four weighted pixels around each sample."""
     sample_boxes(node, 0.0, out)
 
 
@@ -186,10 +186,10 @@ MODE_ATTRIBUTE = "coordinate_transformation_mode"
 
 @adapter("RoiAlign", 16, 10)
 def shift_boxes(node: Node, out: Rewriter) -> None:
-    """Shift constant boxes by half a pixel; if boxes are computed or small, call `sample_boxes`.
+    """Scale constant boxes and shift them by half a pixel; rewrite computed or small boxes as sums of pixels.
 
-    The boxes are scaled, too: they then have exactly the coordinates that version 16 computes, so that the
-    number of samples, which depends on their sizes, is the same.
+    Scaled boxes have exactly the coordinates that version 16 computes, so that the number of samples, which
+    depends on the sizes of the boxes, is the same.
     """
     attributes = node.without(MODE_ATTRIBUTE)
     if node.attribute(MODE_ATTRIBUTE, b"half_pixel") == b"output_half_pixel":

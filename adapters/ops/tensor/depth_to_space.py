@@ -15,12 +15,12 @@ from opshift.adapters.emit.shapes import (
 )
 
 OPSET = 5
-"""Opset of the emitted nodes: the first in which Reshape reads its shape from an input."""
+"""Opset of the nodes that replace mode CRD: the first in which the shape of Reshape is an input."""
 
 
 @adapter("DepthToSpace", 11, 1)
 def replace_depth_to_space_mode(node: Node, out: Rewriter) -> None:
-    """Drop mode DCR, the only mode of version 1; rewrite CRD, or reorder the channels to those of DCR."""
+    """Drop mode DCR, the only mode of version 1; rewrite CRD, or reorder channels if sizes are unknown."""
     out = out.for_opset(OPSET)
     data, block, attributes = node.inputs[0], node.attribute("blocksize"), node.without("mode")
     sizes = _known_image_sizes(data, out)
@@ -79,7 +79,7 @@ def _move_block_last(data: str, block: int, total: int | None, out: Rewriter, ou
 
 @adapter("SpaceToDepth", 28, 13)
 def replace_space_to_depth_mode(node: Node, out: Rewriter) -> None:
-    """Drop mode DCR, the only mode of version 13; rewrite CRD, or reorder the channels of DCR."""
+    """Drop mode DCR, the only mode of version 13; rewrite CRD, or reorder channels if sizes are unknown."""
     out = out.for_opset(OPSET)
     data, block, attributes = node.inputs[0], node.attribute("blocksize"), node.without("mode")
     sizes = _known_image_sizes(data, out)
@@ -133,7 +133,7 @@ def _scale_size(size: Dimension, op_type: str, factor: int, out: Rewriter) -> Di
 def _rearrange(
     node: Node, split: Sequence[Dimension], order: Sequence[int], sizes: Sequence[Dimension], out: Rewriter
 ) -> None:
-    """Emit Reshape, Transpose and Reshape; with `allowzero`, a size may be 0."""
+    """Emit Reshape, Transpose and Reshape, with `allowzero` because a size may be 0."""
     parts = out.emit("Reshape", [node.inputs[0], shape_tensor(split, out)], allowzero=1)
     moved = out.emit("Transpose", [parts], perm=order)
     out.emit("Reshape", [moved, shape_tensor(sizes, out)], node.outputs, allowzero=1)

@@ -1,9 +1,9 @@
 """Reads and writes at computed indices: gathers, scatters and ReverseSequence.
 
 GatherND and GatherElements were introduced in opset 11, and `batch_dims` of GatherND in opset 12.
-ReverseSequence (introduced in opset 10) becomes a Gather, and Scatter (opset 9) becomes a Gather from the
-concatenation of data and updates. For `reduction` (opsets 16 and 18), a table of updates and targets is
-reduced if it is small and its result is exact; otherwise a Loop applies the updates.
+ReverseSequence (introduced in opset 10) becomes a Gather, Scatter (9) a Gather from the concatenation of data
+and updates, and TensorScatter (24) a ScatterElements. For `reduction` (16 and 18), a small table of updates
+and targets is reduced if the result is exact; otherwise, a Loop applies the updates.
 """
 
 from itertools import product
@@ -39,7 +39,7 @@ from opshift.model.element_types import BY_NAME
 
 @adapter("GatherND", 12, 11)
 def prepend_batch_indices(node: Node, out: Rewriter) -> None:
-    """Prepend to each index tuple its own position in the `batch_dims` leading dimensions."""
+    """Prepend to each index tuple the position of the tuple in the `batch_dims` leading dimensions."""
     batch_dims = node.attribute("batch_dims", 0)
     if not batch_dims:
         out.replace(node, attributes={})
@@ -74,8 +74,7 @@ def gather_rows(node: Node, out: Rewriter) -> None:
     bounds = [out.int64([each]) for each in (depth, 2**31 - 1, 0)]
     row_shape = out.emit("Slice", [out.emit("Shape", [data]), *bounds])
     shape = out.emit("Concat", [out.emit("Shape", [row_ids]), row_shape], axis=0)
-    # A 0 in the shape may copy a dimension of the row numbers, or the flattened row, instead of the intended
-    # one.
+    # Without `allowzero`, a 0 in the shape may copy a dimension of the row numbers, or the flattened row.
     if sizes is not None and all(sizes[depth + 1 :]):
         out.emit("Reshape", [gathered, shape], node.outputs)
     else:
@@ -83,7 +82,7 @@ def gather_rows(node: Node, out: Rewriter) -> None:
 
 
 def _batch_indices(indices: str, batch_dims: int, last_axis: int, out: Rewriter) -> str:
-    """Return for each index tuple the tuple of its positions in the `batch_dims` leading dimensions."""
+    """Return for each index tuple the position of the tuple in the `batch_dims` leading dimensions."""
     outer_sizes = (out.shape(indices) or ())[:last_axis]
     sizes = [size for size in outer_sizes if size is not None]
     if len(sizes) == last_axis and element_count_of(sizes) <= MAX_CONSTANT_INDICES:
@@ -109,7 +108,7 @@ def gather_flat_elements(node: Node, out: Rewriter) -> None:
     data, indices = node.inputs
     axis, rank = node.attribute("axis", 0), out.rank(data)
     if rank == 1:
-        # Gather and GatherElements are the same operation on one dimension.
+        # For 1-D data, Gather computes the result of GatherElements.
         inputs = [data, nonnegative_indices(indices, data, 0, out)]
         out.replace(node, op_type="Gather", inputs=inputs, attributes={"axis": 0}, opset=INDICES_OPSET)
         return
@@ -157,7 +156,7 @@ TABLE_TYPES = {
 """For each reduction, the element types for which reducing a table gives the same result as applying the
 updates one after the other, except for the maximum or minimum of NaN, which differs between runtimes.
 
-Runtimes round a total of float16 only once, and onnxruntime multiplies integers as floats in ReduceProd.
+Runtimes round a total of float16 only once, and ReduceProd of onnxruntime multiplies integers as doubles.
 """
 
 
@@ -241,7 +240,7 @@ def scatter_rows(node: Node, out: Rewriter) -> None:
 
 
 def _combine(node: Node, out: Rewriter) -> None:
-    """Combine updates and data, computed in a type with the same result that older operators support."""
+    """Combine updates and data, in a type that older operators support and that gives the same result."""
     data, _, updates = node.inputs
     element_type = out.element_type(data)
     reduction = node.attribute("reduction")
@@ -298,7 +297,7 @@ def _reduce_table(
     table = out.emit("Gather", [choices, chosen], axis=0)
     table = out.emit("Concat", [reshape(data, (1, rows, row_length), out), table], axis=0)
     if reduction == b"add":
-        # ReduceSum starts from 0, which changes -0.0; in onnxruntime, it also adds integers as floats.
+        # Not ReduceSum, which starts from 0, which changes -0.0, and in onnxruntime adds integers as doubles.
         totals = out.emit("CumSum", [table, out.int64(0)], opset=11)
         result = out.emit("Gather", [totals, out.int64(count)], axis=0)
     else:
@@ -310,7 +309,7 @@ def _reduce_table(
 def _require_computed_top_k(node: Node, has_table: bool, out: Rewriter) -> None:
     """Refuse a node that requires `_apply_in_turns` if the target opset has no TopK with a computed K.
 
-    With `has_table`, the refusal asks for known sizes, because small known sizes need no TopK.
+    With `has_table`, the refusal asks for known sizes, because `_reduce_table` serves small sizes.
     """
     if out.default_opset >= COMPUTED_TOP_K_OPSET:
         return

@@ -53,7 +53,7 @@ class Interpolation(NamedTuple):
 
 @adapter("GridSample", 20, 16, error=ERROR)
 def rename_modes(node: Node, out: Rewriter) -> None:
-    """Rename the mode for 2-D images; expand the node for images of other ranks."""
+    """Rename the mode for 2-D images; rewrite other ranks as weighted sums of pixels."""
     rank = out.rank(node.inputs[0])
     if rank != IMAGE_RANK:
         _expand_to_weighted_sum(node, rank - 2, out)
@@ -151,8 +151,7 @@ def _taps_along_axis(
 def _reflect_coordinate(coordinate: Expression, size: Length, interpolation: Interpolation) -> Expression:
     """Reflect a coordinate at the image edges, repeatedly if necessary, until it is inside of the image."""
     low, extent = (0.0, size - 1) if interpolation.align_corners else (-0.5, size)
-    # With align_corners, an axis of one pixel has extent 0, by which nothing may be divided. Indices are
-    # clamped later.
+    # With align_corners, an axis of one pixel has extent 0: avoid a division by 0. Indices are clamped later.
     if isinstance(extent, Expression):
         extent = extent.apply("Max", 1.0)
     elif not extent:

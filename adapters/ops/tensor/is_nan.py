@@ -22,7 +22,7 @@ def detect_infinity_by_comparison(node: Node, out: Rewriter) -> None:
 
 
 def _comparable(name: str, out: Rewriter) -> tuple[Expression, str]:
-    """Return the value as float or double, and this type; a cast to float keeps the sign and NaN."""
+    """Return the value as float or double, and the type; a cast to float keeps sign, infinity and NaN."""
     element_type = out.element_type(name)
     if element_type not in COMPARABLE_TYPES:
         name, element_type = cast(name, "float", out), "float"

@@ -18,7 +18,7 @@ from opshift.adapters.emit.shapes import double_sizes, index_range, reshape
 from opshift.model.element_types import round_to_float32
 
 WIDER_TYPES = ("tensor(float)", "tensor(double)")
-"""Types to which other element types are cast before opset 11, where Pad supports only floats."""
+"""Types to which other element types are cast: before opset 11, Pad supports only floating-point types."""
 
 PADDING_OPSET = 10
 """Opset for which the index arithmetic is written: the last opset without negative indices."""
@@ -172,8 +172,7 @@ def _gather_padded(
     before, after = _halves(amounts, out)
     counts = (size + before + after).cast("int64")
     if mode == "constant":
-        # One fill value is added at both ends of each axis, even of an empty one, and repeated as in mode
-        # `edge`.
+        # One fill value is added at both ends of each axis, empty or not, and repeated as in mode `edge`.
         columns = [1 - before, size + 1]
         fill_value = reshape(fill_value, [1] * len(axes), out)
     else:
@@ -207,8 +206,7 @@ def _limits(mode: str, length: Expression) -> list[Expression]:
     last = length - 1
     if mode == "wrap":
         return [length]
-    # The period of `reflect` is 2 * last, but at least 1, because a single element would cause a division by
-    # 0.
+    # The period of `reflect` is 2 * last, but at least 1: a single element would cause a division by 0.
     return [last, (last + last - 1).apply("Relu") + 1] if mode == "reflect" else [last]
 
 
@@ -237,11 +235,10 @@ def _source_positions(mode: str, positions: Expression, limits: Sequence[Express
 
 @adapter("CenterCropPad", 18, 17)
 def crop_then_pad(node: Node, out: Rewriter) -> None:
-    """Emit Slice and Pad; if the sizes are known, with constant bounds and pads, and only where necessary."""
+    """Emit Slice and Pad; for known sizes, with constant bounds and pads, and only the necessary nodes."""
     data = node.inputs[0]
     sizes, target = out.known_shape(data), out.constant_value(node.inputs[1])
-    # The rank is queried only if there are `axes`: otherwise, the rewrite for computed sizes does not need
-    # it.
+    # Without `axes`, the rewrite for computed sizes does not need the rank, which may be unknown.
     attribute = node.attribute("axes")
     axes = None if attribute is None else [axis % out.rank(data) for axis in attribute]
     count = out.known_rank(data) if axes is None else len(axes)

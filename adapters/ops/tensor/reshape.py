@@ -45,7 +45,8 @@ def copies_zeros(sizes: Sequence[ListedSize], are_nonzero: Sequence[bool] = ()) 
     """Return whether a Reshape to these sizes is known to have the same result with and without `allowzero`.
 
     Without `allowzero`, a 0 in the shape copies the dimension of the data at the same position. So each size
-    must be nonzero, or equal to that dimension. With `allowzero`, ONNX forbids 0 and -1 in the same shape.
+    must be nonzero (`are_nonzero` says so for unknown sizes), or equal to that dimension. With `allowzero`,
+    ONNX forbids 0 and -1 in the same shape.
     """
     if not sizes:
         return False
@@ -63,8 +64,8 @@ def has_one_unknown(sizes: Sequence[ListedSize]) -> bool:
 def align_sizes(sizes: Sequence[ListedSize]) -> AlignedSizes | None:
     """Align sizes known only at run time with the data, so that a 0 in a constant shape can copy them.
 
-    Return `None` if no size is copied, if copied sizes have a different order in the data, or if another size
-    is unknown or not positive.
+    Return `None` if no size is copied, if copied sizes have a different order in the data, or if a size that
+    is not copied is unknown or not positive.
     """
     inserted: list[int] = []
     shape: list[int] = []
@@ -203,7 +204,7 @@ def _reshape_empty_or_not(node: Node, sizes: Sequence[ListedSize], out: Rewriter
     if out.default_opset >= SIGN_OPSET and out.is_nonnegative(shape):
         signs = out.emit("Sign", [shape], opset=SIGN_OPSET)
     else:
-        # No cast to bool and back, because onnx would infer the original sizes for its result.
+        # No cast to bool and back: onnx would infer the original sizes, not the signs.
         is_zero = out.emit("Equal", [shape, out.int64([0])])
         signs = out.cast(out.emit("Not", [is_zero]), "int64")
     rank, length = out.known_rank(data), out.known_dimension(shape, 0)
@@ -223,8 +224,8 @@ def _reshape_empty_or_not(node: Node, sizes: Sequence[ListedSize], out: Rewriter
 def _broadcasts_to_signs(dims: Dims, sizes: Sequence[ListedSize]) -> bool:
     """Return whether data with these dimensions is known to broadcast to the signs of `sizes`.
 
-    A dimension has to be 0 or 1 where the sign is 0. Then the data is empty, so that the only dimension that
-    may be 0 is 0.
+    Where a sign is 0, the dimension has to be 0 or 1. A sign of 0 means empty data, so a dimension is 0 if no
+    other dimension may be 0.
     """
     if dims is None or len(dims) > len(sizes):
         return False

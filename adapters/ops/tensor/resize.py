@@ -1,4 +1,4 @@
-"""Adapters of Upsample and Resize: the form of the scales, and the mapping of output to input pixels.
+"""Adapters of Upsample and Resize: versions differ in inputs, and in the mapping of output to input pixels.
 
 If a version lacks a mapping, the pixels are computed by Gather and arithmetic, which every opset supports.
 """
@@ -41,9 +41,8 @@ MATRIX_DIFFERENCE = (
 """Deviation of a resize by a matrix: infinity multiplied by a weight of 0 is NaN."""
 
 MAX_PRODUCTS = 1 << 20
-"""Maximum product of the number of elements and the number of pixels along the resized axis, for a resize
-without MatMul; the size of the output is unknown.
-"""
+"""Maximum product of the number of elements of the data and the number of pixels of a weight matrix for which
+`_add_products` replaces MatMul; the size of the output is unknown."""
 
 
 def expand_resize(node: Node, out: Rewriter) -> None:
@@ -59,7 +58,7 @@ def expand_resize(node: Node, out: Rewriter) -> None:
     changed = {axis: each for axis, each in axes.items() if not is_unchanged(each, request.sampling)}
     sampled = {axis: sample_axis(each, request.sampling, out) for axis, each in changed.items()}
     if request.sampling.mode == "nearest" and not any(map(_shrinks, changed.values())):
-        # Copying pixels in any order is exact. Rows of the enlarged image are copied as a whole.
+        # The order of the axes does not matter: enlarge the last axis first, to copy whole rows later.
         sampled = dict(reversed(sampled.items()))
     shape = out.known_shape(request.data)
     for axis, samples in sampled.items():
@@ -103,7 +102,7 @@ def _types(request: ResizeRequest, out: Rewriter) -> tuple[str, str]:
 
 
 def _require_known_filters(axes: Mapping[int, ResizeAxis], request: ResizeRequest) -> None:
-    """Refuse antialiasing of axes with unknown sizes and scales: the widths of their filters are unknown."""
+    """Refuse antialiasing of axes of unknown size and scale, for which the width of the filter is unknown."""
     if not request.sampling.antialias:
         return
     if any(each.size.numbers is None and each.scale.numbers is None for each in axes.values()):
@@ -162,7 +161,7 @@ def _weighted_sum(
 
 
 EMPTY_ROI = Tensor("float", (0,), ())
-"""Empty input `roi`, for all coordinate modes except `tf_crop_and_resize`: they do not read it."""
+"""Empty input `roi`, which no coordinate mode except `tf_crop_and_resize` reads."""
 
 COORDINATE_MODE = "coordinate_transformation_mode"
 
@@ -302,7 +301,7 @@ def add_empty_inputs(node: Node, out: Rewriter) -> None:
 
 @adapter("Resize", 11, 10, error=ERROR)
 def drop_coordinate_attributes(node: Node, out: Rewriter) -> None:
-    """Drop a mapping that equals version 10: `asymmetric`, rounding down to enlarge and up to shrink."""
+    """Drop a mapping equal to that of version 10: `asymmetric`, rounding down to enlarge and up to shrink."""
     request = read_request(node, out)
     sampling = request.sampling
     attributes = {"mode": sampling.mode.encode()}
@@ -332,7 +331,7 @@ def rename_to_upsample(node: Node, out: Rewriter) -> None:
 
 
 def _split_scales(scales: str, out: Rewriter) -> tuple[str, str]:
-    """Split scales into one input that shrinks and one that enlarges; an unneeded input is `""`."""
+    """Split scales into those that shrink and those that enlarge, two inputs; an unneeded input is `""`."""
     known = out.constant_value(scales)
     if known is None:
         one = out.constant([1.0], "float")

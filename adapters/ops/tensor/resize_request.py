@@ -129,7 +129,7 @@ def read_axes(node: Node, request: ResizeRequest, out: Rewriter) -> dict[int, Re
 
 
 def _kept_positions(request: ResizeRequest, out: Rewriter) -> set[int]:
-    """Return positions in `axes` that keep their size; empty for crops, policies and known input sizes."""
+    """Return positions in `axes` that keep their size; none for crops, policies or known sizes."""
     dims = [out.known_dimension(request.data, axis) for axis in request.axes]
     if request.crops or request.policy != STRETCH or None not in dims:
         return set()
@@ -148,7 +148,7 @@ def _kept_positions(request: ResizeRequest, out: Rewriter) -> set[int]:
 def _require_equal_rounding(
     targets: Sequence[Vector], sizes: Sequence[Vector], lengths: Sequence[Vector], policy: str
 ) -> None:
-    """Refuse known sizes if runtimes, which compute in float32, round them unlike the specification."""
+    """Refuse known sizes that runtimes, which compute in float32, round unlike the specification."""
     from fractions import Fraction  # imported here: few models need this import, which takes 2 ms
 
     numbers = [

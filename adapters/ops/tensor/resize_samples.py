@@ -59,8 +59,8 @@ class Vector(Arithmetic[Contents]):
         """Replace numbers above `high` by `high`; all numbers are below 2**24, and `high` is an integer."""
         if _has_broadcasting_min(self.content, high.content):
             return self.apply("Min", high)
-        # Both differences are exact: `high` is a multiple of the precision of each larger number. For
-        # infinity, and for many numbers above 2**24, they are not.
+        # Both differences are exact, because `high` is a multiple of the precision of each larger number;
+        # infinity and many numbers above 2**24 would give inexact differences.
         return self - (self - high).apply("Relu")
 
     def at_least_one(self) -> Self:
@@ -240,7 +240,7 @@ class Samples(NamedTuple):
 
     taps: list[ResizeTap]
     inside: Vector
-    """Vector with 1 for output pixels with coordinates inside of the input; the others get a constant."""
+    """Vector with 1 for output pixels with coordinates in the input, 0 for `extrapolation_value`."""
     matrix: WeightMatrix | None = None
     """Pixels and weights in place of `taps`, if the width of the filter is known only at run time."""
 

@@ -52,7 +52,7 @@ def _gather_values(node: Node, out: Rewriter) -> None:
     for value, other, is_first in ((first, second, True), (second, first, False)):
         number = out.uniform_element(value)
         if number is not None and number.element_type != "string":
-            # If a value repeats one number, the list contains it once, at the start.
+            # A value that repeats one number needs one element of `both`, the first.
             shape, _, positions = _output_positions(node, out, 1)
             single = out.tensor(Tensor(number.element_type, (1,), number.values))
             both = out.emit("Concat", [single, _flat_value(other, shape, node, out)], axis=0)
@@ -163,7 +163,7 @@ def _sum_of_inputs(node: Node, out: Rewriter) -> str:
 
 
 def _flat_value(name: str, shape: Shape | str, node: Node, out: Rewriter) -> str:
-    """Emit the elements of a value that is expanded to the output shape, as a list."""
+    """Emit the elements of a value, expanded to the output shape, as a 1-D tensor."""
     if isinstance(shape, str):
         dims = out.comparable_shapes(node.inputs)
         own = dims[node.inputs.index(name)]
@@ -234,7 +234,7 @@ def gather_kept_positions(node: Node, out: Rewriter) -> None:
 
 @adapter("NonZero", 9, 8)
 def collect_positions_in_loop(node: Node, out: Rewriter) -> None:
-    """Collect the flat positions of nonzero elements in a Loop, and split them into one row per dimension."""
+    """Collect flat positions of nonzero elements in a Loop, and split positions into a row per dimension."""
     data = node.inputs[0]
     rank = out.rank(data)
     if not rank:
@@ -289,7 +289,7 @@ def _at_least_one(size: Dimension, out: Rewriter) -> str:
 
 @adapter("Unique", 11, 10)
 def compare_all_pairs(node: Node, out: Rewriter) -> None:
-    """Compare all elements pairwise, select the first of equal elements, and count how many precede it."""
+    """Compare all pairs of elements or slices, and select the first of equal ones, in the output order."""
     axis = node.attribute("axis")
     rows = _rows(node.inputs[0], axis, out)
     numbers = index_range(computed_dimension(rows, 0, out), out)

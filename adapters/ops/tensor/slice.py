@@ -1,4 +1,4 @@
-"""Adapters of Slice, for bounds as inputs and steps (opset 10) and negative axes (opset 11), and of Split.
+"""Adapters of Slice (bounds and steps as inputs since opset 10, negative axes since 11) and of Split.
 
 Before opset 10, a Slice with computed bounds or other steps than 1 becomes one Gather per axis. The output
 sizes of Split, an attribute, become an input in opset 13, and `num_outputs` exists since opset 18.
@@ -138,15 +138,14 @@ def _read_numbers(name: str, out: Rewriter) -> Numbers:
 
 
 def _slices_of_computed_axes(node: Node, out: Rewriter) -> AxisSlices:
-    """Return a slice of every axis of the data; it selects all elements if `axes` lacks the axis."""
+    """Return a slice of every axis of the data; axes that `axes` lacks are selected completely."""
     data, starts, ends, axes = node.inputs[:4]
     numbers = range(out.rank(data))
     column = reshape(axes, (-1, 1), out)
     is_equal = out.emit("Equal", [column, out.constant(numbers, out.element_type(axes))])
     mask = Expression(out.cast(is_equal, "double"), "double", out, rank=1)
     start, end = (_masked_sum(each, mask, out) for each in (starts, ends))
-    # The mask is 1 for an axis that is not sliced: its start becomes 0, its end BEYOND_ANY_SIZE, and its step
-    # 1.
+    # 1 for an axis that is not sliced, which gets the start 0, the end BEYOND_ANY_SIZE and the step 1.
     is_whole = 1 - _sum_of_numbers(mask, out)
     steps = node.input(4)
     step = _masked_sum(steps, mask, out) + is_whole if steps else [1] * len(numbers)
@@ -154,7 +153,7 @@ def _slices_of_computed_axes(node: Node, out: Rewriter) -> AxisSlices:
 
 
 def _masked_sum(bounds: str, mask: Expression, out: Rewriter) -> Expression:
-    """Return for each axis the bound that a mask of ones and zeros selects, or 0 if it selects none."""
+    """Return for each axis the bound that a mask of ones and zeros selects, or 0 if none is selected."""
     column = reshape(out.cast(bounds, "double"), (-1, 1), out)
     return _sum_of_numbers(Expression(column, "double", out, rank=1) * mask, out)
 
@@ -237,8 +236,7 @@ def add_num_outputs(node: Node, out: Rewriter) -> None:
         # onnxruntime rejects a `num_outputs` that exceeds the size of the dimension.
         out.replace(node, inputs=[data, out.int64([0] * parts)])
     else:
-        # A dimension that may be 0 is no reason to compute sizes, because many runtimes support only constant
-        # sizes.
+        # Do not compute sizes even if a dimension may be 0: many runtimes support only constant sizes.
         out.replace(node, inputs=[data], attributes={**node.attributes, "num_outputs": parts})
 
 

@@ -54,10 +54,10 @@ def _known_distances(rows: int, columns: int) -> Iterator[int]:
 
 @adapter("EyeLike", 9, 8)
 def compare_diagonal(node: Node, out: Rewriter) -> None:
-    """Emit the matrix as a constant; if it is large or its size unknown, compare columns and rows."""
+    """Emit the matrix as a constant; if the matrix is large or of unknown size, compare columns and rows."""
     number, k = node.attribute("dtype"), node.attribute("k", 0)
     element_type = BY_NUMBER[number].name if number else out.element_type(node.inputs[0])
-    # EyeLike requires an input of rank 2, so its rank need not be known.
+    # The rank of the input need not be known: EyeLike requires rank 2.
     rows, columns = (dimension(node.inputs[0], axis, out) for axis in (0, 1))
     if isinstance(rows, int) and isinstance(columns, int) and rows * columns <= MAX_CONSTANT_DATA:
         values = [distance == k for distance in _known_distances(rows, columns)]

@@ -1,8 +1,8 @@
 """Adapters of TreeEnsembleRegressor and TreeEnsembleClassifier, and of TreeEnsemble (ai.onnx.ml 5).
 
-TreeEnsemble replaces both older operators. It has neither base values nor labels, so separate nodes add them.
-TreeEnsemble becomes TreeEnsembleRegressor, which lists branches and leaves together. Version 3 of the older
-operators adds tensor attributes for numbers.
+Upgrades to opset 5 replace the older operators by TreeEnsemble, which has no base values and labels: separate
+nodes add these. The downgrade emits TreeEnsembleRegressor, whose lists contain branches and leaves. Version 3
+of the older operators adds tensor attributes for numbers.
 """
 
 import math
@@ -92,8 +92,8 @@ def move_tensors_to_float_lists(node: Node, out: Rewriter) -> None:
 def _target_transforms(node: Node, forest: Forest) -> tuple[bytes, bytes]:
     """Return the transform for separate nodes after TreeEnsemble, and the transform of TreeEnsemble itself.
 
-    For a single target, onnxruntime applies only PROBIT, also in TreeEnsemble, but the specification applies
-    every transform. TreeEnsemble therefore gets the other transforms of a single target.
+    For a single target, the specification applies every transform, but onnxruntime only PROBIT. Therefore,
+    separate nodes apply PROBIT, and TreeEnsemble gets the other transforms of a single target.
     """
     _require_base_values(forest, forest.targets)
     transform = read_transform(node)
@@ -332,7 +332,10 @@ class _TreeLister:
             pending += [(child, depth + 1, *side) for child, side in zip(children, sides, strict=True)]
 
     def _children_of(self, index: int, member: int) -> list[tuple[int, bool, int]]:
-        """Return the true and the false child of a branch; in a set, the latter compares the next member."""
+        """Return the true and the false child of a branch: index, whether it is a leaf, and set member.
+
+        Within a set, the false child compares the next member.
+        """
         sides = [
             (
                 self._column_of(f"nodes_{side}nodeids")[index],

@@ -325,7 +325,7 @@ class TreeTable:
         pending = [(root, -1, 0)]
         if not children[root]:
             # Write a single leaf as a branch with a copy of the leaf on each side: if both sides referred to
-            # the same leaf, runtimes would read a different leaf.
+            # one leaf, runtimes would read another one.
             branch = self._add_branch(root)
             pending = [(root, branch, 1), (root, branch, 0)]
         while pending:
@@ -382,9 +382,8 @@ def final_stages(transform: bytes, targets: int, forest: Forest, out: Rewriter) 
         return to_float
     if transform in _TRANSFORM_STAGES:
         return [_TRANSFORM_STAGES[transform], *to_float]
-    # ai.onnx may lack an operator for the transform; then, a LinearRegressor with an identity matrix applies
-    # it. It also multiplies each score by the zeros of the matrix, so an infinite score would make its row
-    # NaN.
+    # A LinearRegressor with an identity matrix applies a transform for which ai.onnx has no operator. The
+    # product with the zeros of the matrix turns a row with an infinite score into NaN.
     if targets > 1 and not forest.has_finite_scores:
         reason = f"scores may be infinite or NaN in float, and no nodes apply {transform.decode()} to these"
         remedy = "use finite weights and base values, with sums that float can represent"
