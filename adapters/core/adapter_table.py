@@ -127,8 +127,7 @@ def registered_adapters() -> Mapping[StepKey, Adapter]:
 @contextmanager
 def temporary_adapters() -> Iterator[None]:
     """Context manager that restores at exit the adapters that were registered at entry."""
-    # Load all adapters first: otherwise, a module that is first imported in the context would lose its
-    # adapters.
+    # Load all adapters first: a module that is first imported in the context would lose its adapters.
     adapter_table()
     before = dict(_registered)
     try:
@@ -139,7 +138,7 @@ def temporary_adapters() -> Iterator[None]:
 
 
 def unregister(domain: str, op_type: str, version: int) -> None:
-    """Remove the adapters of an operator from and to a version; use it within `temporary_adapters`."""
+    """Remove the adapters of an operator from and to a version, within `temporary_adapters`."""
     for key in list(_registered):
         if key[:2] == (domain, op_type) and version in key[2:]:
             del _registered[key]

@@ -73,7 +73,7 @@ def _declared_equivalents(registry: Registry, domain: str) -> Iterator[Equivalen
 
 
 def make_equivalent_step(pairs: Sequence[Equivalent]) -> StepFunction:
-    """Return a step that replaces a node by the first equivalent that supports it, or keeps the node."""
+    """Return a step that replaces a node by the first suitable equivalent, or keeps the node."""
     import_modules("opshift.adapters.ops.com_microsoft")
 
     def replace(node: Node, out: Rewriter) -> None:

@@ -42,7 +42,7 @@ MAX_CONSTANT_BYTES = 16 << 20
 """Maximum total number of bytes of the constants that are added for one node."""
 
 LARGE_FACTOR = 8
-"""Factor by which all limits grow if the caller allows `large`; the larger limits bound memory and time."""
+"""Factor by which all limits grow if the caller allows `large`, so that memory and time remain bounded."""
 
 
 def element_count_of(sizes: Iterable[int]) -> int:
@@ -108,7 +108,7 @@ class Output(Protocol):
         """Request that the converted model declares the shape of an input or output of the node.
 
         Runtimes that infer fewer shapes than opshift may need this shape, in value_info, to fuse nodes.
-        `rank` is the rank if it is known.
+        `rank` is the rank, or `None` if unknown.
         """
         ...
 
@@ -405,7 +405,7 @@ class Rewriter:
         # Refuse only the raised limit here: the caller of the step counts all nodes of a rewrite.
         if len(self.emitted) >= MAX_NODES * LARGE_FACTOR:
             require_at_most(len(self.emitted) + 1, MAX_NODES, "nodes", self.workspace)
-        # Some runtimes refuse trailing empty input names, and no operator needs them.
+        # Drop trailing empty input names, which some runtimes refuse, and no operator needs.
         count = len(inputs)
         while count and not inputs[count - 1]:
             count -= 1
@@ -441,7 +441,7 @@ class Rewriter:
         """
         given = {"op_type": op_type, "inputs": inputs, "outputs": outputs, "attributes": attributes}
         changes = {name: value for name, value in given.items() if value is not None}
-        # An unchanged node keeps its NodeProto, which is copied instead of written anew.
+        # Emit an unchanged node itself, because its NodeProto is copied instead of written anew.
         replacement = node.with_(**changes) if changes else node
         self.emitted.append(Emitted(replacement, opset or self.opset, True))
 
@@ -467,7 +467,7 @@ def is_same_value(value: object, declared: object) -> bool:
     if isinstance(value, LISTS) and isinstance(declared, LISTS):
         return len(value) == len(declared) and all(map(is_same_value, value, declared))
     if isinstance(value, NUMBERS) and isinstance(declared, NUMBERS) and value == declared == 0:
-        # Zeros of different sign differ, because operators such as Pad write the zero to the result.
+        # Zeros of different sign differ, because operators such as Pad copy the zero to the result.
         return math.copysign(1, value) == math.copysign(1, declared)
     return bool(value == declared)
 

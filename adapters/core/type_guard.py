@@ -30,8 +30,8 @@ TypeGuard = Callable[[Node, Rewriter], bool]
 def type_guard(source: OperatorVersion, target: OperatorVersion) -> TypeGuard | None:
     """Return the guard between two versions, or `None` if the target supports every type of the source.
 
-    For a node with an unsupported type, the guard casts the inputs to a wider type with the same result, and
-    the outputs back. If the target supports no such type, the guard raises `CannotConvert`.
+    For a node with an unsupported type, the guard casts inputs to a wider type with the same result, and outputs
+    back. If the target supports no wider type, the guard raises `CannotConvert`.
     """
     lost = lost_types(source, target)
     return partial(_cast_to_wider_types, lost=lost, refuses=True) if lost else None
@@ -74,7 +74,7 @@ def unsupported_types(node: Node, lost: LostTypes, out: Rewriter) -> dict[str, t
                 continue
             if type_string(element_type) in lost[variable]:
                 found.setdefault(variable, (name, element_type))
-            # The values of a heterogeneous variadic parameter may differ in type: check each of them.
+            # The values of a heterogeneous variadic parameter may differ in type: check each value.
             if formal.homogeneous:
                 known.add(variable)
     return found
@@ -119,7 +119,7 @@ def require_supported_types(node: Node, out: Rewriter) -> None:
     """Refuse a node with a value of a type that the target version does not support.
 
     Raises:
-        CannotConvert: a value has such a type.
+        CannotConvert: the target version does not support the type of a value.
     """
     target = out.target
     assert target is not None, "an operator without a target version has no types to check"

@@ -85,7 +85,7 @@ def _(verb: AttributeToInput, node: Node, out: Rewriter) -> Node:
         raise CannotConvert(reason, "attribute.missing")
     inputs = [*node.inputs, *[""] * (position - len(node.inputs))]
     left_out = not required and out.has_default(node, verb.attribute, default)
-    # The new input is the last one: omit it if it is optional and the attribute has its default.
+    # The new input is the last one: omit an optional input if the attribute has its default.
     inputs[position:] = [""]
     if not left_out:
         element_type = _type_of(parameter, node, out)

@@ -55,7 +55,7 @@ def nonnegative_indices(indices: str, data: str, axis: int, out: Rewriter) -> st
 
 
 def add_to_negative_indices(indices: str, size: str, element_type: str, out: Rewriter) -> str:
-    """Return `indices` of type `element_type` with `size`, an int64 scalar, added to negative ones."""
+    """Return `indices` of type `element_type`; add `size`, an int64 scalar, to negative indices."""
     out = out.for_opset(INDICES_OPSET)
     if element_type != "int64":
         size = out.cast(size, element_type)

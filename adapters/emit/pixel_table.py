@@ -154,7 +154,7 @@ def replace_infinite(value: str, number: float, element_type: str, out: Rewriter
 
 
 def pixel_indices(pixels: Expression, size: Length, out: Rewriter, *, has_zero_border: bool) -> str:
-    """Emit int64 indices of pixels, clamped to the image and its border of zeros, if it has a border."""
+    """Emit int64 indices of pixels, clamped to the image, or to its border with `has_zero_border`."""
     if has_zero_border:
         pixels, size = pixels + 1.0, size + 2
     # Clip before the cast, to keep large and infinite numbers in the range of int64.
@@ -162,7 +162,7 @@ def pixel_indices(pixels: Expression, size: Length, out: Rewriter, *, has_zero_b
 
 
 def weighted_sum(table: PixelTable, axes: Sequence[PixelTaps], out: Rewriter) -> str:
-    """Emit the weighted sum over all combinations of taps; its shape is (batch, *positions, channels)."""
+    """Emit the weighted sum over all combinations of taps, of shape (batch, *positions, channels)."""
     out = out.for_opset(OPSET)
     rows = [
         taps.pixels if stride == 1 else out.emit("Mul", [taps.pixels, dimension_tensor(stride, out)])
@@ -172,7 +172,7 @@ def weighted_sum(table: PixelTable, axes: Sequence[PixelTaps], out: Rewriter) ->
         return out.emit("Gather", [table.name, fold("Add", (table.first_rows, *rows), out)])
     rows[-1] = out.emit("Add", [rows[-1], table.first_rows])
     weights = [out.emit("Unsqueeze", [taps.weights], axes=[2 + table.position_rank]) for taps in axes]
-    # One Gather reads all taps of the last axis, for each combination of taps of the other axes.
+    # For each combination of taps of the first axes, one Gather reads all taps of the last axis.
     pairs = [
         zip(*(out.emit_all("Split", [each], taps.tap_count, axis=0) for each in pair), strict=True)
         for taps, *pair in zip(axes[:-1], rows, weights, strict=False)

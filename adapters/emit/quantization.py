@@ -1,7 +1,7 @@
 """Emit the arithmetic that defines QuantizeLinear and DequantizeLinear.
 
-`Float32` rounds each result to float32, as kernels do. If all operands are numbers, it emits no nodes, except
-for a division by 0.
+`Float32` rounds each result to float32, as kernels do, and computes operations of numbers without nodes,
+except divisions by 0.
 """
 
 import operator

@@ -48,7 +48,7 @@ def index_column(count: str, out: Rewriter, trailing: int) -> str:
     shape = out.int64([-1, *[1] * trailing])
     last = out.emitted[-1].node
     if last.op_type == "Reshape" and last.outputs == (indices,):
-        # The last Reshape flattens the indices: it can reshape them to the column at once.
+        # Change the last Reshape, which flattens the indices, to emit the column at once.
         out.emitted[-1] = out.emitted[-1]._replace(node=last.with_(inputs=(last.inputs[0], shape)))
         return indices
     return out.emit("Reshape", [indices, shape], opset=5, domain="")
@@ -84,7 +84,7 @@ def index_range(count: str, out: Rewriter, *, is_compact: bool = False, is_long:
 
 def _count_with_pool(count: str, out: Rewriter) -> str:
     """Emit the indices as those of the maxima that MaxPool finds in windows of one element."""
-    # Pooling refuses empty dimensions, so pool one element more and remove its index.
+    # Pooling refuses empty dimensions: pool one element more, and remove the last index.
     shape = out.emit("Concat", [out.int64([1, 1]), count], opset=4, domain="", axis=0)
     longer = out.emit("Add", [shape, out.int64([0, 0, 1])], opset=7, domain="")
     zero = out.tensor(Tensor("float", (1, 1, 1), (0.0,)))
@@ -157,13 +157,13 @@ def broadcast_shape(names: Sequence[str], out: Rewriter) -> tuple[int, ...] | No
 
 
 def dimension(value: str, axis: int, out: Rewriter) -> Dimension:
-    """Return one dimension of a value as a number, or emit its computation if it is unknown."""
+    """Return one dimension of a value as a number, or emit nodes that compute an unknown dimension."""
     known = out.known_dimension(value, axis)
     return computed_dimension(value, axis, out) if known is None else known
 
 
 def computed_dimension(value: str, axis: int, out: Rewriter) -> str:
-    """Emit the computation of a dimension, for values of unknown shape such as emitted values."""
+    """Emit nodes that compute a dimension, for values of unknown shape such as emitted values."""
     return out.emit("Gather", [out.emit("Shape", [value]), out.int64([axis])], axis=0)
 
 
@@ -250,7 +250,7 @@ def reshape_with_zeros(
     if known.count(-1) > 1:
         shape = shape_tensor(sizes, out)
         return out.emit("Reshape", [value, shape], outputs, domain="", opset=ALLOWZERO_OPSET, allowzero=1)
-    # Reshape infers one size, even if it is 0, provided that no other size is 0.
+    # Reshape infers one size, even a 0, if no other size is 0.
     return reshape(value, known, out, outputs)
 
 

@@ -105,7 +105,7 @@ def _padded_branch(
 
 
 def _emit_loops(node: Node, out: Rewriter) -> None:
-    """Emit a Loop for each branch: it runs once if its branch is selected, and carries the outputs.
+    """Emit a Loop for each branch, which runs once if the branch is selected, and carries the outputs.
 
     Unlike the outputs of If, the values that a Loop carries may change shape and rank.
     """

@@ -116,7 +116,7 @@ def compute_in_stash_type(node: Node, out: Rewriter) -> None:
 
 @adapter("Range", 11, 10)
 def replace_range(node: Node, out: Rewriter) -> None:
-    """Replace a small constant Range by a Constant, and other ones by indices times `delta` plus `start`."""
+    """Replace a small constant Range by a Constant, and any other by indices times `delta` plus `start`."""
     known = [out.constant_value(name) for name in node.inputs]
     numbers = _constant_range([each for each in known if each is not None])
     if numbers is not None:

@@ -46,7 +46,7 @@ def expand_image_scaler(node: Node, out: Rewriter) -> None:
 
 
 def _require_attribute(node: Node, name: str) -> Any:
-    """Return the value of an attribute without a default; refuse a node that omits it."""
+    """Return the value of an attribute that has no default; refuse a node without the attribute."""
     found = node.attribute(name)
     if found is None:
         reason = f"{name} is missing, and its definition has no default"
@@ -91,7 +91,7 @@ def convert_crop_to_slice(node: Node, out: Rewriter) -> None:
 
 
 def _read_sizes(node: Node, name: str, count: int) -> tuple[int, ...]:
-    """Return an attribute of `count` sizes, or an empty tuple if it is absent; refuse other values."""
+    """Return an attribute of `count` sizes of at least 0, or an empty tuple if absent; refuse others."""
     found = tuple(node.attribute(name, ()))
     if found and (len(found) != count or min(found) < 0):
         reason = f"{name} is {list(found)}, expected {count} numbers of at least 0"
@@ -140,7 +140,7 @@ def _fill_value(node: Node) -> Tensor:
 
 
 def _shape_from_input(node: Node, out: Rewriter) -> str:
-    """Return the shape of the input, or its values with `input_as_shape`, followed by `extra_shape`."""
+    """Return the shape of the input, or with `input_as_shape` the values, followed by `extra_shape`."""
     if node.attribute("input_as_shape", 0):
         shape = out.cast(node.inputs[0], "int64")
     else:

@@ -59,7 +59,7 @@ def _is_unsigned(element_type: str) -> bool:
 
 def _clamped_count(counts: str, element_type: str, out: Rewriter) -> str:
     """Emit the counts as indices into a table of powers; negative and large counts become the width."""
-    # A negative count becomes larger than any width when it is cast to unsigned.
+    # The cast to unsigned makes a negative count larger than any width.
     width = INTEGER_BITS[element_type]
     unsigned = counts if _is_unsigned(element_type) else cast(counts, f"u{element_type}", out)
     clipped = out.emit("Clip", [cast(unsigned, "float", out)], opset=6, min=0.0, max=float(width))
@@ -135,7 +135,7 @@ def _look_up(
 
 @adapter("BitwiseNot", 18, 17)
 def replace_not_by_subtraction(node: Node, out: Rewriter) -> None:
-    """Replace BitwiseNot of x by -1 - x, its value in two's complement."""
+    """Replace BitwiseNot of x by -1 - x, which is equal in two's complement."""
     value = node.inputs[0]
     inverse = out.emit("Sub", [out.int64(-1), cast(value, "int64", out)])
     cast(inverse, out.element_type(value), out, node.outputs)
@@ -175,7 +175,7 @@ def _is_number(name: str, element_type: str, out: Rewriter) -> str:
 def compare_integers_by_halves(node: Node, out: Rewriter) -> None:
     """Compare 64-bit integers by their upper halves, and if these are equal by their lower halves.
 
-    The difference of nonnegative int64 numbers does not overflow, so only its sign is compared.
+    For nonnegative int64 numbers, compare the difference, which does not overflow, with 0.
     """
     element_type = out.element_type(node.inputs[0])
     if element_type not in ("int64", "uint64"):

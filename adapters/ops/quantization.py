@@ -1,6 +1,6 @@
 """QuantizeLinear and DequantizeLinear: `axis` since opset 13, blocks since 21, `precision` since 23.
 
-DynamicQuantizeLinear (introduced in opset 11) becomes arithmetic on the minimum and maximum of its input.
+DynamicQuantizeLinear (introduced in opset 11) becomes arithmetic on the minimum and maximum of the data.
 """
 
 from opshift.adapters import Node, Rewriter, Tensor, UnknownShape, adapter
@@ -53,7 +53,7 @@ def downgrade_quantize_linear(node: Node, out: Rewriter) -> None:
 
 
 def _type_attribute(node: Node, name: str) -> str | None:
-    """Return the element type that an attribute names by its number; `None` for 0, the default."""
+    """Return the element type with the number in an attribute; `None` for 0, the default."""
     return NAME_BY_NUMBER.get(node.attribute(name, 0))
 
 

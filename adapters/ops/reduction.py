@@ -59,7 +59,7 @@ def _reduce_computed_axes(node: Node, out: Rewriter) -> None:
     axes = range(0, 2 * rank, 2)
     result = out.emit(node.op_type, [split], node.outputs if keepdims else 1, axes=axes or None, keepdims=0)
     if not keepdims:
-        # If the data is not empty, neither is the result, so its shape contains no 0.
+        # If the data is not empty, the shape of the result contains no 0.
         allowzero = int(not is_nonempty(data, out))
         remaining = shape_without_axes(result, chosen, out)
         out.emit("Reshape", [result, remaining], node.outputs, opset=ALLOWZERO_OPSET, allowzero=allowzero)

@@ -1,1 +1,1 @@
-"""Adapters that rewrite operators of the domain com.microsoft as ONNX operators, and a few the other way."""
+"""Adapters that rewrite operators of the domain com.microsoft as ONNX operators, and a few in reverse."""

@@ -105,7 +105,7 @@ def _kept_keys(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
 def _kept_range(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
     """Return a boolean mask, True for keys from the start (included) to the end (excluded) of each entry.
 
-    `mask` lists an end for each batch entry, then optionally starts (if its size is twice the batch), or
+    `mask` lists an end for each batch entry, then optionally starts (if `mask` has twice the batch size), or
     offsets of packed sequences, which kernels for CPUs ignore.
     """
     data = node.inputs[0]
@@ -299,7 +299,7 @@ def _attend_to_projection(node: Node, product: str, past: str, masks: Masks, out
 
 
 def require_present(node: Node, past: str, presents: Sequence[str], out: Rewriter) -> None:
-    """Refuse a past that may have keys if one of `presents`, the names of outputs 1 and up, is omitted."""
+    """Refuse a past that may have keys if an output in `presents`, names of outputs 1 and up, is omitted."""
     if not past or out.known_dimension(past, -2) == 0:
         return
     missing = [name for position, name in enumerate(presents, 1) if not node.output(position)]

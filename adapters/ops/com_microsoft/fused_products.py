@@ -65,10 +65,10 @@ def expand_bias_dropout(node: Node, out: Rewriter) -> None:
 def emit_activation(
     value: str, activation: str, parameters: Mapping[str, float], node: Node, out: Rewriter
 ) -> None:
-    """Emit an activation of `value` with the given parameters; its output is the output of the node.
+    """Emit an activation of `value` with the given parameters, to the outputs of the node.
 
     Raises:
-        CannotConvert: `ACTIVATIONS` does not contain the activation, or one of its parameters.
+        CannotConvert: `ACTIVATIONS` does not contain the activation or a parameter.
     """
     unknown = parameters.keys() - ACTIVATIONS.get(activation, ())
     if activation not in ACTIVATIONS or unknown:

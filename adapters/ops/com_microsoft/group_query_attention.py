@@ -171,7 +171,7 @@ def _rotate(value: str, count: str, tokens: CachedSequence, node: Node, out: Rew
 
 
 def _append_to_cache(node: Node, index: int, new: str, tokens: CachedSequence, out: Rewriter) -> str:
-    """Append new keys (index 0) or values (1) to the cache, emit it as output, and return the used part.
+    """Append new keys (index 0) or values (1) to the cache, emit the cache, and return the used part.
 
     If the cache is longer than the sequence, the remaining rows are zero.
     """

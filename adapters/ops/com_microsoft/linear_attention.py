@@ -90,7 +90,7 @@ SWAPPED = (0, 2, 1)
 
 @adapter(("CausalConvWithState", "LinearAttention"), 1, 0, domain="com.microsoft")
 def convert_to_standard_operator(node: Node, out: Rewriter) -> None:
-    """Rewrite as ONNX's operator of the same name, which has channels first and lacks some attributes."""
+    """Rewrite as the ONNX operator with this name, which has channels first and lacks some attributes."""
     for name, value in ADDED_ATTRIBUTES.items():
         if node.attribute(name, value) != value:
             reason = f"{name} is {node.attribute(name)}, but {node.op_type} of ONNX requires {value}"

@@ -30,7 +30,7 @@ def expand_skip_layer_normalization(node: Node, out: Rewriter) -> None:
 
 @adapter("SkipSimplifiedLayerNormalization", 1, 0, domain="com.microsoft")
 def expand_skip_rms_normalization(node: Node, out: Rewriter) -> None:
-    """Rewrite as Add and RMSNormalization; the statistics for training have no standard form."""
+    """Rewrite as Add and RMSNormalization; refuse used statistics, which differ between kernels."""
     for position, name in ((1, "mean"), (2, "inv_std_var")):
         if out.is_used(node.output(position)):
             reason = f"the output {name} is used, and its value depends on the kernel"
@@ -60,16 +60,16 @@ def expand_embed_layer_normalization(node: Node, out: Rewriter) -> None:
     total = _sum_in_float(rows, node.output(2), element_type, out)
     _normalize("LayerNormalization", total, [scale, offset], node.outputs[:1], element_type, node, out)
     if out.is_used(node.output(1)):
-        # Kernels count the ones.
+        # Count the ones in each row of the mask, as kernels do.
         is_one = mask and out.emit("Equal", [mask, out.constant(1, "int32")])
         counted = cast(is_one, "int32", out) if is_one else out.emit("Sub", [words, words])
         out.emit("ReduceSum", [counted, out.int64([1])], [node.output(1)], keepdims=0)
 
 
 def _sum_in_float(names: Sequence[str], result: str, element_type: str, out: Rewriter) -> str:
-    """Return the float32 sum of the values that are not `""`; emit `result` if the model uses that output.
+    """Return the float32 sum of the values that are not `""`; also emit output `result` if it is used.
 
-    Kernels do not round the sum to `element_type` before they normalize it. In a row of similar numbers, the
+    Kernels normalize the sum without rounding it to `element_type`: in a row of similar numbers, the
     difference from the mean may be smaller than the rounding error.
     """
     names = [cast_between(name, element_type, "float", out) for name in names if name]
@@ -82,7 +82,7 @@ def _sum_in_float(names: Sequence[str], result: str, element_type: str, out: Rew
 
 
 def _sum(names: Sequence[str], result: str, out: Rewriter) -> str:
-    """Return the sum of the values that are not `""`; its name is `result` if the model uses that output."""
+    """Return the sum of the values that are not `""`, with the name `result` if the model uses `result`."""
     *first, last = [name for name in names if name]
     return out.emit("Add", [fold("Add", first, out), last], [result] if out.is_used(result) else 1, opset=14)
 

@@ -1,7 +1,7 @@
 """Operators of com.microsoft on integers of 8 and 16 bits, and operators with channels last.
 
 Quantized operators are elementwise operators, concatenation, pooling, products and Softmax. Kernels compute
-some with integers, and others with floats. Data with channels last is transposed to channels first.
+with integers or floats, depending on the operator. Data with channels last is transposed to channels first.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class QuantizedFormat(NamedTuple):
         return out.emit("QuantizeLinear", [value, as_scalar(self.scale, out), zero], outputs)
 
     def saturate(self, value: str, node: Node, out: Rewriter) -> None:
-        """Round a scaled value, clip it to the range of the type, and cast it to the output of the node."""
+        """Round a scaled value, clip to the range of the element type, and cast to the node's output."""
         low, high = INTEGER_RANGES[self.element_type]
         value = out.emit("Clip", [out.emit("Round", [value])], opset=6, min=float(low), max=float(high))
         out.cast(value, self.element_type, node.outputs)
@@ -74,7 +74,7 @@ def expand_quantized_function(node: Node, out: Rewriter) -> None:
 def expand_quantized_add(node: Node, out: Rewriter) -> None:
     """Rewrite as arithmetic that rounds like onnxruntime's kernel, which fuses products and sums.
 
-    The kernel adds the second operand first, or the first operand if it is repeated in the innermost loop.
+    The kernel adds the second operand first, or the first operand if the innermost loop repeats the first.
     """
     operands, result = quantized_operands(node, out)
     orders = _possible_swaps(*out.comparable_shapes([each.data for each in operands]))
@@ -243,7 +243,7 @@ def expand_quantized_average_pool(node: Node, out: Rewriter) -> None:
 def _with_counted_padding(data: str, node: Node, out: Rewriter) -> tuple[str, Attributes]:
     """Return data and attributes for AveragePool; emit a Pad if a window may end after the declared padding.
 
-    For such a window, kernels divide by its full size, but AveragePool by the elements in the padded data.
+    Kernels divide by the full size of this window, but AveragePool by the elements in the padded data.
     """
     settings = node.without("channels_last")
     is_same = node.attribute("auto_pad", b"NOTSET") in (b"SAME_UPPER", b"SAME_LOWER")
@@ -319,7 +319,7 @@ def expand_quantized_gemm(node: Node, out: Rewriter) -> None:
     if scale:
         factor /= float32_scalar(scale, out)
     operands = [out.cast(product, "float"), factor.name]
-    # Without a zero point, the result is not rounded, even if it has a scale.
+    # Without a zero point, the result is not rounded, even with a scale.
     if not zero:
         out.emit("Mul", operands, node.outputs)
         return
@@ -385,7 +385,7 @@ SPARE_FACTOR = 2.0**-16
 
 @adapter("QLinearSoftmax", 1, 0, domain="com.microsoft")
 def expand_quantized_softmax(node: Node, out: Rewriter) -> None:
-    """Rewrite as arithmetic, with Exp of doubles and the other steps in float, as in the kernel."""
+    """Rewrite as arithmetic, with Exp of doubles and all other steps in float, as in the kernel."""
     out = out.for_opset(OPSET, "")
     (operand,), result = quantized_operands(node, out)
     data, axis = operand.data, node.attribute("axis", -1)

@@ -38,9 +38,9 @@ def unpack(
 ) -> str:
     """Unpack the numbers in bytes, of rank `rank`, to a floating-point type; the last dimension grows.
 
-    `row` is the number of bytes in the last dimension: `None` computes it, -1 lets Reshape infer it, which
-    requires nonempty data. The lowest bits of a byte are its first number, or with `high_first` its last one.
-    Floating-point arithmetic on bytes is exact, and also works in runtimes that cannot shift bytes.
+    `row` is the number of bytes in the last dimension; `None` computes the number, -1 lets Reshape infer the
+    new size, which requires nonempty data. The lowest bits of a byte are the first number, with `high_first`
+    the last. Arithmetic is in floating point, which is exact, for runtimes that cannot shift bytes.
     """
     rest = Expression(out.cast(packed, element_type), element_type, out)
     if bits == 8:

@@ -144,7 +144,7 @@ def expand_crop_and_resize(node: Node, out: Rewriter) -> None:
 
 
 def _sampling_points(node: Node, axis: int, ends: tuple[str, str], out: Rewriter) -> Points:
-    """Return the points along an axis; points outside of the image are moved to its first pixel."""
+    """Return the points along an axis; points outside of the image are moved to the first pixel."""
     data, sizes = node.inputs[0], node.inputs[3]
     element_type = out.element_type(data)
     start, end = (Expression(name, element_type, out) for name in ends)
@@ -189,7 +189,7 @@ def _sample_bilinear(images: Images, rows: Expression, columns: Expression, out:
 def _neighbors(
     points: Expression, element_type: str, out: Rewriter
 ) -> tuple[tuple[Expression, Expression], Expression]:
-    """Return the pixels before and after each point, and the weight of the pixel after it.
+    """Return the pixels before and after each point, and the weight of the pixel after the point.
 
     If a point is exactly on a pixel, both are this pixel.
     """

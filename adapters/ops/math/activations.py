@@ -55,7 +55,7 @@ def expand_gelu(node: Node, out: Rewriter) -> None:
     """Rewrite as `0.5 * x * (1 + erf(x / sqrt(2)))`, or as its approximation if `approximate` is `tanh`.
 
     The approximation replaces `erf` by `tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))`. Both formulas use the
-    operators of ONNX's function body in the same order, because runtimes fuse only these forms.
+    operators of ONNX's function body in the same order, because runtimes fuse no other order.
     """
     x = Expression(node.inputs[0], out.element_type(node.inputs[0]), out)
     if node.attribute("approximate", b"none") == b"tanh":
@@ -70,9 +70,9 @@ def expand_gelu(node: Node, out: Rewriter) -> None:
 
 @adapter("ThresholdedRelu", 10, 1)
 def expand_thresholded_relu(node: Node, out: Rewriter) -> None:
-    """Rewrite as Where: `x` where it exceeds `alpha`, else 0.
+    """Rewrite as Where: `x` where `x > alpha`, else 0.
 
-    Version 1 is experimental, and runtimes do not implement it.
+    Version 1 is experimental, and runtimes do not implement this version.
     """
     data, element_type = node.inputs[0], out.element_type(node.inputs[0])
     alpha = out.constant(node.attribute("alpha", 1.0), element_type)

@@ -262,7 +262,7 @@ def _common_origin(first: Term, second: Term, label: str, out: Rewriter) -> tupl
 
 
 def unsqueeze_to_labels(term: Term, labels: Sequence[str], out: Rewriter) -> str:
-    """Return the value in the order of `labels`, with a dimension of size 1 for every label it lacks."""
+    """Return the value in the order of `labels`, with a dimension of 1 for each label that `term` lacks."""
     arranged_term = transpose_to_labels(term, [label for label in labels if label in term.labels], out)
     axes = [axis for axis, label in enumerate(labels) if label not in term.labels]
     return out.emit("Unsqueeze", [arranged_term.value], axes=axes) if axes else arranged_term.value

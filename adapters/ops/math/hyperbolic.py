@@ -1,7 +1,7 @@
 """Sinh, Cosh, Asinh, Acosh, Atanh and Erf before opset 9, as formulas of Exp, Log and Sqrt in double.
 
 If a function has two formulas, both are computed, and the result that does not apply is multiplied by 0. This
-result must be finite, so its input is raised to the power 0 if necessary: infinity and NaN become 1.
+result must be finite: the power 0 replaces an input that is infinite or NaN by 1.
 """
 
 import math
@@ -120,7 +120,7 @@ def _select(flag: Expression, chosen: Expression, other: Expression) -> Expressi
 
 
 def _polynomial(x: Expression, coefficients: Sequence[float]) -> Expression:
-    """Evaluate a polynomial by Horner's method; it has at least two coefficients, highest power first."""
+    """Evaluate a polynomial by Horner's method; `coefficients` has two or more, highest power first."""
     first, second, *others = coefficients
     total = x * first + second
     for coefficient in others:

@@ -18,7 +18,7 @@ from opshift.adapters.emit.shapes import (
 
 @adapter("NegativeLogLikelihoodLoss", 12, 11)
 def expand_nll_loss(node: Node, out: Rewriter) -> None:
-    """Select the negated score of the label's class, weight it, then sum or average."""
+    """Select the negated score of each label's class, multiply by weights, then sum or average."""
     _emit_loss(node.inputs[0], node, out)
 
 
@@ -92,7 +92,7 @@ def _class_indices(scores: str, element_type: str, out: Rewriter) -> str:
 def _select_by_label(label_mask: str, values: str, element_type: str, out: Rewriter) -> str:
     """Return N x D: the value at the class of each label, or 0 if the label selects no class.
 
-    `values` are N x C x D, or C x 1 if all samples share them.
+    `values` are N x C x D, or C x 1 for all samples.
     """
     selected = out.emit("Where", [label_mask, values, out.constant(0.0, element_type)])
     return out.emit("ReduceSum", [selected], axes=(1,), keepdims=0)

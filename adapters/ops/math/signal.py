@@ -31,7 +31,7 @@ class _Transform(NamedTuple):
 
     @property
     def input_count(self) -> int:
-        """Number of elements along the axis that the transform reads; further elements it needs are zero."""
+        """Number of elements along the axis that the transform reads, without zeros that extend the data."""
         return min(self.size, self.length // 2 + 1 if self.is_real else self.length)
 
     @property
@@ -75,7 +75,7 @@ class _Transform(NamedTuple):
 
 @adapter("DFT", 17, 20)
 def move_axis_to_input(node: Node, out: Rewriter) -> None:
-    """Move `axis` to an input and always write it: its default changed from 1 to -2 in version 20."""
+    """Move `axis` to an input, even if absent, because version 20 changed the default from 1 to -2."""
     axis = out.int64(node.attribute("axis", 1))
     out.replace(node, inputs=[node.inputs[0], node.input(1), axis], attributes=node.without("axis"))
 

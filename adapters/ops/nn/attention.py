@@ -48,7 +48,7 @@ BROADCASTING_MAX_OPSET = 8
 
 
 class Mask(NamedTuple):
-    """Value name of a mask, and whether the mask is boolean; otherwise it is added to the scores."""
+    """Value name of a mask, which is boolean or added to the scores."""
 
     name: str
     is_boolean: bool
@@ -306,7 +306,7 @@ def _head_size(node: Node, position: int, split: str, out: Rewriter) -> Dimensio
 
 
 def _repeat_for_query_heads(value: str, node: Node, position: int, out: Rewriter) -> str:
-    """Repeat each key or value head for the query heads that share it (grouped-query attention)."""
+    """Repeat each key or value head for the query heads that share the head (grouped-query attention)."""
     heads, shared = _head_count(node, 0, out), _head_count(node, position, out)
     if heads == shared:
         return value
@@ -330,8 +330,8 @@ def _softmax_over_keys(scores: str, node: Node, out: Rewriter) -> str:
 def _softmax_or_zero(scores: str, element_type: str, out: Rewriter) -> str:
     """Return the softmax, or 0 where all keys of a query are masked.
 
-    Such a row has a maximum of minus infinity. If the maximum is finite, its exponential alone makes the sum
-    at least 1. A row with infinity or NaN becomes NaN.
+    The maximum of a masked row is minus infinity. A finite maximum alone makes the sum of exponentials at
+    least 1. A row with infinity or NaN becomes NaN.
     """
     # Minus infinity minus itself is NaN: raise the maximum to a finite value, and before the division, the
     # sum of zeros to one.
@@ -386,7 +386,7 @@ def expand_flex_attention(node: Node, out: Rewriter) -> None:
 
 
 def _apply_subgraph(node: Node, attribute: str, value: str, element_type: str, out: Rewriter) -> str:
-    """Apply the subgraph in an attribute, if present, to a value: embed it in a Loop with one iteration."""
+    """Apply the subgraph in an attribute, if present, to a value, in a Loop with one iteration."""
     if attribute not in node.attributes:
         return value
     graph = node.attribute(attribute)

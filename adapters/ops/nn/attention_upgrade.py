@@ -19,7 +19,7 @@ def expand_single_column(node: Node, out: Rewriter) -> None:
 
 
 def _may_lack_columns(node: Node, out: Rewriter) -> bool:
-    """Return whether the mask may have fewer columns than there are keys: one, or none if it is a scalar."""
+    """Return whether the mask may have a single column for several keys, or may be a scalar."""
     # Query all values at once: for nonconsecutive values, the rewrite cache records more facts.
     shapes = out.comparable_shapes((*node.inputs, *node.outputs[:2]))
     key, mask = shapes[1], shapes[3]

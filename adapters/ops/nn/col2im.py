@@ -30,7 +30,7 @@ class Col2ImAxis(NamedTuple):
 
 @adapter("Col2Im", 18, 17)
 def expand_col2im(node: Node, out: Rewriter) -> None:
-    """Gather the elements of each pixel by constant indices and add them; in a loop if sizes are unknown."""
+    """Gather the elements of each pixel by constant indices, and add them; use a Loop for unknown sizes."""
     columns = node.inputs[0]
     if out.element_type(columns) in ("bool", "string"):
         reason = "the columns are bool or string, which no operator can add"
@@ -100,7 +100,7 @@ def _separate_channels(columns: str, elements: str, positions: str, out: Rewrite
     """Reshape columns to (batch, channels, elements of all blocks).
 
     `elements` is the number of elements of a block, `positions` the number of elements of all blocks. The
-    number of channels is computed: Reshape cannot infer it for an empty batch.
+    number of channels is computed: Reshape cannot infer a size for an empty batch.
     """
     rows = computed_dimension(columns, 1, out)
     channels = out.emit("Div", [rows, elements])

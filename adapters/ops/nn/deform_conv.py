@@ -22,7 +22,7 @@ SUPPORTED_TYPES = ("float", "double")
 
 
 class DeformConvShapes(NamedTuple):
-    """Sizes of the inputs and the output of a DeformConv node, and its numbers of groups."""
+    """Sizes of the inputs and the output of a DeformConv node, and numbers of groups."""
 
     images: int
     channels: int
@@ -47,7 +47,7 @@ OUTSIDE = -(2.0**31)
 
 @adapter("DeformConv", 19, 18)
 def expand_deform_conv(node: Node, out: Rewriter) -> None:
-    """Gather bilinearly interpolated pixels, zero beyond the edge, and multiply them by the kernel."""
+    """Gather bilinearly interpolated pixels, zero beyond the edge, and multiply by the kernel."""
     out = out.for_opset(OPSET)
     data, weight = node.inputs[:2]
     element_type = out.element_type(data)

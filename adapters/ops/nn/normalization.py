@@ -328,7 +328,7 @@ def expand_mean_variance_normalization(node: Node, out: Rewriter) -> None:
     centered = out.emit("Sub", [data, _emit_mean(data, axes, out)])
     squared = out.emit("Mul", [centered, centered])
     deviation = Expression(_emit_mean(squared, axes, out), out.element_type(data), out).apply("Sqrt")
-    # The function body adds this constant, too: it avoids a division by zero.
+    # Add the constant of the function body, which avoids a division by zero.
     out.emit("Div", [centered, (deviation + round_to_float32(1e-9)).name], node.outputs)
 
 

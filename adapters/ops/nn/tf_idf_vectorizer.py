@@ -52,7 +52,7 @@ def expand_tf_idf_vectorizer(node: Node, out: Rewriter) -> None:
 
 
 def _padded(node: Node, pool: Sequence[int], longest: int, out: Rewriter) -> str:
-    """Append items that no n-gram contains: onnxruntime's ReduceSum keeps the axis if rows have no windows."""
+    """Append items that no n-gram has: onnxruntime's ReduceSum keeps the axis of rows without windows."""
     span = (longest - 1) * (node.attribute("max_skip_count") + 1)
     pads = [0] * (2 * out.rank(node.inputs[0]) - 1) + [span + 1]
     known = set(pool)

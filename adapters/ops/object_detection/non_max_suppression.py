@@ -1,7 +1,7 @@
 """Rewrite NonMaxSuppression (introduced in opset 10) as two nested Loops.
 
 The outer Loop runs over pairs of batch and class. Each iteration of the inner Loop selects a box, and removes
-from the candidates this box and all boxes that overlap it by more than the threshold.
+this box and all boxes with an overlap above the threshold from the candidates.
 """
 
 import math

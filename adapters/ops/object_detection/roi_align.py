@@ -92,7 +92,7 @@ def sample_boxes(node: Node, offset: float, out: Rewriter) -> None:
 
 
 def _pool_each_box(corners: str, batches: str, count: Dimension, pooling: Pooling, out: Rewriter) -> str:
-    """Pool box by box in a Loop, because each box has its own number of samples."""
+    """Pool box by box in a Loop, because the number of samples differs between boxes."""
     body = LoopBuilder(out)
     index = reshape(body.iteration, (1,), body)
     box, batch = (body.emit("Gather", [name, index], axis=0) for name in (corners, batches))
@@ -122,7 +122,7 @@ def _pool(corners: str, batches: str, count: Dimension, pooling: Pooling, out: R
 
 
 def _term(table: str, row: Pixels, column: Pixels, out: Rewriter) -> str:
-    """Return one of four pixels around each sample, times its weight: (boxes, rows, columns, channels)."""
+    """Return weighted pixels, one for each sample, of shape (boxes, rows, columns, channels)."""
     pixels = out.emit("Gather", [table, out.emit("Add", [row.position, column.position])], axis=0)
     return out.emit("Mul", [pixels, out.emit("Mul", [row.weight, column.weight])])
 

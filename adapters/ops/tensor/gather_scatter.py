@@ -270,7 +270,7 @@ def _combine(node: Node, out: Rewriter) -> None:
 def _targets(node: Node, out: Rewriter) -> str:
     """Return the number of the target row of each update, as a tensor of any shape.
 
-    A row is the slice of the data that one index tuple selects; for ScatterElements it is one element.
+    A row is the slice of the data that one index tuple selects, or for ScatterElements one element.
     """
     data, indices, _ = node.inputs
     if node.op_type == "ScatterND":
@@ -281,7 +281,7 @@ def _targets(node: Node, out: Rewriter) -> str:
 def _reduce_table(
     node: Node, targets: str, sizes: tuple[int, int, int], element_type: str, out: Rewriter
 ) -> None:
-    """Reduce a table to one value per data element; its first row is the data, and each update adds a row."""
+    """Reduce a table to one value per data element; the table has a row for the data, and one per update."""
     data, _, updates = node.inputs
     reduction = node.attribute("reduction")
     rows, row_length, count = sizes
@@ -356,7 +356,7 @@ def _apply_in_turns(node: Node, targets: str, element_type: str, out: Rewriter) 
 
 
 def _turns(ordered: str, count: str, out: Rewriter) -> str:
-    """Return for each number in `ordered`, sorted nonnegative numbers, how many equal numbers precede it."""
+    """Return how many equal numbers precede each number in `ordered`, which is sorted and nonnegative."""
     shifted = out.emit("Concat", [out.int64([-1]), ordered], axis=0)
     previous = out.emit("Slice", [shifted, out.int64([0]), out.int64([-1])])
     is_first = out.emit("Not", [out.emit("Equal", [ordered, previous])])
@@ -417,7 +417,7 @@ def scatter_at_explicit_indices(node: Node, out: Rewriter) -> None:
 
 @adapter("ReverseSequence", 10, 9)
 def gather_reversed_steps(node: Node, out: Rewriter) -> None:
-    """Merge the time and batch dimensions into one, and gather its rows in the reversed order."""
+    """Merge the time and batch dimensions into one, and gather the rows in the reversed order."""
     data, lengths = node.inputs
     time_axis = node.attribute("time_axis", 0)
     steps, entries = (out.known_dimension(data, axis) for axis in (time_axis, 1 - time_axis))

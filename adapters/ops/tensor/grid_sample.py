@@ -127,7 +127,7 @@ def _cast_if_needed(value: str, source: str, target: str, out: Rewriter) -> str:
 def _taps_along_axis(
     coordinate: Expression, size: Length, interpolation: Interpolation, element_type: str, out: Rewriter
 ) -> PixelTaps:
-    """Return pixel indices along an axis, clamped to the image or its border of zeros, and their weights."""
+    """Return pixels along an axis, clamped to the image or its border of zeros, and their weights."""
     mode, border = interpolation.mode, interpolation.padding == "zeros"
     if mode == "nearest":
         coordinate = coordinate.apply("Round", opset=11)
@@ -149,7 +149,7 @@ def _taps_along_axis(
 
 
 def _reflect_coordinate(coordinate: Expression, size: Length, interpolation: Interpolation) -> Expression:
-    """Reflect a coordinate at the image edges, repeatedly if necessary, until it is inside of the image."""
+    """Reflect a coordinate at the image edges, repeatedly if necessary, into the image."""
     low, extent = (0.0, size - 1) if interpolation.align_corners else (-0.5, size)
     # With align_corners, an axis of one pixel has extent 0: avoid a division by 0. Indices are clamped later.
     if isinstance(extent, Expression):
@@ -177,7 +177,7 @@ def _pixel_coordinates(
 def _cubic_taps(
     position: Expression, element_type: str, out: Rewriter, rank: int
 ) -> tuple[Expression, Expression]:
-    """Return the two pixels before each position, the two pixels after it, and the weights of all four."""
+    """Return two pixels before and two pixels after each position, and the weights of all four."""
     lower = position.apply("Floor")
     offsets, a = per_tap((-1, 0, 1, 2), element_type, out, rank), CUBIC_COEFFICIENT
     distance = abs(position - lower - offsets)
@@ -247,7 +247,7 @@ def _computed_positions(count: str, corners: bool, element_type: str, out: Rewri
     """Return the positions of `count` points along an axis; the count is known only at run time.
 
     Point i is at `1 - 2 * (count - 1 - i) / (count - 1)` with `corners`, else at `(2 * i + 1) / count - 1`.
-    With `corners`, the position of a single point is undefined; onnxruntime places it at 1, the last corner.
+    With `corners`, a single point has no defined position; onnxruntime uses 1, the last corner.
     """
     two, one = (Expression(out.constant(number, "double"), "double", out) for number in (2.0, 1.0))
     names = index_range(count, out), count

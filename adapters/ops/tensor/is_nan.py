@@ -11,7 +11,7 @@ COMPARABLE_TYPES = ("float", "double")
 
 @adapter("IsInf", 10, 9)
 def detect_infinity_by_comparison(node: Node, out: Rewriter) -> None:
-    """Compare with the largest finite number of the element type: only infinity exceeds it."""
+    """Compare with the largest finite number of the element type, which only infinity exceeds."""
     value, element_type = _comparable(node.inputs[0], out)
     largest = LARGEST_FINITE[element_type]
     # Nothing exceeds infinity: an infinite limit disables the detection of that sign.

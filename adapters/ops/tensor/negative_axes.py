@@ -1,4 +1,4 @@
-"""Adapters that make negative axes and indices nonnegative: operators allow them only since opset 11."""
+"""Adapters that make axes and indices nonnegative: operators allow negative ones only since opset 11."""
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.indices import (
@@ -47,15 +47,14 @@ def make_axes_nonnegative(node: Node, out: Rewriter) -> None:
         return
     rank = out.rank(node.inputs[0]) + (len(axes) if node.op_type == "Unsqueeze" else 0)
     if node.op_type in REDUCTIONS:
-        # Declare the shape, because onnxruntime fuses a normalization only if the axes are known to be the
-        # last ones.
+        # Declare the shape: onnxruntime fuses a normalization only if it knows that the axes are last.
         out.workspace.declare_shape(node.inputs[0], rank)
     axes = sorted(axis + rank if axis < 0 else axis for axis in axes)
     out.replace(node, attributes={**node.attributes, "axes": axes})
 
 
 def _reshape_last_axes(node: Node, count: int, out: Rewriter) -> None:
-    """Add or remove the last `count` dimensions by Reshape; a 0 in the shape copies the same dimension."""
+    """Add or remove the last `count` dimensions by Reshape; a 0 in the shape copies a 0."""
     out = out.for_opset(INDICES_OPSET)
     shape = out.emit("Shape", [node.inputs[0]])
     if node.op_type == "Unsqueeze":

@@ -59,7 +59,7 @@ def expand_pads_to_all_axes(node: Node, out: Rewriter) -> None:
 
 @adapter("Pad", 11, 2)
 def move_pads_and_value_to_attributes(node: Node, out: Rewriter) -> None:
-    """Move pads and value to attributes if they are constant and float32 holds the value; else use Gather."""
+    """Move constant pads and value to attributes if float32 holds the value; in other cases, use Gather."""
     pads = out.constant_value(node.input(1))
     element_type = out.element_type(node.inputs[0])
     wider: str | None = element_type
@@ -176,7 +176,7 @@ def _gather_padded(
         columns = [1 - before, size + 1]
         fill_value = reshape(fill_value, [1] * len(axes), out)
     else:
-        # Negative pads crop the axis before its elements are repeated.
+        # Negative pads crop the axis before elements are repeated.
         first, removed = _halves((-amounts).apply("Relu"), out)
         columns = [-before.apply("Relu"), *_limits(mode, size - first - removed), first]
     for position, axis in enumerate(axes):

@@ -42,7 +42,7 @@ class AlignedSizes(NamedTuple):
 
 
 def copies_zeros(sizes: Sequence[ListedSize], are_nonzero: Sequence[bool] = ()) -> bool:
-    """Return whether a Reshape to these sizes is known to have the same result with and without `allowzero`.
+    """Return whether a Reshape to these sizes is known to have one result with and without `allowzero`.
 
     Without `allowzero`, a 0 in the shape copies the dimension of the data at the same position. So each size
     must be nonzero (`are_nonzero` says so for unknown sizes), or equal to that dimension. With `allowzero`,
@@ -96,7 +96,7 @@ def _is_positive(size: ListedSize) -> TypeGuard[int]:
 
 @adapter("Identity", 14, 13)
 def insert_and_erase_element(node: Node, out: Rewriter) -> None:
-    """Copy a sequence by appending an empty tensor and erasing it; leave Identity of a tensor unchanged."""
+    """Copy a sequence: append an empty tensor, and erase this tensor; keep Identity of a tensor."""
     known_type = out.known_element_type(node.inputs[0]) or ""
     if not known_type.startswith("seq("):
         out.replace(node)
@@ -127,7 +127,7 @@ def slice_whole_shape(node: Node, out: Rewriter) -> None:
 
 
 def _nonnegative_bound(bound: int | None, rank: int | None) -> int | None:
-    """Return a bound of Shape as a number from 0 to `rank`; unchanged if it is absent or the rank unknown."""
+    """Return a bound of Shape as a number from 0 to `rank`; unchanged if bound or rank are unknown."""
     if bound is None or rank is None:
         return bound
     return min(max(bound + rank if bound < 0 else bound, 0), rank)

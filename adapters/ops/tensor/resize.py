@@ -114,7 +114,7 @@ def _require_known_filters(axes: Mapping[int, ResizeAxis], request: ResizeReques
 
 
 def _multiply(data: str, axis: int, rank: int, matrix: WeightMatrix, element_type: str, out: Rewriter) -> str:
-    """Resize an axis: emit the matrix product of its pixels and the weights."""
+    """Resize an axis: emit the matrix product of the pixels and the weights."""
     weights = out.emit("Transpose", [matrix.weights.as_name()], perm=[1, 0])
     if element_type != "float":
         weights = out.cast(weights, element_type)
@@ -125,7 +125,7 @@ def _multiply(data: str, axis: int, rank: int, matrix: WeightMatrix, element_typ
 def _add_products(
     data: str, axis: int, rank: int, matrix: WeightMatrix, element_type: str, out: Rewriter
 ) -> str:
-    """Resize an axis: emit the sums of the products of its pixels and the weights that are not 0.
+    """Resize an axis: emit sums of products of the pixels and the weights that are not 0.
 
     Unlike in a matrix product, infinite pixels with a weight of 0 have no effect.
     """
@@ -237,7 +237,7 @@ def omit_empty_scales(node: Node, out: Rewriter) -> None:
     if is_nearest and _has_known_pixels(node, out):
         expand_resize(node, out)
     else:
-        # Exported models of newer opsets contain this mode, and onnxruntime supports it.
+        # Keep the mode, which exported models of newer opsets contain, and onnxruntime supports.
         out.replace(node)
 
 

@@ -241,7 +241,7 @@ def repeats_pixels(request: ResizeRequest, out: Rewriter) -> bool:
 
 
 def runtime_difference(axes: Mapping[int, ResizeAxis], request: ResizeRequest) -> str:
-    """Describe how onnxruntime deviates from the specification for these axes; empty if it does not."""
+    """Describe how onnxruntime deviates from the specification for these axes; `""` for no deviation."""
     sampling = request.sampling
     changed = [axis for axis in axes.values() if not is_unchanged(axis, sampling)]
     kept = [axis for axis in changed if _may_keep_its_size(axis, request)]

@@ -41,12 +41,12 @@ class Vector(Arithmetic[Contents]):
         return self.content if isinstance(self.content, tuple) else None
 
     def less_than(self, other: Self | float) -> Self:
-        """Return a vector with 1 for each number that is less than the other, and 0 for all others."""
+        """Return a vector with 1 for each number that is less than the number in `other`, else 0."""
         less = self.apply("Less", other)
         return less if isinstance(less.content, tuple) else self._with(less.content.cast("float"))
 
     def select(self, yes: Self, no: Self) -> Self:
-        """Return numbers of `yes` where this vector is 1, and of `no` where it is 0; both must be finite."""
+        """Return numbers of `yes` where this vector is 1, and of `no` where 0; all must be finite."""
         if self.numbers is not None and len(set(self.numbers)) == 1:
             return yes if self.numbers[0] else no
         return no + self * (yes - no)
@@ -164,12 +164,12 @@ class Sampling(NamedTuple):
 
 
 def filter_width(sampling: Sampling) -> int:
-    """Return half the width of the filter in pixels, without antialiasing: pixels beyond it have weight 0."""
+    """Return half the filter width in pixels, without antialiasing: more distant pixels have weight 0."""
     return 1 if sampling.mode == "linear" else 2
 
 
 def filter_weight(pixel: Vector, coordinate: Vector, shrinkage: Vector, sampling: Sampling) -> Vector:
-    """Return the weight of each pixel; a `shrinkage` below 1 widens the filter by its inverse."""
+    """Return the weight of each pixel; a `shrinkage` s below 1 widens the filter by the factor 1 / s."""
     distance = abs(pixel - coordinate) * shrinkage
     if sampling.mode == "cubic":
         return cubic_weight(distance, sampling.cubic_coeff_a)
@@ -221,7 +221,7 @@ class ResizeAxis(NamedTuple):
 
 
 class ResizeTap(NamedTuple):
-    """One input pixel for each output pixel, and its weight; linear sampling has two taps, cubic four."""
+    """One weighted input pixel for each output pixel; linear sampling has two taps, cubic four."""
 
     pixel: Vector
     """Number of the pixel, which may have a fraction; `as_int64` truncates it."""
@@ -269,7 +269,7 @@ def sample_axis(axis: ResizeAxis, sampling: Sampling, out: Rewriter) -> Samples:
     if sampling.mode == "nearest":
         is_truncated = sampling.rounding == "floor" and sampling.coordinates in ABOVE_MINUS_ONE
         if coordinate.numbers is None and is_truncated:
-            # The Cast to int64 truncates: it rounds down, and numbers from -1 to 0 become 0.
+            # The Cast to int64 rounds down; numbers from -1 to 0 become 0.
             return Samples([ResizeTap(coordinate.at_most(last))], inside)
         pixel = _ROUNDINGS[sampling.rounding](coordinate, axis).clip(last)
         return Samples([ResizeTap(pixel)], inside)
@@ -368,7 +368,7 @@ def _weight_matrix(coordinate: Vector, axis: ResizeAxis, sampling: Sampling, out
 
 
 def _mask_outside(taps: list[ResizeTap], axis: ResizeAxis) -> list[ResizeTap]:
-    """Clamp pixels to the input, and set the weights of pixels outside of it to 0."""
+    """Clamp pixels to the input, and set the weights of clamped pixels to 0."""
     last = axis.size - 1
     masked = []
     for pixel, weight in taps:
@@ -435,7 +435,7 @@ def _crop_and_resize(axis: ResizeAxis, index: Vector) -> Vector:
 
 
 def _intervals(axis: ResizeAxis) -> Vector:
-    """Return the number of intervals between output pixels, at least 1 because it is a divisor."""
+    """Return the number of intervals between output pixels, a divisor, and therefore at least 1."""
     return (axis.length - 1).at_least_one()
 
 

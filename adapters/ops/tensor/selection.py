@@ -68,7 +68,7 @@ def _gather_values(node: Node, out: Rewriter) -> None:
 
 
 def _chooses_one_value(node: Node, out: Rewriter) -> bool:
-    """Emit an Identity of one value if the condition always selects it; return whether a node was emitted."""
+    """Emit an Identity of a value that the condition always selects; return whether a node was emitted."""
     chosen = out.uniform_element(node.inputs[0])
     if chosen is None:
         return False
@@ -270,7 +270,7 @@ def _nonzero_positions(flags: str, out: Rewriter) -> str:
     body = LoopBuilder(out)
     found = body.input("int64", (None,))
     position = reshape(body.iteration, (1,), body)
-    # Tile repeats the position 0 times or once, so it is appended only if its flag is 1.
+    # Tile repeats the position 0 times or once, so a position is appended only if the flag is 1.
     repeated = body.emit("Tile", [position, body.emit("Gather", [flags, position])])
     body.output(body.emit("Concat", [found, repeated], axis=0), "int64", (None,))
     empty = out.tensor(Tensor("int64", (0,), ()))

@@ -184,8 +184,7 @@ def _computed_indices(
     if not _is_nonnegative(slices.ends):
         end = end + _is_negative(end) * size
     # Clamp start and end of a forward slice to [0, size], the start of a backward slice to [0, size - 1], and
-    # its end to [-1, size - 1]. Clamp by Relu, because some runtimes implement Relu for doubles, but not Min
-    # and Max.
+    # its end to [-1, size - 1]. Clamp by Relu: some runtimes lack Min and Max for doubles.
     if _is_nonnegative(slices.steps):
         start, end = (size - (size - each.apply("Relu")).apply("Relu") for each in (start, end))
     else:
@@ -221,7 +220,7 @@ def move_split_input_to_attribute(node: Node, out: Rewriter) -> None:
     sizes = node.input(1)
     attributes = {"axis": 0, **node.attributes}
     if sizes:
-        # The input has the element type of the data, so it can hold floats.
+        # The input has the element type of the data, which may be floating-point.
         attributes["split"] = tuple(map(int, out.require_constant(sizes, "input split").values))
     out.replace(node, inputs=node.inputs[:1], attributes=attributes)
 
@@ -242,7 +241,7 @@ def add_num_outputs(node: Node, out: Rewriter) -> None:
 
 @adapter("Split", 18, 13)
 def replace_num_outputs_with_sizes(node: Node, out: Rewriter) -> None:
-    """Drop `num_outputs` if all outputs have the same size; otherwise replace it with the sizes."""
+    """Drop `num_outputs`, and if the sizes of outputs differ, add the input with sizes."""
     attributes = node.without("num_outputs")
     if node.input(1):
         out.replace(node, attributes=attributes)
@@ -276,7 +275,7 @@ def move_sizes_to_attribute(node: Node, out: Rewriter) -> None:
     for position, part in enumerate(node.outputs):
         start, index = end, out.int64([position])
         end = out.emit("Add", [start, out.emit("Gather", [sizes, index], axis=0)])
-        # An omitted output has an empty name, but the next output still starts after its elements.
+        # Skip an omitted output; the next output still starts after the skipped elements.
         if part:
             out.emit("Slice", [data, start, end, axis], [part])
 

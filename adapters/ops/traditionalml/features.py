@@ -62,8 +62,8 @@ DEFAULTS = ("default_float", "default_int64", "default_string")
 def convert_classes_to_pairs(node: Node, out: Rewriter) -> None:
     """Write the classes and their indices as keys and values.
 
-    In version 1, the input type determines whether strings are mapped to indices or indices to strings; in
-    version 2, the names of the two lists determine it. The default attributes are the same.
+    The input type of version 1, and the names of the two lists of version 2, determine whether strings are
+    mapped to indices or indices to strings. The attributes `default_*` are equal.
     """
     classes = node.attribute("classes_strings", ())
     if not classes:
@@ -71,8 +71,7 @@ def convert_classes_to_pairs(node: Node, out: Rewriter) -> None:
         raise CannotConvert(reason, "node.invalid", remedy="list the classes in classes_strings")
     kept = node.without("classes_strings")
     if out.element_type(node.inputs[0]) == "string":
-        # A repeated class maps to its last index. Write each key once, because runtimes disagree about
-        # repeated keys.
+        # A repeated class maps to the last index. Write keys once: runtimes disagree about repeated keys.
         indices = {name: index for index, name in enumerate(classes)}
         lists = {"keys_strings": [*indices], "values_int64s": [*indices.values()]}
     else:
@@ -156,7 +155,7 @@ def _read_side(node: Node, side: str) -> tuple[str, Sequence[Any]]:
 
 
 def _default_attribute(node: Node, element_type: str) -> Attributes:
-    """Return `default_tensor` as an attribute such as `default_float`; empty if the node does not have it."""
+    """Return `default_tensor` as an attribute such as `default_float`; empty without `default_tensor`."""
     attribute = node.attribute("default_tensor")
     if attribute is None:
         return {}

@@ -60,7 +60,7 @@ def convert_regressor(node: Node, out: Rewriter) -> None:
 
 @adapter("TreeEnsembleClassifier", 3, 5, domain="ai.onnx.ml")
 def convert_classifier(node: Node, out: Rewriter) -> None:
-    """Convert to TreeEnsemble, with nodes that find the class of the highest score and return its label."""
+    """Convert to TreeEnsemble, and nodes that return the label of the class with the highest score."""
     classes = len(_class_labels(node))
     forest = read_forest(node, "class", classes, out)
     if classes == 1:
@@ -226,7 +226,7 @@ MAX_NODES = 1 << 20
 
 
 class _Entry(NamedTuple):
-    """Tree node as a row of the `nodes_*` lists; a leaf has the defaults in all fields but its ids."""
+    """Tree node as a row of the `nodes_*` lists; a leaf has the defaults in all fields but the ids."""
 
     tree: int
     node_id: int
@@ -308,8 +308,8 @@ class _TreeLister:
     def _list_tree(self, tree: int, root: int) -> None:
         """List a tree from its root.
 
-        `pending` has for each entry to visit: its position, its depth, its index among branches or leaves,
-        whether it is a leaf, and the number of the set member to compare with.
+        `pending` has for each entry to visit: position, depth, index among branches or leaves, whether the
+        entry is a leaf, and the number of the set member to compare with.
         """
         start = len(self._entries)
         # Entries start as leaves; visiting a branch replaces its entry.

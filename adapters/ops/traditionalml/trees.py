@@ -244,7 +244,7 @@ TRANSFORMS = MappingProxyType({b"NONE": 0, b"SOFTMAX": 1, b"LOGISTIC": 2, b"SOFT
 
 
 class Stage(NamedTuple):
-    """Node that transforms scores; `constant`, unless it is empty, is the second input of the node."""
+    """Node that transforms scores; `constant`, unless empty, is the second input of the node."""
 
     op_type: str
     attributes: Attributes = {}
