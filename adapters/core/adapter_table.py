@@ -98,7 +98,6 @@ def expression(
 def _register(
     op_types: str | tuple[str, ...], steps: Iterable[tuple[int, int]], domain: str, error: str = ""
 ) -> Callable[[Adapter], Adapter]:
-    """Return a decorator that registers an adapter for steps of operators."""
     names = (op_types,) if isinstance(op_types, str) else op_types
     pairs = [StepKey(domain, op_type, *step) for op_type, step in product(names, steps)]
 
@@ -216,7 +215,6 @@ def load_adapters(path: Path | str) -> tuple[str, ...]:
 
 
 def _import_file(file: Path) -> str:
-    """Import a file and return the name of its module."""
     name = module_name(file)
     with file_lock(name):
         if _adapters_in(name):

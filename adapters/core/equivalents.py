@@ -43,7 +43,7 @@ _functions: dict[tuple[str, str], Parts] = {}
 
 
 def equivalent(op_type: str, replacement: str) -> Callable[[Parts], Parts]:
-    """Register a function that returns the `replacement` node, as `EquivalentNode`, for a node of `op_type`.
+    """Register a function that returns an `EquivalentNode` of operator `replacement` for an `op_type` node.
 
     If no function is registered, the replacement has the inputs, outputs and attributes of the original. The
     function raises `CannotConvert` if the replacement cannot compute the same result as the node.

@@ -30,8 +30,8 @@ TypeGuard = Callable[[Node, Rewriter], bool]
 def type_guard(source: OperatorVersion, target: OperatorVersion) -> TypeGuard | None:
     """Return the guard between two versions, or `None` if the target supports every type of the source.
 
-    For a node with an unsupported type, the guard casts inputs to a wider type with the same result, and outputs
-    back. If the target supports no wider type, the guard raises `CannotConvert`.
+    For a node with an unsupported type, the guard casts inputs to a wider type with the same result, and
+    outputs back. If the target supports no wider type, the guard raises `CannotConvert`.
     """
     lost = lost_types(source, target)
     return partial(_cast_to_wider_types, lost=lost, refuses=True) if lost else None

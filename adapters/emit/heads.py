@@ -73,7 +73,7 @@ def scaled_scores(query: str, key: str, scale: str, out: Rewriter) -> str:
 def score_scale(scale: float, query: str, head_size: int | None, element_type: str, out: Rewriter) -> str:
     """Return the factor of the scores: `scale`, or `1 / sqrt(head size)` if `scale` is 0.
 
-    `query` has the shape (batch, heads, sequence, head size); nodes compute the head size if it is `None`.
+    If `head_size` is `None`, nodes compute the last dimension of `query`, which has rank 4.
     """
     if scale or head_size:
         return out.constant(scale or 1 / math.sqrt(head_size or 1), element_type)

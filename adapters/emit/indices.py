@@ -105,7 +105,7 @@ def slice_dimension(data: str, axis: int, out: Rewriter) -> str:
 
 def count_axes(axes: str, rank: int, out: Rewriter) -> str:
     """Emit how often each of `rank` dimensions occurs in `axes`; both are 1-D int64 tensors."""
-    # An axis can be given as a nonnegative or as a negative number: count both.
+    # An axis may be nonnegative or negative: count both numbers.
     numbers = out.tensor(Tensor("int64", (2, 1, rank), (*range(rank), *range(-rank, 0))))
     matches = out.emit("Equal", [reshape(axes, (-1, 1), out, opset=11), numbers], opset=11)
     return out.emit("ReduceSum", [out.cast(matches, "int64")], opset=11, axes=[0, 1], keepdims=0)
@@ -162,7 +162,7 @@ def flatten_index_tuples(data: str, indices: str, out: Rewriter) -> str:
     out = out.for_opset(INDICES_OPSET)
     depth = index_depth(indices, out)
     if depth == 0:
-        # An empty tuple selects the whole tensor, which is row 0.
+        # An empty tuple selects row 0, the whole tensor.
         outer_shape = out.emit("Slice", [out.emit("Shape", [indices]), out.int64([0]), out.int64([-1])])
         return out.emit("ConstantOfShape", [outer_shape], value=INT64_ZERO)
     columns = []

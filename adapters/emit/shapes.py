@@ -20,7 +20,7 @@ REDUCTION_OPSET = 11
 """Opset of emitted reductions of sizes, in which `axes` is an attribute."""
 
 NON_ZERO_OPSET = 9
-"""Opset that introduced NonZero, which lists indices; in older opsets, MaxPool, an RNN or a Loop does."""
+"""Opset that introduced NonZero, which lists indices; in older opsets, MaxPool, an RNN or a Loop does so."""
 
 POOL_INDICES_OPSET = 8
 """First opset in which MaxPool returns the indices of the maxima."""

@@ -49,7 +49,7 @@ def flatten_different_shapes(node: Node, out: Rewriter) -> None:
     for position, (then_dims, else_dims) in enumerate(zip(then_shapes, else_shapes, strict=False)):
         if _shapes_differ(then_dims, else_dims):
             shapes = _known(then_dims), _known(else_dims)
-            if shapes[0] is None or shapes[1] is None or not _are_emitted_by_model(node):
+            if shapes[0] is None or shapes[1] is None or not _have_original_branches(node):
                 _emit_loops(node, out)
                 return
             differing[position] = (shapes[0], shapes[1])
@@ -141,7 +141,6 @@ def _restore(flat: str, layout: str, name: str, pair: tuple[Shape, Shape], out: 
 
 
 def _slice(value: str, start: int, end: int, out: Rewriter) -> str:
-    """Emit a Slice along the first axis."""
     return out.emit("Slice", [value], axes=[0], starts=[start], ends=[end])
 
 
@@ -156,7 +155,7 @@ def _zeros_of_length(count: int, element_type: str, out: Rewriter) -> str:
     )
 
 
-def _are_emitted_by_model(node: Node) -> bool:
+def _have_original_branches(node: Node) -> bool:
     return not any(isinstance(node.attribute(name), Graph) for name in BRANCHES)
 
 

@@ -173,11 +173,7 @@ def convert_given_tensor_fill(node: Node, out: Rewriter) -> None:
 
 
 def _element_type(node: Node, out: Rewriter) -> str:
-    """Return the inferred output type if it is float16, float or double, else float, as in Caffe2.
-
-    Raises:
-        UnknownElementType: the node has an input, and the type is unknown.
-    """
+    """Return the inferred output type if it is float16, float or double, else float, as in Caffe2."""
     output = node.outputs[0]
     known = out.element_type(output) if node.input(0) else out.known_element_type(output)
     return known if known in IEEE_FLOAT_TYPES else "float"

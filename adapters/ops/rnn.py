@@ -29,8 +29,7 @@ def transpose_batch_first_layout(node: Node, out: Rewriter) -> None:
     out.replace(node, inputs=inputs, outputs=outputs, attributes=attributes)
     for position, (transposed, name) in enumerate(zip(outputs, node.outputs, strict=True)):
         if name:
-            # With layout 0, the shape of Y is (seq, directions, batch, hidden), and of Y_h and Y_c
-            # (directions, batch, hidden).
+            # With layout 0, Y is (sequence, directions, batch, hidden), Y_h and Y_c lack the sequence.
             perm = [1, 0, 2] if position else [2, 0, 1, 3]
             out.emit("Transpose", [transposed], [name], perm=perm)
 

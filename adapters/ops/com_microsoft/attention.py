@@ -52,7 +52,7 @@ class Lengths(NamedTuple):
 
 
 def added_masks(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
-    """Return the float32 sum of the key mask and the causal mask, or `""` if there is none."""
+    """Return the float32 mask to add to scores, for key mask and causal mask; `""` without masks."""
     masks = ""
     if mask:
         filtered = node.attribute("mask_filter_value", MASK_FILTER_VALUE)
@@ -60,8 +60,7 @@ def added_masks(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
             _kept_keys(node, mask, lengths, out), out.constant(0.0, "float"), filtered, out
         )
     if node.attribute("unidirectional", 0):
-        # For keys after a query, the causal mask replaces the key mask, because their sum would be minus
-        # infinity.
+        # For keys after a query, replace the key mask, whose sum with the causal mask would be infinite.
         others = masks or out.constant(0.0, "float")
         masks = _additive_mask(_causal_mask(lengths, out), others, -LARGEST_FINITE["float"], out)
     return masks
@@ -80,7 +79,7 @@ def _causal_mask(lengths: Lengths, out: Rewriter) -> str:
     kept = out.emit("Not", [out.emit("Greater", operands)])
     if not lengths.has_later_keys:
         return kept
-    # Kernels mask no keys for the last query.
+    # Keep all keys for the last query, as kernels do.
     last = out.emit("Sub", [dimension_tensor(lengths.queries, out), out.int64(1)])
     is_last = out.emit("Equal", [reshape(numbers, (-1, 1), out), last])
     return out.emit("Or", [kept, is_last])
@@ -119,7 +118,7 @@ def _kept_range(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
     zero = out.int64([0])
     ends = reshape(out.emit("Slice", [bounds, zero, count, zero]), (-1, 1, 1, 1), out)
     has_starts = None
-    # Negative sizes are symbols (unknown sizes).
+    # Negative sizes are symbols, known only at run time.
     if batch is not None and size is not None and min(batch, size) >= 0:
         has_starts = size == 2 * batch
     if node.op_type == "MultiHeadAttention" or has_starts is False:

@@ -82,8 +82,7 @@ def rotary_embedding(node: Node, out: Rewriter) -> EquivalentNode:
     )
     attributes = dict(node.attributes)
     if node.attribute("rotary_embedding_dim", 0) and not node.attribute("num_heads", 0):
-        # With `rotary_embedding_dim`, kernels require `num_heads` even for 4-D data, whose shape contains the
-        # heads.
+        # With `rotary_embedding_dim`, kernels require `num_heads` even if the data has a heads dimension.
         attributes["num_heads"] = out.dimension(data, 1)
     return EquivalentNode((data, positions, cosines, sines), node.outputs, attributes)
 

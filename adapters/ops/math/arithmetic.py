@@ -31,7 +31,7 @@ MAX_FACTORS = 16
 def compute_power_in_double(node: Node, out: Rewriter) -> None:
     """Compute integers to small constant powers as products, and other integer and mixed types in double.
 
-    Products overflow like Pow. A Pow whose inputs have the same float type is kept unchanged.
+    Products overflow like Pow. A Pow whose inputs have one float type is kept unchanged.
     """
     base_type, exponent_type = (out.element_type(name) for name in node.inputs)
     if base_type == exponent_type and base_type not in ("int32", "int64"):
@@ -112,7 +112,7 @@ def expand_mod(node: Node, out: Rewriter) -> None:
 
 
 def _emit_float_remainder(node: Node, element_type: str, out: Rewriter) -> None:
-    """Emit a long division in double, which is exact: no partial product has more than 53 bits."""
+    """Emit a long division of float16 or float in double, which is exact; refuse other types."""
     if element_type not in DIVISION_EXPONENTS:
         reason = f"the remainder of {element_type} needs more precision than double"
         remedy = "cast the inputs to float, or convert to opset 10 or later"
@@ -127,7 +127,7 @@ def _emit_float_remainder(node: Node, element_type: str, out: Rewriter) -> None:
         multiple = finite * 2.0**exponent if exponent else finite
         quotient = (remainder / multiple).cast("int64").cast("double")
         remainder = remainder - quotient * multiple
-    # ONNX allows `fmod` 0 for floats since opset 28; runtimes compute older nodes in the same way.
+    # Support `fmod` 0, too: ONNX allows 0 for floats only since opset 28, but runtimes in older nodes, too.
     if node.attribute("fmod", 0):
         zero = dividend * 0
     else:
@@ -174,8 +174,7 @@ def expand_round(node: Node, out: Rewriter) -> None:
     added = ceil - value
     even_part = (ceil * 0.5).apply("Floor") * 2.0
     is_odd = (ceil - even_part).apply("Greater", 0.5)
-    # For an infinite value, `added` and the parity are NaN: both results of Greater are false, and nothing is
-    # subtracted.
+    # For an infinite value, `added` and the parity are NaN: results of Greater are false, so subtract 0.
     is_at_least_half = added.apply("Less", 0.5).apply("Not")
     rounds_down = added.apply("Greater", 0.5).apply("Or", is_at_least_half.apply("And", is_odd))
     outputs = node.outputs if compute_type == element_type else 1

@@ -1,10 +1,10 @@
 """Broadcasting: elementwise operators, and Expand.
 
-NumPy broadcasting replaced the attributes `broadcast` and `axis` in opset 7. Before opset 7, only the second
-input broadcasts, and only if `broadcast` is 1. Its dimensions align with the dimensions of the first input
-from `axis` on, or with the last dimensions if `axis` is absent. Before opset 8, all inputs of Sum, Mean, Max
-and Min have the same shape, and Expand does not exist: it is rewritten as Tile or, for some unknown shapes,
-as Mul with ones or And with True.
+NumPy broadcasting replaced the attributes `broadcast` and `axis` in opset 7. Before, only the second input
+broadcasts, if `broadcast` is 1: its dimensions align with the dimensions of the first input from `axis` on,
+or with the last dimensions if `axis` is absent. Before opset 8, all inputs of Sum, Mean, Max and Min have the
+same shape. Expand (introduced in opset 8) becomes Tile or, for some unknown shapes, Mul with ones or And with
+True.
 """
 
 import math
@@ -79,7 +79,7 @@ def append_trailing_dimensions(node: Node, out: Rewriter) -> None:
 @adapter(OPERATORS_SINCE_6, 7, 6)
 @adapter(OPERATORS_SINCE_1, 7, 1)
 def add_broadcast_attributes(node: Node, out: Rewriter) -> None:
-    """Set `broadcast` and `axis`, and swap the inputs if necessary; if that fails, tile both to one shape."""
+    """Set `broadcast` and `axis`, with swapped inputs if necessary; if impossible, tile both to one shape."""
     require_supported_types(node, out)
     first, second = node.inputs
     shapes = out.comparable_shapes(node.inputs)
@@ -197,8 +197,8 @@ def align_slope_with_channels(node: Node, out: Rewriter) -> None:
 def restrict_slope(node: Node, out: Rewriter) -> None:
     """Keep a PRelu with a slope per tensor or channel; else use Relu, or Pow if a slope may be infinite.
 
-    Finite slopes give `Relu(x) - slope * Relu(-x)`. An infinite slope times 0 would be NaN. Therefore, other
-    slopes get the exponent 1 for negative data, and 0 for other data: every number to the power 0 is 1.
+    Finite slopes give `Relu(x) - slope * Relu(-x)`. An infinite slope times 0 would be NaN: instead, multiply
+    by the slope to the power 1 for negative data, and to the power 0, which is 1, for other data.
     """
     require_supported_types(node, out)
     data, slope = node.inputs

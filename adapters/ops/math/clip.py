@@ -99,7 +99,7 @@ def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
         # In version 6, the defaults are the limits of float: omit them.
         if value is not None or element_type != "float":
             attributes[bound.name] = value.scalar if value is not None else bound.sign * largest
-    # If the bounds contradict each other, the upper one applies; runtimes refuse such attributes.
+    # If `min` exceeds `max`, `max` applies, but runtimes refuse such attributes: set both to `max`.
     if attributes.get("min", -math.inf) > attributes.get("max", math.inf):
         attributes["min"] = attributes["max"]
     out.replace(node, inputs=node.inputs[:1], attributes=attributes)
@@ -120,8 +120,7 @@ def _apply_float_bounds(node: Node, limits: Sequence[str], element_type: str, ou
 def _expand_bounds(data: str, element_type: str, limits: Sequence[str], out: Rewriter) -> list[str]:
     """Broadcast scalar bounds to the data, whose shape may be unknown, with operators of opset 6."""
     out = out.for_opset(LEGACY_OPSET)
-    # No value, not even NaN, is less than itself: this yields False in the shape of the data. Adding -0.0
-    # changes no number.
+    # Less of equal inputs is False everywhere, in the shape of the data. Adding -0.0 changes no number.
     zeros = out.emit("Neg", [out.cast(out.emit("Less", [data, data]), element_type)])
     return [out.emit("Add", [zeros, limit], broadcast=1) for limit in limits]
 
@@ -140,7 +139,7 @@ def _clip_as_float(node: Node, element_type: str, out: Rewriter) -> None:
 
 
 def _apply_bounds(node: Node, limits: Sequence[str], by_comparison: bool, opset: int, out: Rewriter) -> None:
-    """Apply the lower bound, then the upper one, which takes precedence if they contradict each other."""
+    """Apply the lower bound, then the upper one, which takes precedence if it is below the lower one."""
     value = node.inputs[0]
     for bound, limit in zip(BOUNDS, limits, strict=True):
         if limit and by_comparison:

@@ -1,4 +1,4 @@
-"""Rewrite CumSum and CumProd as Scan or Loop, or CumSum of integers, in any order of additions, as MatMul."""
+"""Rewrite CumSum and CumProd as Scan or Loop, or, if integers may be added in any order, as MatMul."""
 
 import math
 
@@ -204,8 +204,7 @@ def _accumulate_in_loop(axis: int, node: Node, out: Rewriter, output: str) -> st
     names = [out.fresh("total"), out.fresh("rows"), out.fresh("places")]
     _, rows, indices = body.emit_loop(size, [start], out, names)
     if reverse:
-        # The Loop stacks results from the last element to the first: gathering by reversed indices restores
-        # the order.
+        # The Loop stacks results from the last element to the first: restore the order by a Gather.
         rows = out.emit("Gather", [rows, indices], axis=0)
     # The Loop stacks results along dimension 0: move this dimension back to the axis.
     order = (*range(1, axis + 1), 0, *range(axis + 1, rank))

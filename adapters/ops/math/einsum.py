@@ -77,8 +77,7 @@ def _parse_equation(node: Node, out: Rewriter) -> tuple[list[Term], tuple[str, .
     max_ellipsis_rank = max(sum(label.isdigit() for label in term.labels) for term in terms)
     if arrow:
         return terms, _parse_labels(right, max_ellipsis_rank)
-    # Without an arrow, the result has the ellipsis, and then the letters that occur once, in alphabetical
-    # order.
+    # Without an arrow, the result has the ellipsis, then sorted letters that occur once.
     letters_only = re.sub("[^A-Za-z]", "", left)
     unique = sorted(label for label in set(letters_only) if letters_only.count(label) == 1)
     return terms, _parse_labels(ELLIPSIS + "".join(unique), max_ellipsis_rank)
@@ -254,7 +253,7 @@ def merge_origins(first: Term, second: Term, out: Rewriter) -> Mapping[str, tupl
 
 
 def _common_origin(first: Term, second: Term, label: str, out: Rewriter) -> tuple[str, int] | None:
-    """Return the origin of a label in the term that has the broadcast size, or `None` if it may be either."""
+    """Return the origin of a label in the term with the broadcast size; `None` if it may be either term."""
     for term, other in ((second, first), (first, second)):
         if not _may_broadcast(term, other, label, out):
             return term.origins[label]

@@ -210,7 +210,6 @@ def _start_limit(signal: str, length: int | None, size: int, out: Rewriter) -> s
 
 
 def _interleave(first: list[float], second: list[float]) -> list[float]:
-    """Return the elements of two lists of one length in turn."""
     return [value for pair in zip(first, second, strict=True) for value in pair]
 
 
@@ -243,8 +242,7 @@ def expand_window(node: Node, out: Rewriter) -> None:
     if size is not None and size.scalar <= MAX_CONSTANT_ELEMENTS:
         values = _window_values(int(size.scalar), weights, periodic)
         if element_type not in FLOAT_TYPES:
-            # Round to float before the truncation, as for the computed window, because the last bit may
-            # decide.
+            # Round to float before the truncation, like the computed window: the last bit may decide.
             values = tuple(int(round_to_float32(value)) for value in values)
         value = Tensor(element_type, (len(values),), values)
         out.replace(node, op_type="Constant", inputs=[], attributes={"value": value})
@@ -257,7 +255,7 @@ def expand_window(node: Node, out: Rewriter) -> None:
 
 def _window_values(size: int, weights: CosineWeights, periodic: bool) -> tuple[float, ...]:
     period = size if periodic else size - 1
-    # A symmetric window of one element divides 0 by 0, which is NaN at run time, too.
+    # A symmetric window of one element is NaN, as at run time, where 0 is divided by 0.
     angles = (2 * math.pi * index / period if period else math.nan for index in range(size))
     return tuple(
         sum(weight * math.cos(order * angle) for order, weight in enumerate(weights)) for angle in angles

@@ -333,8 +333,7 @@ def _softmax_or_zero(scores: str, element_type: str, out: Rewriter) -> str:
     The maximum of a masked row is minus infinity. A finite maximum alone makes the sum of exponentials at
     least 1. A row with infinity or NaN becomes NaN.
     """
-    # Minus infinity minus itself is NaN: raise the maximum to a finite value, and before the division, the
-    # sum of zeros to one.
+    # Avoid NaN: raise a maximum of minus infinity to a finite number, and a sum of zeros to one.
     lowest, one = (out.constant(each, element_type) for each in (-LARGEST_FINITE[element_type], 1.0))
     maximum = out.emit("ReduceMax", [scores], axes=(3,), keepdims=1, opset=8)
     finite_maximum = _at_least(maximum, lowest, element_type, out)

@@ -50,8 +50,7 @@ def expand_col2im(node: Node, out: Rewriter) -> None:
     if channels is not None:
         flattened = reshape(columns, (0, channels // prod(block), padding_index), out)
     else:
-        # Compute more than one size, because onnxruntime replaces a single computed size by -1, which fails
-        # for empty data.
+        # Compute several sizes: onnxruntime replaces a single computed size by -1, which fails if empty.
         sizes = out.emit("Gather", [out.emit("Shape", [columns]), out.int64([0, 1])], axis=0)
         flattened = reshape(
             columns, (out.emit("Div", [sizes, out.int64([1, prod(block)])]), padding_index), out
@@ -113,7 +112,7 @@ def _col2im_axes(node: Node, out: Rewriter) -> list[Col2ImAxis]:
     for axis in range(rank):
         stride, dilation = ((node.attribute(name) or (1,) * rank)[axis] for name in ("strides", "dilations"))
         size, elements = (
-            _index_constant(out.emit("Gather", [sizes, out.int64([axis])], axis=0), out)
+            _index_vector(out.emit("Gather", [sizes, out.int64([axis])], axis=0), out)
             for sizes in node.inputs[1:]
         )
         extent = (elements - 1) * dilation
@@ -123,12 +122,12 @@ def _col2im_axes(node: Node, out: Rewriter) -> list[Col2ImAxis]:
     return axes
 
 
-def _index_constant(name: str, out: Rewriter) -> Expression:
+def _index_vector(name: str, out: Rewriter) -> Expression:
     return Expression(name, "int64", out, rank=1)
 
 
 def _product_of_sizes(sizes: list[str], out: Rewriter) -> Expression:
-    return _index_constant(fold("Mul", [out.int64([1]), *sizes], out), out)
+    return _index_vector(fold("Mul", [out.int64([1]), *sizes], out), out)
 
 
 def _spatial_rank(node: Node, out: Rewriter) -> int:
@@ -146,7 +145,7 @@ def _element_indices(
 ) -> str:
     """Return, for each pixel, the flat index of the current element, or the index of the appended zero."""
     out = body.for_opset(OPSET)
-    remaining = _index_constant(reshape(body.iteration, (1,), body), out)
+    remaining = _index_vector(reshape(body.iteration, (1,), body), out)
     index, is_present = remaining * blocks, ""
     trailing_axes = [axes[dimension + 1 :] for dimension in range(len(axes))]
     weights = [_product_of_sizes([each.blocks.name for each in trailing], out) for trailing in trailing_axes]
@@ -156,7 +155,7 @@ def _element_indices(
         remaining = quotient
         block, is_hit = _block_on_pixels(axis, element, out)
         shape = (-1, *[1] * len(trailing))
-        index = index + _index_constant(reshape((block * weight).name, shape, body), out)
+        index = index + _index_vector(reshape((block * weight).name, shape, body), out)
         hit = reshape(is_hit.name, shape, body)
         is_present = out.emit("And", [is_present, hit]) if is_present else hit
     return out.emit("Where", [is_present, index.name, padding_index.name])
@@ -164,7 +163,7 @@ def _element_indices(
 
 def _block_on_pixels(axis: Col2ImAxis, element: Expression, out: Rewriter) -> tuple[Expression, Expression]:
     """Return for each pixel of an axis the block whose `element` is on the pixel, and whether it exists."""
-    distance = _index_constant(axis.pixels, out) + (element * -axis.dilation + axis.pad)
+    distance = _index_vector(axis.pixels, out) + (element * -axis.dilation + axis.pad)
     block = distance / axis.stride
     is_whole = (block * axis.stride).apply("Equal", distance)
     is_after = distance.apply("Less", 0).apply("Not")

@@ -32,7 +32,7 @@ def drop_is_test(node: Node, out: Rewriter) -> None:
 
 @adapter("Dropout", 10, 12)
 def move_ratio_to_input(node: Node, out: Rewriter) -> None:
-    """Move `ratio` to an input, but drop a ratio outside of [0, 1), which runtimes refuse in inference."""
+    """Move `ratio` to an input, but drop a ratio outside of [0, 1), which runtimes always refuse."""
     ratio = node.attribute("ratio", DEFAULT_RATIO)
     is_needed = 0 <= ratio < 1 and ratio != DEFAULT_RATIO
     inputs = [*node.inputs, out.constant(ratio, "float")] if is_needed else node.inputs

@@ -62,7 +62,7 @@ def expand_linear_attention(node: Node, out: Rewriter) -> None:
 
 
 def _require_inputs_of_rule(node: Node) -> None:
-    """Refuse a node unless `decay` is present for gated rules only, and `beta` for delta rules only."""
+    """Require `decay` for gated rules and `beta` for delta rules, and refuse either input for other rules."""
     rule = node.attribute("update_rule", b"gated_delta").decode()
     for position, name, kind in ((4, "decay", "gated"), (5, "beta", "delta")):
         if bool(node.input(position)) == (kind in rule):

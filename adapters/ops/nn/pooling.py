@@ -132,7 +132,7 @@ def _place_window(window: PoolWindow, node: Node) -> Placed:
         return Placed(window, size, count, before, padding - before)
     slack = size + window.before + window.after - window.extent
     count = (-(-slack // window.stride) if window.rounds_up else slack // window.stride) + 1
-    # A window that starts after the data and its leading padding is omitted.
+    # Omit a window that starts after the leading padding and the data.
     if window.rounds_up and (count - 1) * window.stride >= size + window.before:
         count -= 1
     if count < 1:
@@ -145,7 +145,7 @@ def _place_window(window: PoolWindow, node: Node) -> Placed:
 
 
 def pads_attribute(placed: Sequence[Placed | PoolWindow]) -> list[int]:
-    """Return the value of `pads`: the leading padding of all axes, then the trailing padding of all axes."""
+    """Return the attribute `pads`: the leading padding of all axes, then the trailing padding of all axes."""
     return [window.before for window in placed] + [window.after for window in placed]
 
 

@@ -52,8 +52,7 @@ def _max_boxes(node: Node, count: str, out: Rewriter) -> str:
     """Emit the maximum number of boxes to select: 0 by default, and at most the number of boxes."""
     if not node.input(2):
         return out.int64([0])
-    # min(count, limit) is count - relu(count - limit), in double, because Min supports no integers in opset
-    # 9.
+    # Emit count - relu(count - limit) in double for the minimum: Min supports no integers in opset 9.
     count, limit = (cast(each, "double", out) for each in (count, reshape(node.input(2), (1,), out)))
     excess = out.emit("Relu", [out.emit("Sub", [count, limit])])
     return cast(out.emit("Sub", [count, excess]), "int64", out)

@@ -53,8 +53,7 @@ def _move_block_first(data: str, block: int, out: Rewriter) -> str:
     if channels is not None:
         split = reshape(channels_last, (0, 0, 0, channels // block, block), out)
     else:
-        # Compute more than one size, because onnxruntime replaces a single computed size by -1, which fails
-        # for empty data.
+        # Compute several sizes: onnxruntime replaces a single computed size by -1, which fails if empty.
         shape = out.emit("Shape", [channels_last])
         split = reshape(channels_last, (out.emit("Div", [shape, out.int64([1, 1, 1, block])]), block), out)
     swapped = out.emit("Transpose", [split], perm=[0, 1, 2, 4, 3])

@@ -91,7 +91,7 @@ def _batch_indices(indices: str, batch_dims: int, last_axis: int, out: Rewriter)
     shape = out.emit("Shape", [indices])
     bounds = [out.int64([each]) for each in (0, batch_dims, last_axis)]
     batch_shape = out.emit("Slice", [shape, *bounds[:2], bounds[0]])
-    # NonZero of a tensor of ones lists every position of the batch dimensions in row-major order.
+    # NonZero of ones lists every position in the batch dimensions in row-major order.
     ones = out.emit("ConstantOfShape", [batch_shape], value=INT64_ONE)
     positions = out.emit("Transpose", [out.emit("NonZero", [ones])], perm=[1, 0])
     trailing = out.int64([*[1] * (last_axis - batch_dims), batch_dims])

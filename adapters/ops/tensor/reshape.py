@@ -214,8 +214,7 @@ def _reshape_empty_or_not(node: Node, sizes: Sequence[ListedSize], out: Rewriter
         data = out.emit("Tile", [data, signs])
     else:
         if not _broadcasts_to_signs(out.shape(data), sizes):
-            # Data of n elements broadcasts to (1, ..., 1, n) if the shape has no 0; data without elements
-            # broadcasts to any `signs`.
+            # If the shape has no 0, n elements expand to (1, ..., 1, n); 0 elements expand to any `signs`.
             data = data if rank == 1 else reshape(data, (-1,), out)
         data = out.emit("Expand", [data, signs])
     out.emit("Reshape", [data, shape], node.outputs)

@@ -63,7 +63,7 @@ def convert_classes_to_pairs(node: Node, out: Rewriter) -> None:
     """Write the classes and their indices as keys and values.
 
     The input type of version 1, and the names of the two lists of version 2, determine whether strings are
-    mapped to indices or indices to strings. The attributes `default_*` are equal.
+    mapped to indices or indices to strings. The attributes `default_*` are kept.
     """
     classes = node.attribute("classes_strings", ())
     if not classes:

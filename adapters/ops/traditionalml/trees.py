@@ -262,8 +262,7 @@ def emit_ensemble(
     """Replace a node by TreeEnsemble; `name` is the name of the output with the scores."""
     table = TreeTable(forest, pads_with_zero=aggregate in (SUM, AVERAGE))
     trees = len(forest.trees)
-    # A tree that is written several times would count several times in an average: emit the sum, and divide
-    # it by the original number of trees.
+    # Copies of a tree would change an average: emit the sum, and divide by the original number of trees.
     uses_div = aggregate == AVERAGE and len(table.roots) != trees
     attributes = {
         **table.attributes(),
@@ -308,15 +307,15 @@ class TreeTable:
         return {
             "tree_roots": self.roots,
             "nodes_featureids": [forest.features[position] for position in branches],
-            "nodes_modes": _float_tensor("uint8", [forest.modes[position] for position in branches]),
-            "nodes_splits": _float_tensor(element_type, [forest.splits[position] for position in branches]),
+            "nodes_modes": _vector("uint8", [forest.modes[position] for position in branches]),
+            "nodes_splits": _vector(element_type, [forest.splits[position] for position in branches]),
             "nodes_truenodeids": self._ids[0],
             "nodes_falsenodeids": self._ids[1],
             "nodes_trueleafs": self._are_leaves[0],
             "nodes_falseleafs": self._are_leaves[1],
             **({"nodes_missing_value_tracks_true": tracks} if tracks else {}),
             "leaf_targetids": [vote.target for vote in self._leaves],
-            "leaf_weights": _float_tensor(element_type, [vote.weight for vote in self._leaves]),
+            "leaf_weights": _vector(element_type, [vote.weight for vote in self._leaves]),
         }
 
     def _add_tree(self, root: int, copy: int) -> None:
@@ -354,7 +353,7 @@ class TreeTable:
         return len(self._leaves) - 1
 
 
-def _float_tensor(element_type: str, values: Sequence[float]) -> Tensor:
+def _vector(element_type: str, values: Sequence[float]) -> Tensor:
     return Tensor(element_type, (len(values),), tuple(values))
 
 
