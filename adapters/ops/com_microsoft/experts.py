@@ -112,7 +112,7 @@ def _dequantized(node: Node, layer: int, position: int, out: Rewriter) -> str:
 
 
 def _emit_experts(node: Node, layers: list[Layer], weights: str, chosen: str, out: Rewriter) -> None:
-    """Emit all experts for all tokens, and the sum of the chosen experts' results times their weights."""
+    """Emit all experts for all tokens, and the weighted sum of the results of the chosen experts."""
     data, scores = node.inputs[:2]
     element_type = out.element_type(data)
     shape = out.emit("Shape", [data])

@@ -40,8 +40,8 @@ class CachedSequence(NamedTuple):
 
     Attributes:
         query_count: number of queries, of shape (1,).
-        appended: number of keys that are appended to the cache, of shape (1,). It equals
-            `query_count`, or is 0 if the node reads the cache of another node.
+        appended: number of keys that are appended to the cache, of shape (1,): `query_count`, or 0 if the
+            node reads the cache of another node.
         past: number of keys before the appended ones, of shape (batch, 1).
         queries: positions of the queries, of shape (batch, queries).
         total: number of keys that are not padding, of shape (batch, 1).
@@ -156,7 +156,7 @@ def _rotate(value: str, count: str, tokens: CachedSequence, node: Node, out: Rew
         return value
     cosine, sine, ids = (node.input(position) for position in (7, 8, 9))
     if ids:
-        # Without a past, kernels read only the first position, and count the further positions from it.
+        # Without a past, count positions from the first one, as kernels do.
         first = out.emit("Slice", [ids, out.int64([0, 0]), out.int64([1, 1])])
         consecutive = out.emit("Add", [first, positions(tokens.query_count, out)])
         ids = out.emit("Where", [out.emit("Equal", [tokens.query_count, tokens.keys]), consecutive, ids])

@@ -24,7 +24,7 @@ def expand_scaled_silu(node: Node, out: Rewriter) -> None:
 
 @adapter("GatedRMSNorm", 1, 0, domain="com.microsoft")
 def expand_gated_rms_norm(node: Node, out: Rewriter) -> None:
-    """Rewrite as RMS normalization of rows with the length of `scale`, times the activated gate."""
+    """Rewrite as RMS normalization of rows as long as `scale`, times the activated gate."""
     data, scale, gate = node.inputs
     activation = node.attribute("activation", b"silu").decode()
     if activation not in ("silu", "swish", "sigmoid"):

@@ -1,4 +1,4 @@
-"""Rewrite CumSum and CumProd as Scan or Loop, or, if integers may be added in any order, as MatMul."""
+"""Rewrite CumSum and CumProd as Scan or Loop, or CumSum of integers, whose order is free, as MatMul."""
 
 import math
 

@@ -234,7 +234,7 @@ def gather_kept_positions(node: Node, out: Rewriter) -> None:
 
 @adapter("NonZero", 9, 8)
 def collect_positions_in_loop(node: Node, out: Rewriter) -> None:
-    """Collect flat positions of nonzero elements in a Loop, and split positions into a row per dimension."""
+    """Collect flat positions of nonzero elements in a Loop, and split each into a position per dimension."""
     data = node.inputs[0]
     rank = out.rank(data)
     if not rank:

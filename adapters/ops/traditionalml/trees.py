@@ -282,7 +282,7 @@ def emit_ensemble(
 class TreeTable:
     """Trees of a forest in the form of TreeEnsemble, where each leaf has a single vote.
 
-    A tree is copied once for each vote of its leaf with the most votes: copy 0 has the first vote of each
+    A tree has as many copies as its leaf with the most votes has votes: copy 0 has the first vote of each
     leaf, copy 1 the second, and so on. A leaf with fewer votes gets a vote of 0 (`pads_with_zero`, for sums),
     or repeats its first vote, which changes no minimum or maximum.
     """
@@ -323,8 +323,8 @@ class TreeTable:
         self.roots.append(len(self._branches))
         pending = [(root, -1, 0)]
         if not children[root]:
-            # Write a single leaf as a branch with a copy of the leaf on each side: if both sides referred to
-            # one leaf, runtimes would read another one.
+            # Write a single leaf as a branch with a copy of the leaf on each side: if both sides refer to one
+            # leaf, runtimes read a different leaf.
             branch = self._add_branch(root)
             pending = [(root, branch, 1), (root, branch, 0)]
         while pending:
