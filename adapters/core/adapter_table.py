@@ -168,7 +168,7 @@ ENTRY_POINT_GROUP: Final = "opshift.adapters"
 
 
 class UnusableAdapters(OpshiftError):
-    """External adapters cannot be loaded. `place` is their file or entry point."""
+    """External adapters cannot be loaded; `place` is the file or entry point."""
 
 
 def load_installed_adapters() -> None:

@@ -20,7 +20,7 @@ from opshift.registry.registry import Registry
 
 
 class Equivalent(NamedTuple):
-    """Pair of operator versions: `replacement`, in another domain, can replace nodes of `operator`."""
+    """Pair of operator versions: `replacement`, in a different domain, can replace nodes of `operator`."""
 
     operator: OperatorId
     replacement: OperatorId
@@ -109,7 +109,7 @@ class TypeBridge(NamedTuple):
 
 
 Unwanted = str | TypeBridge | Equivalent
-"""What a conversion replaces: a domain or an operator such as `ai.onnx.Gelu` (`str`), an element type of an
+"""Target of a replacement: a domain or an operator such as `ai.onnx.Gelu` (`str`), an element type of an
 operator version (`TypeBridge`), or an operator version that has an equivalent (`Equivalent`)."""
 
 

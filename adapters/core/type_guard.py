@@ -147,7 +147,7 @@ OTHER_EXACT_TYPES = {
     **dict.fromkeys(("int32", "uint32"), ("double",)),
     "bool": ("uint8", "int32", "int64", "float"),
 }
-"""Integer types to the float types that represent all their values exactly, and `bool` to types for operators
+"""Integer types to float types that represent all integers of the type, and `bool` to types for operators
 that only move, select or compare booleans."""
 
 TYPES_FOR_EXTREMA = {
@@ -157,7 +157,7 @@ TYPES_FOR_EXTREMA = {
     "uint32": ("int64",),
 }
 """Narrow types to wider types for minima and maxima. For empty input, the result is a limit of the wider
-type; the cast back keeps the low bits, or converts to bool, which gives the limit of the narrow type."""
+type, which the cast back (of low bits, or to bool) turns into the limit of the narrow type."""
 
 TYPES_FOR_BRIDGE: dict[Bridge, tuple[Mapping[str, tuple[str, ...]], ...]] = {
     "real": (WIDER_FLOATS,),

@@ -83,7 +83,7 @@ def index_range(count: str, out: Rewriter, *, is_compact: bool = False, is_long:
 
 
 def _count_with_pool(count: str, out: Rewriter) -> str:
-    """Emit the indices as those of the maxima that MaxPool finds in windows of one element."""
+    """Emit the indices by a MaxPool with windows of one element, which returns indices of maxima."""
     # Pooling refuses empty dimensions: pool one element more, and remove the last index.
     shape = out.emit("Concat", [out.int64([1, 1]), count], opset=4, domain="", axis=0)
     longer = out.emit("Add", [shape, out.int64([0, 0, 1])], opset=7, domain="")

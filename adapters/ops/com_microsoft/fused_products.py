@@ -83,7 +83,7 @@ OPSET = 13
 """Opset of the emitted products."""
 
 PARAMETERS = ("alpha", "beta", "gamma", "axis")
-"""Parameters of activations; as attributes of a fused node, their names are `activation_alpha` and so on."""
+"""Parameters of activations; the attributes of a fused node are `activation_alpha` and so on."""
 
 
 @adapter(("FusedMatMul", "TransposeMatMul", "FusedMatMulActivation"), 1, 0, domain="com.microsoft")

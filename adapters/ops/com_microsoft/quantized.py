@@ -380,7 +380,7 @@ SPARE_EXPONENT = 5.0
 """Exponent of the margin: the exponentials of a row sum to at most `LARGEST_FLOAT * e**-5`."""
 
 SPARE_FACTOR = 2.0**-16
-"""Factor that keeps `shares * levels` finite; it is a power of 2, so the multiplication does not round."""
+"""Factor that keeps `shares * levels` finite: a power of 2, so that the multiplication does not round."""
 
 
 @adapter("QLinearSoftmax", 1, 0, domain="com.microsoft")

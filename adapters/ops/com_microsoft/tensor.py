@@ -64,7 +64,7 @@ OPSET = 13
 """Opset of the emitted nodes."""
 
 NO_TOKEN = -1
-"""Number in place of a token: it pads sequences at the front, and as an index it selects the last column."""
+"""Number in place of a token, to pad sequences at the front; as an index, -1 selects the last column."""
 
 
 @adapter("NGramRepeatBlock", 1, 0, domain="com.microsoft")

@@ -21,7 +21,7 @@ product of a digit and a divisor has at most 53 bits, so double represents it ex
 """
 
 BEYOND_ALL_DIVIDENDS = 2.0**300
-"""A power of 2 larger than every float; it replaces an infinite divisor."""
+"""A power of 2 larger than every float, which replaces an infinite divisor."""
 
 MAX_FACTORS = 16
 """Largest exponent for which an integer power is expanded into Mul nodes, to limit the number of nodes."""

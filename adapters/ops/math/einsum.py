@@ -23,7 +23,7 @@ HALF_PRECISION_COMPUTE_TYPES = dict.fromkeys(("float16", "bfloat16"), "float")
 """Half-precision types to the type in which Einsum computes."""
 
 MAX_OPERANDS = 64
-"""Maximum number of operands of Einsum, because the time to expand it grows with the square of the number."""
+"""Maximum number of operands of Einsum: the time of the rewrite grows with the square of this number."""
 
 ELLIPSIS = "..."
 """Ellipsis in an Einsum equation: any number of dimensions without letters."""

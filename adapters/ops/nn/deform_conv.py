@@ -42,7 +42,7 @@ class DeformConvShapes(NamedTuple):
 
 
 OUTSIDE = -(2.0**31)
-"""Offset outside of every image; it replaces infinite and NaN offsets, for which onnxruntime reads zeros."""
+"""Offset outside of every image, to replace infinite and NaN offsets, for which onnxruntime reads zeros."""
 
 
 @adapter("DeformConv", 19, 18)

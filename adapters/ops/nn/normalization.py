@@ -25,7 +25,7 @@ from opshift.model.element_types import BY_NUMBER, round_to_float32
 STASH_TYPES = {"float": None, "float16": 10, "double": 11, "bfloat16": 16}
 """Value of `stash_type` by element type of the data; `None` omits the attribute, which defaults to float.
 
-The value selects the type of the data, in which GroupNormalization computes before version 21.
+Before version 21, GroupNormalization computes in the element type of the data.
 """
 
 HALF_PRECISION_TYPES = ("float16", "bfloat16")

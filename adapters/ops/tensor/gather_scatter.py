@@ -240,7 +240,7 @@ def scatter_rows(node: Node, out: Rewriter) -> None:
 
 
 def _combine(node: Node, out: Rewriter) -> None:
-    """Combine updates and data, in a type that older operators support and that gives the same result."""
+    """Combine updates and data, in a type with the same result that older operators support."""
     data, _, updates = node.inputs
     element_type = out.element_type(data)
     reduction = node.attribute("reduction")
@@ -297,7 +297,7 @@ def _reduce_table(
     table = out.emit("Gather", [choices, chosen], axis=0)
     table = out.emit("Concat", [reshape(data, (1, rows, row_length), out), table], axis=0)
     if reduction == b"add":
-        # Not ReduceSum, which starts from 0, which changes -0.0, and in onnxruntime adds integers as doubles.
+        # Not ReduceSum: its initial 0 changes -0.0, and onnxruntime adds integers as doubles.
         totals = out.emit("CumSum", [table, out.int64(0)], opset=11)
         result = out.emit("Gather", [totals, out.int64(count)], axis=0)
     else:

@@ -45,8 +45,8 @@ def copies_zeros(sizes: Sequence[ListedSize], are_nonzero: Sequence[bool] = ()) 
     """Return whether a Reshape to these sizes is known to have one result with and without `allowzero`.
 
     Without `allowzero`, a 0 in the shape copies the dimension of the data at the same position. So each size
-    must be nonzero (`are_nonzero` says so for unknown sizes), or equal to that dimension. With `allowzero`,
-    ONNX forbids 0 and -1 in the same shape.
+    must be nonzero (for unknown sizes, see `are_nonzero`), or equal to that dimension. With `allowzero`, ONNX
+    forbids 0 and -1 in the same shape.
     """
     if not sizes:
         return False

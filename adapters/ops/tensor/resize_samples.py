@@ -21,7 +21,7 @@ OPSET = 9
 """Opset of the emitted nodes."""
 
 BROADCASTING_MIN_OPSET = 8
-"""First opset in which Min broadcasts; before, it becomes many nodes."""
+"""First opset in which Min broadcasts; in older opsets, Min becomes many nodes."""
 
 MAX_WEIGHTS = 1 << 17
 """Maximum number of weights with antialiasing; each weight takes many steps to compute."""
@@ -203,8 +203,7 @@ TIE_TOLERANCE = 1e-6
 """Distance from the midpoint of two pixels within which onnxruntime treats a coordinate as the midpoint."""
 
 MAX_PIXELS = 1 << 12
-"""Maximum number of input pixels for a filter of computed width: each output pixel has a weight for each of
-them."""
+"""Maximum number of input pixels for a filter of computed width, which has a weight for each pair of pixels."""
 
 
 class ResizeAxis(NamedTuple):
@@ -240,7 +239,7 @@ class Samples(NamedTuple):
 
     taps: list[ResizeTap]
     inside: Vector
-    """Vector with 1 for output pixels with coordinates in the input, 0 for `extrapolation_value`."""
+    """Vector with 1 for output pixels with coordinates in the input, and 0 for all others."""
     matrix: WeightMatrix | None = None
     """Pixels and weights in place of `taps`, if the width of the filter is known only at run time."""
 

@@ -52,7 +52,7 @@ def _gather_values(node: Node, out: Rewriter) -> None:
     for value, other, is_first in ((first, second, True), (second, first, False)):
         number = out.uniform_element(value)
         if number is not None and number.element_type != "string":
-            # A value that repeats one number needs one element of `both`, the first.
+            # The first element of `both` is enough for a value that repeats one number.
             shape, _, positions = _output_positions(node, out, 1)
             single = out.tensor(Tensor(number.element_type, (1,), number.values))
             both = out.emit("Concat", [single, _flat_value(other, shape, node, out)], axis=0)
@@ -217,7 +217,7 @@ def _classes(depth: str, trailing: int, out: Rewriter) -> str:
 
 @adapter("Compress", 9, 8)
 def gather_kept_positions(node: Node, out: Rewriter) -> None:
-    """Gather the positions at which the condition is true."""
+    """Gather the elements for which the condition is true."""
     known = out.constant_value(node.inputs[1])
     if known is None:
         positions = reshape(out.emit("NonZero", node.inputs[1:], opset=9), (-1,), out)

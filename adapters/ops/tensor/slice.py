@@ -153,7 +153,7 @@ def _slices_of_computed_axes(node: Node, out: Rewriter) -> AxisSlices:
 
 
 def _masked_sum(bounds: str, mask: Expression, out: Rewriter) -> Expression:
-    """Return for each axis the bound that a mask of ones and zeros selects, or 0 if none is selected."""
+    """Return for each axis the bound that a mask of ones and zeros selects, or 0 without a selection."""
     column = reshape(out.cast(bounds, "double"), (-1, 1), out)
     return _sum_of_numbers(Expression(column, "double", out, rank=1) * mask, out)
 
@@ -241,7 +241,7 @@ def add_num_outputs(node: Node, out: Rewriter) -> None:
 
 @adapter("Split", 18, 13)
 def replace_num_outputs_with_sizes(node: Node, out: Rewriter) -> None:
-    """Drop `num_outputs`, and if the sizes of outputs differ, add the input with sizes."""
+    """Drop `num_outputs`, and add the input with sizes if the sizes of outputs may differ."""
     attributes = node.without("num_outputs")
     if node.input(1):
         out.replace(node, attributes=attributes)
