@@ -203,7 +203,7 @@ TIE_TOLERANCE = 1e-6
 """Distance from the midpoint of two pixels within which onnxruntime treats a coordinate as the midpoint."""
 
 MAX_PIXELS = 1 << 12
-"""Maximum number of input pixels for a filter of computed width, which has a weight for each pair of pixels."""
+"""Maximum number of input pixels for a filter of computed width: each output pixel has a weight for each."""
 
 
 class ResizeAxis(NamedTuple):
