@@ -109,7 +109,7 @@ class TypeBridge(NamedTuple):
 
 
 Unwanted = str | TypeBridge | Equivalent
-"""Target of a replacement: a domain or an operator such as `ai.onnx.Gelu` (`str`), an element type of an
+"""Unwanted part of a model: a domain or an operator such as `ai.onnx.Gelu` (`str`), an element type of an
 operator version (`TypeBridge`), or an operator version that has an equivalent (`Equivalent`)."""
 
 

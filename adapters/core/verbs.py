@@ -155,7 +155,7 @@ def _type_of(parameter: Parameter, node: Node, out: Rewriter) -> str:
     """Return the element type of a new constant input.
 
     The type is the only type of the parameter, or int64 if the parameter has only int32 and int64. Otherwise,
-    the first input with the same type variable determines the type; it is float for the new input itself.
+    the first input with the same type variable determines the type: float if this is the new input.
     """
     assert out.target is not None
     types, inputs = out.target.types_of(parameter), out.target.inputs

@@ -31,7 +31,7 @@ MAX_FACTORS = 16
 def compute_power_in_double(node: Node, out: Rewriter) -> None:
     """Compute integers to small constant powers as products, and other integer and mixed types in double.
 
-    Products overflow like Pow. A Pow whose inputs have one float type is kept unchanged.
+    Products overflow like Pow. A Pow whose inputs share a float type is kept unchanged.
     """
     base_type, exponent_type = (out.element_type(name) for name in node.inputs)
     if base_type == exponent_type and base_type not in ("int32", "int64"):
@@ -127,7 +127,7 @@ def _emit_float_remainder(node: Node, element_type: str, out: Rewriter) -> None:
         multiple = finite * 2.0**exponent if exponent else finite
         quotient = (remainder / multiple).cast("int64").cast("double")
         remainder = remainder - quotient * multiple
-    # Support `fmod` 0, too: ONNX allows 0 for floats only since opset 28, but runtimes in older nodes, too.
+    # For floats, ONNX allows `fmod` 0 only since opset 28, but runtimes compute such older nodes, too.
     if node.attribute("fmod", 0):
         zero = dividend * 0
     else:

@@ -346,7 +346,7 @@ def _repetitions(size: int | None, target: ListedSize, axis: int) -> int | None:
     """Return the repetitions of dimension `axis` of the data: a number, `REPEATED`, or `None` if unknown."""
     if size == 1:
         return target if isinstance(target, int) else REPEATED
-    # A size other than 1 is never repeated, and neither is a size that equals the target in every run.
+    # Repeat only sizes that may be 1, unless the target is 1, or equals the size in every run.
     never = target == 1 or size is not None or (isinstance(target, tuple) and axis in target)
     return 1 if never else None
 

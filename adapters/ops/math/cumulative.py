@@ -74,7 +74,7 @@ def _accumulate_along(axis: int, node: Node, out: Rewriter, output: str) -> str:
 
 
 def _has_few_rows(axis: int, node: Node, out: Rewriter) -> bool:
-    """Return whether to add integers by doubling, in fewer iterations that add all rows at once."""
+    """Return whether to add integers by doubling: fewer iterations, each of which adds all elements."""
     value = node.inputs[0]
     sizes = [out.known_dimension(value, each) for each in range(out.rank(value)) if each != axis]
     known = [size for size in sizes if size is not None]
