@@ -191,7 +191,7 @@ def _weighted_rows(
 
 
 def clip(value: str, low: float, high: Length, out: Rewriter) -> str:
-    """Clip floating-point numbers: emit Clip-6 with bounds as attributes, or Max and Min if `high` is computed."""
+    """Clip floating-point numbers: emit Clip-6 with attributes, or Max and Min if `high` is computed."""
     if not isinstance(high, Expression):
         return out.emit("Clip", [value], opset=6, min=low, max=high)
     above = out.emit("Max", [value, high.constant(low).name], opset=OPSET)

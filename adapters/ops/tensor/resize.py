@@ -331,7 +331,7 @@ def rename_to_upsample(node: Node, out: Rewriter) -> None:
 
 
 def _split_scales(scales: str, out: Rewriter) -> tuple[str, str]:
-    """Split scales into those that shrink and those that enlarge, two inputs; an unneeded input is `""`."""
+    """Return two inputs: the scales that shrink and the scales that enlarge; an unneeded input is `""`."""
     known = out.constant_value(scales)
     if known is None:
         one = out.constant([1.0], "float")

@@ -268,7 +268,7 @@ def sample_axis(axis: ResizeAxis, sampling: Sampling, out: Rewriter) -> Samples:
     if sampling.mode == "nearest":
         is_truncated = sampling.rounding == "floor" and sampling.coordinates in ABOVE_MINUS_ONE
         if coordinate.numbers is None and is_truncated:
-            # The Cast to int64 rounds down; numbers from -1 to 0 become 0.
+            # The Cast to int64 truncates: it rounds numbers above 0 down, and those from -1 to 0 up to 0.
             return Samples([ResizeTap(coordinate.at_most(last))], inside)
         pixel = _ROUNDINGS[sampling.rounding](coordinate, axis).clip(last)
         return Samples([ResizeTap(pixel)], inside)
