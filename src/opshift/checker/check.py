@@ -54,8 +54,8 @@ def check(
 ) -> tuple[Finding, ...]:
     """Check a model against the rules of ONNX's IR specification and the definitions of its operators.
 
-    The time is proportional to the number of nodes. Elements of weights are not read, except the indices
-    of sparse tensors, strings, the unused bits of 6-bit types, and external data with a checksum.
+    The time is proportional to the number of nodes. Elements of weights are not read, except sparse tensors,
+    strings, the unused bits of 6-bit types, and external data with a checksum.
 
     Args:
         model: a ModelProto of opshift or `onnx`, a serialized model, a path, or a file object. The model is
@@ -134,7 +134,7 @@ class Walk:
             self.check(NewerFeatures(model))
 
     def _check_functions(self, model: CheckedModel) -> None:
-        """Check callers before called functions, to know their inputs; sort findings in model order."""
+        """Check callers before the functions that they call; sort the findings in model order."""
         start, parts = len(self.findings), dict[int, list[Finding]]()
         for position in model.function_order:
             first = len(self.findings)
@@ -191,12 +191,12 @@ class Walk:
             is_valid = node.is_regular or self.check(node, CheckedNode)
             if not is_valid:
                 container.mark_invalid()
-            # a node with an invalid name may have no key
+            # Names of an invalid node may not be text, which a node key requires.
             key = node.key if is_valid else None
             passed = container.passed_nodes.get(key) if key is not None else None
             if passed is None and self._check_call(node) and key is not None:
                 passed = container.passed_nodes[key] = PassedFacts()
-            # Last, because the node and its subgraphs cannot read the outputs of the node.
+            # After the checks of the node and its subgraphs, because these cannot read the node's outputs.
             _pass_node(container, node)
             if proto.device_configurations:
                 self.check(DevicePlacement(record, proto, container))
@@ -291,7 +291,7 @@ class Walk:
 
 
 def _count_undefined(node: CheckedNode) -> None:
-    """Count a node without a definition of its operator, if its imported domain may lack definitions."""
+    """Count a node whose operator has no definition, in an imported domain that may lack definitions."""
     domain = canonical_domain(node.proto.domain)
     if node.function is None and node.error is None and domain in node.container.opsets:
         registry, opset = node.container.model.registry, node.container.opsets[domain]

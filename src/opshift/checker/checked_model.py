@@ -32,7 +32,7 @@ class ModelSource(NamedTuple):
 
 
 class PassedFacts:
-    """Types and shapes of values with which nodes of one key are known to break no rule.
+    """Types and shapes of values with which nodes with one node key break no rule.
 
     Attributes:
         types: the types of all inputs and outputs of each such node.
@@ -58,7 +58,7 @@ class CheckedModel:
     Attributes:
         functions: the functions by key; if several functions have the same key, the first one.
         call_sites: the calls of each function in the graphs and functions that are checked so far.
-        certain_calls: the functions with a call that is not in a branch of an If node.
+        certain_calls: the functions with a call outside of If branches and of functions that may not run.
         folder: the folder of the external data files; `None` if it is unknown.
         graph_names: the names of the graphs that are checked so far.
         digests: cached SHA1 digests of external data files, for tensors with a checksum.
@@ -66,8 +66,8 @@ class CheckedModel:
         undefined_operators: the number of nodes of each operator without a definition, by domain, in the
             graphs and functions that are checked so far.
         passed_keys: the cache keys of values and tensors without findings.
-        passed_nodes: nodes without findings by node key, separate for each set of opset imports and for
-            functions.
+        passed_nodes: nodes without findings by node key, for each pair of opset imports and whether the nodes
+            are outside of functions.
     """
 
     location = "model"
@@ -92,7 +92,7 @@ class CheckedModel:
 
     @cached_property
     def calls(self) -> Mapping[LocalFunction, Set[LocalFunction]]:
-        """The functions that the body of each function calls."""
+        """The functions that each function calls, also in subgraphs."""
         return {
             key: self.functions.keys() & {called_function(node) for node in nested_nodes(function)}
             for key, function in self.functions.items()
@@ -131,7 +131,7 @@ class CheckedModel:
 
     def new_scope(self, container: ContainerProto, opsets: Mapping[str, int]) -> Scope:
         """Return the scope of a main graph, a training graph or a function."""
-        # `Scope` shares its inference cache between models; scopes of a model with functions do not.
+        # A `Scope` shares its inference cache between models; a scope for functions has its own cache.
         if not self.functions or self.function_table is None:
             return Scope(container, opsets, self.registry, {})
         return self.function_table.scope(container, opsets, self.registry, {})
@@ -168,7 +168,7 @@ class CheckedModel:
 
     @cached_property
     def required_inputs(self) -> Mapping[LocalFunction, Sequence[int]]:
-        """The positions of the inputs of each function that its nodes require, in ascending order."""
+        """The positions of the function inputs that nodes of each function require, in ascending order."""
         required = self._required_inputs()
         return {
             key: [position for position, name in enumerate(each.input) if (key, name) in required]

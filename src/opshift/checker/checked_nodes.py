@@ -59,7 +59,7 @@ class CheckedNode:
 
     @property
     def is_regular(self) -> bool:
-        """Whether no rule for this class finds a problem; a node for which this is unclear is not regular.
+        """Whether it is certain that no rule for this class finds a problem.
 
         All inputs must be known, all outputs new, and all names text; and the node must have no doc string
         and no repeated metadata keys. Omitted inputs and outputs have no effect.
@@ -194,7 +194,7 @@ class CheckedTensor(NamedTuple):
         if proto.external_data or proto.HasField("segment") or proto.data_type in UNEVEN_TYPES:
             return None
         size = raw_size(proto)
-        # Only its store knows the size of an offloaded payload of another field.
+        # An offloaded payload of a field other than `raw_data`: only its store knows the size.
         if size is None:
             return None
         # Rules distinguish empty `raw_data` from absent `raw_data`.

@@ -83,7 +83,7 @@ def shape_key(node: CheckedNode, constants: Iterable[int]) -> Hashable:
     The result is `None` if an input has too many elements for a cache key.
     """
     scope = node.container.scope
-    # Calls of a function may omit inputs that nodes of the function body read.
+    # In a function, `node_of` leaves out inputs that all calls omit.
     inputs = node.inputs if scope.has_plain_nodes else scope.node_of(node.record).inputs
     elements = scope.small_elements([inputs[each] for each in constants if each < len(inputs)])
     if elements is None:

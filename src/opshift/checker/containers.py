@@ -50,12 +50,12 @@ class CheckedContainer:
         imports: the opset imports as part of cache keys.
         is_top: whether this is the main graph or a training graph, not an attribute of a node.
         scope: the values; `scope.defined_names` has the outputs of the nodes that are checked so far.
-        may_not_run: whether this is in a branch of an If node, which may be for inputs of other shapes, or in
-            a function without a call outside of such branches.
+        may_not_run: whether the container is in a branch of an If node, which may be for inputs of other
+            shapes, or in a function that is not in `CheckedModel.certain_calls`.
         key: the key of the function, also for graphs in the function; `None` outside of functions.
         read_names: the names that nodes of the container and of nested graphs read.
-        is_invalid: whether types and shapes are unreliable, because an earlier node of this container, a
-            nested or an enclosing graph breaks a rule, or `model.function_table` is `None`.
+        is_invalid: whether types and shapes are unreliable, because an earlier node of the container, or of a
+            nested or enclosing graph, breaks a rule, or because `model.function_table` is `None`.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class CheckedContainer:
 
     @cached_property
     def produced(self) -> frozenset[str]:
-        """The names of the values that all nodes produce, also nodes that are not checked yet."""
+        """The names of the outputs of all nodes, also of nodes that are not checked yet."""
         return frozenset(name for record in self.scope.node_records for name in record[4] if name)
 
     @cached_property
@@ -147,7 +147,7 @@ class CheckedContainer:
         if function is not None:
             return NodeDefinition(function=function)
         registry, opset = self.model.registry, self.opsets.get(domain)
-        # Other rules report a missing import and an unknown opset, and unknown domains have no definitions.
+        # Rules report a missing import and an unknown opset; operators of open domains may lack definitions.
         if opset is None or registry.is_undefined(op_type, opset, domain):
             return NodeDefinition()
         if opset > registry.newest_opset(domain):

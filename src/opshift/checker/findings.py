@@ -36,7 +36,7 @@ ERROR, WARNING, INFO = _MOST_SEVERE_FIRST
 
 
 class Problem(NamedTuple):
-    """Violation of a rule; `remedy` and `place`, if set, replace those of the rule and of its target."""
+    """Violation of a rule; `remedy`, if set, replaces the rule's, and `place` that of the checked object."""
 
     reason: str
     remedy: str = ""

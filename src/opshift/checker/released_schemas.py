@@ -15,7 +15,7 @@ PRIVATE = "__"
 
 @cache
 def released_schemas(operator: str) -> tuple[tuple[str, SchemaDifference], ...]:
-    """Return releases of onnxruntime whose schema of an operator differs, each with the difference."""
+    """Return the releases of onnxruntime that change an operator, such as `com.microsoft.Gelu`, and how."""
     names = (name for name in runtime_files() if name.rpartition("-")[0] == RUNTIME)
     found = ((name, get_runtime(name).schemas.get(operator)) for name in names)
     return tuple((name, each) for name, each in found if each is not None and each != SchemaDifference())
@@ -27,7 +27,7 @@ def adds_attribute(node: CheckedNode, name: str) -> bool:
 
 
 def adds_type(node: CheckedNode, parameter: Parameter, kind: str) -> bool:
-    """Return whether the changed schema in any onnxruntime release accepts a type for a parameter."""
+    """Return whether the schema in any onnxruntime release adds a type to those of a parameter."""
     return any(
         kind in (*each.types.get(parameter.name, ()), *each.types.get(parameter.type, ()))
         for _, each in _changed_schemas(node)

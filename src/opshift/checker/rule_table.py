@@ -31,7 +31,7 @@ class CheckTarget(Protocol):
 class Rule:
     """Rule of the specification: `check` yields the problems of an object with one of the target types.
 
-    Its source is a section of ONNX's IR.md, Versioning.md or ExternalData.md, or a message of onnx.proto.
+    `source` is usually a section of ONNX's IR.md or Versioning.md, or a message of onnx.proto.
     """
 
     id: str
@@ -52,7 +52,7 @@ _TABLE: RuleTable[Rule] = RuleTable("opshift.checker.rules")
 
 
 def rule(name: str, level: Level, source: str, remedy: str) -> Callable[[Check], Check]:
-    """Return a decorator that registers a function as a rule for objects of its parameter's type.
+    """Return a decorator that registers a function as a rule for objects of its parameter's types.
 
     The first line of the function's docstring states the requirement. A `Problem` can replace `remedy`.
 

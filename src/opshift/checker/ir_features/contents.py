@@ -1,4 +1,4 @@
-"""Collect the parts of a model that can use features of some IR versions, in one pass."""
+"""Collect the messages of a model that can use features of some IR versions, in one pass."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
@@ -36,7 +36,7 @@ BASE_TYPES = frozenset(range(1, 16))
 """Numbers of the element types that every IR version has."""
 
 ANY_ATTRIBUTE = frozenset({"*"})
-"""Placeholder for nodes without a known operator: only attributes with messages are examined."""
+"""Placeholder for unknown attributes, of which only those with messages are examined."""
 
 
 MessageT = TypeVar("MessageT", NodeProto, AttributeProto, TensorProto, ValueInfoProto)
@@ -82,7 +82,7 @@ TensorOwner = Located[AttributeProto] | Located[TensorProto]
 
 
 class Contents:
-    """Parts of a model that can use features which IR versions after `oldest`, up to `newest`, added.
+    """Messages of a model that can use features of the IR versions after `oldest`, up to `newest`.
 
     If `model` is from an older `onnx` package, its classes lack the fields of newer IR versions.
 
@@ -93,8 +93,8 @@ class Contents:
         node_lists, value_lists: the nodes and the ValueInfoProtos of each graph and function, by path.
         calls: the nodes that call a function of the model.
         attributes: the attributes that hold newer tensors, graphs or types, or set an element type.
-        tensors: tensors with metadata, external data or a newer element type, and their owners; the values
-            and indices of sparse tensors are included.
+        tensors: pairs of an owner and its tensor with metadata, external data or a newer element type; the
+            values and indices of sparse tensors are included.
     """
 
     def __init__(
@@ -240,7 +240,7 @@ class Contents:
             self.calls.append(LocatedCall(Located(path, node, node), self._caller))
             return ANY_ATTRIBUTE | self._element_type_attributes[called]
         names = _attributes_of_interest(self.registry, called.domain, called.name)
-        # Another node with this op_type may call an overload of a function.
+        # Not cached for the name of a function: another node with this op_type may call an overload of it.
         if not node.domain and node.op_type not in self._function_names:
             self._attribute_names[node.op_type] = names
         return names
@@ -253,7 +253,7 @@ class Contents:
     def _collect_attributes(self, path: str, node: NodeProto, names: frozenset[str]) -> None:
         for attribute in node.attribute:
             kind = attribute.type
-            # Most attributes with messages are tensors with types that all IR versions have: skip these.
+            # Skip tensors with types that all IR versions have: these are most attributes with messages.
             is_examined = (
                 self._is_relevant(attribute.t)
                 if kind == TENSOR
@@ -274,9 +274,9 @@ def _element_type_attributes(model: ModelProto, registry: Registry) -> Mapping[L
     """Return the attributes that each function uses as element types, itself or in calls of functions."""
     found: dict[LocalFunction, set[str]] = {function_id(function): set() for function in model.functions}
     pending: list[tuple[LocalFunction, str]] = []
-    """Attributes of functions that are element types, to be added to `found`."""
+    """Function attributes that set an element type, to be added to `found`."""
     sources: defaultdict[tuple[LocalFunction, str], list[tuple[LocalFunction, str]]] = defaultdict(list)
-    """For an attribute of a function, the attributes of callers that calls pass to it."""
+    """For each function attribute, the attributes of callers that calls pass to it."""
     for function in model.functions:
         caller = function_id(function)
         has_attributes = bool(function.attribute or getattr(function, "attribute_proto", None))

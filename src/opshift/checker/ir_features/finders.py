@@ -184,7 +184,7 @@ DEFAULTS_REMEDY = "set the attribute in all calls of the enclosing function"
 
 
 def _find_attribute_defaults(contents: Contents) -> Iterator[Use]:
-    """Yield functions with defaults, and calls that may pass an absent value for such an attribute."""
+    """Yield functions with attribute defaults, and calls that may leave such an attribute unset."""
     for path, function in contents.functions:
         if getattr(function, "attribute_proto", ()):
             yield Use("attribute_defaults", path)
@@ -198,7 +198,7 @@ def _find_attribute_defaults(contents: Contents) -> Iterator[Use]:
 
 
 def attribute_defaults(contents: Contents) -> Mapping[LocalFunction, Mapping[str, AttributeProto]]:
-    """Return the attributes with a default, by name, of each function with defaults."""
+    """Return the default attributes by name, for each function with defaults."""
     return {
         function_id(function): {attribute.name: attribute for attribute in function.attribute_proto}
         for _, function in contents.functions
@@ -300,7 +300,7 @@ FINDERS: dict[Finder, tuple[str, ...]] = {
         *ir_versions().element_types,
     ),
 }
-"""Functions that find uses, each with the features and element types that it can find."""
+"""Features and element types that each function can find."""
 
 
 def find_uses(contents: Contents) -> Iterator[Use]:

@@ -1,4 +1,4 @@
-"""Rules for the shapes of inputs, and for the shapes that a model declares for the outputs of nodes."""
+"""Rules for the shapes of node inputs, and for the shapes that a model declares for values."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -110,7 +110,7 @@ def metadata_unique(
     found: CheckedGraph | CheckedFunction | CheckedNode | CheckedValue | CheckedTensor,
 ) -> Problems:
     """The metadata keys of a graph, function, node, value or tensor should be unique."""
-    # This runs for every node, and most nodes have no metadata.
+    # The length is checked first, because the rule runs for every node, and most nodes have no metadata.
     return _repeated_keys(found) if len(found.proto.metadata_props) > 1 else ()
 
 

@@ -113,7 +113,7 @@ def input_count(node: CheckedCall) -> Problems:
 def output_count(node: CheckedCall) -> Problems:
     """A node must have a number of outputs that its operator defines."""
     yield from _wrong_count(node, "output", len(node.outputs))
-    # min_output and max_output cannot express that only 1 output or all outputs are allowed.
+    # BatchNormalization allows 1 output or all, which min_output and max_output cannot express.
     if node.operator is not None and node.operator.name == "BatchNormalization":
         maximum = node.operator.max_output
         if 1 < len(node.outputs) < maximum:

@@ -29,7 +29,8 @@ class SubgraphCall(NamedTuple):
 
     Attributes:
         skipped_inputs: number of leading node inputs that are not passed to the subgraph; `None` for all.
-        extra_inputs: number of leading subgraph inputs that are not node inputs: iteration and condition.
+        extra_inputs: number of leading subgraph inputs that are not among the passed node inputs: iteration
+            and condition of a Loop.
         extra_outputs: number of leading subgraph outputs that are not node outputs: the condition of a Loop.
         is_exact: whether it is an error if the subgraph has further outputs.
         is_elementwise: whether the subgraph processes elements of the node's sequences.

@@ -90,7 +90,7 @@ def unused_bits(tensor: InternalTensor) -> Problems:
         return
     if any(not 0 <= entry < 64 for entry in tensor.proto.int32_data):
         yield "has entries of more than 6 bits"
-    tail = count * 6 % 8  # Mask of the bits of the last byte that belong to an element.
+    tail = count * 6 % 8  # number of bits of the last byte that belong to an element; 0 if all do
     raw = with_payload(tensor.proto).raw_data
     if tail and len(raw) == byte_size(kind, count) and raw[-1] >> tail:
         yield "has nonzero bits after the last element"
@@ -182,7 +182,7 @@ def initializer_unused(graph: CheckedGraph) -> Problems:
     """An initializer should be read by a node or returned by the graph."""
     read = graph.read_names.union(output.name for output in graph.proto.output)
     unused = [name for name in graph.initializers if name not in read]
-    # Bindings of training graphs update initializers by name.
+    # Bindings of training information may refer to initializers by name.
     if unused and not graph.model.proto.training_info:
         yield f"has unused initializers: {list_names(unused)}"
 
