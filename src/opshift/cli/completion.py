@@ -27,7 +27,7 @@ def _from_registry(values: Callable[["Registry", typer.Context], Iterable[str]])
         try:
             folders = [Path(each) for each in context.params.get("folders") or ()]
             return list(values(load_registry(folders), context))
-        # The command itself reports errors of its arguments; completion shows none.
+        # Suggest nothing: the command itself reports errors of its arguments.
         except (OpshiftError, OSError):
             return []
 

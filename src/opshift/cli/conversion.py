@@ -66,9 +66,9 @@ class ConvertedFile(NamedTuple):
 
 
 def external_data_note(source: str, out: str, written: OutputFile, external: ExternalHandling) -> str:
-    """Return advice on data files that were kept or linked; empty if none were.
+    """Return advice on data files that were kept or linked; empty without such files, or in the same folder.
 
-    The conversion must be complete, because the files in the folder of `out` are examined.
+    Call this after the conversion, because the files in the folder of `out` are examined.
     """
     # a new data file is in the folder of the model, and needs no advice
     names = () if written.data_file is not None else written.data

@@ -1,4 +1,4 @@
-"""Print plans, conversions, refusals and verifications as text."""
+"""Print plans, conversions, refusals, missing kernels and verifications as text."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def write_verification(page: Page, verification: Verification) -> None:
     page.heading("Comparison of outputs")
     page.table(OUTPUT_COLUMNS, map(_output_row, outputs[:MAX_OUTPUTS]))
     _write_rest(page, len(outputs) - MAX_OUTPUTS)
-    # The differences of equal outputs are of interest only if all outputs are equal.
+    # Outputs that differ are first: if there are any, omit the differences of equal outputs.
     measured = [each for each in outputs if each.worst and each.equal == outputs[0].equal]
     if measured:
         page.heading("Largest differences")

@@ -197,7 +197,7 @@ class DiagnosedModel(NamedTuple):
 
     @property
     def result(self) -> str:
-        """Verdict: `wrong` if a declared version is, `refused` if the conversion is, or else `correct`."""
+        """Verdict: `wrong` for wrong versions, `refused` for a refused conversion, or else `correct`."""
         if not self.diagnosis.fits:
             return "wrong"
         return "refused" if self.planned and self.planned.report.refusals else "correct"
@@ -238,7 +238,7 @@ class DiagnosedModel(NamedTuple):
         return {"input": self.source, "output": None, **self.diagnosis.as_dict(), **planned, **compared}
 
     def write(self, page: Page) -> None:
-        """Print the diagnosis and the plan."""
+        """Print the diagnosis, the plan, the comparison of outputs, and the note."""
         _write_diagnosis(page, self.source, self.diagnosis)
         if self.planned:
             page.blank()

@@ -104,7 +104,7 @@ def _node_counts_text(nodes: dict[str, int]) -> str:
 
 
 def _release_text(domain: str, opset: int, registry: Registry) -> str:
-    """Return the first ONNX release with an opset, or a remark if the opset is unknown, or an empty text."""
+    """Return the first ONNX release with an opset; a remark for an unknown opset; empty for other domains."""
     if not registry.has_domain(domain):
         return ""
     newest = registry.newest_opset(domain)

@@ -266,7 +266,7 @@ COMMANDS = [
 
 
 class _AfterImports(NamedTuple):
-    """Argument of `main`."""
+    """`after_imports` of `main`, as the object of the click context."""
 
     run: Callable[[], None]
 

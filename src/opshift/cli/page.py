@@ -1,4 +1,4 @@
-"""Text output on stdout or stderr: plain columns; `TerminalPage` prints tables and colours."""
+"""Plain text output on stdout or stderr; `TerminalPage` adds colours and wraps tables."""
 
 import re
 import textwrap
@@ -28,12 +28,12 @@ Columns = Sequence[Column | str]
 
 
 def with_properties(columns: Columns) -> list[Column]:
-    """Return the columns with headings converted to `Column`."""
+    """Return the columns, with a `Column` in place of each plain heading."""
     return [each if isinstance(each, Column) else Column(each) for each in columns]
 
 
-# GitHub Actions and Azure Pipelines read commands in logs: `::` at the start of a line, and `##[` or `##vso[`
-# anywhere.
+# Start of a command that GitHub Actions or Azure Pipelines would execute: `::` at the start of a line, or
+# `##[` or `##vso[` anywhere.
 _LOG_COMMAND = re.compile(r"^(\s*+)::|##(?=(?:vso)?\[)")
 
 

@@ -29,7 +29,7 @@ STDIN, STDOUT = "<stdin>", "<stdout>"
 def replace_closed_streams() -> None:
     """Open the null device for each standard stream that is closed, as by `>&-` in a shell.
 
-    Python has no object for such a stream, and the next file that is opened would get its descriptor.
+    Without it, the next file that is opened would get the descriptor of the closed stream.
     """
     for name in "stdin", "stdout", "stderr":
         if getattr(sys, name) is None:

@@ -95,7 +95,7 @@ class PlannedModel(NamedTuple):
 
     @property
     def result(self) -> str:
-        """Verdict: `refused`, `convertible`, or `unchanged` if the conversion would change nothing."""
+        """Verdict: `refused`; `unchanged` without new versions and repairs; or `convertible`."""
         if self.report.refusals:
             return "refused"
         before, after = self.report.ir_version

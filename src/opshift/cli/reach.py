@@ -40,7 +40,7 @@ def reach(
 ) -> None:
     """Show the opsets to which a model can be converted.
 
-    Prints the lowest and highest opset of the model, why it goes no further, and the opsets at which other
+    Prints the lowest and the highest opset, the refusals beyond these opsets, and the opsets at which further
     nodes are refused. `--format json` lists all nodes. Several models get a row each, and a summary.
     """
     registry_with(gate.folders)  # checked before any model is read

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 EVIDENCE = {"kernel_registry": "package", "documentation": "documents", "measurement": "measured"}
-"""Texts for the kinds of evidence about a runtime; `package` means the kernels that it registers."""
+"""Texts for the kinds of evidence about a runtime; `package`: the kernels that its package registers."""
 
 MAX_CAUSES = 2
 """Maximum number of missing operators in a row of the table."""
@@ -150,7 +150,7 @@ class RunsOfModel(NamedTuple):
             yield _command_for(self.source, each, name if name.endswith(YAML_SUFFIX) else each.runtime)
 
     def _write_details(self, page: Page, result: RuntimeResult, remedy: str) -> None:
-        """Print the nodes that a runtime does not run, and notes."""
+        """Print the nodes that a runtime does not run, before and after a conversion, advice, and notes."""
         page.heading(f"{result.runtime}: {result.verdict}")
         most = None if self.explain else MAX_PLACES
         conversion = result.conversion

@@ -66,7 +66,7 @@ class TerminalPage(Page):
         """Print each row as one paragraph."""
         for row in rows:
             last = max((position for position, cell in enumerate(row) if cell), default=0)
-            # a dash marks an empty cell, so that the next cell is not read in its place
+            # a dash marks an empty cell, so that the text of the next cell does not seem to belong to it
             filled = [
                 Text(cell or "-", column.style)
                 for column, cell in zip(columns, row[: last + 1], strict=False)

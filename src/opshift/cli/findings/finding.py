@@ -1,4 +1,4 @@
-"""Findings about files, results of commands for one model, and the base class of findings writers."""
+"""Findings about files and their rules, results of commands for one model, and writers of findings."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class FindingsWriter(ABC):
             self.add(ModelResult(file, all(each.level != "error" for each in found), found, {}))
 
     def write(self, text: str) -> None:
-        """Write a text without credentials immediately, so that readers can follow the progress."""
+        """Write a text immediately, to show progress; the text must not contain credentials."""
         typer.echo(text, file=self._stream, nl=False)
 
     @abstractmethod

@@ -259,10 +259,9 @@ def _gitlab_issue(finding: FileFinding) -> dict[str, object]:
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 SUFFIXES = (".sarif", ".json")
-"""Accepted suffixes of SARIF file names."""
 
 MAX_RESULTS = 25_000
-"""Number of results in one run above which GitHub refuses the file."""
+"""Maximum number of results in one run that GitHub accepts."""
 
 MAX_LOCATIONS = 100
 """Maximum number of locations that GitHub stores for a result."""
@@ -282,7 +281,7 @@ def open_sarif(path: Path, command: str) -> Iterator[SarifWriter]:
         UsageError: the name does not end in .sarif or .json.
         CannotWrite: the file cannot be created or written.
     """
-    # the path may be that of the model itself, which the report would replace
+    # without this check, a mistyped command could replace the model by the report
     if path.suffix not in SUFFIXES:
         raise UsageError(
             "does not end in .sarif or .json", place=f"--sarif {path}", remedy="name it findings.sarif"

@@ -48,7 +48,7 @@ from opshift.stores.find_models import LIST, MODEL_PATTERN, FoundModel, find_mod
 def run_gate(names: Sequence[str], options: GateOptions, inspect: Inspect, columns: Sequence[str]) -> None:
     """Inspect all models and print each result as it arrives; exit with 1 if the command fails on a model.
 
-    After an interruption the summary is printed, too.
+    The summary is printed also after an interruption.
     """
     if LIST in names:  # worker processes cannot read standard input
         options = options._replace(jobs=1)

@@ -44,7 +44,7 @@ class _Row(NamedTuple):
 
 
 class RuntimeTable:
-    """Counts of all runtimes, in the order in which results first contain them."""
+    """Counts for each runtime, in the order of its first result."""
 
     def __init__(self) -> None:
         self._counts: dict[str, RuntimeCount] = {}

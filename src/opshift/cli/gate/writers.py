@@ -49,7 +49,7 @@ class RuleCount:
 
     @property
     def message(self) -> str:
-        """Message that all of several examples share, if they have no place in the model; otherwise empty."""
+        """Message that several examples without a place in the model share; otherwise empty."""
         messages = {(each.place, each.message) for each in self.examples}
         place, message = min(messages)
         return message if len(self.examples) > 1 and len(messages) == 1 and not place else ""

@@ -1,4 +1,4 @@
-"""Copy folders at git revisions."""
+"""Copy the content of folders at git revisions to temporary folders."""
 
 import os
 import subprocess
