@@ -33,14 +33,12 @@ def with_distinct_nodes(
     """Return a copy of a model with one node of each kind; `None` if it would keep too many nodes.
 
     Nodes of one kind have equal attributes, equal facts about inputs and outputs, and inputs from nodes with
-    equal operators and attributes, so a conversion treats them in the same way. If a runtime does not run the
-    converted copy, it does not run the converted model, except if a restriction of a refused node depends on
-    more nodes than the producers of its inputs: merged nodes may differ in these. The reverse is likely, but
-    not certain.
+    equal operators and attributes, so a conversion treats them in the same way. A runtime that does not run
+    the converted copy does not run the converted model, unless a restriction of a refused node depends on
+    more nodes than the producers of its inputs. A runtime that runs the copy probably runs the model.
 
     The copy keeps nodes with outputs that subgraphs read or return, and the called functions with all their
-    nodes. Models with training graphs get no copy. `scope` is a scope of the main graph with facts that save
-    time.
+    nodes. Models with training graphs get no copy. `scope` is a scope of the main graph with cached facts.
     """
     if model.training_info:
         return None
@@ -66,7 +64,7 @@ def with_distinct_nodes(
 
 
 def lacks_nodes(copy: ModelProto, model: ModelProto) -> bool:
-    """Return whether a copy lacks nodes of graphs, not only functions that no node calls."""
+    """Return whether a copy lacks nodes of the main graph or its subgraphs, not only uncalled functions."""
     kept, full = (sum(len(each.node) for each in nested_containers([m.graph])) for m in (copy, model))
     return kept < full
 
@@ -137,7 +135,7 @@ class _NodeKeys:
         return self._operator_number(record), min(position, last)
 
     def _operator_number(self, record: NodeRecord) -> int:
-        """Return a number that nodes share if their operator, attributes and pattern of names are equal."""
+        """Return a number that nodes with equal node keys share."""
         # Hashing the key of a node with many values is slow: hash it once, not for each reader.
         if record[0] not in self._number_of_node:
             key = self._scope.node_key_of(record, self._scope.proto_of(record))
@@ -146,7 +144,7 @@ class _NodeKeys:
 
 
 def _remove_repeated(graph: GraphProto, repetitions: _Repetitions) -> None:
-    """Remove the repeated nodes of a graph, and the initializers that only they read."""
+    """Remove the repeated nodes of a graph, their outputs, and the initializers that only they read."""
     is_repeated, renamed = repetitions
     before = _read_names(graph)
     remove_messages(graph.node, is_repeated)

@@ -74,7 +74,7 @@ def infer(model: ModelLike, *, shapes: ShapesLike = (), registry: Registry | Non
         registry: operator definitions; by default the project's own.
 
     Raises:
-        InvalidModel: `model` is not a model, or nodes read values that no node produces.
+        InvalidModel: `model` is not a model with a graph, or nodes read values that no node produces.
         UsageError: a shape is invalid, or contradicts the model.
     """
     proto, _ = model_of(model)

@@ -82,7 +82,7 @@ def summarize_model(model: ModelProto, registry: Registry) -> ModelSummary:
     bodies = []
     for function, imports in functions_with_opsets(model):
         bodies.append(sum(counter.count(function, imports)))
-    # an initializer may also be a graph input, and has to be one below IR version 4
+    # to omit initializers from the inputs: below IR version 4, every initializer has to be a graph input
     initialized = {each.name for each in model.graph.initializer}
     metadata = {each.key: each.value for each in model.metadata_props}
     return ModelSummary(

@@ -241,7 +241,7 @@ def model_of_text(text: str, opset: int, registry: Registry) -> ModelProto:
 
 
 def _opset_for_release(domain: str, opset: int, registry: Registry) -> int:
-    """Return the opset of a domain in the first release with an ai.onnx opset, else its newest one, or 1."""
+    """Return the opset of a domain in the first ONNX release with ai.onnx `opset`; else its newest, or 1."""
     release = registry.releases.first_release_with(DEFAULT_DOMAIN, opset)
     opsets = {**(release.opsets if release else {}), DEFAULT_DOMAIN: opset}
     if domain in opsets:

@@ -140,7 +140,7 @@ Limits = dict[str, tuple[int, Refusal]]
 
 
 class _Refusals(NamedTuple):
-    """Refusals of a plan by place, and whether plans of nearer targets need all nodes to find them, too."""
+    """Refusals of a plan by place, and whether plans of nearer targets must include all nodes."""
 
     by_place: Mapping[str, Refusal]
     concern_all: bool
@@ -195,7 +195,8 @@ class _LimitSearch:
         target, skipped = Target({self._domain: self._targets[position]}), frozenset(self._found)
         options = replace(self._options, target=target, skipped=skipped, only=only)
         plan = plan_with(self._model, options)
-        # A repaired plan is for a copy of the model without some types, whose nodes may have other places.
+        # A repaired plan is for a copy of the model without some types, whose nodes may have other places:
+        # plan all nodes.
         if plan.repairs and only is not None:
             return self._refusals(position)
         found: dict[str, Refusal] = {}

@@ -306,7 +306,7 @@ class _Candidates:
         self._registry = registry
         self._converted: dict[Hashable, _Candidate] = {}
         self._facts: dict[int, SharedFacts] = {}
-        """Facts about each converted model, by `id`."""
+        """Facts about each model to convert, by `id` of the model."""
         self._refused = RefusedOpsets(self._opsets)
         self._versions: dict[Hashable, list[tuple[ModelNode, OperatorVersion | None]]] = {}
         self._failed: set[Hashable] = set()

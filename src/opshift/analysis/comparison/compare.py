@@ -133,7 +133,7 @@ def _meaning_changes(old: ModelProto, new: ModelProto) -> Iterator[ModelChange]:
 
 
 def _image_metadata(model: ModelProto) -> dict[str, str]:
-    """Return the metadata of images in lower case, because keys and values are case-insensitive."""
+    """Return the metadata about images in lower case, because its keys and values are case-insensitive."""
     # protobuf may return bytes for a string that is not UTF-8
     props = {str(each.key).lower(): str(each.value).lower() for each in model.metadata_props}
     return {key: value for key, value in props.items() if key.startswith(IMAGE_PREFIX)}
@@ -168,12 +168,12 @@ def external_data_may_differ(old: ModelProto, new: ModelProto, folders: Folders)
         return bool(names)
     try:
         return not all(have_equal_content(old_folder / name, new_folder / name) for name in names)
-    except (OSError, ValueError):  # a missing file, or a file name with a zero byte, is not an error here
+    except (OSError, ValueError):  # a file is missing, or its name contains a zero byte
         return True
 
 
 def _same_graph(old: ModelProto, new: ModelProto) -> bool:
-    """Return whether two models are equal in all parts that may affect results."""
+    """Return whether the nodes, weights, functions, training graphs and devices of two models are equal."""
     # Skip initializers of inputs: they are default values, which belong to the signature.
     inputs = {value.name for graph in (old.graph, new.graph) for value in graph.input}
     old_weights, new_weights = (
@@ -245,7 +245,7 @@ def compare(
         All changes, the most severe first.
 
     Raises:
-        InvalidModel: `old` or `new` is not a model.
+        InvalidModel: `old` or `new` is not a model with a graph, or is invalid.
     """
     old_model, new_model = (model_with_graph(each) for each in (old, new))
     changes = [*Signature.of(old_model).changes(new_model)]

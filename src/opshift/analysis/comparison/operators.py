@@ -74,7 +74,7 @@ def output_digests(model: ModelProto, inputs: Container[str]) -> Digests:
 
 
 class Structure:
-    """Digests of the values in a model; a call counts as an operator with the digest of its function."""
+    """Digests of the values in a model; the digest of a called function stands for its operator."""
 
     def __init__(self, functions: Iterable[FunctionProto]) -> None:
         self._digests: dict[LocalFunction, str] = {}
@@ -240,7 +240,7 @@ def _all_imports(model: ModelProto) -> list[Opsets]:
 
 def _same_at(opsets: Opsets, old: ModelProto, new: ModelProto, registry: Registry) -> bool:
     """Return whether the models have the same structure after conversions of both to these opsets."""
-    # Allowed inexact conversions write other nodes: compare without such conversions, and then with them.
+    # Inexact conversions write other nodes: compare without allowing these conversions, then with them.
     for allow in ((), ALLOW_VALUES):
         converted = [_converted_or_none(model, opsets, registry, allow) for model in (old, new)]
         if converted[0] and converted[1] and _same_structure(converted[0], converted[1]):
@@ -305,7 +305,7 @@ def _meaning_changes(
 
 
 def _changed_places(model: ModelProto, opsets: Opsets, registry: Registry) -> set[str] | None:
-    """Return the labels of nodes that a conversion changes or refuses; `None` if planning it fails."""
+    """Return the labels of nodes that a conversion changes or refuses; `None` if its planning fails."""
     try:
         plan = plan_with(model, _comparison_options(opsets, registry))
     except OpshiftError:
@@ -321,7 +321,7 @@ def _changed_places(model: ModelProto, opsets: Opsets, registry: Registry) -> se
 
 
 def _place_of(label: str) -> str:
-    """Remove `, called by ...` from a node's label; labels in specialized copies of functions have it."""
+    """Remove `, called by ...` from a node's label, which names the callers of a specialized function."""
     return re.sub(r", called by .*?(?=, node | / )", "", label)
 
 

@@ -152,7 +152,7 @@ class OpsetValidity:
     def replaced_from(self, node: Node, valid: frozenset[int]) -> int | None:
         """Return the opset from which the converter replaces the deprecated or removed operator of a node.
 
-        The result is `None` unless the node is `valid` at the opset before, which defines its meaning.
+        The result is `None` unless `valid` has the previous opset, which defines the meaning of the node.
         """
         operator = self._registry.operator(node.op_type, canonical_domain(node.domain))
         first = replaced_from(operator) if operator else None
@@ -304,7 +304,7 @@ def diagnose(model: ModelLike, *, registry: Registry | None = None) -> Diagnosis
         The declared and the fitting versions, and the valid opsets of each node.
 
     Raises:
-        InvalidModel: the input is not a model, or is invalid at every opset.
+        InvalidModel: the input is not a model, or cannot be repaired.
     """
     source, _ = model_of(model)
     definitions = registry or default_registry()
@@ -328,7 +328,7 @@ class _Doctor:
         self._unknown = 0
 
     def diagnosis(self) -> Diagnosis:
-        """Return the diagnosis: valid opsets and IR versions, and the causes if there are none."""
+        """Return the diagnosis; raise InvalidModel if the model has no graph, or needs a repair."""
         model = self._model
         require_graph(model)
         imports = _imports_of(model)
@@ -439,14 +439,13 @@ class _Doctor:
         common = published.intersection(*(each.valid for each in nodes))
         possible = common or [each for each in published if all(node.is_possible(each) for node in nodes)]
         preferred = self._probable_opset(domain, opsets) if opset is None else opset
-        # The last possible import, or else the nearest possible opset; if two are equally near, the newer
-        # one.
+        # The last possible import, or else the nearest possible opset, on a tie the newer one.
         fitting = next((each for each in reversed(imported) if each in possible), None)
         if fitting is None:
             fitting = min(possible, key=lambda each: (abs(each - preferred), -each), default=None)
         lacking = {each.operator for each in nodes if fitting is not None and fitting not in each.valid}
-        # onnxruntime executes all nodes at the declared opset, so changing only the import would change their
-        # meaning.
+        # If onnxruntime executes all nodes at the declared opset, changing only the import would change their
+        # meaning: convert them.
         is_converted = opset is not None and fitting != opset and not lacking
         is_converted &= opset in published and all(each.is_executed(preferred) for each in nodes)
         return Stamp(
@@ -460,7 +459,7 @@ class _Doctor:
         )
 
     def _probable_opset(self, domain: str, opsets: Mapping[str, int]) -> int:
-        """Guess the opset of a domain without an import: the newest in releases up to declared versions."""
+        """Guess the opset of a domain without an import: its newest in releases not newer than the model."""
         default = opsets.get(DEFAULT_DOMAIN)
         newest, ir_version = self._registry.newest_opset(domain), self._model.ir_version
         candidates = (

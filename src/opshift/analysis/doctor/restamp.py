@@ -128,7 +128,7 @@ def fix_model(
         _apply_stamps(diagnosis, model, keep_initializer_inputs)
         return
     target = {each.domain: each.fitting for each in replacing if each.fitting is not None}
-    # Keep the import of the model itself, because a conversion has one target for model and functions.
+    # Prefer the opset that fits the model to those of functions, because a conversion has one target.
     target |= {
         each.domain: each.fitting
         for each in diagnosis.stamps

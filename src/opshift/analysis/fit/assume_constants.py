@@ -155,7 +155,7 @@ def _sizes_of_resize(known: KnownNode) -> Sizes | None:
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 
 RULES: Final[Mapping[str, Mapping[str, Rule]]] = {
-    # The number of channels does not affect the sampling grid.
+    # The number of channels does not affect the sampling grid: any size, such as 1, is right.
     "AffineGrid": {"size": lambda known: (*known.outputs[0][:1], 1, *known.outputs[0][1:-1])},
     "CenterCropPad": {"shape": _along_axes},
     "ConstantOfShape": {"input": _output_shape},

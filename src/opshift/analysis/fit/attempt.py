@@ -76,7 +76,7 @@ class Attempt:
             # Nodes may be convertible for one call of a function, but not for all of its calls.
             self._called = frozenset()
             self._convert_copy(model, nodes)
-        # The runtime may have a kernel for an equivalent operator, but refuse the attributes of its nodes.
+        # The runtime may have a kernel of an equivalent operator, but refuse its nodes: convert without it.
         while self.missing and (refused := set(self._refused_equivalents())):
             self._refused |= refused
             self._convert_copy(model, nodes)
@@ -113,7 +113,7 @@ class Attempt:
         )
 
     def missing_with_others(self) -> tuple[MissingKernel, ...]:
-        """Return the nodes that the conversion refuses, and the others that prevent the model from running.
+        """Return the refused nodes, and the converted nodes that prevent the model from running.
 
         Call this method only once, because it converts the model further.
         """
@@ -195,7 +195,7 @@ class Attempt:
         if result is not None:
             self.model = result
             self._reports.append(Report.of(plan, result))
-            # Checked for every runtime, because onnxruntime crashes on some nodes, such as
+            # Done for every runtime, because onnxruntime crashes on some nodes with omitted inputs, such as
             # LayerNormalization(x, s, "").
             remove_omitted_inputs(result, self._registry)
             compute_empty_constants(result, self._runtime)

@@ -32,7 +32,7 @@ UNCHANGED_BY_CASTS: Final = frozenset(
         "opsets", "present", "ranked", "ranks", "single", "sized", "sized_axes", "stated",
     }
 )  # fmt: skip
-"""Parts of conditions that remain true or false if nodes cast the inputs and outputs of a node."""
+"""Keys of conditions that do not depend on the element types of a node, so that casts do not affect them."""
 
 
 class Bridges:

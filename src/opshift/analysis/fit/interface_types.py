@@ -79,7 +79,7 @@ def without_lacking_types(model: ModelProto, runtime: Runtime, registry: Registr
 
 
 def _casts(element_type: str, runtime: Runtime, registry: Registry) -> bool:
-    """Return whether a runtime casts a type to float and back in some opset."""
+    """Return whether a runtime, or its fallback, casts a type to float and back in some opset."""
     cast = registry.operator("Cast")
     assert cast is not None, "Cast is in every registry"
     one, other = type_string(element_type), type_string("float")

@@ -44,10 +44,10 @@ def compute_empty_constants(model: ModelProto, runtime: Runtime) -> None:
 def _is_computed(tensor: TensorProto, runtime: Runtime) -> bool:
     """Return whether ConstantOfShape replaces a constant.
 
-    This includes vectors of int64, which such runtimes read correctly as sizes, but not as data.
+    Vectors of int64 are included: runtimes that misread constants read them correctly as sizes only.
     """
-    is_scalar = not runtime.reads_empty_constants and 0 in tensor.dims and tensor.data_type in NAME_BY_NUMBER
-    return is_scalar or is_misread(tensor, runtime)
+    is_empty = not runtime.reads_empty_constants and 0 in tensor.dims and tensor.data_type in NAME_BY_NUMBER
+    return is_empty or is_misread(tensor, runtime)
 
 
 def _replace_nodes(graph: GraphProto, names: FreshNames, runtime: Runtime) -> None:

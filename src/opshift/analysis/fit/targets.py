@@ -116,7 +116,8 @@ def _opset_costs(
     domain: str, nodes: ModelNodes, runtime: Runtime, registry: Registry, allow: Collection[Allow]
 ) -> dict[int, int]:
     """Return the cost of each supported opset; for an unused domain (not ai.onnx), only of the nearest."""
-    # Nonstandard nodes of the default domain have operators of a runtime's domain, such as com.microsoft.
+    # Group by the domain of the operator: nonstandard nodes of the default domain have operators of a
+    # runtime's domain, such as com.microsoft.
     groups = Counter(
         _Group(each.operator, each.types)
         for each in nodes.nodes
@@ -193,7 +194,7 @@ class NodeCosts:
 def find_equivalents(
     version: OperatorVersion, types: Mapping[str, str], runtime: Runtime, registry: Registry
 ) -> tuple[Equivalent, ...]:
-    """Return equivalents of an operator version with a kernel; `types` has types by type variable."""
+    """Return equivalents of an operator version that have a kernel; `types` has types by type variable."""
     return tuple(
         each
         for domain in runtime.opsets

@@ -108,7 +108,7 @@ class NodeMatcher:
                     self._add_match(record, self._old.producing_records.get(output))
 
     def _match_computations(self) -> None:
-        """Match nodes with the same operator, and the same attributes and inputs or the same first input."""
+        """Match nodes with the same operator and equal attributes and inputs, or an equal first input."""
         candidates: dict[object, deque[NodeRecord]] = defaultdict(deque)
         for found in self._old.node_records:
             if found[0] not in self._taken:
@@ -197,7 +197,7 @@ def node_change(
     properties = [] if is_equal else list(property_changes(old_proto, new_proto, VALUES_AND_OPERATOR))
     inputs = list(_value_changes("input", old_record[3], new_record[3], renames))
     if is_equal and renames:
-        # Other captured values are compared as inputs of the nodes in the subgraphs.
+        # If the nodes differ, captured values are compared as inputs of the nodes in their subgraphs.
         captured = [*dict.fromkeys(chain.from_iterable(map(captured_names, graphs_of(new_proto))))]
         inputs += _value_changes("captured value", captured, captured, renames)
     if not properties and not inputs:
@@ -287,7 +287,7 @@ def _connection_graph(changes: Sequence[NodeDifference]) -> "networkx.Graph[int]
 def _neighbours(
     members: Sequence[NodeDifference], readers: Mapping[str, Sequence[int]], new: Container
 ) -> dict[int, None]:
-    """Return positions in the new graph: the producers of inputs of `members`, and some of their readers."""
+    """Return positions in the new graph: producers of inputs, and some readers of outputs, of `members`."""
     found: dict[int, None] = {}
     for node in (node for change in members for node in _nodes_of_change(change)):
         producers = (new.producing_records[name] for name in node.inputs if name in new.producing_records)

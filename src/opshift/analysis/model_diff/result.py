@@ -48,7 +48,7 @@ class DiffNode:
         position: its index in its graph or function.
         operator: name of the operator, with the domain unless it is the default domain.
         name, inputs, outputs: as in NodeProto.
-        constants: inputs that are initializers, each with its name and content.
+        constants: some inputs that are initializers: name, and type, shape and few elements as text.
     """
 
     position: int

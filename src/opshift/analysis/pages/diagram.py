@@ -16,7 +16,7 @@ from opshift.model.messages import AttributeProto, FunctionProto, GraphProto, Te
 from opshift.registry.models import OperatorVersion
 
 MAX_NODES = 60
-"""Maximum number of nodes in a diagram; more nodes would be too wide to read."""
+"""Maximum number of nodes in the diagram of a function body: larger diagrams are too wide to read."""
 
 MAX_LABEL = 32
 MAX_CENTERED = 1000

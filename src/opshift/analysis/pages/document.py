@@ -1,8 +1,8 @@
 """Pages in Markdown, and the same pages in HTML.
 
-Texts are untrusted: markup and control characters in them are escaped, and credentials in URLs are hidden,
-before the escapes, which would look like parts of a credential. Source: CommonMark 0.31, sections 2.4
-(backslash escapes), 4 (leaf blocks) and 6.1 (code spans).
+Texts are untrusted. Credentials in URLs are hidden first, because escapes would look like parts of a
+credential; then markup and control characters are escaped. Source: CommonMark 0.31, sections 2.4 (backslash
+escapes), 4 (leaf blocks) and 6.1 (code spans).
 """
 
 import html

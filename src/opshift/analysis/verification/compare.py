@@ -18,7 +18,7 @@ TOLERANCES: Mapping[str, Tolerance] = {
     "float": Tolerance(1e-4, 1e-5), "complex64": Tolerance(1e-4, 1e-5),
     "float16": Tolerance(1e-2, 5e-3), "bfloat16": Tolerance(5e-2, 2e-2),
 }  # fmt: skip
-"""Default tolerances of element types with rounding errors; elements of other types have to be equal."""
+"""Default tolerances by element type; elements of other types have to be equal."""
 
 
 class TensorDifference(NamedTuple):
@@ -44,7 +44,7 @@ def compare_output(
 ) -> OutputCompared:
     """Compare one output of both models; `original` and `converted` contain its value for each sample.
 
-    If it is not `None`, `tolerance` replaces the relative and the absolute tolerances in `TOLERANCES`.
+    Unless it is `None`, `tolerance` replaces the relative and the absolute tolerance in `TOLERANCES`.
     """
     # the first sample may contain an empty sequence or an absent value
     leaves = (array for value in original for _, array in _tensor_leaves(value))
@@ -156,7 +156,7 @@ def _compare_elements(
     is_relative = differs | (2 * tolerance.relative * magnitude >= allowed)
     ratios = np.zeros_like(distances)
     np.divide(distances, magnitude, where=is_relative & (magnitude > 0), out=ratios)
-    # -1 excludes elements within the tolerance, also strings, whose difference is 0.
+    # -1 excludes elements within the tolerance; 0 is the difference of unequal strings.
     candidates = np.where(differs, distances, -1.0) if differs.any() else distances
     where = np.unravel_index(int(np.argmax(candidates)), original.shape)
     index = f"[{', '.join(map(str, where))}]" if where else ""

@@ -222,7 +222,7 @@ class RunResult(NamedTuple):
 def execute(request: RunRequest, registry: Registry) -> tuple[Verification, Feeds]:
     """Run both models and compare their outputs; also return one sample, preferably one that differs.
 
-    If the models differ in two different runtimes, a runtime that runs both models decides, if there is one.
+    If the models ran in different runtimes and outputs differ, a runtime that runs both decides, if any does.
     Raises CannotVerify if nothing can be compared, VerificationFailed if the converted model does not run.
     """
     _require_same_names(request)
@@ -241,8 +241,7 @@ def execute(request: RunRequest, registry: Registry) -> tuple[Verification, Feed
         if not pair.is_mixed:
             _require_elements(verification)
             return verification, feeds
-        # If the two models ran in different runtimes, the runtimes may cause the difference, not the
-        # conversion.
+        # The two models ran in different runtimes, which may cause the difference: try further pairs.
         mixed_result = mixed_result or (verification, feeds)
     if mixed_result is None:
         reason = "both models never ran on the same inputs"

@@ -388,7 +388,7 @@ def _first_difference(
                     return DifferentNode(pair, graph.producers[name], value, tuple(smaller))
                 smaller += [value] if value and value.absolute else []
                 byte_count += getattr(one, "nbytes", 0)
-        # Runtimes cannot return values of this type: halve the list to find the value, and skip it.
+        # The runtime may be unable to return one of the values: halve the list to find and skip this value.
         except CannotRun:
             failures += 1
             done += len(listed) == 1

@@ -29,7 +29,7 @@ UNREGISTERED_OPERATOR = "is not a registered function/op"
 INSERTED_CAST = "InsertedPrecisionFreeCast_"
 """Prefix of the names of casts that onnxruntime inserts around a float16 node if it has only a float kernel.
 
-Below opset 6, it rejects its own node, because the attribute `to` of Cast is a string there.
+Below opset 6, onnxruntime rejects these casts, because the attribute `to` of Cast is a string there.
 """
 
 MAX_MESSAGE_LENGTH = 300
