@@ -134,7 +134,7 @@ def _attribute_text(attribute: AttributeProto) -> str:
     fields = [(field.name, value) for field, value in attribute.ListFields() if field.name in TYPE_BY_FIELD]
     values = [_list_text(value) if hasattr(value, "extend") else _literal(value) for _, value in fields]
     types = [TYPE_BY_FIELD[field].number for field, _ in fields]
-    # The field with the value implies the type, except for empty lists, which set no field.
+    # Omit the type if the field with the value implies it; empty lists set no field.
     stated = "" if types == [attribute.type] else f":{type_name(attribute.type)}"
     if attribute.ref_attr_name:
         values.append(f"@{_name_text(attribute.ref_attr_name)}")
@@ -146,7 +146,7 @@ def _list_text(values: Iterable[object]) -> str:
     texts = ", ".join(map(_literal, elements[:MAX_ELEMENTS]))
     if len(elements) <= MAX_ELEMENTS:
         return f"[{texts}]"
-    # `repr` is fast for numbers; the `repr` of a tensor may show a placeholder instead of its data
+    # `repr` is fast, but the `repr` of a tensor may show a placeholder instead of its data
     all_texts = ", ".join(map(_literal, elements)) if isinstance(elements[0], Message) else repr(elements)
     return f"[{texts}, ...] ({len(elements)} elements, {_digest_text(all_texts.encode())})"
 

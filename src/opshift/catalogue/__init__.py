@@ -1,1 +1,1 @@
-"""Operator catalogue: history and signatures of operators as text, and a static site of all operators."""
+"""Operator catalogue: operators, their history and kernels as text, as JSON data, and as a static site."""

@@ -20,7 +20,7 @@ from opshift.registry.releases import Consumer, Release
 Schema = dict[str, Any]
 
 FORMAT: Final = "1.0"
-"""Version of the format: removed or changed keys raise the first number, new keys raise the second."""
+"""Version of the format: removed or changed keys raise the first number, new keys the second number."""
 
 OMITTED: Final = {
     "OperatorVersion": ("step", "before", "known_mistakes", "equivalents"),

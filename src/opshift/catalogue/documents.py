@@ -114,7 +114,7 @@ class DocumentPage:
 
     @property
     def summary(self) -> str:
-        """The first sentence, cut at a colon or semicolon, with the text of links in place of the links."""
+        """The first sentence, cut at a colon or semicolon; links are replaced by their text."""
         text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", self.sections[0].text)
         return re.split(r"[.:;](?:\s|$)", text)[0] + "."
 

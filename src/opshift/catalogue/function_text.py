@@ -108,11 +108,11 @@ def _function_lines(function: FunctionProto) -> Iterator[str]:
 def _node_lines(nodes: Iterable[NodeProto]) -> Iterator[str]:
     for node in nodes:
         domain = f"{node.domain}." if node.domain else ""
-        # a node with a subgraph has several lines
         texts = [_attribute_text(each) for each in node.attribute]
         stated = f" <{', '.join(texts)}>" if texts else ""
         inputs = ", ".join(each or '""' for each in node.input)
         outputs = ", ".join(each or '""' for each in node.output)
+        # a node with a subgraph has several lines
         yield from f"  {outputs} = {domain}{node.op_type}{stated} ({inputs})".splitlines()
 
 

@@ -44,7 +44,7 @@ _LABELS = {
 
 
 class VersionKernels(NamedTuple):
-    """Operator version with its kernels in a runtime; `expanded`: no kernel, so its body runs."""
+    """Operator version with its kernels in a runtime; `expanded`: without kernels, its body runs."""
 
     operator: str
     kernels: tuple[Kernel, ...]
@@ -79,7 +79,7 @@ def kernel_types(kernel: Kernel) -> str:
 
 
 def versions_without_kernel(runtime: Runtime, registry: Registry) -> Iterator[VersionKernels]:
-    """Yield the operator versions without a kernel in the newest opsets that a runtime supports."""
+    """Yield the versions without a kernel, except deprecated ones, in the newest opsets of a runtime."""
     for domain, opset in runtime.opsets.items():
         for name in registry.names(domain):
             version = registry.known_at(name, opset, domain)
@@ -89,7 +89,7 @@ def versions_without_kernel(runtime: Runtime, registry: Registry) -> Iterator[Ve
 
 
 class RuntimeCell(NamedTuple):
-    """Support of an operator version: the types of each kernel, types without a kernel, and restrictions."""
+    """Support of an operator version by a runtime: types with and without a kernel, and restrictions."""
 
     state: State
     kernels: tuple[str, ...]
@@ -196,7 +196,7 @@ class OperatorSupport(NamedTuple):
 
 
 def operator_support(runtime: Runtime, registry: Registry) -> Iterator[OperatorSupport]:
-    """Yield the support of operators with a kernel, and of other operators in the newest supported opset."""
+    """Yield the support of each operator with a kernel, or not deprecated in the newest supported opset."""
     for domain in registry.domains():
         opset = runtime.opsets.get(domain)
         for operator in registry.operators(domain):

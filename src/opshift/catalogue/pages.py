@@ -92,7 +92,7 @@ def operator_pages(
             newest=newest,
         )
         for view in listed:
-            yield from _operator_page(renderer, view, runtimes)
+            yield from _pages_of_operator(renderer, view, runtimes)
             for each in view.versions:
                 yield from _version_pages(renderer, each)
             for old, new in combinations(view.operator.versions, 2):
@@ -104,7 +104,7 @@ def _summary_data(view: OperatorView) -> dict[str, object]:
     return {"operator": str(newest.id), "status": view.status, "summary": view.summary}
 
 
-def _operator_page(renderer: Renderer, view: OperatorView, runtimes: Runtimes) -> Pages:
+def _pages_of_operator(renderer: Renderer, view: OperatorView, runtimes: Runtimes) -> Pages:
     domain, name = view.operator.domain, view.operator.name
     rows = list(runtime_rows(view.operator, runtimes))
     return renderer.page(
@@ -129,7 +129,7 @@ def _operator_page(renderer: Renderer, view: OperatorView, runtimes: Runtimes) -
 
 
 def _conversion_rows(view: OperatorView) -> list[ConversionRow]:
-    """Return the conversions between all versions of an operator, the newest first."""
+    """Return the conversions with a single step of all versions of an operator, the newest first."""
     rows = [row for each in reversed(view.versions) for row in each.conversions]
     return list({(row.source, row.opset): row for row in rows}.values())
 

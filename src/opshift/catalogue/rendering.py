@@ -22,7 +22,7 @@ SKIPPED: Final = frozenset({"footer", "nav", "svg", "figure", "form"})
 """Elements that Markdown copies omit: navigation, and drawings of facts that the page also states."""
 
 VOID: Final = frozenset({"meta", "link", "input", "br"})
-"""Elements without an end tag."""
+"""Elements of the templates without an end tag."""
 
 PREFIXES: Final = {
     "h1": "# ",
@@ -43,10 +43,7 @@ MARKS: Final = {"del": "~~", "summary": "**"}
 """Markdown marks before and after the text of inline elements."""
 
 PART: Final = "\n"
-"""Pattern of the start of a part of a table cell.
-
-Cells have no line breaks, which `escape_line` and `code_span` remove.
-"""
+"""Separator of the parts of a table cell, whose texts have no line breaks."""
 
 
 class _MarkdownWriter(HTMLParser):

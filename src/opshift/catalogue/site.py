@@ -1,4 +1,4 @@
-"""Static site of all operator definitions: pages, their JSON and Markdown copies, search index, site map.
+"""Static site of operators, opsets, runtimes and documentation, with a search index and a site map.
 
 An entry of the search index has the title, kind, path, words and versions of a page or section.
 """
@@ -149,7 +149,7 @@ def _message_entries() -> Iterator[SearchEntry]:
 
 
 def _search_words(texts: Sequence[str], most: int | None = None) -> str:
-    """Return the distinct words of texts in lower case, without words of up to 3 characters."""
+    """Return the first `most` distinct words of texts in lower case, without words of up to 3 characters."""
     found = (word.lower() for text in texts for word in re.findall(r"\w[\w.]*\w", text) if len(word) > 3)
     return " ".join(list(dict.fromkeys(found))[:most])
 
@@ -272,7 +272,7 @@ def _common_opset() -> int:
 
 def converter_page(renderer: Renderer, digest: str) -> Pages:
     """Yield the page that converts models, and its copy; `digest` is a digest of the files that it loads."""
-    # the page contains only the built-in domains, not further domains of the site
+    # the page can use only the built-in definitions, not further domains of the site
     registry = default_registry()
     opsets = range(registry.newest_opset(), 0, -1)
     targets = {"Opset of ai.onnx": [(f"opset {each}", str(each)) for each in opsets]}

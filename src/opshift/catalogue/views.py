@@ -390,8 +390,8 @@ def _value_html(value: object) -> str:
     match value:
         case "single":
             return "required"
-        # These values are lists of attributes that determine the type of a parameter. They have no short
-        # text, so only the description of the change mentions them.
+        # Lists of attributes that determine the type of a parameter have no short text: only the description
+        # of the change mentions them.
         case ((_, *_), _) | ((), _):
             return ""
         case (("single" | "optional" | "variadic") as option, int(least), bool(homogeneous)):
@@ -402,7 +402,7 @@ def _value_html(value: object) -> str:
 
 @dataclass(frozen=True)
 class OpsetView:
-    """Opset of a domain, compared with the previous opset."""
+    """Opset of a domain, its operator versions, and its changes from the previous opset."""
 
     domain: str
     opset: int

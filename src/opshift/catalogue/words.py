@@ -70,7 +70,7 @@ TITLES: Final[Mapping[str, str]] = {
     "tensor": "Tensors",
     "traditionalml": "Classical machine learning",
 }
-"""Titles of folders with an abbreviated or singular name; the title of any other folder is its name."""
+"""Category titles by folder; the title of any other folder is its name."""
 
 OTHER: Final = "Other operators"
 

@@ -86,7 +86,7 @@ def check(
         require_limited_lists(proto, "model")
         walk.run(CheckedModel(proto, registry or default_registry(), data_folder))
     except (UnicodeDecodeError, TypeError, AttributeError, InvalidModel) as error:
-        # Some protobuf releases raise when a string field that is not UTF-8 is read, others return bytes.
+        # For a string field that is not UTF-8, some protobuf releases raise an error, others return bytes.
         if isinstance(error, UnicodeDecodeError) or not _is_text(proto):
             walk.check(ModelSource("model", is_text=False))
         elif isinstance(error, InvalidModel):
@@ -213,7 +213,7 @@ class Walk:
         attributes = [CheckedAttribute(each, node) for each in node.proto.attribute]
         for attribute in attributes:
             self._check_attribute(attribute)
-        # Findings in subgraphs, and about references, depend on the place of the node.
+        # Do not cache nodes with subgraphs or references: their findings depend on the place of the node.
         is_cacheable = not any(each.proto.ref_attr_name or each.holds_graphs for each in attributes)
         return is_cacheable and len(self.findings) == count
 

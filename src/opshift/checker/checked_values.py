@@ -124,7 +124,7 @@ def _bind_values(
 ) -> Iterator[BoundValue]:
     last = len(formals) - 1
     for position, (name, value_type) in enumerate(zip(names, types, strict=True)):
-        # An onnxruntime release may accept more inputs or outputs than the definition.
+        # Skip values without a parameter: an onnxruntime release may accept more than the definition.
         is_bound = position <= last or (last >= 0 and formals[last].option == "variadic")
         if value_type is not None and is_bound:
             # Only the last parameter can be variadic; it is bound to all remaining values.

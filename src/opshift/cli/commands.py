@@ -224,7 +224,6 @@ def _escape_unknown_characters() -> None:
 
 
 def _report(error: Any, form: Format) -> int:
-    """Print an error and return its exit code."""
     if isinstance(error, OpshiftError):
         _print(error, form)
         return EXIT_WRONG_USAGE if isinstance(error, UsageError) else EXIT_FINDINGS

@@ -21,7 +21,6 @@ def _from_registry(values: Callable[["Registry", typer.Context], Iterable[str]])
     """Return a completion; `values` receives the registry of built-in and `--opsets` definitions."""
 
     def complete(context: typer.Context) -> list[str]:
-        """Return the possible values of an argument."""
         from opshift.registry.registry import load_registry
 
         try:

@@ -221,7 +221,7 @@ def opsets_text(report: Report) -> str:
 
 
 def write_conversion(page: Page, converted: ConvertedFile) -> None:
-    """Print the summary of a conversion."""
+    """Print the summary, the changes and the comparison of outputs of a conversion."""
     source, out, report = converted.source, converted.out, converted.report
     page.line(f"{source} -> {out}" if source != out else str(source), style="bold")
     _write_summary(page, report, converted.imports)
@@ -275,7 +275,7 @@ def _write_summary(page: Page, report: Report, imports: Mapping[str, int]) -> No
 
 
 def _write_changes(page: Page, report: Report, explain: bool = False) -> None:
-    """Print the replaced and recognized operators with their numbers of nodes, and specialized functions."""
+    """Print replaced and recognized operators and specialized functions; with `explain`, also the steps."""
     groups = report.groups()
     shown = groups if explain else groups[:MAX_GROUPS]
     if groups:

@@ -260,7 +260,6 @@ def diagnose_file(source: str, settings: Settings) -> DiagnosedModel:
 
 
 def _diagnose(source: str, model: ModelProto, folders: Sequence[Path]) -> DiagnosedModel:
-    """Diagnose one model with the definitions in `folders`."""
     from opshift.analysis.doctor.diagnose import diagnose
 
     return DiagnosedModel(source, diagnose(model, registry=load_registry(folders)))

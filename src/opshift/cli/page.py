@@ -124,7 +124,6 @@ class Page:
 
 
 def _width_in_cells(text: str) -> int:
-    """Return the number of terminal cells that a text occupies."""
     if text.isascii():  # the usual case, which avoids the slow import of rich
         return len(text)
     from rich.cells import cell_len

@@ -143,7 +143,7 @@ class RunsOfModel(NamedTuple):
                 self._write_details(page, each, remedy)
 
     def _remedies(self) -> Iterator[str]:
-        """Yield, for each result, the command that makes the runtime run the model; empty if it runs."""
+        """Yield the command for each result that makes the runtime run the model, or an empty text."""
         names = self.named or tuple(each.runtime for each in self.answers.results)
         for name, each in zip(names, self.answers.results, strict=True):
             # the path of a YAML file identifies its runtime, not the name in the file
@@ -198,7 +198,6 @@ def _table_rows(results: Iterable[RuntimeResult]) -> Iterator[tuple[str, ...]]:
 
 
 def _table_cells(result: RuntimeResult) -> tuple[str, ...]:
-    """Return the cells after the name of the runtime: result, notes and source."""
     return _result_text(result), _notes_text(result), EVIDENCE.get(result.evidence, result.evidence)
 
 

@@ -63,7 +63,6 @@ class TerminalPage(Page):
                 self.console.print(_table_grid(listed, widths, group))
 
     def _paragraphs(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
-        """Print each row as one paragraph."""
         for row in rows:
             last = max((position for position, cell in enumerate(row) if cell), default=0)
             # a dash marks an empty cell, so that the text of the next cell does not seem to belong to it

@@ -1,1 +1,1 @@
-"""Operator proposals: create one as a folder, check it, review it, accept it into a tree of definitions."""
+"""Operator proposals: folders to create, check, review, sign, and accept into a tree of definitions."""

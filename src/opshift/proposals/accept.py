@@ -121,7 +121,9 @@ def accept(
     cases: Path | None = None,
     trusted: Path | None = None,
 ) -> Accepted:
-    """Append the proposal's definition to a tree, and add code, examples, page, fingerprints and change log.
+    """Append the proposal's definition to a tree, with code, examples, page, fingerprints and change log.
+
+    The state in `proposal.yaml` becomes `accepted`.
 
     The code of the proposal is executed. The tree has the layout of `opsets/`; a new tree for a custom domain
     may be empty. `trusted` is the folder with `reviewers.yaml`, by default the tree. By default, adapters go
@@ -169,7 +171,7 @@ def _reference_text(text: str, operator: OperatorId) -> str:
 
 
 def _has_code(code: Path) -> bool:
-    """Return whether a Python file has statements other than imports, docstrings and other expressions."""
+    """Return whether a Python file has statements other than imports and expressions, such as docstrings."""
     statements = ast.parse(code.read_bytes()).body
     return not all(isinstance(each, ast.Import | ast.ImportFrom | ast.Expr) for each in statements)
 
@@ -177,7 +179,6 @@ def _has_code(code: Path) -> bool:
 def _file_contents(
     draft: Evaluated, tree: Path, adapters: Path | None, shapes: Path | None, recorded: Path
 ) -> Iterator[tuple[Path, str | bytes]]:
-    """Yield path and content of each file to write."""
     operator = draft.operator
     definition = destination_below(tree, operator.domain, f"{operator.name}.yaml")
     yield definition, _definition_text(draft, tree)
@@ -235,7 +236,7 @@ def _definition_text(draft: DefinedDraft, tree: Path) -> str:
         if len(draft.published.versions) > draft.position:
             kept, _, _ = kept.partition(version_block(target, draft.position).rstrip("\n"))
         text = kept.rstrip("\n") + "\n" + block
-    # Copy only the last version: earlier versions in the proposal could differ from those in the tree.
+    # Only the last version is copied: refuse if earlier versions in the proposal and the tree differ.
     try:
         written = _operator_of_text(text, operator, draft)
     except DefinitionError as error:  # the version inherits descriptions that the tree's definition lacks
@@ -283,7 +284,7 @@ def changelog_with_entry(text: str, draft: DefinedDraft) -> str:
     heading = f"## {draft.operator.domain} {draft.opset}\n"
     if heading in text:
         head, _, rest = text.partition(heading)
-        # No empty line separates the new entry from the entries after it.
+        # The new entry and the entries after it form one list: remove the empty line between them.
         return f"{head}{heading}\n{entry}" + (rest[1:] if rest.startswith("\n- ") else rest)
     head, found, rest = text.partition("\n## ")
     return f"{head.rstrip()}\n\n{heading}\n{entry}{found}{rest}"

@@ -22,7 +22,7 @@ LEVELS = tuple(Level)
 
 @dataclass(frozen=True)
 class CheckResult:
-    """Result of a check: findings, the most severe first, and the valid parts of the proposal.
+    """Result of a check: findings, the most severe first, and the proposal as far as its files are valid.
 
     `draft` is `None` if `proposal.yaml` is invalid, and an `Evaluated` object if the examples were run.
     """
@@ -65,7 +65,7 @@ def check_proposal(
                     findings += rule.findings(subject)
             draft = subject if isinstance(subject, Draft) else draft
     violated = {each.rule for each in findings if each.level is Level.ERROR}
-    # One mistake can violate many rules: keep only the finding that names the cause.
+    # One mistake can violate many rules: drop the findings that are consequences of others.
     findings = [each for each in findings if not rule_table()[each.rule].is_explained_by(violated)]
     findings.sort(key=lambda each: (LEVELS.index(each.level), each.place.file, each.place.line))
     return CheckResult(folder, tuple(findings), draft)

@@ -198,7 +198,7 @@ def _new_definition(
 
 
 def _changed_definition(request: ProposalRequest, operator: Operator, registry: Registry, opset: int) -> str:
-    """Return the published definition plus a removal, or plus a copy of the last version if released."""
+    """Return the published definition plus a removal, or a copy of the last version if it is released."""
     path = _file_of(operator, registry)
     text = path.read_text("utf-8").removeprefix(HEADER).rstrip("\n") + "\n"
     *older, last = versions = load_yaml(path)["versions"]
@@ -262,7 +262,7 @@ def _content_of(text: str) -> Any:
 
 def _dump_block(content: Mapping[str, object]) -> str:
     """Return a mapping as YAML with each key in a line of its own."""
-    # PyYAML writes a mapping of scalars on one line, unless it contains a list.
+    # Add a list, and remove it again: without a list, PyYAML writes a mapping of scalars on one line.
     return dump_yaml({**content, "end": [[]]}).removesuffix("end:\n- []\n")
 
 

@@ -216,7 +216,7 @@ def operator_changes(old: ModelProto, new: ModelProto, registry: Registry) -> It
         if any(_same_at(opsets, old, new, registry) for opsets in (_graph_imports(new), _graph_imports(old))):
             return
         if is_same:
-            # Values have new names, so the nodes cannot be compared one by one.
+            # Values have new names, so nodes cannot be compared one by one: report the whole graph.
             yield ModelChange("OPERATOR_MEANING_CHANGED", "graph")
     if is_same:
         return
@@ -231,7 +231,6 @@ def _graph_imports(model: ModelProto) -> Opsets:
 
 
 def _all_imports(model: ModelProto) -> list[Opsets]:
-    """Return the opset imports of the model and of its functions."""
     return [
         _graph_imports(model),
         *(opset_imports(each.opset_import) for each in model.functions if each.opset_import),
@@ -262,7 +261,6 @@ def _same_structure(old: ModelProto, new: ModelProto) -> bool:
 def _converted_or_none(
     model: ModelProto, opsets: Opsets, registry: Registry, allow: AllowLike
 ) -> ModelProto | None:
-    """Return the converted model; `None` if it cannot be converted."""
     try:
         return convert_with(model, _comparison_options(opsets, registry, allow))[0]
     except OpshiftError:

@@ -199,7 +199,7 @@ def first_violation(node: Node, types: NodeTypes, version: OperatorVersion) -> s
         _attribute_violations(node, version),
         _value_violations(version.inputs, node.inputs, types[:count], version),
     ]
-    # Constant-1 allows only floats, but older exporters wrote integer constants, and runtimes read them.
+    # Not for Constant: version 1 allows floats only, but exporters wrote integers, which runtimes read.
     if version.name != "Constant":
         violations.append(_value_violations(version.outputs, node.outputs, types[count:], version))
     return next(chain.from_iterable(violations), "")
@@ -397,7 +397,7 @@ class _Doctor:
         operator = f"{domain}.{node.op_type}"
         if valid is None:
             self._unknown += 1
-            # models below IR version 3 have no opset imports
+            # a missing import is no mistake below IR version 3, which has no opset imports
             if opset is not None or self._model.ir_version < 3:
                 return None
             valid = self._undefined_opsets(domain)

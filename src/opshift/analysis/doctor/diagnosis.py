@@ -167,12 +167,11 @@ MAX_LISTED = 3
 
 
 def _uses_stamp(node: NodeValidity, stamp: Stamp) -> bool:
-    """Return whether a node depends on the opset import of a stamp."""
     if node.operator.rpartition(".")[0] != stamp.domain:
         return False
     if stamp.place == "model":
         return not node.place.startswith("function ")
-    # The label of one function may be the start of the label of another function.
+    # With the separator: the label of one function may be the start of the label of another.
     return node.place.startswith((f"{stamp.place}, ", f"{stamp.place} / "))
 
 

@@ -171,7 +171,7 @@ def _apply_stamps(diagnosis: Diagnosis, model: ModelProto, keep_initializer_inpu
             continue
         assert stamp.fitting is not None, "see require_fixable"
         imports = owners[stamp.place].opset_import
-        # `fix_model` converts the nodes from the declared opset, which also changes the import.
+        # Keep the declared opset if `fix_model` converts the nodes, which changes the import.
         version = stamp.opset if stamp.converted and stamp.opset is not None else stamp.fitting
         positions = [
             position for position, each in enumerate(imports) if canonical_domain(each.domain) == stamp.domain

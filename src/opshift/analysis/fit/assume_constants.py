@@ -73,7 +73,7 @@ def _output_shape(known: KnownNode) -> Sizes:
 
 
 def _shape_of_expand(known: KnownNode) -> Sizes:
-    # Expand aligns shapes of different rank at the last axis.
+    # Expand aligns shapes of different rank at the last axis: a short shape gets the last sizes.
     output = known.outputs[0]
     return output if known.length is None else output[max(len(output) - known.length, 0) :]
 

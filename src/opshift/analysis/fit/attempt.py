@@ -73,7 +73,7 @@ class Attempt:
         self._called = _called_domains(nodes, check)
         self._convert_copy(model, nodes)
         if self._depends_on_inlining():
-            # Nodes may be convertible for one call of a function, but not for all of its calls.
+            # Inline functions: nodes may be convertible for one call of a function, but not for all calls.
             self._called = frozenset()
             self._convert_copy(model, nodes)
         # The runtime may have a kernel of an equivalent operator, but refuse its nodes: convert without it.
@@ -91,7 +91,7 @@ class Attempt:
         self._without: dict[Unwanted, None] = dict.fromkeys(
             each for each in unknown if each not in self._refused
         )
-        # A runtime for inference ignores training graphs, and domains that only training graphs use.
+        # Domains that only training graphs use may stay: a runtime for inference ignores them.
         unused = domains_only_in_training(model)
         foreign = frozenset(nodes.opsets).difference(self._runtime.opsets, unused, self._called)
         self._first = replace(
@@ -228,7 +228,7 @@ class Attempt:
         else:
             nodes = ModelNodes(self.model, self._registry)
         operators = self._runtime.refuses_sizes_after
-        # Conversions use declared sizes, so remove them last.
+        # Remove refused sizes last, because conversions use declared sizes.
         is_changed = bool(operators) and remove_refused_sizes(nodes, operators)
         if is_changed:
             nodes = ModelNodes(self.model, self._registry)

@@ -67,7 +67,7 @@ class Bridges:
         return ()
 
     def _may_help(self, version: OperatorVersion, types: Mapping[str, str]) -> bool:
-        """Return whether the runtime may refuse a node because of its types, not of other properties."""
+        """Return whether the runtime may refuse a node because of its types, not of other properties only."""
         notes = (*self._runtime.restrictions_of(version.id), *self._runtime.errors_of(version.id))
         is_accepted = bool(notes) and bool(self._runtime.kernel(version.id, types))
         return not is_accepted or not all(map(_ignores_casts, notes))
@@ -98,7 +98,7 @@ class Bridges:
 def _ignores_casts(note: Restriction) -> bool:
     """Return whether a restriction concerns the same nodes if their inputs and outputs are cast."""
     conditions = [each for each in (note.when, note.unless) if each is not None]
-    # without conditions, only the reason describes the nodes
+    # without conditions, only the reason describes the nodes, so casts may help
     return bool(conditions) and all(UNCHANGED_BY_CASTS.issuperset(each.parts) for each in conditions)
 
 

@@ -400,7 +400,8 @@ def _compare_containers(pair: ContainerPair) -> tuple[ContainerDiff, int, list[C
         if change is not None:
             changes.append(change)
     properties = with_renames(property_changes(pair.old, pair.new, ("node",)), pair.renames)
-    # added, removed and reordered outputs are reported as differences of the field `output`
+    # report outputs that keep their name, but get the value of another one; added, removed and reordered
+    # outputs are differences of the field `output`
     known = {*old.outputs}
     outputs = [name if name in known else "" for name in new.outputs]
     properties += _value_changes("value of output", outputs, outputs, pair.renames)
@@ -421,7 +422,7 @@ def _subgraphs(pair: ContainerPair, old: NodeProto, new: NodeProto) -> Iterator[
             graphs = zip(graphs_in(attributes[each.name]), graphs_in(each), strict=False)
             for position, (before, after) in enumerate(graphs):
                 place = f"{pair.place}, {label} {each.name}{f'[{position}]' if each.graphs else ''}"
-                # A value of the subgraph may have the name of a renamed value of the enclosing graph.
+                # Values of the subgraph may have, and then hide, names of renamed values of the outer graph.
                 renames: Renames = {}
                 if pair.renames:
                     own = {name: name for name in pair.renames.keys() & {*defined_values(after)}}

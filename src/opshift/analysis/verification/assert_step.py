@@ -242,7 +242,8 @@ def _model_of_node(
     integer_range: tuple[int, int],
     seed: int,
 ) -> ModelProto:
-    # Initializers are constants since IR version 4, and runtimes accept newer IR versions with older opsets.
+    # One IR version for all opsets: initializers are constants since version 4, and runtimes accept newer IR
+    # versions with older opsets.
     model = ModelProto(ir_version=8)
     for domain, opset in opsets.items():
         model.opset_import.add(domain=model_domain(domain), version=opset)

@@ -46,7 +46,7 @@ def compare_output(
 
     Unless it is `None`, `tolerance` replaces the relative and the absolute tolerance in `TOLERANCES`.
     """
-    # the first sample may contain an empty sequence or an absent value
+    # search all samples: the first one may contain an empty sequence or an absent value
     leaves = (array for value in original for _, array in _tensor_leaves(value))
     first = next((array for array in leaves if array is not None), None)
     element_type = "" if first is None else array_element_type(first)
@@ -104,7 +104,7 @@ def _compare_values(
 
 
 def _tensor_leaves(value: object, place: str = "") -> Iterator[tuple[str, Array | None]]:
-    """Yield the place in sequences and maps, such as `[0]`, and the tensor, for each tensor of an output."""
+    """Yield each tensor of an output, after its place in sequences and maps, such as `[0]`."""
     if isinstance(value, list | tuple):
         for index, each in enumerate(value):
             yield from _tensor_leaves(each, f"{place}[{index}]")

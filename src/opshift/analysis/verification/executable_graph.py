@@ -139,7 +139,7 @@ class ExecutableGraph:
             self._loaded_key, self._loaded = key, None
         if self._loaded is None:
             model, inputs = self._model_of(computed, feeds)
-            # the feeds have the types of this model
+            # without casts: the feeds have the types of this model
             source = self.runtime.source._replace(model=model, casts=InterfaceCasts())
             runner = self.runtime.open(source, self.runtime.registry)
             self._loaded = runner, inputs

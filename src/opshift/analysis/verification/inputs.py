@@ -254,7 +254,6 @@ def generate_inputs(
 
 
 def _remedy_for_missing(missing: ModelInput) -> str:
-    """Return the remedy for an input whose value cannot be generated."""
     example = f"--input {missing.name}=FILE{'.npz' if missing.is_sequence else ''}"
     return f"provide a value: {example} (inputs={{{missing.name!r}: ...}} in Python)"
 

@@ -39,7 +39,7 @@ PLAIN: Final = ("pyodide.mjs", "pyodide.asm.mjs", "python_stdlib.zip")
 """Files of Pyodide that are copied. `COMPRESSED` is stored compressed, as not every host compresses it."""
 
 LOCK: Final = "pyodide-lock.json"
-"""Lock file of Pyodide; the site empties its list of packages, because the site has none of them."""
+"""Lock file of Pyodide; its list of packages is emptied, because the site hosts none of these packages."""
 
 COMPRESSED: Final = "pyodide.asm.wasm"
 
@@ -64,14 +64,14 @@ UNUSED: Final = (
     "opsets/runtimes/",
     "opsets/examples.yaml",
 )
-"""Prefixes of the paths of opshift files that the page does not import."""
+"""Prefixes of the paths of opshift files that `packages.bin` omits, except for the page's own modules."""
 
 PATTERNS: Final = "opshift/converter/recognition/compiled.json"
 """Compiled patterns of subgraphs, which only conversions with the option `recognize` read."""
 
 
 def converter_files(version: str) -> dict[str, bytes]:
-    """Return the content of the files by path; `version` is the version of opshift for the software bill.
+    """Return the files of the page by path; `version` is the version of opshift, for the software bill.
 
     Raises:
         UsageError: Pyodide cannot be downloaded.
@@ -173,7 +173,7 @@ def _package_files(name: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _files_below(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield path and content of the sources and data of a package, without `__pycache__` and tests."""
+    """Yield path and content of the sources and data below a folder, without `__pycache__` and tests."""
     for parent, folders, names in os.walk(folder, followlinks=True):
         folders[:] = sorted(each for each in folders if each not in ("__pycache__", "tests"))
         for name in sorted(names):

@@ -88,7 +88,7 @@ def _lacks_patterns() -> bool:
 
 
 def prepare() -> None:
-    """Convert small models, so that a memory snapshot has the modules and definitions most models need."""
+    """Convert small models, so that a memory snapshot has the modules and definitions for most models."""
     adapter_table()
     with TemporaryDirectory() as folder, chdir(folder):
         for opset, target in (9, 13), (17, 7):
@@ -227,7 +227,7 @@ def check(path: str, _: Mapping[str, object]) -> Answer:
 
 
 def runs(path: str, settings: Mapping[str, object]) -> Answer:
-    """List whether each runtime runs a model, and why; by default, the newest release of each runtime."""
+    """List whether runtimes run a model, and why not; by default, the newest release of each runtime."""
     if not RUNTIMES.exists():
         return {"missing": "runtimes"}
     newest = {name.rpartition("-")[0]: name for name in runtime_files()}  # the newest release is the last one

@@ -271,7 +271,7 @@ class Contents:
 
 
 def _element_type_attributes(model: ModelProto, registry: Registry) -> Mapping[LocalFunction, Set[str]]:
-    """Return the attributes that each function uses as element types, itself or in calls of functions."""
+    """Return the attributes of each function that nodes use as element types, directly or through calls."""
     found: dict[LocalFunction, set[str]] = {function_id(function): set() for function in model.functions}
     pending: list[tuple[LocalFunction, str]] = []
     """Function attributes that set an element type, to be added to `found`."""

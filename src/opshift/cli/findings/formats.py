@@ -144,7 +144,6 @@ class GithubWriter(FindingsWriter):
         return sorted(causes, key=lambda each: -each.count)
 
     def _summary(self, interrupted: bool) -> str:
-        """Return the summary of the job in Markdown."""
         from opshift.analysis.pages.document import escape_line, table
 
         result = f"{count_text(self.failed, 'file')} with errors{', interrupted' if interrupted else ''}"
@@ -245,7 +244,7 @@ def _gitlab_issue(finding: FileFinding) -> dict[str, object]:
     if not is_url(path):
         path = relative_name(absolute_path(path), Path.cwd()) or path
     text = problem_text(finding)
-    # GitLab shows only one of several issues that have the same fingerprint
+    # with the text, because GitLab shows only one of several issues with equal fingerprints
     identity = "\0".join((finding.rule, path, text, str(finding.line))).encode(errors="surrogatepass")
     return {
         "description": displayable(f"{text} ({finding.help})" if finding.help else text),

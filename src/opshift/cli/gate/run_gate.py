@@ -211,7 +211,6 @@ def _readable_locations(models: Iterable[FoundModel], unreadable: list[GateResul
 
 
 def _drain_results(results: list[GateResult]) -> Iterator[GateResult]:
-    """Yield and remove all results."""
     while results:
         yield results.pop(0)
 

@@ -37,8 +37,6 @@ class RuntimeCount:
 
 
 class _Row(NamedTuple):
-    """Row of the table: the name of a runtime and its cells."""
-
     runtime: str
     cells: tuple[str, ...]
 

@@ -36,7 +36,6 @@ def show(
     entries = list(history_of(definition))
 
     def data() -> dict[str, object]:
-        """Return the definition and its history as JSON data."""
         return {**version.to_dict(), "history": [each.as_dict() for each in entries]}
 
     print_result(form, data, lambda page: _write_operator(page, version, entries, registry))

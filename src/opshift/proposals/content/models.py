@@ -1,4 +1,4 @@
-"""Models of `proposal.yaml` and `examples.yaml`."""
+"""Pydantic classes for `proposal.yaml` and `examples.yaml`, and a check of attribute values."""
 
 from typing import Annotated, Any, Literal, get_args
 
@@ -18,7 +18,7 @@ INTRODUCING_KINDS: frozenset[str] = frozenset({"new-operator", "new-function", "
 
 
 class Frozen(BaseModel):
-    """Immutable model that refuses unknown keys."""
+    """Immutable data class that refuses unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -88,7 +88,7 @@ class ReviewerList:
 
     @cached_property
     def _keys(self) -> bytes:
-        """Return the content of the file with the reviewers' keys; empty without a file."""
+        """Content of the file with the reviewers' keys; empty without a file."""
         return self._signers.read_bytes() if self._signers and self._signers.exists() else b""
 
     def is_author(self, sign_off: SignOff, author: Person) -> bool:
@@ -175,7 +175,7 @@ def _ssh_keygen(arguments: tuple[str, ...], sign_off: SignOff) -> subprocess.Com
 
 
 def key_of(signature: str) -> bytes:
-    """Return the public key in a signature; `""` if the signature is malformed.
+    """Return the public key in a signature; `b""` if the signature is malformed.
 
     A signature begins with SSHSIG, a version (four bytes), the length of the key (four bytes), and the key.
     Source: PROTOCOL.sshsig of OpenSSH.

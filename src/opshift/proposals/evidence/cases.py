@@ -86,7 +86,7 @@ def cases_in_other_types(case: Case) -> Iterator[Case]:
 
 
 def bound_type(case: Case, variable: str) -> str | None:
-    """Return the element type that a type variable is bound to in a case, or `None`."""
+    """Return the element type of a case's inputs that have the type variable, or `None`."""
     for formal, array in _inputs_with_parameters(case):
         if formal.type == variable and array is not None:
             return array_element_type(array)

@@ -16,10 +16,10 @@ CoverageKind = Literal["output", "attribute", "input", "type", "corner"]
 
 
 class CoverageItem(NamedTuple):
-    """Part of an operator version that examples should cover, and the names of the cases that cover it.
+    """Requirement for the examples of an operator version, and the names of the cases that meet it.
 
-    Parts are outputs, present attributes and optional inputs, omitted attributes and optional inputs, element
-    types of type variables, and corner cases.
+    Examples should have each output, each attribute and optional input present and omitted, each element type
+    of type variables, and corner cases.
     """
 
     kind: CoverageKind
@@ -28,7 +28,7 @@ class CoverageItem(NamedTuple):
 
 
 def coverage_of(version: OperatorVersion, evidence: Evidence) -> tuple[CoverageItem, ...]:
-    """Return all coverage items of a version, each with the successful cases that cover it, if any."""
+    """Return all coverage items of a version, each with the successful cases that cover the item."""
     ran = [each for each in evidence.outcomes if each.outputs is not None and each.case.version is version]
     return tuple(
         CoverageItem(kind, item, tuple(each.case.name for each in ran if covers(each)))

@@ -129,7 +129,7 @@ _SHAPE_RULE = re.compile(r"""rule\(\s*["'](\w+)["']""")
 
 @contextmanager
 def registered_shape_rules(draft: Draft, run: bool = True) -> Iterator[InvalidProposal | None]:
-    """Register the shape rules of the tree and of a proposal within a `with` block.
+    """Register the shape rules of the trees and of a proposal within a `with` block.
 
     If `run` is false, no code is executed, and placeholders are registered under the names of the rules.
     Yields the error that prevents loading the rules, or `None`.

@@ -45,7 +45,7 @@ def compare_outputs(
     if len(expected) != len(found):
         return OutputComparison(case, "differs", f"expected {len(expected)} outputs, got {len(found)}")
     for position, (expected_value, found_value) in enumerate(zip(expected, found, strict=True)):
-        # The last parameter may be variadic: outputs after it belong to it.
+        # The last parameter may be variadic: all further outputs belong to this parameter.
         formal = case.version.outputs[min(position, len(case.version.outputs) - 1)]
         result = compare_output(formal.name, [expected_value], [found_value], case.example.tolerance)
         if result.reason:

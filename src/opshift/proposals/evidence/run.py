@@ -164,7 +164,7 @@ def _run_single_node(
         model_of_node.graph.input.add(name=name)
     for name in filter(None, node.output):
         model_of_node.graph.output.add(name=name)
-    # The values have no declared types here, which onnx.reference allows.
+    # Use onnx.reference, which accepts values without declared types.
     (opened,) = openers("reference")
     feeds = {each.name: values[each.name] for each in model_of_node.graph.input}
     results = iter(opened(RuntimeModel(model_of_node, None), registry).run(feeds))

@@ -163,7 +163,7 @@ def check_types_ir(draft: DefinedDraft) -> Problems:
 @rule("types.repeated", WARNING, ADDING, "list each type once")
 def check_types_repeated(draft: DefinedDraft) -> Problems:
     """A constraint lists each type once, directly or through a type set."""
-    # The loader removes duplicates, so only the file shows them.
+    # Read the file, because the loader removes duplicates.
     version = load_yaml(draft.folder.file(OPERATOR))["versions"][draft.position]
     for name, listed in (version.get("type_constraints") or {}).items():
         entries = [listed] if isinstance(listed, str) else listed

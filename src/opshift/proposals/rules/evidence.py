@@ -1,4 +1,4 @@
-"""Rules for the evidence from running a proposal."""
+"""Rules for examples, reference, shape rule and coverage: the evidence from running a proposal."""
 
 from collections.abc import Iterator
 
