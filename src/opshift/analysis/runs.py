@@ -34,7 +34,7 @@ from opshift.runtimes.model_nodes import ModelNode, ModelNodes, ordered
 from opshift.runtimes.verdicts import AFTER_CONVERSION, DOES_NOT_RUN, MAY_RUN, RUNS
 
 MIN_FAILURES: Final = 2
-"""Number of conversions that do not help before the next ones are tried with a copy, see `_attempt`."""
+"""Number of failed conversions after which further ones are first tried with a copy, see `_attempt`."""
 
 MIN_REMAINING: Final = 5
 """Minimum number of remaining opsets for a copy: making it takes as long as two or three conversions."""

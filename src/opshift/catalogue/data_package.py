@@ -181,7 +181,7 @@ def registry_data(registry: Registry, package: str) -> Mapping[str, Json]:
 def version_data(entry: HistoryEntry) -> Mapping[str, Json]:
     """Return the definition of an operator version, its conversions, and the changes from the previous one.
 
-    The site also publishes this data as the JSON copy of the page of the version.
+    The site also publishes this data, as a copy of the page of the version.
     """
     changes = classify(entry.before, entry.version) if entry.before else ()
     return {

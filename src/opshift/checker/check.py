@@ -122,7 +122,7 @@ class Walk:
         self.findings: list[Finding] = []
 
     def run(self, model: CheckedModel) -> None:
-        """Check everything in a model."""
+        """Check the graphs, training information and functions of a model, then the model itself."""
         main = CheckedGraph(model.proto.graph, "graph", model, model.opsets, is_top=True)
         if model.proto.HasField("graph"):
             self._check_graph(main)
@@ -291,7 +291,7 @@ class Walk:
 
 
 def _count_undefined(node: CheckedNode) -> None:
-    """Count a node whose operator has no definition, in an imported domain that may lack definitions."""
+    """Count a node without a definition of its operator, in an imported domain that may lack definitions."""
     domain = canonical_domain(node.proto.domain)
     if node.function is None and node.error is None and domain in node.container.opsets:
         registry, opset = node.container.model.registry, node.container.opsets[domain]

@@ -25,7 +25,7 @@ from opshift.model.tensors import DATA_FIELDS
 from opshift.registry.models import Attribute as Declared
 
 UNEVEN_TYPES = frozenset(number for number, kind in BY_NUMBER.items() if element_bits(kind) == 6)
-"""Numbers of the element types whose tensors may have unused bits after an element."""
+"""Numbers of the 6-bit element types, whose tensors may have unused bits."""
 
 
 class CheckedNode:

@@ -18,7 +18,7 @@ class Level(StrEnum):
 
     `error`    the model has no defined meaning, or runtimes or ONNX's own checker reject it.
     `warning`  the specification forbids the model, but runtimes accept it.
-    `info`     the specification advises against such a model.
+    `info`     advice, for example about nodes that cannot be checked.
     """
 
     ERROR = "error"

@@ -144,7 +144,7 @@ def _reshape_problems(node: ShapeContext) -> Iterator[str]:
     count = product(data)
     sizes = [data[position] if position in copied else size for position, size in enumerate(target)]
     others = product(size for size in sizes if size != -1)
-    # A count may be unknown. Of a tensor without elements, runtimes infer different sizes.
+    # A count may be unknown; for a tensor without elements, runtimes infer different sizes.
     if not count or not others:
         return
     if count % others if -1 in sizes else count != others:

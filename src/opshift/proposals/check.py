@@ -22,7 +22,7 @@ LEVELS = tuple(Level)
 
 @dataclass(frozen=True)
 class CheckResult:
-    """Result of a check: findings, the most severe first, and the proposal as far as its files are valid.
+    """Result of a check: findings, the most severe first, and the last valid stage of the proposal.
 
     `draft` is `None` if `proposal.yaml` is invalid, and an `Evaluated` object if the examples were run.
     """
@@ -65,7 +65,7 @@ def check_proposal(
                     findings += rule.findings(subject)
             draft = subject if isinstance(subject, Draft) else draft
     violated = {each.rule for each in findings if each.level is Level.ERROR}
-    # One mistake can violate many rules: drop the findings that are consequences of others.
+    # One mistake can violate many rules: drop the findings that other findings explain.
     findings = [each for each in findings if not rule_table()[each.rule].is_explained_by(violated)]
     findings.sort(key=lambda each: (LEVELS.index(each.level), each.place.file, each.place.line))
     return CheckResult(folder, tuple(findings), draft)

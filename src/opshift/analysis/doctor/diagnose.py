@@ -397,7 +397,7 @@ class _Doctor:
         operator = f"{domain}.{node.op_type}"
         if valid is None:
             self._unknown += 1
-            # a missing import is no mistake below IR version 3, which has no opset imports
+            # below IR version 3, models have no opset imports, so the import is not missing
             if opset is not None or self._model.ir_version < 3:
                 return None
             valid = self._undefined_opsets(domain)

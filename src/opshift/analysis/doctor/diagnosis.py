@@ -62,7 +62,7 @@ class Stamp:
     fitting: int | None
     """The opset to declare: the last possible import, else the nearest possible opset, else `None`."""
     replaced: tuple[str, ...] = ()
-    """Operators that `fitting` lacks, so that their nodes must be replaced: no opset is valid for all."""
+    """Operators with nodes that are invalid at `fitting` and must be replaced: no opset is valid for all."""
     repeated: tuple[int, ...] = ()
     """Other opsets that earlier imports of the domain declare; only one import is allowed."""
     converted: bool = False

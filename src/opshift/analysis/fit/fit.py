@@ -255,7 +255,7 @@ def fit(
             compute in float instead of double, and with `"interface-types"`, inputs and outputs of types that
             the runtime lacks get wider types with the same values.
         provider_only: for an execution provider such as `"onnxruntime-coreml"`: the provider itself has to
-            implement all nodes, and none may fall back to the CPU. Other runtimes run all nodes anyway.
+            implement all nodes, and none may fall back to the CPU. Other runtimes have no fallback.
         recognize: operators to recognize first, as for `convert_version`. Only operators with a kernel of the
             runtime are recognized, at the opset at which most have one. `True` leaves out operators with
             kernels known to be slow.

@@ -8,7 +8,7 @@ from opshift.analysis.pages.document import Document, code_span, escape_line, li
 from opshift.model.locations import without_secrets
 
 MAX_DRAWN_REGIONS = 40
-"""Maximum number of drawn regions. Of regions that differ only in names, the first one is drawn."""
+"""Maximum number of drawn regions; only the first of several regions that differ only in names is drawn."""
 
 MAX_DRAWN_NODES = 40
 """Maximum number of drawn nodes of one region."""

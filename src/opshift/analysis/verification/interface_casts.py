@@ -18,7 +18,7 @@ from opshift.model.types import type_to_string
 FLOATS, INTEGERS = re.compile("double|b?float.*"), re.compile(r"u?int\d+")
 
 SATURATING = re.compile("float8e[45].*")
-"""Types that Cast saturates: it converts infinities and numbers out of range to the largest numbers."""
+"""Types to which Cast saturates: infinities and numbers out of range become the largest numbers."""
 
 
 class InterfaceCasts(NamedTuple):

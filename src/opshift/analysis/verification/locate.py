@@ -277,7 +277,7 @@ def _severity_of(value: OutputCompared) -> float:
 def _own_difference(
     level: DifferentNode, value: OutputCompared, changes: Changes, tolerance: float | None
 ) -> OutputCompared | None:
-    """Compare a node in both models on equal inputs; `None` for unchanged nodes and equal results."""
+    """Compare a changed node in both models on equal inputs; `None` for unchanged nodes and equal results."""
     pair, name = level.pair, value.name
     if (pair.path, name) not in changes:
         return None

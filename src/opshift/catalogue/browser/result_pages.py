@@ -1,6 +1,6 @@
 """Markdown pages with results of commands, and advice on refused conversions.
 
-The advice names controls of the web page instead of command-line options, and offers other conversions.
+The advice names controls of the page instead of command-line options, and offers other conversions.
 """
 
 from __future__ import annotations

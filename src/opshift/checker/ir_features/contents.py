@@ -107,7 +107,7 @@ class Contents:
         oldest: int = 0,
         operators: Collection[tuple[str, str]] | None = None,
     ) -> None:
-        """Collect the parts.
+        """Collect the messages.
 
         `operators`, if given, has domain and op_type of every node. If none of these operators can be a call
         or have attributes to collect, the attributes of all nodes are skipped.
@@ -176,7 +176,7 @@ class Contents:
         )
 
     def leave_out(self, names: Collection[str]) -> None:
-        """Remove initializers of the main graph, and their `value_info`, from the collected parts."""
+        """Remove initializers of the main graph, and their `value_info`, from the collected messages."""
         if names:
             graph, role = self.model.graph, "initializer"
             self.tensors = [

@@ -52,7 +52,7 @@ def field(attribute: CheckedAttribute) -> Problems:
 
 @rule("attribute.single", ERROR, "IR: Attributes", "keep only the value of the declared type")
 def single_value(attribute: CheckedAttribute) -> Problems:
-    """An attribute must have only one value."""
+    """An attribute must have values in only one field."""
     if len(attribute.fields) > 1:
         yield f"has values in several fields: {', '.join(attribute.fields)}"
 

@@ -49,7 +49,7 @@ def absolute_path(file: str) -> Path:
 
 
 def relative_name(path: PurePath, root: PurePath) -> str | None:
-    """Return the path of a file below a folder with slashes, or `None` if it is outside of the folder."""
+    """Return the path of a file relative to a folder, with slashes; `None` if the file is outside."""
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else None
 
 
@@ -305,7 +305,7 @@ def open_sarif(path: Path, command: str) -> Iterator[SarifWriter]:
 class SarifWriter(FindingsWriter):
     """Writer of SARIF. All findings of one rule and severity about a model become one result.
 
-    Code hosts identify a result by rule and line. A model has no lines, so they would merge its results.
+    Code hosts merge results with the same rule and line, and a model has no lines.
     Findings about a text file share a result only if their line, place and message are equal.
     """
 

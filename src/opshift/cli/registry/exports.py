@@ -34,8 +34,8 @@ def data(
 ) -> None:
     """Print all operator definitions as JSON.
 
-    The file has every version of every operator with its types, texts and conversions, and all releases. It
-    is also part of the installed package, as data/operators.json.
+    The document has every version of every operator with its types, texts and conversions, and all releases.
+    The installed package contains the document as data/operators.json.
     """
     from opshift.catalogue.data_package import DATA, SCHEMA, data_files
 

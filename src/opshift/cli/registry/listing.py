@@ -175,7 +175,6 @@ class _ListedVersion(NamedTuple):
 
     @classmethod
     def of(cls, version: OperatorVersion, registry: Registry, opset: int) -> Self:
-        """Return the row of an operator version at an opset."""
         operator = registry.operator(version.name, version.domain)
         assert operator is not None
         status = status_at(opset, version, operator)

@@ -80,7 +80,7 @@ class Proposal(Frozen):
     mapping: str = ""
     """For a deprecation, removal or promotion: how to convert nodes of the old operator to the new one."""
     promotes: str = ""
-    """For a promotion: the experimental operator, such as `ai.onnx.preview.FlexAttention:1`."""
+    """For a promotion: the preview or private operator, such as `ai.onnx.preview.FlexAttention:1`."""
     state: State = "draft"
     sign_offs: tuple[SignOff, ...] = ()
 

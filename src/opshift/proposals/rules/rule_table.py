@@ -41,7 +41,7 @@ class ProposalRule:
     check: RuleCheck
 
     def findings(self, subject: Draft | InvalidFile) -> list[ProposalFinding]:
-        """Return the findings of this rule for an object; empty unless the object has a target type."""
+        """Return the findings of this rule for an object of a target type."""
         return [
             ProposalFinding(self.id, self.level, each.place, each.reason, each.remedy or self.remedy)
             for each in self.check(subject)
@@ -94,8 +94,6 @@ def rule(
 @cache
 def rule_table() -> Mapping[str, ProposalRule]:
     """Return every rule by name, sorted.
-
-    The modules of the package are discovered, so a new module needs no registration.
 
     Raises:
         UsageError: numpy, which the evidence rules need, is not installed.
