@@ -7,7 +7,7 @@ same reason it is not a module of the package, whose `__init__` Python would run
 
 import os
 
-signal = __import__("_signal")  # type checkers do not know it
+signal = __import__("_signal")  # type checkers do not know the module
 
 _has_disabled_collections = False
 """Whether `main` has disabled garbage collection."""

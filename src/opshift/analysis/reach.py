@@ -102,7 +102,8 @@ def reach(
     """Return the opsets of a domain that a model can be converted to, by planning conversions.
 
     `domain`, `allow` and `registry` are as in `common_opset`; `shapes` and `infer_shapes` are as in
-    `convert_version`. Raises InvalidModel if the model is invalid, or does not import the domain.
+    `convert_version`. Raises InvalidModel if the model is invalid, or does not import the domain, and
+    UnknownOpset if the registry lacks the opset of the model.
     """
     registry = registry or default_registry()
     domain = canonical_domain(domain)
@@ -151,9 +152,8 @@ class _LimitSearch:
 
     A conversion includes the steps to all nearer opsets, so a node that is refused at one opset is refused at
     all farther opsets. If the same nodes are refused at two opsets, the opsets between need no plan. Nodes
-    with a known limit are not planned again, and plans between two opsets contain only the nodes that are
-    refused at the farther one, unless one of them is refused because of a limit for the whole model, or the
-    plan is for a changed copy of the model.
+    with a known limit are not planned again. Plans between two opsets contain only the nodes that are refused
+    at the farther opset, unless `_Refusals.concern_all` is true.
     """
 
     def __init__(

@@ -101,7 +101,7 @@ MAX_PLAIN_TYPES = 4
 
 
 def format_types(types: Iterable[str]) -> str:
-    """Join types and share brackets, as in `tensor(double, float), seq(tensor(float))`."""
+    """Join types and share brackets, as in `seq(tensor(float)), tensor(double, float)`."""
     kinds: dict[tuple[str, str], list[str]] = {}
     for text in sorted(types):
         match = _WRAPPED.fullmatch(text)

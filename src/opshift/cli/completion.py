@@ -26,7 +26,7 @@ def _from_registry(values: Callable[["Registry", typer.Context], Iterable[str]])
         try:
             folders = [Path(each) for each in context.params.get("folders") or ()]
             return list(values(load_registry(folders), context))
-        # Suggest nothing: the command itself reports errors of its arguments.
+        # Suggest nothing: the command reports errors of its arguments.
         except (OpshiftError, OSError):
             return []
 

@@ -23,7 +23,7 @@ def show_progress(
 ) -> Iterator[Progress]:
     """Yield a `Progress` that the block updates, and show it if stderr is a terminal.
 
-    `unit` is a plural noun for the amount of work, such as `models`. Without it, only time is shown.
+    `unit` is a plural noun for the amount of work, such as `models`; without a unit, the amount is not shown.
     In a terminal, the block may print to `page`; the progress stays below its text.
     """
     progress = Progress()
@@ -87,7 +87,7 @@ def _display(progress: Progress, message: str, unit: str, page: Page | None, end
 
 
 def _amount_text(progress: Progress, unit: str) -> str:
-    """Format the amount of work, such as `3 of 20 models, 1 failed` or `1.2 GB of 4.0 GB`."""
+    """Format the amount of work, such as `3 models, 1 with errors` or `1.2 GB of 4.0 GB`."""
     text = byte_text if unit == BYTES else "{:,}".format
     amount = text(progress.done) + (f" of {text(progress.total)}" if progress.total else "")
     if unit != BYTES:

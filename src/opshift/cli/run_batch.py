@@ -87,7 +87,7 @@ def _dask_executor(address: str | None) -> Iterator[tuple[Executor | None, int]]
         raise OpshiftError(reason, place=f"--dask {shown}", remedy=remedy) from error
     with client:
         threads: dict[str, int] = client.nthreads()  # pyright: ignore  # a coroutine only for asynchronous clients
-        # two chunks for each thread: the second one is ready when the first one is finished
+        # two chunks for each thread: the second is ready when the first is finished
         yield client.get_executor(pure=False), 2 * max(1, sum(threads.values()))
 
 

@@ -309,7 +309,7 @@ def releases_with_opset(path: Path, registry: Registry, domain: str, opset: int)
     """Return the text of `releases.yaml` with the opset in an unreleased release.
 
     Return `None` if the file stays unchanged: it does not exist, its last release already includes the opset,
-    or no release lists the domain, as is the case for custom domains.
+    or no release lists the domain, such as a custom one.
 
     Raises:
         UsageError: the release is not written on one line.

@@ -57,7 +57,7 @@ def scaffold(path: Path, request: ProposalRequest, registry: Registry) -> tuple[
 
     Raises:
         UsageError: a name is invalid, the folder already contains a proposal, the operator to add exists, or
-            the operator to change does not exist, is removed, or is not released.
+            the operator to change does not exist, is removed, is not released, or is defined in a document.
     """
     require_path_names(request.domain, request.name)
     if any((path / name).exists() for name in PROPOSAL_FILES):

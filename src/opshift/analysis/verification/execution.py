@@ -223,7 +223,8 @@ def execute(request: RunRequest, registry: Registry) -> tuple[Verification, Feed
     """Run both models and compare their outputs; also return one sample, preferably one that differs.
 
     If the models ran in different runtimes and outputs differ, a runtime that runs both decides, if any does.
-    Raises CannotVerify if nothing can be compared, VerificationFailed if the converted model does not run.
+    Raises CannotVerify if nothing can be compared, VerificationFailed if the converted model does not run or
+    has outputs with other names.
     """
     _require_same_names(request)
     reasons: list[str] = []

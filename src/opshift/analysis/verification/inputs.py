@@ -37,7 +37,7 @@ READABLE_TYPES = {*NUMPY_TYPES, "bfloat16"}
 
 
 def read_arrays(path: str | os.PathLike[str]) -> Mapping[str, Array]:
-    """Return the arrays of an .npz file by name; raise UsageError if it cannot be read."""
+    """Return the arrays of an .npz file by name; raise UsageError for other and unreadable files."""
     arrays = _read_file(Path(path))
     if not isinstance(arrays, Mapping):
         reason = "cannot be read as arrays: it contains a single array without a name"

@@ -180,7 +180,7 @@ def open_onnxruntime(source: RuntimeModel, registry: Registry) -> Runner:
 
 
 def open_reference(source: RuntimeModel, registry: Registry) -> Runner:
-    """Load a model into onnx.reference; raise CannotRun if an operator is not implemented."""
+    """Load a model into onnx.reference; raise CannotRun if this fails, or an operator is not implemented."""
     onnx = _import_package("onnx")
     from onnx.external_data_helper import load_external_data_for_model
 

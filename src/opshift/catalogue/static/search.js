@@ -1,4 +1,4 @@
-// Search of the catalogue: an index of a few hundred entries, which is loaded on first use.
+// Search of the catalogue: the index is loaded on first use.
 "use strict";
 
 const MAX_RESULTS = 12;

@@ -95,8 +95,7 @@ class ModelResult(FrozenRecord):
 class FindingsWriter(ABC):
     """Writer of the results of a command to stdout, or to another stream, in bounded memory.
 
-    As a context manager, it begins the document, and ends it also after an exception, so that the document is
-    valid.
+    As a context manager, it begins and ends the document, also after an exception.
     """
 
     def __init__(self, command: str, stream: TextIO | None = None) -> None:

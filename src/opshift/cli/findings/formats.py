@@ -393,7 +393,7 @@ class SarifWriter(FindingsWriter):
 
 
 def _finding_identity(finding: FileFinding) -> str:
-    """Return a text that identifies a finding across runs; without a line, it omits place and message."""
+    """Return a text that identifies a finding across runs, with place and message if it has a line."""
     text = (finding.place, finding.message) if finding.line else ()
     uri = artifact_location(finding.file)["uri"]
     return "\0".join((uri, finding.rule, finding.level, *text))

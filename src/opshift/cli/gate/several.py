@@ -72,7 +72,7 @@ VerboseOption = Annotated[
         "--verbose",
         "-v",
         rich_help_panel=SEVERAL,
-        help="Print a row for each model. By default a terminal gets only failures after 50 models.",
+        help="Print a row for each model. By default, a terminal gets all failures and 50 other models.",
     ),
 ]
 

@@ -118,7 +118,7 @@ class DefinedDraft(Draft):
 
     @cached_property
     def staged(self) -> Registry:
-        """The registry with the proposed definition of the operator, instead of the published definition."""
+        """The registry with the proposed in place of the published definition of the operator."""
         return self.registry.with_operator(self.operator)
 
     @cached_property

@@ -16,7 +16,7 @@ UNRELEASED_REMEDY = "propose an update, which edits the version, or delete its d
 def registry_of_tree(tree: Path | None) -> Registry:
     """Return a registry of a tree and, if the tree has no `releases.yaml`, of opshift's own definitions.
 
-    For an empty or missing folder, which is a new tree, return opshift's own definitions.
+    For an empty or missing folder, return opshift's own definitions.
     """
     is_new = tree is None or not ((tree / REVIEWERS).exists() or any(tree.glob("*/*.yaml")))
     return load_registry([] if tree is None or is_new else [tree])

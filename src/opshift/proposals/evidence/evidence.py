@@ -111,7 +111,7 @@ class Evidence:
     """Results of running a proposal: outputs of the cases, and their comparisons with other computations."""
 
     reference_error: InvalidProposal | None = None
-    """Error that prevents loading the reference, without which nothing is run; `None` if there is none."""
+    """Error that prevents loading the reference, and so all runs; `None` if there is none."""
     bad_examples: list[tuple[int, str]] = field(default_factory=list)
     """Index and problem of each example that is not a valid node of the operator."""
     outcomes: list[Outcome] = field(default_factory=list)
@@ -287,7 +287,7 @@ def _compare_numpy(case: Case, outputs: Arrays, name: str) -> Iterator[OutputCom
 
 
 def numpy_function(name: str) -> Callable[..., Any] | None:
-    """Return the numpy function with a name such as `numpy.linalg.det` or `det`, or `None`."""
+    """Return the numpy function with a name such as `numpy.linalg.det` or `clip`, or `None`."""
     found: Any = np
     for part in name.removeprefix("numpy.").removeprefix("np.").split("."):
         found = getattr(found, part, None)
