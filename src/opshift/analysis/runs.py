@@ -168,7 +168,7 @@ def _load(runtimes: Iterable[RuntimeLike]) -> list[Runtime]:
 
 @contextmanager
 def _without_weights(model: ModelLike) -> Iterator[ModelProto]:
-    """Yield a model in which placeholders replace large weights, because each conversion copies the model."""
+    """Yield a model; if it is large, with placeholders for weights, because each conversion copies it."""
     if isinstance(model, str | os.PathLike) or is_readable(model):
         source = model
     else:

@@ -123,7 +123,7 @@ def _accepted_file(registry: Registry, folder: str, version: OperatorVersion) ->
 
 
 def _adapters_text(request: ProposalRequest, opset: int, steps: Iterable[tuple[str, int, int]]) -> str:
-    """Return the text of `adapters.py`; each step, a direction and two opsets, becomes a comment."""
+    """Return the text of `adapters.py`; each step (name, source, target) becomes a commented adapter."""
     comments = (
         _fill(
             "adapter.py",

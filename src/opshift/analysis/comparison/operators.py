@@ -74,7 +74,7 @@ def output_digests(model: ModelProto, inputs: Container[str]) -> Digests:
 
 
 class Structure:
-    """Digests of the values in a model; a call has the digest of its function in place of the operator."""
+    """Digests of values; a call has the digest of its function in place of the operator."""
 
     def __init__(self, functions: Iterable[FunctionProto]) -> None:
         self._digests: dict[LocalFunction, str] = {}

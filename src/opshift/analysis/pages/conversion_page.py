@@ -91,7 +91,7 @@ def _cell_text(value: object) -> str:
 
 
 def changes_section(report: Report) -> Iterator[str]:
-    """Yield the parts of the Markdown about replaced and kept operators."""
+    """Yield Markdown about replaced operators, specialized functions and kept operators."""
     rows = []
     for group in report.groups():
         before, after = (f"{each:,}" for each in group.nodes)

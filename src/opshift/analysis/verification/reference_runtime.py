@@ -1,4 +1,4 @@
-"""Detection of operators that onnx.reference does not evaluate, or evaluates as a different version.
+"""Operators that onnx.reference does not evaluate, or evaluates as other versions, and executed graphs.
 
 onnx.reference implements only the newest version of many operators, and evaluates nodes of older versions as
 the newest version, even if the versions compute different results.

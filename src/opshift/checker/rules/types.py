@@ -1,4 +1,4 @@
-"""Rules for the types that a model declares for its values, and for the inputs and outputs of nodes."""
+"""Rules for the types that a model declares for its values, and for the types and axes of nodes."""
 
 from __future__ import annotations
 
