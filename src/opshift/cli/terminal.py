@@ -65,7 +65,7 @@ class TerminalPage(Page):
     def _paragraphs(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
         for row in rows:
             last = max((position for position, cell in enumerate(row) if cell), default=0)
-            # a dash marks an empty cell, so that the text of the next cell does not seem to belong to it
+            # a dash marks an empty cell, so that the next cell is not read as this cell
             filled = [
                 Text(cell or "-", column.style)
                 for column, cell in zip(columns, row[: last + 1], strict=False)

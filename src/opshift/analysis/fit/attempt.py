@@ -113,7 +113,7 @@ class Attempt:
         )
 
     def missing_with_others(self) -> tuple[MissingKernel, ...]:
-        """Return the refused nodes, and the converted nodes that prevent the model from running.
+        """Return `listed`, or the refused nodes and the converted nodes that prevent the model from running.
 
         Call this method only once, because it converts the model further.
         """
