@@ -37,10 +37,12 @@ FINGERPRINTS: Final = OPSETS / "runtime_fingerprints.yaml"
 """File with the fingerprint of each runtime, which detects changes of published runtime files."""
 
 IMPROVED_KEYS: Final = {
-    "constant_types", "evidence", "expands_outdated_bodies", "falls_back", "imports", "inexact_types",
+    "constant_types", "evidence", "expands_outdated_bodies", "falls_back", "folds", "folds_functions",
+    "imports", "inexact_types",
     "internal_operators", "may_count_omitted_inputs", "may_need_input_sizes", "misorders_functions_in",
     "needs_input_ranks", "needs_names", "raw_types", "reads_empty_constants", "refuses_sizes_after",
-    "restrictions", "schemas", "slow_kernels", "unread_types", "validates_nodes", "wrong",
+    "restrictions", "schemas", "slow_kernels", "unfolded", "unread_types", "unsized", "validates_nodes",
+    "wrong",
 }  # fmt: skip
 """Keys that may be improved after publication, so fingerprints exclude them."""
 

@@ -158,6 +158,8 @@ class NodePattern(Record):
     """Types of inputs of the nodes."""
     shared: tuple[str, ...] = ()
     """Values inside the pattern that nodes outside it may also read."""
+    outputs: tuple[str, ...] = ()
+    """Values inside the pattern that may be outputs of the graph, because the optimizer keeps them."""
     scalars: tuple[str, ...] = ()
     """Inputs of the nodes that must be constants with one element."""
     vectors: tuple[str, ...] = ()

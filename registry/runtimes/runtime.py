@@ -127,6 +127,22 @@ class Runtime(Record):
 
     `fit` introduces these operators only if the caller names them. An empty text removes an inherited entry.
     """
+    folds: tuple[str, ...] = ()
+    """Domains, such as `ai.onnx`, and operators with nodes that the optimizer computes before the first run.
+
+    It does so if the inputs are constants, if there is a kernel for the types without casts, and if the
+    outputs are tensors; it keeps DequantizeLinear unless QuantizeLinear follows after one more node. If the
+    list is empty, the constant results of all deterministic nodes are computed.
+    """
+    unfolded: tuple[str, ...] = ()
+    """Operators in `folds` that the optimizer does not compute before the first run."""
+    unsized: tuple[str, ...] = ()
+    """Operators and operator versions in `folds` with output sizes that the optimizer does not infer.
+
+    It computes their nodes before the first run only if the model declares the sizes."""
+    folds_functions: bool = False
+    """Whether the optimizer also computes calls of local functions before the first run and, if a model has
+    local functions, function bodies of operators."""
     validates_nodes: bool = False
     """Whether the runtime refuses nodes that its schemas do not allow, for example unknown attributes."""
     needs_input_ranks: bool = False

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import field
-from functools import partial
 from itertools import chain, islice
 from shlex import quote
 from typing import Final
@@ -22,7 +21,7 @@ from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.restrictions import Condition
 from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
-from opshift.runtimes.conditions import OF_DISTANT_NODES, SEARCHES, concerns, depends_on_node
+from opshift.runtimes.conditions import OF_DISTANT_NODES, SEARCHES, depends_on_node
 from opshift.runtimes.constant_values import has_typed_field, is_misread
 from opshift.runtimes.kernel_lookup import KernelLookup
 from opshift.runtimes.model_nodes import ModelNode, ModelNodes, ordered
@@ -145,7 +144,8 @@ class RuntimeCheck:
         base = self._fallback.runtime if self._fallback else runtime
         self._schemas = base.schemas if base.validates_nodes else None
         self._misorders_functions_in = base.misorders_functions_in
-        self._lookup = KernelLookup(runtime, self._schemas)
+        fallback: KernelLookup | None = self._fallback._lookup if self._fallback else None
+        self._lookup: KernelLookup = KernelLookup(runtime, self._schemas, fallback)
         self._bodies: dict[ModelNodes, tuple[str, _Notes]] = {}
         """Reason and notes about each function body."""
         self._notes = _Notes()
@@ -303,11 +303,11 @@ class RuntimeCheck:
                 continue  # newer opsets have the version: `_model_problems` reports the opset
             if not first.scope.opset_of(first.domain):
                 continue  # `_model_problems` reports the missing import
-            has_kernel = self._lookup.has_kernel_without_notes(group)
+            has_kernel = self._lookup.has_kernel_without_notes(group, model)
             if has_kernel:
                 continue
             other = self._fallback
-            if has_kernel is False and other is not None and other._lookup.has_kernel_without_notes(group):
+            if has_kernel is False and other and other._lookup.has_kernel_without_notes(group, model):
                 self._notes.fallback[str(identity)] = None
                 continue
             yield from self._group_problems(group, model)
@@ -357,7 +357,7 @@ class RuntimeCheck:
         errors = self.runtime.errors_of(identity) if has_kernel or reads_bodies or self._refuses_wrong else ()
         for each in (*self.runtime.restrictions_of(identity), *errors):
             if depends_on_node(each, node):
-                yield each, partial(concerns, each)
+                yield self._lookup.question(each, model)
         if reads_bodies:
             question = "body", self.runtime.expands_outdated_bodies
             yield question, lambda each: self._lookup.uses_body(each) and model.body(each)
@@ -388,7 +388,7 @@ class RuntimeCheck:
         runtime, identity, own = self.runtime, self._lookup.identity(node), self._lookup.kernel(node)
         errors = (each for each in runtime.errors_of(identity) if self._refuses_wrong and not each.sometimes)
         for each in (*runtime.restrictions_of(identity), *errors):
-            is_refused = concerns(each, node)
+            is_refused = self._lookup.concerns(each, node, model)
             if is_refused and not each.sometimes:
                 return f"{runtime.name} refuses the node: {each.reason}"
             if is_refused is not False:
@@ -423,7 +423,7 @@ class RuntimeCheck:
         self._notes.update(notes)
         if inner:
             return f"{own.reason}{IN_BODY}{inner.rpartition(IN_BODY)[2]}"
-        self._add_errors(node)
+        self._add_errors(node, model)
         return ""
 
     def _misordered(self, node: ModelNode, model: ModelNodes) -> str:
@@ -460,7 +460,7 @@ class RuntimeCheck:
         )
 
     def _add_notes(self, node: ModelNode, kernel: Kernel, model: ModelNodes) -> None:
-        self._add_errors(node)
+        self._add_errors(node, model)
         if any(each is None and name in kernel.types for name, each in node.types):
             self._notes.uncertain[f"{self._lookup.identity(node)}: an element type is unknown"] = None
         if self._lookup.lacks_types(node, kernel) and (
@@ -469,11 +469,11 @@ class RuntimeCheck:
             reason = "the types of its kernels are not documented"
             self._notes.uncertain[f"{self._lookup.identity(node)}: {reason}"] = None
 
-    def _add_errors(self, node: ModelNode) -> None:
+    def _add_errors(self, node: ModelNode, model: ModelNodes) -> None:
         """Add notes about known wrong results of a node."""
         operator = self._lookup.identity(node)
         for each in self.runtime.errors_of(operator):
-            if concerns(each, node) is not False:
+            if self._lookup.concerns(each, node, model) is not False:
                 self._notes.warnings[f"{operator}: {each.reason}"] = None
                 self._notes.doubtful[str(operator)] = None
                 if not each.sometimes:

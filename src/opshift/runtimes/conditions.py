@@ -401,6 +401,9 @@ SEARCHES: Final = frozenset({"computed_by", "depends_on", "patterns"})
 OF_DISTANT_NODES: Final = SEARCHES | {"computed", "constant", "fed", "fixed"}
 """Parts that depend on more nodes than the producers of the inputs."""
 
+OF_CONSTANTS: Final = frozenset({"beyond_int32", "computed", "constant", "fed", "fixed", "patterns"})
+"""Parts that depend on which values a runtime computes before the first run."""
+
 WITHOUT_OPERATOR: Final = frozenset({"attributes", "stated", "opsets"})
 """Parts that can be decided for operators without a definition, whose inputs have no names."""
 

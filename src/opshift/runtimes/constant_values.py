@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final, NamedTuple
 
 from opshift.inference.evaluator.element_facts import defining_scope
@@ -26,6 +26,9 @@ SIZED_BY_VALUES: Final = frozenset(
     }
 )  # fmt: skip
 """Operators with output sizes that depend on elements of inputs of any type, not only of integers."""
+
+SIZE_OPERATORS: Final = ("Shape", "Size")
+"""Operators with results that depend only on sizes of inputs."""
 
 TYPED_ATTRIBUTES: Final = frozenset(
     {"value_float", "value_floats", "value_int", "value_ints", "value_string", "value_strings"}
@@ -58,13 +61,24 @@ Count = Callable[[Scope], Counter[tuple[SingleConstant, str]]]
 """Function that counts nodes of one scope, by the constant that they read and by operator."""
 
 
+Unfolded = frozenset[tuple[Scope, str]]
+"""Results of nodes and of calls of functions that a runtime computes in each run from constants."""
+
+
 class ConstantValues:
     """Cache of the answers whether values of a model are the same in every run.
 
-    Without `has_defaults`, callers cannot override any initializer, as before IR version 4.
+    Args:
+        has_defaults: whether callers can override initializers that are graph inputs, unlike before IR
+            version 4.
+        unfolded: constant results that are not computed before the first run. They, and all values that
+            depend on them or on defaults of graph inputs, do not count as constants. With `None`, all such
+            results are computed.
     """
 
-    def __init__(self, *, has_defaults: bool = True) -> None:
+    def __init__(self, *, has_defaults: bool = True, unfolded: Unfolded | None = None) -> None:
+        self._unfolded = unfolded
+        self._variants: dict[Unfolded, ConstantValues] = {}
         self._answers: dict[_Question, bool] = {}
         self._totals: dict[tuple[Scope, str], Counter[tuple[SingleConstant, str]]] = {}
         self._outputs: dict[Scope, frozenset[str]] = {}
@@ -84,6 +98,12 @@ class ConstantValues:
         if asked not in self._answers:
             self._answer(asked)
         return self._answers[asked]
+
+    def without(self, unfolded: Unfolded) -> ConstantValues:
+        """Return the values of the same model that are constants for a runtime; see `unfolded`."""
+        if unfolded not in self._variants:
+            self._variants[unfolded] = ConstantValues(has_defaults=self._has_defaults, unfolded=unfolded)
+        return self._variants[unfolded]
 
     def is_output(self, scope: Scope, name: str) -> bool:
         """Return whether a value is an output of its graph or function."""
@@ -120,7 +140,7 @@ class ConstantValues:
     def _answer(self, asked: _Question) -> None:
         """Answer a question and the questions that it depends on; stop at the first negative answer."""
         answers = self._answers
-        pending = [(asked, _needed(asked))]
+        pending = [(asked, self._needed(asked))]
         while pending:
             question, needed = pending[-1]
             first = None if needed is None else next((each for each in needed if not answers.get(each)), None)
@@ -132,26 +152,43 @@ class ConstantValues:
                 answers[question] = True
                 pending.pop()
             else:
-                pending.append((first, _needed(first)))
+                pending.append((first, self._needed(first)))
+
+    def _needed(self, question: _Question) -> Iterator[_Question] | None:
+        """Return the questions that must have the answer yes for a yes; `None` if a yes is impossible."""
+        name, is_about_sizes, knows_sizes, allows_defaults = question[1:]
+        scope = defining_scope(question.scope, name)
+        if scope is None:
+            return None
+        # Most kernels accept the defaults of graph inputs as constants; constant folding does not.
+        is_initializer = scope.initializer(name) is not None
+        if is_initializer and not allows_defaults and scope.is_overridable(name):
+            return None
+        if is_initializer:
+            return iter(())
+        if is_about_sizes and (knows_sizes or has_known_sizes(scope, name)):
+            return iter(())
+        question = question._replace(scope=scope)
+        if self._unfolded is None:
+            return iter(()) if scope.constant(name) is not None else _about_producer(question, SIZE_OPERATORS)
+        if not is_about_sizes and (scope, name) in self._unfolded:
+            return None
+        question = question._replace(allows_defaults=not self._has_defaults)
+        # constant folding of Size, unlike that of Shape, needs the elements of the input
+        return _about_producer(question, ("Shape",))
 
 
-def _needed(question: _Question) -> Iterator[_Question] | None:
-    """Return the questions that must have the answer yes for a yes; `None` if a yes is impossible."""
-    name, is_about_sizes, knows_sizes, allows_defaults = question[1:]
-    scope = defining_scope(question.scope, name)
-    if scope is None:
-        return None
-    # Most kernels accept the defaults of graph inputs as constants; constant folding does not.
-    is_initializer = scope.initializer(name) is not None
-    if is_initializer and not allows_defaults and scope.is_overridable(name):
-        return None
-    if is_initializer or scope.constant(name) is not None:
-        return iter(())
-    if is_about_sizes and (knows_sizes or has_known_sizes(scope, name)):
-        return iter(())
-    question, producer = question._replace(scope=scope), scope.producer(name)
+def _about_producer(question: _Question, size_operators: Collection[str]) -> Iterator[_Question] | None:
+    """Return the questions about inputs of the node or the call that produces a value; see `_needed`.
+
+    `size_operators` are the operators with results that depend only on sizes.
+    """
+    scope, name = question.scope, question.name
+    producer = scope.producer(name)
     if producer is not None:
-        return _questions_about(producer.node, question) if _is_foldable(producer.operator) else None
+        if not _is_foldable(producer.operator):
+            return None
+        return _questions_about(producer.node, question, size_operators)
     call = _foldable_call(scope, name)
     if call is None:
         return None
@@ -184,10 +221,10 @@ def _foldable_call(scope: InferenceScope, name: str) -> Node | None:
     return node
 
 
-def _questions_about(node: Node, question: _Question) -> Iterator[_Question]:
+def _questions_about(node: Node, question: _Question, size_operators: Collection[str]) -> Iterator[_Question]:
     """Yield the questions about inputs of a node on which a question about its output depends."""
     for each in filter(None, node.inputs):
-        wanted = [node.op_type in ("Shape", "Size")]
+        wanted = [node.op_type in size_operators]
         if question.is_about_sizes:
             element_type = question.scope.element_type(each)
             depends_on_elements = node.op_type in SIZED_BY_VALUES or element_type in INTEGERS

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from functools import partial
+from collections.abc import Callable, Hashable, Mapping
+from functools import cache
 from typing import Final
 
 from opshift.model.element_types import BY_NAME, element_bits
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
+from opshift.registry.runtimes.restrictions import Restriction
 from opshift.registry.runtimes.runtime import Kernel, Runtime, SchemaDifference, Support
-from opshift.runtimes.conditions import concerns, depends_on_node
-from opshift.runtimes.model_nodes import ModelNode
+from opshift.runtimes.conditions import OF_CONSTANTS, concerns, depends_on_node
+from opshift.runtimes.constant_folding import ConstantFolding
+from opshift.runtimes.model_nodes import ModelNode, ModelNodes
 from opshift.runtimes.node_group import NodeGroup
 from opshift.runtimes.schema_problems import schema_problem
 from opshift.runtimes.undefined_operators import kernel_version
@@ -28,11 +30,21 @@ class KernelLookup:
     Attributes:
         runtime: the runtime.
         schemas: differences of its schemas from the definitions, by operator; `None` if no schemas apply.
+
+    `fallback` has the kernels of the fallback.
     """
 
-    def __init__(self, runtime: Runtime, schemas: Mapping[str, SchemaDifference] | None) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        schemas: Mapping[str, SchemaDifference] | None,
+        fallback: KernelLookup | None = None,
+    ) -> None:
         self.runtime = runtime
         self.schemas = schemas
+        self._folding = ConstantFolding(self) if runtime.folds else None
+        if fallback is not None:  # the optimizer of the fallback loads the model
+            self._folding = fallback._folding
         self._narrowed = {each for each, other in runtime.computes_in.items() if _bits(other) < _bits(each)}
         self._kernels: dict[Hashable, Support] = {}
 
@@ -51,7 +63,23 @@ class KernelLookup:
             self._kernels[question] = self.runtime.kernel(identity, known, inserts_casts=casts)
         return self._kernels[question]
 
-    def has_kernel_without_notes(self, group: NodeGroup) -> bool | None:
+    def concerns(self, restriction: Restriction, node: ModelNode, model: ModelNodes) -> bool | None:
+        """Return whether a restriction concerns a node of a model; `None` if this is unknown."""
+        return self.question(restriction, model)[1](node)
+
+    def question(
+        self, restriction: Restriction, model: ModelNodes
+    ) -> tuple[Hashable, Callable[[ModelNode], bool | None]]:
+        """Return the question whether a restriction concerns nodes of a model, as a key and a function.
+
+        Runtimes that ask the same question share the answers, which are cached under the key.
+        """
+        if self._folding is None or not _reads_constants(restriction):
+            return restriction, lambda node: concerns(restriction, node)
+        unfolded = self._folding.unfolded(model)
+        return (restriction, unfolded), lambda node: concerns(restriction, node.with_constants(unfolded))
+
+    def has_kernel_without_notes(self, group: NodeGroup, model: ModelNodes) -> bool | None:
         """Return whether a kernel implements all nodes of a group; `None` if each node needs a full check.
 
         Few groups need it: only if restrictions, known wrong results, schemas, unknown types or a function
@@ -70,9 +98,9 @@ class KernelLookup:
         errors = () if kernel is None else runtime.errors_of(identity)
         for each in (*runtime.restrictions_of(identity), *errors):
             if depends_on_node(each, first):
-                is_unconcerned = group.answers(each, partial(concerns, each)) == [False]
+                is_unconcerned = group.answers(*self.question(each, model)) == [False]
             else:
-                is_unconcerned = concerns(each, first) is False
+                is_unconcerned = self.concerns(each, first, model) is False
             if not is_unconcerned:
                 return None
         if kernel is None:
@@ -121,6 +149,13 @@ class KernelLookup:
         cast = node.scope.operator("Cast", DEFAULT_DOMAIN)
         kernels = self.runtime.operators.get(f"{DEFAULT_DOMAIN}.Cast", ())
         return cast is not None and any(each.implements(cast.since_version) for each in kernels)
+
+
+@cache
+def _reads_constants(restriction: Restriction) -> bool:
+    """Return whether a restriction depends on which values a runtime computes before the first run."""
+    conditions = filter(None, (restriction.when, restriction.unless))
+    return any(not OF_CONSTANTS.isdisjoint(each.parts) for each in conditions)
 
 
 def _bits(element_type: str) -> int:

@@ -20,6 +20,7 @@ from opshift.model.errors import CannotConvert, InvalidModel
 from opshift.model.graphs import (
     ContainerProto,
     add_values,
+    count_model_nodes,
     graphs_of,
     initializer_inputs,
     is_graph,
@@ -41,7 +42,7 @@ from opshift.model.tensors import can_pack_tensor, write_tensor
 from opshift.model.types import InputFacts, declared_dims, element_type_of
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
-from opshift.runtimes.constant_values import ConstantValues
+from opshift.runtimes.constant_values import ConstantValues, Unfolded
 from opshift.runtimes.node_group import NodeGroup, group_nodes
 from opshift.runtimes.value_origins import ValueOrigins
 
@@ -62,8 +63,11 @@ OPSET_18_BODIES: Final = frozenset(
 TYPE_ATTRIBUTES: Final = ("to", "dtype", "output_dtype")
 """Attributes whose values determine output types; declared output types must agree with them."""
 
-MAX_NODES = 1_000_000
-"""Maximum number of nodes after inlining, which grow exponentially if functions make several calls."""
+MIN_CALLED_NODES, CALLED_NODES_PER_NODE = 100_000, 8
+"""Maximum number of nodes after inlining: the first number, plus the second for each node of the model.
+
+The nodes multiply if calls pass different facts to large functions, or if functions make several calls.
+"""
 
 
 class ModelNode:
@@ -116,6 +120,12 @@ class ModelNode:
     def values_of(self, parameter: str) -> list[str]:
         """Return the value names of an input or output parameter; a variadic parameter may have several."""
         return [value for value, name, _ in self.parameters() if name == parameter]
+
+    def with_constants(self, unfolded: Unfolded) -> ModelNode:
+        """Return the same node with the constants of a runtime that does not compute some of them."""
+        other = copy(self)
+        other.constants = self.constants.without(unfolded)
+        return other
 
     @cached_property
     def input_types(self) -> frozenset[str | None]:
@@ -278,6 +288,14 @@ class FunctionCall(NamedTuple):
     function_output_count: int
 
 
+class CalledFunction(NamedTuple):
+    """Scope of a call of a local function, outputs of the call, and scope of the function."""
+
+    scope: Scope
+    outputs: tuple[str, ...]
+    body: Scope
+
+
 class ModelNodes:
     """The nodes of a model.
 
@@ -323,11 +341,13 @@ class ModelNodes:
         self.nodes: list[ModelNode] = []
         self.calls: defaultdict[str, list[FunctionCall]] = defaultdict(list)
         self.unimported: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        self._model = model
         self._registry = registry
         self._functions = FunctionTable(model, registry)
         self._constants = ConstantValues(has_defaults=has_defaults)
         self._origins = ValueOrigins()
         self._visited: set[Scope] = set()
+        self._called: list[CalledFunction] = []
         self.graphs: list[tuple[str, ContainerProto]] = []
         self._bodies: dict[Hashable, ModelNodes | CannotConvert] = {}
         self.scope: Scope = self._functions.scope(model.graph, self.opsets, registry, {})
@@ -358,6 +378,34 @@ class ModelNodes:
     def groups(self) -> Mapping[Hashable, NodeGroup]:
         """Groups of nodes with the same operator version and types, by a key for both."""
         return group_nodes(self.nodes)
+
+    @property
+    def has_functions(self) -> bool:
+        """Whether the model has local functions."""
+        return bool(self._functions.protos)
+
+    @cached_property
+    def computed_constants(self) -> Sequence[ModelNode]:
+        """Nodes that optimizers may compute before the first run, except Constant nodes."""
+        return [
+            each
+            for each in self.nodes
+            if each.node.op_type != "Constant" and self._has_constant(each.scope, each.node.outputs)
+        ]
+
+    @cached_property
+    def constant_calls(self) -> Sequence[tuple[CalledFunction, Sequence[ModelNode]]]:
+        """Calls of functions that optimizers may compute before the first run, and their nodes."""
+        return [
+            (each, self._nodes_of.get(each.body, ()))
+            for each in self._called
+            if self._has_constant(each.scope, each.outputs)
+        ]
+
+    def _has_constant(self, scope: Scope, names: Sequence[str]) -> bool:
+        """Return whether one of the values would be constant if runtimes had kernels for all nodes."""
+        constants = self._constants.without(frozenset())
+        return any(constants.contain(scope, each) for each in filter(None, names))
 
     def nodes_in(self, body: Scope) -> Iterator[tuple[ModelNode, bool]]:
         """Yield the nodes of a subgraph and its nested subgraphs; the flag is true for the latter."""
@@ -415,7 +463,7 @@ class ModelNodes:
         if scope in self._visited:
             return
         self._visited.add(scope)
-        if depth > MAX_CALL_DEPTH or len(self.nodes) > MAX_NODES:
+        if depth > MAX_CALL_DEPTH or (len(self.nodes) > MIN_CALLED_NODES and len(self.nodes) > self._max_nodes):
             reason = f"calls of functions are nested more than {MAX_CALL_DEPTH} deep, or have too many nodes"
             raise InvalidModel(reason, place=path, remedy="inline the functions")
         for each in survey(scope, path, _status, keeps_records=True).walk():
@@ -441,7 +489,12 @@ class ModelNodes:
                     if each.scope.opset_of(domain) and domain not in self.opsets:
                         self._add_unimported(domain, proto.op_type, place)
                     body = self._functions.scope_of_call(call[0], proto, each.scope)
+                    self._called.append(CalledFunction(each.scope, tuple(filter(None, proto.output)), body))
                     self._add(body, f"{place}, function {label}", depth + 1)
+
+    @cached_property
+    def _max_nodes(self) -> int:
+        return MIN_CALLED_NODES + CALLED_NODES_PER_NODE * count_model_nodes(self._model)
 
     def _add_unimported(self, domain: str, op_type: str, place: str) -> None:
         domain = canonical_domain(domain)

@@ -47,6 +47,7 @@ class PatternSearch:
         self._ranks = pattern.ranks
         self._types = pattern.types
         self._shared = pattern.shared
+        self._outputs = pattern.outputs
         self._attributes = pattern.attributes
         self._scalars = pattern.scalars
         self._vectors = pattern.vectors
@@ -257,7 +258,8 @@ class PatternSearch:
         """Return whether an optimizer may remove a value: only the pattern reads it, and it is computed."""
         scope = self._scope
         has_other_readers = scope.is_captured(value) or len(scope.readers(value)) > self._reads[name]
-        is_kept = self._constants.is_output(scope, value) or (has_other_readers and name not in self._shared)
+        is_kept = self._constants.is_output(scope, value) and name not in self._outputs
+        is_kept |= has_other_readers and name not in self._shared
         return not is_kept and not self._constants.contain(scope, value)
 
 

@@ -1,0 +1,102 @@
+"""Find constants that the optimizer of a runtime computes in each run instead of before the first run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+from opshift.inference.scope import Scope
+from opshift.inference.symbols import is_symbol
+from opshift.model.element_types import BY_NAME
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node
+from opshift.runtimes.constant_values import Unfolded
+from opshift.runtimes.model_nodes import ModelNode, ModelNodes
+
+if TYPE_CHECKING:
+    from opshift.runtimes.kernel_lookup import KernelLookup
+
+CONTROL_FLOW: Final = ("If", "Loop", "Scan", "SequenceMap")
+
+
+class ConstantFolding:
+    """Constants that an optimizer does not compute before the first run; they are cached for each model.
+
+    See `Runtime.folds` for the conditions.
+    """
+
+    def __init__(self, lookup: KernelLookup) -> None:
+        """`lookup` are the kernels with which the optimizer computes constants."""
+        self._lookup = lookup
+        self._runtime = lookup.runtime
+        self._domains = frozenset(self._runtime.folds)
+        self._unfolded = frozenset(self._runtime.unfolded)
+        self._unsized = frozenset(self._runtime.unsized)
+        self._found: WeakKeyDictionary[ModelNodes, Unfolded] = WeakKeyDictionary()
+
+    def unfolded(self, model: ModelNodes) -> Unfolded:
+        """Return the constants that the optimizer does not compute before the first run."""
+        if model not in self._found:
+            self._found[model] = frozenset(self._find(model))
+        return self._found[model]
+
+    def _find(self, model: ModelNodes) -> Iterator[tuple[Scope, str]]:
+        for node in model.computed_constants:
+            if not self._folds(node, model):
+                yield from ((node.scope, each) for each in filter(None, node.node.outputs))
+        for call, nodes in model.constant_calls:
+            if not self._runtime.folds_functions or not all(self._folds(each, model) for each in nodes):
+                yield from ((call.scope, each) for each in call.outputs)
+
+    def _folds(self, node: ModelNode, model: ModelNodes) -> bool:
+        """Return whether the optimizer computes a node with constant inputs."""
+        operator, identity = f"{node.domain}.{node.node.op_type}", self._lookup.identity(node)
+        if self._domains.isdisjoint((node.domain, operator)) or not node.output_types <= BY_NAME.keys():
+            return False
+        if operator in self._unfolded and not _is_quantized_later(node):
+            return False
+        if not self._unsized.isdisjoint((operator, str(identity))) and not _has_declared_sizes(node):
+            return False
+        known = {name: each for name, each in node.types if each}
+        if self._runtime.find_kernel(identity, known, inserts_casts=False) is not None:
+            return True
+        # without local functions, function bodies replace nodes after constant folding
+        if not (self._runtime.folds_functions and model.has_functions and self._lookup.uses_body(node)):
+            return False
+        body = model.body(node)
+        return not isinstance(body, CannotConvert) and all(self._folds(each, body) for each in body.nodes)
+
+
+def _has_declared_sizes(node: ModelNode) -> bool:
+    """Return whether the model declares all sizes of the outputs of a node."""
+    shapes = [node.scope.claimed_shape(each) for each in filter(None, node.node.outputs)]
+    return all(shape is not None and None not in shape and not any(map(is_symbol, shape)) for shape in shapes)
+
+
+def _is_quantized_later(node: ModelNode) -> bool:
+    """Return whether a node is a DequantizeLinear, and QuantizeLinear follows after one other node.
+
+    The optimizer computes these nodes together, but keeps other DequantizeLinear nodes for later fusions.
+    """
+    if node.node.op_type != "DequantizeLinear":
+        return False
+    scope = node.scope
+    reader = _only_reader(node.node, scope)
+    if reader is None or len(reader.inputs) != 1 or len(reader.outputs) != 1:
+        return False
+    operator = scope.operator(reader.op_type, reader.domain)
+    is_deterministic = operator is not None and operator.determinism == "deterministic"
+    if not is_deterministic or reader.op_type in CONTROL_FLOW:
+        return False
+    following = _only_reader(reader, scope)
+    return following is not None and following.op_type == "QuantizeLinear"
+
+
+def _only_reader(node: Node, scope: Scope) -> Node | None:
+    """Return the node that reads the result of a node; `None` if the result has other uses, or none."""
+    result = node.output(0)
+    readers = scope.readers(result)
+    if len(readers) != 1 or scope.is_captured(result) or result in scope.outputs:
+        return None
+    return scope.node_of(readers[0])
