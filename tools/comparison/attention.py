@@ -345,7 +345,8 @@ def quantized_experts(draw: Sampler, op_type: str) -> Sample:
         blocks = (-(-rows // size),) if size else ()
         return [
             draw.integers((count, columns, rows // packed), np.uint8),
-            draw.positive((count, columns, *blocks), dtype=dtype),
+            # weights of about 1: sums of products of large float16 numbers are hardly exact
+            draw.positive((count, columns, *blocks), dtype=dtype) / dtype(max(1, 2 ** (bits - 4))),
             draw.floats((count, columns), dtype) if draw.maybe() else None,
         ]
 
