@@ -36,11 +36,11 @@ FIRST_IR_WITH_DEVICES = 11
 """First IR version in which nodes can have device configurations."""
 
 FIRST_IR_WITH_OPSET_IMPORTS = 3
-"""First IR version with opset imports; older models have opset 1 implicitly."""
+"""First IR version with opset imports; models of older versions have opset 1."""
 
 
 def apply_conversion(plan: Plan, model: ModelProto, options: Options) -> None:
-    """Apply a plan in place, including `without`, IR rewrites and the conversion record."""
+    """Apply a plan in place, inline functions in `without`, rewrite IR features, and update the record."""
     imports = declared_opsets(model.opset_import)
     apply_plan(plan, model)
     if options.without:
@@ -87,7 +87,7 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
         function.CopyFrom(model.functions[copy.index])
         function.name = copy.name
     if plan.copies:
-        # A stable sort moves each copy to the place after its original, as in `containers`.
+        # The sort is stable, so each copy follows its original, as in `containers`.
         sort_by_keys(model.functions, [*range(len(plan.functions)), *(each.index for each in plan.copies)])
     for function, container in zip(model.functions, containers, strict=True):
         opset = _final_opset(function.opset_import or model.opset_import, plan.targets)
@@ -113,7 +113,7 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
 
 
 class _Target(NamedTuple):
-    """Permitted content of a graph or function after the conversion.
+    """Properties of the result that decide how constants and nodes are written.
 
     Attributes:
         main: the main graph of the model; `None` in functions.
@@ -146,7 +146,7 @@ class _Target(NamedTuple):
 
 
 def _final_opset(imports: Iterable[OperatorSetIdProto], targets: Mapping[str, int]) -> int:
-    """Return the opset of the default domain after the conversion."""
+    """Return the default domain's opset after the conversion; without an import, `ANY_CONSTANT_SINCE`."""
     if DEFAULT_DOMAIN in targets:
         return targets[DEFAULT_DOMAIN]
     versions = (each.version for each in imports if canonical_domain(each.domain) == DEFAULT_DOMAIN)
@@ -209,7 +209,7 @@ def _subgraph_at(node: NodeProto, attribute: str, position: int) -> GraphProto:
 def _replace_node(
     nodes: Repeated[NodeProto], position: int, result: NodeRewrite, target: _Target
 ) -> list[int]:
-    """Overwrite a node with the main new node, append the other new nodes, and return their sort keys."""
+    """Overwrite a node with the main new node, append the other new nodes, and return keys to sort these."""
     original = nodes[position]
     count = len(result.operators)
     main, added = result.replacement_index, [nodes.add() for _ in range(count - 1)]

@@ -61,7 +61,7 @@ def _read_dim(name: str, dim: SupportsIndex | str | None) -> Dim:
 
 
 def members_of(argument: object) -> Iterable[object]:
-    """Return the members of an iterable argument; a string or any other value counts as one member."""
+    """Return the members of an iterable argument; a string, bytes or a single value counts as one member."""
     if isinstance(argument, str | bytes | bytearray) or not isinstance(argument, Iterable):
         return (argument,)
     return argument

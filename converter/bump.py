@@ -1,4 +1,4 @@
-"""`model_version` of a converted model."""
+"""Raise the `model_version` of a converted model."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def raise_version(original: OriginalProperties, result: ModelProto, plan: Plan) 
 def _required_bump(original: OriginalProperties, result: ModelProto, plan: Plan) -> VersionBump:
     """Return how much to raise `model_version`.
 
-    Changes of inputs and outputs require what `compare` requires. Otherwise: MINOR if an opset or the IR
-    version rises or an import is added, because the model may need a newer runtime; PATCH for other changes.
+    Changed inputs and outputs require what `compare` requires. At least MINOR if an opset or the IR version
+    rises or an import is added, because the model may need a newer runtime; PATCH for other changes.
     """
     signature = max((each.rise for each in original.signature.changes(result)), default=VersionBump.NONE)
     versions = [each for opsets in original.opsets for each in opsets.items()]

@@ -305,7 +305,7 @@ def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
     ordered, plan = plan_model(source, options, owned=owned)
     plan.require_possible()
     result = ordered
-    # Even with `inplace`, convert a copy if the result may be illegal, or may get no version.
+    # Even with `inplace`, convert a copy if `check` or `bump` may raise an error after the conversion.
     if ordered is source and not owned and (options.check or options.bump or not options.inplace):
         result = type(source)()
         result.CopyFrom(source)
@@ -343,7 +343,7 @@ def plan_with(model: ModelProto, options: Options) -> Plan:
 
 
 def _inspect(model: ModelProto, options: Options) -> OriginalProperties | None:
-    """Check a model before its conversion, and return the properties that determine its new version."""
+    """With `check`, require a legal model; with `bump`, return the properties that `raise_version` needs."""
     if options.check:
         _require_legal(model, options.registry, "before the conversion")
     if not options.bump:
@@ -383,7 +383,7 @@ def try_convert(model: ModelProto, options: Options, *, owned: bool = True) -> t
 
     Raises:
         IllegalModel: with the option `check`, the model violates the specification before or after the
-            conversion; after it, `model` is already changed.
+            conversion; after it, an `owned` model is already changed.
     """
     original = _inspect(model, options)
     result, plan = plan_model(model, options)
@@ -396,7 +396,7 @@ def try_convert(model: ModelProto, options: Options, *, owned: bool = True) -> t
 
 
 def _preload() -> None:
-    """Load modules and data that most conversions need, so that the first one does not wait for them."""
+    """Load modules and data that most conversions need, so that the first conversion is fast."""
     import_module("opshift.registry.shapes.all_rules")
     precompiled_routes()
     with suppress(DefinitionError):  # the first conversion raises the error again

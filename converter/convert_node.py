@@ -132,7 +132,7 @@ def model_of_node(
     taken: Iterable[str],
     registry: Registry,
 ) -> ModelProto:
-    """Return a model with one node. Arguments and errors are as in `convert_node`; `opset` is `source`."""
+    """Return a model with one node; arguments and errors as in `convert_node`, with `opset` as `source`."""
     require_node(node)
     model = ModelProto(ir_version=IR_VERSION)
     with reading_text():

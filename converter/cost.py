@@ -1,4 +1,4 @@
-"""Report of a plan, with file sizes before and after, and the numbers of unchanged operators."""
+"""Report of a plan, with file sizes before and after, and the number of unchanged nodes by operator."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def plan_with_cost(
     external: ExternalWeights | None = None,
     new_data: str = "",
 ) -> Report:
-    """Return the report of a plan with file sizes and numbers of unchanged operators.
+    """Return the report of a plan, with file sizes unless refused, and unchanged nodes by operator.
 
     The model is converted in place to measure the result, so callers must not use the model afterwards. With
     `external`, the elements of external data are converted, too; `new_data` is the name of their new file.

@@ -23,7 +23,7 @@ MAX_LISTED = 10
 def with_declared_shapes(
     model: ModelProto, shapes: Mapping[str, Dims], registry: Registry, *, owned: bool = False
 ) -> tuple[ModelProto, tuple[str, ...]]:
-    """Declare shapes in a copy of a model (in place if `owned`); return it and a sentence per change."""
+    """Declare shapes in a copy of a model (in place if `owned`); return it, and a sentence per change."""
     if not shapes or not model.HasField("graph"):
         return model, ()
     declared = model if owned else deepcopy(model)
@@ -98,7 +98,7 @@ def _require_possible(name: str, dims: Dims, scope: InferenceScope) -> None:
     inferred = scope.symbolic_shape(name)
     if inferred is None:
         return
-    # A name does not contradict a size that is known only at run time.
+    # A size that is known only at run time may have any declared name, but no declared number.
     expected = tuple(None if isinstance(size, Symbol) else size for size in inferred)
     if _contradict(expected, dims) or any(
         isinstance(size, Symbol) and isinstance(dim, int) for size, dim in zip(inferred, dims, strict=False)
@@ -108,7 +108,7 @@ def _require_possible(name: str, dims: Dims, scope: InferenceScope) -> None:
 
 
 def _contradict(known: Dims, dims: Dims) -> bool:
-    """Return whether `dims` have a different rank than `known`, or a different value for a known size."""
+    """Return whether `dims` have a different rank than `known`, or replace a known size."""
     return len(known) != len(dims) or any(
         isinstance(old, int) and new not in (None, old) for old, new in zip(known, dims, strict=True)
     )
@@ -139,7 +139,7 @@ def _declare(model: ModelProto, requests: Sequence[tuple[ValueInfoProto, Dims]])
             new_names.add(new)
             if isinstance(old, str) and new is not None and sizes.setdefault(old, new) != new:
                 raise _two_sizes(old, sizes[old], new, value.name)
-    # A repeated name changes nothing, unless it is the new name of another dimension.
+    # A request that repeats the old name conflicts only if another dimension gets this name.
     for name, place in repeated.items():
         if name in sizes and name in new_names:
             raise _two_sizes(name, sizes[name], name, place)
@@ -149,7 +149,7 @@ def _declare(model: ModelProto, requests: Sequence[tuple[ValueInfoProto, Dims]])
 
 
 def _fill(shape: TensorShapeProto, before: Dims, dims: Dims) -> None:
-    """Write the dimensions that had neither a size nor a name before."""
+    """Write the requested sizes and names of dimensions that had neither before."""
     shape.SetInParent()
     for position, (old, new) in enumerate(zip(before, dims, strict=True)):
         if position == len(shape.dim):
@@ -159,7 +159,7 @@ def _fill(shape: TensorShapeProto, before: Dims, dims: Dims) -> None:
 
 
 def _dims_before(value: ValueInfoProto, dims: Dims) -> Dims:
-    """Return the declared dimensions of a value; raise UsageError if they contradict `dims`."""
+    """Return a value's declared dimensions; raise UsageError if they contradict `dims`, or for no tensor."""
     name, kind = value.name, value.type.WhichOneof("value")
     if kind not in (None, "tensor_type"):
         reason = f"{name!r} has the type {type_to_string(value.type) or kind}, which has no shape"

@@ -24,7 +24,7 @@ from opshift.model.types import MAX_RANK, Shape, dims_of, element_type_of, fill_
 from opshift.registry.registry import Registry
 
 MAX_ELEMENTS = 64
-"""Maximum number of elements of a tensor whose data are passed to onnx: shapes depend on sizes and axes only.
+"""Maximum number of elements of a tensor whose data are passed to onnx: sizes and axes are small tensors.
 
 Larger data may still be in the source file of a streaming conversion, and could exceed the 2 GiB limit of
 a serialized message.
@@ -118,10 +118,10 @@ def _without_weights(model: ModelProto) -> ModelProto:
 
 
 def _hide_untyped_nodes(model: ModelProto, registry: Registry) -> None:
-    """Give nodes for which onnx may end the process an unknown domain, and declare the known types.
+    """Move nodes for which onnx may end the process to the domain `HIDDEN`, and declare the known types.
 
-    They read a value of unknown type. In functions, onnx ignores declared types, and may infer fewer types
-    than opshift, so all nodes of `UNSAFE_OPERATORS` are hidden.
+    In graphs, these are nodes without subgraphs that read a value of unknown type. In functions, onnx ignores
+    declared types, and may infer fewer types than opshift, so all nodes of `UNSAFE_OPERATORS` are hidden.
     """
     scopes = [scope for scope, _, _ in root_scopes(model, model, registry)]
     add_call_facts(scopes)
@@ -152,7 +152,7 @@ def _hide_untyped_nodes(model: ModelProto, registry: Registry) -> None:
 
 
 def _write_placeholder(placeholder: TensorProto, tensor: TensorProto) -> None:
-    """Write the name, type and shape of a tensor, marked as external data, which onnx does not read."""
+    """Write the name, type and shape of a tensor, and mark its data as external: onnx does not read these."""
     placeholder.name, placeholder.data_type = tensor.name, tensor.data_type
     placeholder.dims.extend(tensor.dims)
     placeholder.data_location = placeholder.EXTERNAL

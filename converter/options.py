@@ -90,7 +90,7 @@ class Target(FrozenRecord):
     supports, if there is one; the caller sets `requested_ir_version`. `runtimes` are the target releases
     whose kernels are known, such as `onnxruntime-1.20`. `limits` maps each domain with an upper limit
     to the product that sets the limit; models keep older opsets. `notes` has sentences about releases.
-    `documented` has the domains that target programs other than onnxruntime document, if there are any.
+    `documented` has the domains that target programs except onnxruntime document; `None` without these.
     """
 
     opsets: Mapping[str, int]
@@ -261,8 +261,8 @@ def read_without(without: WithoutLike, registry: Registry) -> frozenset[Unwanted
     """Return the domains, and operators such as `ai.onnx.Gelu`, that a result may not contain.
 
     Raises:
-        UsageError: a name is not a string, names the default domain, or is unknown and similar to a
-            known name. Other unknown names may be domains that only models define.
+        UsageError: a name is not a string, is the default domain, is unknown but similar to a known name, or
+            is an unknown operator of a closed domain. Other unknown names may be domains of models.
     """
     return frozenset(_operator_or_domain(each, registry) for each in members_of(without))
 
@@ -271,7 +271,7 @@ def read_recognize(recognize: RecognizeLike, registry: Registry) -> frozenset[st
     """Return the operators to recognize, such as `ai.onnx.Gelu`, or `EVERY_OPERATOR` for `True`.
 
     Raises:
-        UsageError: an operator is unknown, or other operators cannot express it.
+        UsageError: an operator is unknown, or has neither a recognized form nor a function body.
     """
     if isinstance(recognize, bool):
         return frozenset([EVERY_OPERATOR] if recognize else [])
@@ -323,7 +323,7 @@ def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVer
     If the target names several products, the lowest of their newest opsets is the limit of each domain.
 
     Raises:
-        UsageError: the target has no valid form, or contains different opsets for one domain.
+        UsageError: the target is missing or malformed, or contains different opsets for one domain.
         UnknownOpset: an opset is below 1, or newer than all opsets in the registry.
         UnknownDomain: the registry has no definitions for a domain.
     """
@@ -448,7 +448,7 @@ def _provider_error(name: str, registry: Registry) -> UsageError | None:
 
 
 def _release_named(name: str, registry: Registry) -> TargetPart | None:
-    """Return the release or runtime with a name as a part of a target; `None` if there is none."""
+    """Return the release or runtime with a name as a part of a target; `None` if the name is unknown."""
     product = name.rpartition("-")[0]
     limited = "" if product == ONNX else name
     release = registry.releases.find(name)

@@ -15,7 +15,8 @@ class Refusal(FrozenRecord):
 
     Attributes:
         place: label of the node, with its graph or function.
-        operator: operator version such as `ai.onnx.Softmax:13`, or its domain and name if it is unknown.
+        operator: operator version such as `ai.onnx.Softmax:13`; domain and name of a function or unknown
+            operator; for a feature, the IR version that has it; for types, the requested change.
         reason: reason why it cannot be converted, in one sentence.
         remedy: advice to the user; may be empty.
         code: the cause, such as `type.unsupported`; `docs/refusals.md` lists all.
@@ -79,7 +80,7 @@ class RefusalGroup(FrozenRecord):
 
 
 def group_refusals(refusals: Iterable[Refusal]) -> tuple[RefusalGroup, ...]:
-    """Group refusals by cause, subject, domain and target, in the order of each group's first refusal."""
+    """Group refusals by cause, domain, target, and the subject if the summary of the cause contains it."""
     groups: dict[tuple[object, ...], list[Refusal]] = {}
     for each in refusals:
         subject = each.subject if "{subject}" in refusal_cause(each.code).summary else ""

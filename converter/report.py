@@ -34,7 +34,7 @@ class ChangedNode(FrozenRecord):
 
     Attributes:
         place: label of the node, with its graph or function.
-        operator: its operator version, such as `ai.onnx.Clip:6`.
+        operator: its operator version, such as `ai.onnx.Clip:6`; several if one restored node replaces them.
         becomes: operator versions of the nodes that replace it, in order.
         steps: descriptions of the applied steps, a sentence each.
         nodes: number of nodes that replace it, including nodes in new subgraphs.
@@ -110,11 +110,12 @@ class Report(FrozenRecord):
         allowances: kind and reason of each allowed inexact conversion.
         ir_steps: rewrites for the IR version, a sentence each.
         specialised: functions with copies for some of their calls.
-        repairs: sorted graphs, removed dead nodes or imports, and replaced types, a sentence each.
+        repairs: other changes, such as sorted nodes, removed imports and replaced types, and nodes that the
+            conversion back cannot restore, a sentence each; includes `requested`.
         unreleased: targets that are not released yet, a sentence each.
         notes: opsets that stay because the target supports them, and the release that is used in place of
             an unlisted one, a sentence each.
-        requested: the repairs that the caller requested: shapes, element types, folding, and removed domains.
+        requested: the repairs at the caller's request: shapes, element types, folding, and removed domains.
         removed_imports: domains with opset imports that are removed, because no node needs them.
         recognized: nodes that replaced several others, such as a Gelu; empty unless recognition is requested.
         near_misses: nodes that match the pattern of an operator, but are kept.
@@ -156,7 +157,7 @@ class Report(FrozenRecord):
         counted = sum(container.node_count - len(container.reversal.removed) for container in containers)
         nodes = _node_counts(plan, changed, result)
         if plan.nodes_before is not None:
-            # The planned nodes include Casts, which were added for the requested element types.
+            # Do not count Casts that the requested element types add: the plan counts them as nodes.
             counted = min(counted, plan.nodes_before)
         # In a copy with other types, a replaced node may correspond to several removed nodes of the model.
         kept = max(counted - len(changed) - len(plan.refusals) + len(plan.ir.refusals), 0)
@@ -287,7 +288,7 @@ def _changed_nodes(container: ContainerPlan) -> Iterator[ChangedNode]:
 
 
 def changed_node(change: NodeChange, container: ContainerPlan, constant_bytes: int = 0) -> ChangedNode:
-    """Return the `ChangedNode` for a change in a graph or function."""
+    """Return the description of a change for a report; `constant_bytes` is the size of its constants."""
     restored = container.reversal.restored.get(change.position)
     steps = tuple(
         f"{edge.source.id} -> {edge.opset}: {edge.change}".rstrip(": ") for edge in change.result.steps

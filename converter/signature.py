@@ -1,4 +1,4 @@
-"""Changes between two models, the version increments that they require, and changes of the signature."""
+"""Version increments that changes of a model require, and changes of its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opshift.model.types import Dim, declared_dims, dims_text, nested_types, sho
 
 @dataclass(frozen=True)
 class ModelChange:
-    """Change of a part of a model, such as an input or a domain; `before` or `after` may be empty."""
+    """Change of a model at a place, such as an input or a domain; `before` or `after` may be empty."""
 
     rule: str
     """Name of the rule, a key of `RULES`."""
@@ -149,7 +149,7 @@ def _initializer_digests(graph: GraphProto, names: Set[str]) -> dict[str, bytes]
 def _tensor_digest(tensor: TensorProto | SparseTensorProto) -> bytes:
     """Return a digest of a tensor.
 
-    Offloaded payloads are not read: a conversion changes them only with the placeholder and the element type.
+    Offloaded payloads are not read: a conversion that changes one also changes its placeholder and type.
     """
     return sha256(tensor.SerializeToString(deterministic=True)).digest()
 
@@ -198,7 +198,7 @@ DimensionKeys = Mapping[DimensionPosition, DimensionKey]
 
 
 def _dimension_name_changes(pairs: Sequence[tuple[SignatureValue, SignatureValue]]) -> Iterator[ModelChange]:
-    """Yield changes of the equality constraints that shared dimension names express.
+    """Yield renamed dimensions, and changes of the equality constraints that shared names express.
 
     Equal dimensions of inputs restrict callers, which narrows the shapes. Equal dimensions of outputs are a
     guarantee.
@@ -217,7 +217,7 @@ def _dimension_name_changes(pairs: Sequence[tuple[SignatureValue, SignatureValue
 def _dimension_keys(
     rows: Sequence[tuple[SignatureValue, tuple[Dim, ...] | None, tuple[Dim, ...] | None]],
 ) -> dict[DimensionPosition, DimensionKey]:
-    """Return the identity of each dimension that has no fixed size in either model."""
+    """Return the identity of each dimension to which neither model gives a fixed size."""
     keys: dict[DimensionPosition, DimensionKey] = {}
     for value, dims, other_dims in rows:
         if dims is None or other_dims is None or len(dims) != len(other_dims):

@@ -121,7 +121,7 @@ class UnknownShapes:
 
 
 def _own_root(value: UnknownFact) -> Iterator[_Root]:
-    """Yield a value as its own root if the caller can declare its shape, or register its shape rule."""
+    """Yield a value as its own root if its producer has no shape rule, or callers can declare its shape."""
     scope, name, fact = value
     producer = scope.producer(name)
     if producer is not None and is_unregistered(producer):
@@ -141,7 +141,7 @@ def _own_root(value: UnknownFact) -> Iterator[_Root]:
 
 
 def _without_implied(roots: list[_Root]) -> list[_Root]:
-    """Return the roots, except each root with dimension names that all belong to another returned root."""
+    """Return the roots, except each one whose unknown dimensions all have names of other returned roots."""
     found: list[_Root] = []
     for root in sorted(roots, key=lambda each: len(each.sizes), reverse=True):
         known = {size for other in found for size in other.sizes if size is not None}

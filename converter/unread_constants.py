@@ -1,4 +1,4 @@
-"""Initializers, Constant nodes and arguments of calls that no node reads after a conversion."""
+"""Remove initializers, Constant nodes and arguments of calls that no node reads after a conversion."""
 
 from collections.abc import Iterable, Set
 from itertools import compress

@@ -36,7 +36,7 @@ CONSTANT_OPERATORS = ("Constant", "ConstantOfShape")
 """Operators that store the elements of their output in an attribute."""
 
 LIMITS = {"float16": 65504.0, "float": 3.4028234663852886e38}
-"""Largest finite number of each type to which a conversion narrows."""
+"""Largest finite number of each floating-point type to which a conversion narrows."""
 
 SMALLEST = {"float16": 2.0**-24, "float": 2.0**-149}
 """Smallest positive number of each type in `LIMITS`."""
@@ -44,7 +44,7 @@ SMALLEST = {"float16": 2.0**-24, "float": 2.0**-149}
 SMALL_HEADS = bytes(byte for byte in range(256) if byte & 0x7F < 0x47)
 """Most significant bytes (last in memory) of numbers that certainly fit in the next narrower type.
 
-Such a byte has the sign and seven bits of the exponent. If these bits are below 0x47, a float or bfloat16
+They contain the sign and seven bits of the exponent. If these bits are below 0x47, a float or bfloat16
 number is below 2 ** 15, and a double number is below 2 ** 113.
 """
 
@@ -248,7 +248,7 @@ class TypeChange:
             attribute.type, attribute.i = INT, BY_NAME[element_type].number
 
     def _change_numbers(self, node: NodeProto, value: TypedValue, state: _Graph) -> None:
-        """Convert FLOAT attributes with numbers of the type of an output, as constants are converted."""
+        """Convert FLOAT attributes that `kept_types.yaml` lists as numbers of the type of the data."""
         new = _stored_type(value)
         operator = state.types.scope.operator(node.op_type, node.domain)
         if operator is None or operator.domain != DEFAULT_DOMAIN or new not in LIMITS:
@@ -299,7 +299,7 @@ def _stored_type(value: TypedValue) -> str:
 
 
 def _is_constant(name: str, scope: Scope) -> bool:
-    """Return whether a node of `CONSTANT_OPERATORS` or an initializer without overrides defines a value."""
+    """Return whether a node of `CONSTANT_OPERATORS` or a non-overridable initializer defines a value."""
     record = scope.producing_records.get(name)
     if record is not None:
         return record[2] in CONSTANT_OPERATORS and canonical_domain(record[1]) == DEFAULT_DOMAIN
@@ -349,7 +349,7 @@ def _converted_elements(tensor: TensorProto, change: ElementChange, size: int | 
 
 @dataclass
 class _Graph:
-    """State of a graph whose nodes are being written.
+    """Graph whose nodes are being written.
 
     Attributes:
         types: the chosen types.
@@ -371,7 +371,7 @@ class _Graph:
         return self.parent.find(name, element_type)
 
     def defining(self, name: str) -> _Graph:
-        """Return the state of the graph that defines a value: this one or an enclosing one."""
+        """Return the graph that defines a value: this one or an enclosing one."""
         if self.parent is None or self.types.scope.is_local(name):
             return self
         return self.parent.defining(name)
@@ -460,7 +460,7 @@ class ElementChange(FrozenRecord):
     def _without_new_zeros(self, numbers: Sequence[float], converted: bytes) -> bytes:
         """Replace zeros that were nonzero numbers by the smallest nonzero magnitude with the same sign."""
         zero = bytes(self.sizes[1] - 1)
-        # true for most data: skip the search
+        # Most data contain no zero: skip the search.
         if zero + b"\0" not in converted and zero + b"\x80" not in converted:
             return converted
         code = BY_NAME[self.new].code

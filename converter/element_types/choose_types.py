@@ -1,4 +1,4 @@
-"""Choice of the element type of each value, and of the nodes that keep their types between casts.
+"""Choose the element type of each value, and the nodes that keep their types between casts.
 
 A node gets the new types if its operator version allows them. Otherwise its values keep their types, and
 casts convert between old and new types. Constants, and results whose type an attribute sets, get the type
@@ -41,7 +41,7 @@ TENSOR_TYPES = tuple(map(type_string, BY_NAME))
 SUBGRAPHS_REMEDY = "move the subgraph to an operator of ai.onnx"
 
 MAX_CONSTANT = 1 << 12
-"""Maximum elements of a constant in a region that keeps its types; larger constants change to save memory."""
+"""Maximum elements of a constant that a region with kept types may read; larger ones change to save memory."""
 
 
 class TypeChoice:
@@ -71,7 +71,7 @@ class TypeChoice:
         assert is_graph(container), "functions are inlined"
         if parent is None and self.keeps_interface:
             interface = (scope.element_type(each.name) for each in (*container.input, *container.output))
-            # No operator casts containers: if an input or output would change its type, all keep theirs.
+            # No operator casts sequences: if an input or output would change, all sequences keep their types.
             self._keeps_containers = any(self.new_type(each) for each in interface if _is_container(each))
         scope.defined_names.update(name for node in container.node for name in node.output)
         self._add_inputs(graph, container)
@@ -200,7 +200,7 @@ class TypeChoice:
             for each in members:
                 chosen = each.kept_type(operator) if key in kept else each.value.new
                 if each.is_input and key not in kept and is_standard(operator, "Cast"):
-                    # The node accepts every type, so its input needs no Cast.
+                    # A Cast accepts every type, so its input needs no other Cast.
                     found.inputs[each.position] = None
                 elif each.is_input:
                     found.inputs[each.position] = chosen
@@ -260,14 +260,14 @@ class TypeChoice:
         return listed in kept["always"] or (self._narrows and listed in kept["narrowing"])
 
     def _computes_sizes(self, node: Node, graph: GraphTypes) -> bool:
-        """Return whether a node computes with sizes: not all sizes above 2,048 are exact in float16."""
+        """Return whether narrowing would affect sizes: not all sizes above 2,048 are exact in float16."""
         own = (each for each in node.inputs if each and graph.find(each) is not None)
         return self._narrows and any(map(graph.is_size, own)) and _depends_on_sizes(node, graph)
 
 
 def _add_sizes(node: Node, operator: OperatorVersion, graph: GraphTypes, found: NodeTypes) -> None:
     """Add the outputs of a node to `graph.sizes` if they depend on sizes and constants alone."""
-    # Except for Cast, a result whose type changes is not a size: Gather may select rows of a table by a size.
+    # A result that changes its type is no size, except of Cast: Gather may select table rows by a size.
     news = {graph.values[each].new for each in node.outputs if each in graph.values}
     keeps = not found.outputs or is_standard(operator, "Cast") or not news.issuperset(found.inputs.values())
     if is_standard(operator, *SIZE_OPERATORS) or (keeps and _depends_on_sizes(node, graph)):
@@ -282,12 +282,15 @@ def _depends_on_sizes(node: Node, graph: GraphTypes) -> bool:
 
 
 GroupKey = str | tuple[object, ...]
-"""Type variable or type, a tuple of several, or `("input", 0)` for an input that has its own group."""
+"""Type variable or type, a tuple of several, or, such as `("input", 0)`, a value with its own group."""
 
 
 @dataclass
 class _Member:
-    """Input or output of a node that must have the same element type as the other members of its group."""
+    """Input or output of a node that must have the same element type as the other members of its group.
+
+    Attributes of the node can set (`is_flexible`) or determine (`is_fixed`) the type of an output.
+    """
 
     is_input: bool
     position: int
@@ -307,7 +310,7 @@ class _Member:
 
 
 def _groups_of(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Mapping[GroupKey, list[_Member]]:
-    """Return the inputs and outputs with changeable types, grouped by type variable."""
+    """Return the inputs and outputs with changeable types, in groups that must change together."""
     groups: dict[GroupKey, list[_Member]] = {}
     for key, member in (*_inputs(node, operator, graph), *_outputs(node, operator, graph)):
         groups.setdefault(key, []).append(member)
@@ -393,7 +396,7 @@ class _Region:
 
 
 def keep_regions(graph: GraphTypes) -> int:
-    """Keep the types in regions of a graph that would need at least as many casts as they have nodes.
+    """Keep the types in closed regions of a graph that would need at least as many casts as they have nodes.
 
     Between DequantizeLinear and QuantizeLinear, which keep float, a Conv in float16 would need a cast for
     each value, and runtimes would not recognize the quantized Conv.

@@ -30,7 +30,7 @@ class TypedModel(NamedTuple):
 
     Attributes:
         model: the model; the original one if there are refusals.
-        changes: sentences about what changed.
+        changes: sentences about the changes.
         refusals: all reasons against the conversion.
         allowances: inexact changes that the caller allows, with their reasons.
     """
@@ -44,7 +44,7 @@ class TypedModel(NamedTuple):
 def convert_element_types(model: ModelProto, options: Options) -> TypedModel:
     """Return a copy of a model with the element types in `options.types`, or the original with refusals.
 
-    If nothing in the model changes, the copy has no sentences and no allowances.
+    If no type changes, the result has no sentences and no allowances.
     """
     changes = dict(options.types)
     result = deepcopy(model)
@@ -67,7 +67,7 @@ def convert_element_types(model: ModelProto, options: Options) -> TypedModel:
     reasons = choice.reasons
     change = TypeChange(choice.result_type, inexact and "clamp" in options.allow, names, reasons)
     allowances: tuple[tuple[Allow, str], ...] = ()
-    if not reasons:  # A deviation is useless for a model that cannot be converted even with it.
+    if not reasons:  # Otherwise, an allowance would not help.
         try:
             allowances = _allowances(changes, options)
         except CannotConvert as error:
@@ -100,7 +100,7 @@ def _allowances(changes: dict[str, str], options: Options) -> tuple[tuple[Allow,
 
 
 def _inline_or_refuse(result: ModelProto, options: Options) -> None:
-    """Inline the functions of a model, or raise CannotConvert if its types cannot be converted."""
+    """Inline the functions of a model; raise CannotConvert if this or a change of types is impossible."""
     if result.training_info:
         reason = "the model has training information, whose bindings depend on the types"
         raise CannotConvert(reason, "training.unsupported", remedy="remove its training information")

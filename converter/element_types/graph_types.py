@@ -45,7 +45,7 @@ class TypedValue:
         return self.can_change and self.old != INTEGERS[0]
 
     def settle(self) -> None:
-        """Set `stored` if unset: the new type if all readers need it, else the kept or the old type."""
+        """Set `stored` if unset: the new type if all readers need it, else the old or the kept type."""
         if self.stored is None:
             others = self.needed - {self.new}
             self.stored = self.new if self.can_change and not others else self.kept

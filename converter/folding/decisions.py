@@ -228,7 +228,7 @@ class EqualValues:
         return None
 
     def _elements_key(self, record: NodeRecord) -> Key:
-        """Return the elements of a small integer or boolean output as a key; `None` if one is unknown."""
+        """Return the elements of a small integer or boolean output as a key, or `None`."""
         _, domain, op_type, _, outputs = record
         if len(outputs) != 1 or op_type not in EVALUATED or canonical_domain(domain) != DEFAULT_DOMAIN:
             return None
@@ -240,7 +240,10 @@ class EqualValues:
         return elements, tuple(map(is_symbol, elements.values))
 
     def _node_key(self, record: NodeRecord) -> Key:
-        """Return the operator, inputs and attributes of a deterministic node as a key; else `None`."""
+        """Return operator, inputs and attributes of a deterministic node as a key, or `None`.
+
+        Constants, calls and nodes with subgraphs have no key.
+        """
         _, domain, op_type, inputs, outputs = record
         operator = self._scope.operator(op_type, domain)
         if operator is None or operator.determinism != "deterministic" or self._scope.is_call(record):

@@ -131,7 +131,7 @@ def _without_constant_branches(model: ModelProto, options: Options, *, owned: bo
 
 
 def _scopes(model: ModelProto, options: Options) -> Iterator[CallScope]:
-    """Yield a scope for each graph and function, with the values that callers can override."""
+    """Yield a scope for each graph and function, with its constant inputs and trusted declarations."""
     has_dynamic_inputs = _has_dynamic_inputs(model)
     is_modern = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
     for scope, container, _ in root_scopes(model, model, options.registry):
@@ -168,7 +168,7 @@ def _decide_all(model: ModelProto, options: Options) -> Iterator[Decisions]:
 
 
 def _has_dynamic_inputs(model: ModelProto) -> bool:
-    """Return whether an input has an unknown size, so that declared shapes may hold for one size only."""
+    """Return whether an input has an unknown size; then, `value_info` may hold for one size only."""
     shapes = [shape_of(value.type) for value in model.graph.input]
     return any(shape is None or None in shape for shape in shapes)
 
@@ -327,7 +327,7 @@ def _constant_branch(node: NodeProto, scope: Scope) -> GraphProto | None:
 
 
 def _can_inline(branch: GraphProto, node: NodeProto, scope: Scope) -> bool:
-    """Return whether a branch produces all its outputs, and Constant nodes can hold its initializers."""
+    """Return whether a branch produces all its outputs, and only has nodes and inlinable initializers."""
     if branch.input or branch.sparse_initializer or branch.quantization_annotation:
         return False
     if branch.initializer and scope.opset_of("") < ANY_CONSTANT_SINCE:

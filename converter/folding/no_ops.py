@@ -1,4 +1,4 @@
-"""Nodes that return one of their inputs unchanged."""
+"""Nodes that return an input unchanged, and nodes whose reshaping a later Reshape repeats."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def unchanged_input(node: Node, scope: Scope) -> str | None:
 def reshaped_source(node: Node, scope: Scope) -> str | None:
     """Return the value that a Reshape can read directly, without the reshaping nodes before it.
 
-    Return `None` if there are none, or if a 0 in the new shape may copy a size of the first input. A reshaped
-    value with other readers is not skipped: this would save no node, and hide the producer of the value.
+    Return `None` without such nodes, or if a 0 in the new shape may copy a size of the first input. A value
+    with other readers is not skipped: this would save no node, and hide the producer of the value.
     """
     if node.has_attribute_references or len(node.inputs) != 2:
         return None
@@ -114,7 +114,7 @@ def _keeps_shape_of(value: str, dims: Shape, scope: Scope) -> bool:
 
 
 def _is_filled_with(number: int, tensor: Tensor, op_type: str) -> bool:
-    """Return whether all elements equal the neutral element of an operator: `number`, or -0.0 for Add."""
+    """Return whether all elements are neutral: equal to `number`, or to -0.0 for Add of floats."""
     if not all(each == number for each in tensor.values):
         return False
     if number or tensor.element_type in INTEGER_RANGES:

@@ -43,7 +43,7 @@ SORT_KEY_STRIDE = 1 << 32
 """Distance between the sort keys of two neighbouring nodes; the nodes of an inlined call use the gap."""
 
 MAX_BYTES, MAX_BYTE_GROWTH = 8 << 20, 64
-"""Maximum size of a model with inlined functions, in bytes and as a multiple; the larger limit applies.
+"""Maximum size of a model after inlining, in bytes and as a multiple of the old size; the larger applies.
 
 A node with metadata may need 50 times as many bytes in memory as in the file.
 """
@@ -165,8 +165,9 @@ def inlining_obstacles(
 ) -> Iterator[tuple[FunctionProto, str]]:
     """Yield each function that cannot be inlined, with the reason.
 
-    `functions` (default: all) must not be recursive. By default, a result with too many nodes is an obstacle,
-    too. `opsets` are the opset imports of the graphs; domains are converted to `targets` before inlining.
+    `functions` must not be recursive. If all (default) are inlined, a result that is too large and a needed
+    Identity that it cannot have are obstacles, too. `opsets` are the opset imports of the graphs; domains are
+    converted to `targets` before inlining.
     """
     imported = {**opsets, **targets}
     for function in model.functions if functions is None else functions:
@@ -227,7 +228,7 @@ def _are_equivalent(
 def replace_call(
     graph: ContainerProto, position: int, new_nodes: Sequence[NodeProto], node_names: NodeNames
 ) -> list[int]:
-    """Overwrite a call with one new node, append the other new nodes, and return their sort keys."""
+    """Overwrite a call with one new node (or clear it), append the others, and return keys to sort these."""
     call = graph.node[position]
     node_names.rename(new_nodes, kept=call.name)
     first = next(filter(None, call.output), None)

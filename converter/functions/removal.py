@@ -117,7 +117,7 @@ def _refusal_of_function(function: FunctionProto, reason: str, remedy: str, code
 
 
 def _growth_refusals(model: ModelProto, plan: Plan) -> Iterator[Refusal]:
-    """Yield a refusal if inlining the converted functions would produce too many nodes."""
+    """Yield a refusal if inlining the converted functions would produce too many nodes or bytes."""
     added: dict[LocalFunction, int] = {}
     for index, container in plan.function_versions():
         called = function_id(model.functions[index])
@@ -138,7 +138,7 @@ _AMBIGUOUS = _Default(b"", None)
 
 
 def inherit_defaults(model: ModelProto, inlined: Set[LocalFunction]) -> None:
-    """Declare the defaults of the functions in `inlined` in the functions that pass on their attributes."""
+    """Declare defaults in functions that pass their own attributes on to the functions in `inlined`."""
     inherited = _inherited_defaults(model, inlined)
     for function in model.functions:
         for name, default in inherited.get(function_id(function), {}).items():
