@@ -71,7 +71,6 @@ def _main_scope(model: ModelProto, registry: Registry) -> InferenceScope:
 
 
 def _change(name: str, before: Dims | None, after: Dims, is_input: bool) -> str:
-    """Return a sentence about a changed shape."""
     if not is_input:
         return f"{name!r} is declared as {dims_text(after)}"
     old = "" if before is None else f" instead of {dims_text(before)}"

@@ -152,7 +152,7 @@ def _hide_untyped_nodes(model: ModelProto, registry: Registry) -> None:
 
 
 def _write_placeholder(placeholder: TensorProto, tensor: TensorProto) -> None:
-    """Write the name, type and shape of a tensor, and mark its data as external: onnx does not read these."""
+    """Write a tensor without data, marked as external, because onnx does not read external data."""
     placeholder.name, placeholder.data_type = tensor.name, tensor.data_type
     placeholder.dims.extend(tensor.dims)
     placeholder.data_location = placeholder.EXTERNAL

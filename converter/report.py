@@ -265,7 +265,6 @@ def _specialised_functions(plan: Plan) -> Iterator[SpecialisedFunction]:
 
 
 def _node_counts(plan: Plan, changed: Iterable[ChangedNode], result: ModelProto | None) -> tuple[int, int]:
-    """Return the number of nodes before and after a conversion."""
     originals = (plan.graph, *plan.training, *plan.functions)
     planned = sum(each.node_count for original in originals for each in original.walk())
     before = planned if plan.nodes_before is None else plan.nodes_before

@@ -41,7 +41,7 @@ TENSOR_TYPES = tuple(map(type_string, BY_NAME))
 SUBGRAPHS_REMEDY = "move the subgraph to an operator of ai.onnx"
 
 MAX_CONSTANT = 1 << 12
-"""Maximum elements of a constant that a region with kept types may read; larger ones change to save memory."""
+"""Maximum elements of a constant that a region with kept types may read; others change, to save memory."""
 
 
 class TypeChoice:

@@ -221,7 +221,6 @@ def _apply_decisions(model: ModelProto, decisions: list[Decisions], options: Opt
 
 
 def _replace_reshaped(decisions: Decisions) -> None:
-    """Replace the first inputs of the Reshapes in `decisions.reshaped`."""
     for position, source in decisions.reshaped.items():
         decisions.container.node[position].input[0] = source
     for each in decisions.nested:

@@ -294,7 +294,6 @@ class _Inliner:
 
 
 def _dimension_names(roots: Iterable[ContainerProto]) -> Iterator[str]:
-    """Yield the names of dimensions in graphs or functions and all their subgraphs."""
     for container in nested_containers(roots):
         for value in declarations_in(container):
             yield from (dim.dim_param for dim in named_dims(value.type))

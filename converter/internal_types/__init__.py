@@ -1,1 +1,1 @@
-"""Replacement of types that the target lacks, in models whose inputs and outputs do not have such types."""
+"""Replacement of types that the target lacks, in models whose inputs and outputs do not have these types."""

@@ -127,7 +127,7 @@ def widen_tensor(tensor: TensorProto, numbers: Mapping[int, int]) -> bool:
 
 
 def _widened(tensor: TensorProto, number: int) -> bytes | None:
-    """Return `raw_data` in the type with this number; `None` for external data or invalid dimensions."""
+    """Return `raw_data` in the type with this number; `None` for external or invalid data."""
     name, wide = BY_NUMBER[tensor.data_type].name, BY_NUMBER[number].name
     if name in PACKED_BITS:
         return unpacked_bytes(tensor)

@@ -131,7 +131,7 @@ def emit_rounded(
     Args:
         value: name of the value.
         element_type: the narrow type.
-        wide: float, or float16 if it has all numbers of the narrow type.
+        wide: float, or float16 if it represents all numbers of the narrow type.
         output: name of the result.
         writer: writer of the nodes.
         saturates: whether the largest number replaces larger ones, as for Cast.
@@ -144,7 +144,7 @@ def emit_rounded(
         reason = f"the output has the type {element_type}, to which results cannot be rounded"
         raise CannotConvert(reason, "type.unsupported", subject=element_type)
     steps = [_round_significand]
-    if element_type != "bfloat16":  # Float arithmetic overflows to infinity, as bfloat16 does.
+    if element_type != "bfloat16":  # bfloat16 needs no step: like float, it overflows to infinity.
         steps.append(_emit_saturated if saturates or element_type == "float4e2m1" else _emit_overflow)
     if not kind.has_negative_zero:
         steps.append(_clear_sign_of_zero)
@@ -161,7 +161,6 @@ def _round_significand(value: str, kind: FloatFormat, writer: NodeWriter) -> str
     """
 
     def scalar(number: float, element_type: str = "float") -> str:
-        """Return the name of a scalar constant."""
         return writer.constant(element_type, (), number)
 
     logarithm = writer.emit("Log", [writer.emit("Abs", [value])])
@@ -185,7 +184,7 @@ def _round_significand(value: str, kind: FloatFormat, writer: NodeWriter) -> str
 def _emit_saturated(value: str, kind: FloatFormat, writer: NodeWriter) -> str:
     bounds = [writer.constant("float", (), each) for each in (-kind.largest, kind.largest)]
     is_nan = writer.emit("IsNaN", [value])
-    # Where, because runtimes differ in how Clip treats NaN
+    # Where handles NaN, because runtimes differ in the result of Clip for NaN.
     nan = writer.constant("float", (), kind.not_a_number)
     return writer.emit("Where", [is_nan, nan, writer.emit("Clip", [value, *bounds])])
 

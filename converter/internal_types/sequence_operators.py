@@ -83,7 +83,7 @@ def require_equal_shapes(appended: AppendedTensor, inner: SequencePass, out: Seq
 
 
 def concatenate_stack(proto: NodeProto, stack: Stack, out: SequencePass) -> None:
-    """Replace ConcatFromSequence by Transpose, followed by Reshape unless `new_axis` is set."""
+    """Replace ConcatFromSequence by Transpose and Reshape; with `new_axis`, by Transpose or Identity."""
     node = Node.from_proto(proto)
     axis, shape = node.attribute("axis", 0), stack.shape
     is_new = node.attribute("new_axis", 0)
@@ -113,7 +113,7 @@ def rewrite_sequence_length(proto: NodeProto, stack: Stack, out: SequencePass) -
 def select_from_stack(proto: NodeProto, stack: Stack, out: SequencePass) -> None:
     """Replace SequenceAt by Gather from the stack; of strings, along the last axis."""
     tensor, rank = stack.tensor, out.scope.rank(stack.tensor)
-    # For each index, onnxruntime's Gather copies only the first of the strings that follow the axis.
+    # Gather strings along the last axis: onnxruntime's Gather copies only one string for each index.
     axis = rank - 1 if rank and out.scope.element_type(tensor) == "string" else 0
     if axis:
         tensor = out.emit("Transpose", [tensor], perm=[*range(1, axis + 1), 0])
@@ -239,7 +239,7 @@ def _piece_lengths(node: Node, axis: int, out: SequencePass) -> Sequence[int]:
 
 
 def _constant_position(node: Node, index: int, default: int, end: int, out: SequencePass) -> int:
-    """Return the position in input `index`, or by default `default`, as a number from 0 to `end` - 1."""
+    """Return the constant position in input `index`, or `default`, as a number from 0 to `end` - 1."""
     sequence, name, position = node.inputs[0], node.input(index), default
     length = len(out.tensors(sequence))
     if name:

@@ -36,7 +36,7 @@ Tensors = tuple[str, ...]
 """Names of the tensors in a sequence."""
 
 LISTS_ARE_INPUTS_SINCE, OPERATORS_WITH_LIST_INPUTS = 13, ("Split", "Squeeze", "Unsqueeze")
-"""First opset in which the sizes of Split and the axes of Squeeze and Unsqueeze are inputs."""
+"""First opset in which sizes of Split and axes of Squeeze and Unsqueeze are inputs, and these operators."""
 
 
 class Stack(NamedTuple):

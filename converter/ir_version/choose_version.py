@@ -1,10 +1,10 @@
 """Choice of the IR version of a converted model.
 
-If the target is a release or runtime, the IR version is at most the newest that the target supports. For
-opsets alone, the IR version is raised if the first ONNX release with a raised opset has a newer IR version.
-If the default domain is lowered, the IR version is lowered to that of the first ONNX release with all opsets
-of the result, or to the nearest version that expresses the model without loss. Otherwise, the IR version does
-not change: nodes of an unchanged default domain may need it, and no ONNX release has private domains.
+The IR version is raised if the first ONNX release with a raised opset has a newer one. A release or runtime
+as the target limits the IR version to the newest that it supports. Without this limit, if the default domain
+is lowered, the IR version is lowered to that of the first ONNX release with all opsets of the result, or to
+the nearest version that expresses the model without loss. Otherwise, the IR version does not change: nodes of
+an unchanged default domain may need it, and no ONNX release has private domains.
 """
 
 from collections.abc import Collection, Mapping
@@ -40,7 +40,7 @@ def plan_ir_change(
     requested, is_strict = requested_version(before, imports, options.target, options.registry.releases)
     if requested >= before:
         if requested < FIRST_IR_WITH_STANDALONE_INITIALIZERS:
-            freed = frozenset()  # `freed` was computed with an import that the plan removes
+            freed = frozenset()  # `freed` assumes a newer IR version, for an import that the plan removes
         return IrChange(before, requested, freed_initializers=freed)
     # imported here: most conversions do not lower the IR version
     from opshift.converter.ir_version.lower import plan_lowering

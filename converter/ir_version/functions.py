@@ -40,7 +40,7 @@ FUNCTIONS_REMEDY = "inline the functions in the exporter"
 
 
 def with_inlining_obstacles(uses: Iterable[Use], contents: Contents) -> Iterator[Use]:
-    """Yield the uses of IR features; a use of functions gets the reason why calls cannot be inlined."""
+    """Yield the uses of IR features; uses of functions get the reason why inlining is impossible, or `""`."""
     obstacles = _inlining_obstacles(contents) if contents.functions else {}
     functions = {path: function_id(function) for path, function in contents.functions}
     for use in uses:

@@ -69,7 +69,7 @@ def plan_lowering(
     contents = Contents(
         model, options.registry, before, targets=options.target.opsets, oldest=least, operators=operators
     )
-    # Checked first, because the search takes longer than the rest of the plan.
+    # Search only if needed: finding removed initializers takes longer than the rest of the plan.
     if find_removed and contents.has_newer_values:
         contents.leave_out(find_removed())
     uses = list(functions.with_inlining_obstacles(find_uses(contents), contents))
@@ -106,7 +106,7 @@ def _lowest_possible(least: int, blocked: Sequence[Use]) -> int:
 
 
 def _remaining_uses(uses: Sequence[Use], version: int) -> list[Use]:
-    """Return the uses that remain at an IR version: versions without functions also lack their features."""
+    """Return the uses that count at an IR version: features of functions do not if functions are inlined."""
     has_functions = version >= since("functions")
     return [use for use in uses if has_functions or use.feature not in FUNCTION_FEATURES]
 

@@ -1,6 +1,7 @@
-"""Metadata of graphs, nodes, values, tensors and functions (IR version 10).
+"""Remove metadata, quantization annotations, device configurations and training information.
 
-In older IR versions, only the model has metadata: entries move there, with keys that name their origin.
+Before IR version 10, only the model has metadata: entries and annotations move there, with their origin in
+the key.
 """
 
 from collections.abc import Iterable, Iterator, Sequence, Set

@@ -1,4 +1,4 @@
-"""Data types of a plan: changes to nodes, graphs, functions, opset imports and the IR version.
+"""Data types of a plan, and the changes of opset imports.
 
 The types of restorations are here, because every conversion imports this module; the package `reversible`
 imports pydantic.
@@ -125,7 +125,7 @@ class ContainerPlan:
     emits_graphs: bool = False
     """Whether new nodes contain new graphs."""
     has_constant_nodes: bool = False
-    """Whether the model has Constant nodes: unread nodes are removed, and replaced nodes may lose names."""
+    """Whether the model has Constant nodes: unread ones are removed; their replacements may lose names."""
     unread_inputs: set[str] = field(default_factory=set)
     """Inputs of changed nodes, here and in subgraphs, that the new nodes do not read."""
     payloads: Mapping[str, Payload] = field(default_factory=dict)
@@ -170,7 +170,7 @@ class ContainerPlan:
 
 
 METADATA_FEATURES: Final = frozenset({"device_configurations", "metadata"})
-"""Features of IR versions that a rewrite removes without changes of nodes and values."""
+"""Features of IR versions that can be removed without a change of operators and values."""
 
 
 class FunctionCopy(FrozenRecord):
@@ -236,7 +236,7 @@ class IrChange(FrozenRecord):
         return (*self._freed(), *map(self._describe, self.lowerings))
 
     def _freed(self) -> Iterator[str]:
-        """Yield a line about initializers that are removed from the graph inputs."""
+        """Yield a sentence about initializers that are removed from the graph inputs."""
         if count := len(self.freed_initializers):
             subject = "1 initializer is" if count == 1 else f"{count:,} initializers are"
             yield f"{subject} removed from the graph inputs, so callers cannot override them"
@@ -289,7 +289,7 @@ class Plan(FrozenRecord):
     record: ConversionRecord | None = None
     """Record of this and earlier conversions to write into the model; `None` without such a record."""
     repairs: tuple[str, ...] = ()
-    """Sentences about repairs of the order of nodes and of opset imports, and about replaced types."""
+    """Sentences about other changes than of nodes: see `Report.repairs`."""
     unreleased: tuple[str, ...] = ()
     """Sentences about targets that are not released yet."""
     notes: tuple[str, ...] = ()
@@ -303,7 +303,7 @@ class Plan(FrozenRecord):
     requested_removals: frozenset[str] = frozenset()
     """Domains of the opset imports that `fold` and `without` remove."""
     nodes_before: int | None = None
-    """Number of nodes of the given model, if the plan is for a copy with other types or folded constants."""
+    """Number of nodes of the given model, if the plan is for a changed copy, such as with other types."""
     recognition: Recognition | None = None
     """Groups of nodes that one node replaced after the conversion, if the caller requests `recognize`."""
 
@@ -418,7 +418,7 @@ def _needed_domains(
 
 
 def _removals(removed: Mapping[str, int], *, fold: bool) -> Iterator[str]:
-    """Yield a line for each opset import that is removed; `fold` removes all imports that no node needs."""
+    """Yield a sentence for each removed opset import; `fold` removes all imports that no node needs."""
     reason = "no node needs it" if fold else "no node needs it, and the target lacks it"
     for domain, opset in removed.items():
         yield removed_import(domain, opset, reason)
@@ -432,9 +432,9 @@ def removed_import(domain: str, opset: int, reason: str = "no node needs it") ->
 def require_import(
     model: ModelProto, removed: Mapping[str, int], targets: Mapping[str, int], releases: Releases
 ) -> None:
-    """Import the default domain in a model from which all imports were removed: a model needs an import.
+    """Import the default domain in a model that lost all imports in `removed`: a model needs an import.
 
-    Its opset is that of the target, or else that of the first ONNX release with the `removed` opsets.
+    The opset is the target's, else the removed one, else that of the first ONNX release with all `removed`.
     """
     if removed and not model.opset_import:
         opset = (
@@ -444,7 +444,7 @@ def require_import(
 
 
 def _merges(model: ModelProto) -> Iterator[str]:
-    """Yield a line for each domain that the model imports more than once."""
+    """Yield a sentence for each domain that the model imports more than once."""
     counts = Counter(canonical_domain(each.domain) for each in model.opset_import)
     for domain, count in counts.items():
         if count > 1:

@@ -56,7 +56,7 @@ class NodeAnalysis:
         key = self._imports(opsets)
         if key not in self._routers:
             final_opsets = {**opsets, **self._targets}
-            # Steps of other domains may emit nodes of the default domain, even if the model lacks its import.
+            # Steps may emit nodes of the default domain, even if the opset imports lack it.
             if DEFAULT_DOMAIN not in final_opsets:
                 companion = self._registry.releases.companion_opset(final_opsets)
                 final_opsets[DEFAULT_DOMAIN] = self._default_opset or companion
@@ -81,7 +81,7 @@ class NodeAnalysis:
         return self._statuses.setdefault(self._imports(opsets), {})
 
     def classify(self, proto: NodeProto, scope: Scope) -> OperatorStatus:
-        """Return the status of a node's operator; cache it if the domain is empty and no function matches."""
+        """Return the status of a node's operator; cache it unless the domain is set or a function matches."""
         domain, op_type = proto.domain, proto.op_type
         self.operators.add((domain, op_type))
         if self._functions is not None and self._functions.has_name(op_type, domain):

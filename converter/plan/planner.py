@@ -223,7 +223,7 @@ class Planner:
         router = self._node_analysis.router(scope.opsets)
         if surveyed.candidates or self._history:
             self._plan_nodes(found, surveyed, router)
-        # Steps inferred facts at this opset, so the next survey at it keeps node records for inference.
+        # If steps inferred facts at this opset, the next survey at this opset keeps node records for them.
         if scope.has_node_records:
             router.fact_querying_opsets.add(scope.opset_of(""))
         found.calls = self._redirected_calls_of(scope)
@@ -251,8 +251,7 @@ class Planner:
         skipped, only = self._options.skipped, self._options.only
         if skipped or only is not None:
             pairs = [(each, node_place(surveyed.path, scope.nodes[each[0]])) for each in candidates]
-            # Only test membership: this runs for each graph, and the sets may have a place for each node of
-            # the model.
+            # Test candidates for membership, without loops over the sets: they may be as large as the model.
             candidates = [
                 each for each, place in pairs if place not in skipped and (only is None or place in only)
             ]
@@ -421,7 +420,7 @@ def _prepare(model: ModelProto, options: Options, *, owned: bool) -> _Prepared:
 
 
 def _plan_in_order(model: ModelProto, options: Options) -> tuple[ModelProto, Plan]:
-    """Plan the conversion of a model, or of a repaired copy if nodes read values not yet produced."""
+    """Plan the conversion of a model, or of a repaired copy if nodes read values that are not yet defined."""
     try:
         return model, _plan(model, options)
     except InvalidModel as error:

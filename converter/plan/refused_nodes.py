@@ -102,5 +102,5 @@ class RefusedNodes:
 
 
 def _replace_names(text: str, names: Set[str], replacement: str) -> str:
-    """Replace the quoted names in a message that are keys of `names`, with their quotes."""
+    """Replace the quoted names in a message that are in `names`, with their quotes."""
     return re.sub(r"'([^']*)'", lambda found: replacement if found[1] in names else found[0], text)

@@ -101,7 +101,7 @@ class Candidate:
         outputs = {0: self._anchor}
         if self._pattern.is_form:
             if self._operator.has_function:
-                self._expansion_of(call, BODY)  # raises Rejected for a node without a defined result
+                self._expansion_of(call, BODY)  # raises Rejected if the new node would be invalid
             size_nodes: frozenset[int] = frozenset()
             self._add_outputs(match, self._pattern.outputs, outputs)
         else:
@@ -142,7 +142,7 @@ class Candidate:
         )
 
     def _flattened(self, name: str) -> Tensor:
-        """Return the elements of a constant as a tensor with one dimension."""
+        """Return the elements of a constant as a tensor with one dimension, or raise Rejected."""
         value = self._view.constant(name)
         if value is None or self._scope.is_function or not can_pack_tensor(value):
             raise Rejected(f"{name!r} is not a constant of a graph")
@@ -246,7 +246,7 @@ class Candidate:
         return inputs
 
     def _call(self, inputs: tuple[str, ...], attributes: Mapping[str, Any]) -> Call:
-        """Return the new node as a `Call`; raise Rejected if an earlier pattern led to it, and failed."""
+        """Return the new node as a `Call`; raise Rejected if an earlier pattern for this call failed."""
         # Patterns that differ only in constants lead to the same call, and to the same expansion.
         kind = self._operator.domain, self._operator.name, self._pattern.is_form, self._pattern.variant
         self._key = *kind, self._anchor, inputs, tuple(attributes.items())
@@ -336,7 +336,7 @@ class Candidate:
                     outputs[position] = name
 
     def _leaks(self, nodes: Mapping[int, NodeRecord], outputs: Mapping[int, str]) -> Iterator[str]:
-        """Yield values needed outside of the match that the new node computes too late or not at all."""
+        """Yield values that other nodes need, but that the new node computes too late or not at all."""
         inner = {record[0] for record in nodes.values()}
         for record in nodes.values():
             for name in record[4]:

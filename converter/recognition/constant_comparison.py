@@ -25,8 +25,8 @@ class Comparison(NamedTuple):
 
     Attributes:
         operator: operator of the pattern; constants determine its attributes.
-        is_complete: whether this comparison decides, so that lists must have equal lengths; else matches are
-            only candidates.
+        is_complete: whether lists must have equal lengths; otherwise, matches are only candidates, which
+            another comparison verifies.
         is_close: whether numbers may differ in rounding.
     """
 
@@ -111,7 +111,7 @@ def elements_of(constant: Any) -> Sequence[Any]:
 
 
 def is_identical(expected: Any, actual: Any) -> bool:
-    """Return whether constants are equal bit by bit; if `actual` has one element, also of shape [] or [1]."""
+    """Return whether constants have equal bits and shapes; a single element may also have shape [] or [1]."""
     if isinstance(expected, Tensor) and isinstance(actual, Tensor):
         count = len(expected.values)
         if expected.element_type != actual.element_type or count != len(actual.values):
@@ -119,6 +119,6 @@ def is_identical(expected: Any, actual: Any) -> bool:
         is_shape_equal = expected.dims == actual.dims or (count == 1 and len(actual.dims) <= 1)
         return is_shape_equal and pack_tensor(expected) == pack_tensor(actual)
     if isinstance(expected, Tensor) or isinstance(actual, Tensor):
-        # The list is an attribute in one operator version, and an input in another.
+        # A list may be an attribute in one operator version, and an input in another: compare elements only.
         return tuple(elements_of(expected)) == tuple(elements_of(actual))
     return bool(expected == actual)

@@ -34,10 +34,10 @@ PRIMES = (2, 3, 5, 7, 11, 13, 17, 19), (3, 5, 7, 11, 13, 17, 19, 23)
 """Values of the named sizes of an example, in the first and in the second expansion."""
 
 TYPES = ("float", "float16", "int64")
-"""Element types of the first input that are tried."""
+"""Element types to try for the first input."""
 
 INTEGER_TYPES = ("int32", "int8", "uint32", "uint64")
-"""Further types to try for operators with one attribute at most: older opsets use other types for them."""
+"""Further types for operators with at most one attribute: expansions to older opsets may cast these types."""
 
 SIMILAR_TYPES = (("float", "float16"), ("int64", "int32"), ("int8", "uint8"))
 """Pairs of element types: a constant that differs between expansions for a pair depends on the type."""
@@ -49,8 +49,8 @@ FLOATS, INTS = (0.375, 0.625), (2, 4)
 def derive(definition: Operator, registry: Registry) -> Iterator[Pattern]:
     """Yield the distinct patterns of an operator.
 
-    Patterns of the newest version find candidates at all opsets. An older version has patterns, for its own
-    opsets only, if its function body has different nodes.
+    Patterns of the newest version apply to all versions. An older version in the default domain adds patterns
+    for itself if its function body has other nodes, inputs or attributes than the newest one.
     """
     opset = registry.newest_opset()
     newest = _Derivation(definition, definition.versions[-1], opset, registry)
@@ -72,7 +72,7 @@ class _Derivation:
         self._operator, self._opset, self._registry = operator, opset, registry
         self._expansions: dict[tuple[Call, int], ExactGraph | None] = {}
         self._settings = list(_settings(definition, operator))
-        # Only these are used to find variants: expansions depend on shapes much more than on attributes.
+        # Find variants without other attributes: expansions depend on shapes much more than on attributes.
         basic = [each for each in self._settings if each.attributes == self._settings[0].attributes]
         self._basic = [_call(operator, each, 0, opset) for each in basic]
 
@@ -82,7 +82,6 @@ class _Derivation:
         return [each and tuple((n.op_type, n.domain, tuple(n.slots)) for n in each.nodes) for each in found]
 
     def patterns(self) -> list[Pattern]:
-        """Return the distinct patterns."""
         merged: dict[Hashable, Pattern] = {}
         found_variants = [_variants(each, self._opset, self._registry) for each in self._basic]
         variants = {each for variants in found_variants for each in variants}
@@ -140,7 +139,7 @@ def _includes(one: Pattern, other: Pattern) -> bool:
 
 
 def _is_recognizable(pattern: Pattern, operator: OperatorVersion) -> bool:
-    """Return whether several nodes read all required inputs, and the last one is not an Identity."""
+    """Return whether a pattern has several nodes, reads all required inputs, and ends in no Identity."""
     refs = {ref for node in pattern.nodes for ref in node.slots.values() if isinstance(ref, InputRef)}
     required = {InputRef(i) for i, each in enumerate(operator.inputs) if each.option != "optional"}
     return len(pattern.nodes) > 1 and required <= refs and pattern.anchor.op_type != "Identity"
@@ -292,7 +291,7 @@ def _with_type(inputs: SideInputs, old: str, new: str) -> SideInputs:
 
 
 def _size(dim: int | str, sizes: Mapping[str, int], named: Collection[str], is_static: bool) -> int:
-    """Return a size; negative (unknown) unless `is_static`, a number, a product or an attribute's size."""
+    """Return a size; negative (unknown) unless `is_static`, or for a number, product or attribute's size."""
     if is_static or str(dim).isdigit() or "*" in str(dim) or dim in named:
         return _number(dim, sizes)
     return -_number(dim, sizes)
@@ -328,7 +327,10 @@ def _element_types(operator: OperatorVersion) -> list[str]:
 def _attribute_choices(
     operator: OperatorVersion,
 ) -> Iterator[tuple[tuple[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]]]:
-    """Yield attributes for both expansions, and the equal ones; at most two, or all floats, are optional."""
+    """Yield attributes for both expansions, and the equal ones.
+
+    Each choice has all required attributes, and none, one or two optional ones, or all optional FLOAT ones.
+    """
     options = {
         name: list(_options(name, each, position))
         for position, (name, each) in enumerate(operator.attributes.items())

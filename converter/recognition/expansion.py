@@ -156,7 +156,7 @@ def _convert_in_place(model: ModelProto, options: Options) -> None:
 
 
 def exact_graph(model: ModelProto, call: Call, registry: Registry) -> ExactGraph | None:
-    """Return the nodes of an expanded model; `None` if the operator of the call remains."""
+    """Return the nodes of an expanded model; `None` if the operator remains, or a node cannot be read."""
     scope = next(root_scopes(model, model, registry))[0]
     inputs = {f"in{index}": index for index, each in enumerate(call.inputs) if each is not None}
     names = {index: f"out{index}" for index, is_present in enumerate(call.outputs) if is_present}
@@ -250,7 +250,7 @@ def node_slots(node: Node, scope: Scope) -> dict[str, Any] | None:
 
     Inputs are ValueNames. Attributes are numbers, bytes, tuples or tensors, or a SubgraphDigest. The
     values that a subgraph reads from enclosing graphs are ValueNames in slots such as `body:0`. The result is
-    `None` for unknown operators, and for nodes with references to attributes of a function.
+    `None` for unknown operators, references to attributes of a function, and unreadable subgraphs.
     """
     operator = scope.operator(node.op_type, node.domain)
     if operator is None or node.has_attribute_references:

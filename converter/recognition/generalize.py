@@ -83,7 +83,7 @@ def _nodes(first: ExactGraph, second: ExactGraph, holes: Sequence[AttributePair]
 
 
 def _factors(unsolved: Sequence[AttributePair], solved: Sequence[AttributePair]) -> Iterator[AttributePair]:
-    """Yield quotients of each unsolved attribute and the first one that divides it, see `Hole`."""
+    """Yield the quotient of each unsolved attribute and the first solved one that divides it, see `Hole`."""
     for name, *pair in unsolved:
         for other, *known in solved:
             numbers = (*pair, *known)
@@ -104,7 +104,7 @@ def _unsolved(nodes: Sequence[PatternNode], holes: Sequence[AttributePair]) -> s
 
 def _constant(one: Any, other: Any, holes: Sequence[AttributePair]) -> Constant:
     """Return a constant that matches both, with a `Hole` for each element that an attribute determines."""
-    if isinstance(one, SubgraphDigest):  # digests do not compress, and the expansion of a match is exact
+    if isinstance(one, SubgraphDigest):  # not stored: digests do not compress, and `Candidate` checks them
         return Constant()
     first, second = tuple(elements_of(one)), tuple(elements_of(other))
     if len(first) > 64 or any(isinstance(each, bytes) for each in first):

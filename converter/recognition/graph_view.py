@@ -97,7 +97,7 @@ class GraphView:
         return found
 
     def unread_nodes(self, record: NodeRecord) -> list[NodeRecord]:
-        """Return a node and all nodes that depend on it; `[]` if one is live, or above `MAX_UNREAD_NODES`."""
+        """Return a node and its dependents; `[]` if one is live, or if there are over `MAX_UNREAD_NODES`."""
         if record[0] in self.live_nodes:
             return []
         found = [record]

@@ -28,7 +28,7 @@ PATTERNS: Final = CompiledFile(
 )
 
 _COMPILING: Final = Lock()
-"""Lock while patterns are compiled, which takes seconds in a checkout: other threads need not repeat it."""
+"""Lock held while patterns are compiled, so that threads do not repeat the work of seconds in a checkout."""
 
 
 @share_results
@@ -62,10 +62,7 @@ def patterns_text(op_type: str) -> str:
 
 
 def patterns_of(op_type: str, domain: str, registry: Registry) -> list[Pattern]:
-    """Return the patterns from the forms of an operator, and from expansions of its function body.
-
-    Only operators with a function body in the newest version are expanded, and then also older versions.
-    """
+    """Return the patterns from the forms of an operator and, with a function body, from its expansions."""
     operator = registry.operator(op_type, domain)
     if operator is None:
         return []

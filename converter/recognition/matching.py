@@ -32,7 +32,7 @@ MAX_STEPS: Final = 2_000
 """Maximum number of comparisons of values in one match; limits the orders of commutative operands to try."""
 
 MAX_ELEMENTS: Final = 65_536
-"""Maximum number of elements of a constant that a pattern compares."""
+"""Maximum number of elements of a constant that is compared with a pattern."""
 
 
 class Match(NamedTuple):
@@ -57,7 +57,6 @@ class _State(NamedTuple):
     attributes: dict[str, Any]
 
     def copy(self) -> _State:
-        """Return a copy that later matches do not change."""
         return _State(dict(self.nodes), dict(self.inputs), dict(self.attributes))
 
 
@@ -227,7 +226,7 @@ class Matcher:
         return self._matches_constant(ref, value, state.attributes)
 
     def _matches_axes(self, ref: Constant, value: Any, record: NodeRecord, state: _State) -> bool:
-        """Return whether axes are equal; negative axes count from the end."""
+        """Return whether axes are equal, in any order; negative axes count from the end."""
         actual = self._view.constant(value.name) if isinstance(value, ValueName) else value
         if actual is None or ref.elements is None:
             return False

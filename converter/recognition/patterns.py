@@ -152,9 +152,9 @@ def to_data(patterns: Iterable[Pattern]) -> dict[str, Any]:
 
 
 def _pattern_data(pattern: Pattern, nodes: dict[str, int], shapes: dict[str, int]) -> list[Any]:
-    """Return a pattern with positions in `nodes` and `shapes`, to which it adds texts of new members.
+    """Return a pattern as JSON data with positions in `nodes` and `shapes`; add new members to these.
 
-    The position of a node is relative to the one before it.
+    Each position of a node is relative to the previous one.
     """
 
     def number(member: list[Any], known: dict[str, int]) -> int:
@@ -169,7 +169,7 @@ def _pattern_data(pattern: Pattern, nodes: dict[str, int], shapes: dict[str, int
     return [
         *pattern[:5],
         attributes,
-        [after - before for before, after in pairwise((0, *positions))],  # most are 1: the wheel is smaller
+        [after - before for before, after in pairwise((0, *positions))],  # mostly 1, which compresses well
         outputs,
         [number([list(ref), list(dims)], shapes) for ref, dims in pattern.shapes],
         list(pattern.types),
@@ -188,7 +188,7 @@ def _ref_data(ref: Ref) -> list[Any]:
     if isinstance(ref, Constant):
         elements = None if ref.elements is None else [_element_data(each) for each in ref.elements]
         options = (ref.whole, ref.is_filled)
-        return ["c", elements, *(options if any(options) else ())]  # the defaults make the wheel larger
+        return ["c", elements, *(options if any(options) else ())]  # omit defaults: the wheel is smaller
     return [*ref]
 
 

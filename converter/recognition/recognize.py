@@ -52,7 +52,7 @@ MAX_PASSES = 3
 def recognize(model: ModelProto, options: Options) -> Recognition:
     """Recognize operators in a converted model: replace nodes in place, and return a summary.
 
-    A model in which several values have the same name stays unchanged.
+    A model with a graph or function that defines a name twice stays unchanged.
     """
     one_pass = _RecognitionPass(model, options)
     before, op_types = one_pass.node_count, one_pass.op_types
@@ -111,7 +111,7 @@ class _RecognitionPass:
         self.has_distinct_names = True
         self._scopes = [*root_scopes(model, model, options.registry)]
         for scope, _, _ in self._scopes:
-            # Zero sizes are safe: the matched values are then empty, and have no elements that could differ.
+            # Zero sizes need no check: the matched values are then empty, and cannot differ.
             scope.evaluation.assumes_positive_sizes = True
             scope.evaluation.names_sizes = True
         self._views = [self._graph_view(scope) for scope, _, _ in self._scopes]
@@ -147,7 +147,6 @@ class _RecognitionPass:
         return sum(len(each.node) for each in chain.from_iterable(groups))
 
     def run(self, index: PatternIndex) -> None:
-        """Find and write all replacements."""
         if self._model.functions:
             add_call_facts([scope for scope, _, _ in self._scopes])
         located: list[tuple[GraphView, list[_Located]]] = []
@@ -314,7 +313,7 @@ class UnreadSearch:
         self._replacements = {each.position: each for each in replacements}
         self._matched = {record[0] for each in replacements for record in each.matched}
         self._moved = {name for each in replacements for name in filter(None, each.outputs[1:])}
-        """Names of values that new nodes compute, and matched nodes before them."""
+        """Names of values that matched nodes compute before the replacement, and new nodes afterwards."""
         self._removable = {each[0]: each for each in self._removable_nodes()}
         self._reads: dict[str, int] = {}
         """Number of inputs that read a value, for values with new or removed readers."""

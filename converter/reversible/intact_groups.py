@@ -187,5 +187,4 @@ def _fact_text(value: object) -> str:
 
 
 def _digest(text: str) -> str:
-    """Return a short hash of a text."""
     return blake2b(text.encode(), digest_size=8).hexdigest()

@@ -34,7 +34,6 @@ position in the attribute."""
 
 
 MAIN_GRAPH: GraphPath = ("graph",)
-"""Path of the main graph."""
 
 
 def top_level_graphs(model: ModelProto) -> Iterator[tuple[GraphPath, ContainerProto]]:
@@ -169,7 +168,6 @@ def damaged_record() -> InvalidModel:
 
 
 def _pack(data: bytes) -> str:
-    """Return data as compressed text."""
     text = base64.b64encode(zlib.compress(data, 9))
     if len(data) > _unpacked_limit(len(text)):
         # Data that compresses too well for the limit is stored uncompressed, so that it remains readable.

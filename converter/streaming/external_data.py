@@ -81,7 +81,6 @@ def _external_tensors(message: bytes) -> Iterator[TensorProto]:
     found: list[TensorProto] = []
 
     def collect(_: int, start: int, end: int) -> None:
-        """Add the tensor in a range of the message to `found`."""
         found.append(TensorProto.FromString(message[start:end]))
 
     rewrite_tensors(message, MODEL, (each.start() for each in LOCATION_KEY.finditer(message)), collect)

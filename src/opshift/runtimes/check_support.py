@@ -118,7 +118,6 @@ class _Notes(FrozenRecord):
     doubtful: dict[str, None] = field(default_factory=dict)
 
     def update(self, other: _Notes) -> None:
-        """Add the notes of another collection."""
         for name, notes in vars(other).items():
             vars(self)[name].update(notes)
 

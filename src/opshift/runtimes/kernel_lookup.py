@@ -159,5 +159,4 @@ def _reads_constants(restriction: Restriction) -> bool:
 
 
 def _bits(element_type: str) -> int:
-    """Return the number of bits of an element type, by its name."""
     return element_bits(BY_NAME[element_type])

@@ -117,11 +117,10 @@ def object_state(location: str) -> str | None:
 
 
 def _content_digest(location: str) -> str:
-    from hashlib import sha256  # imported here: few stores describe an object only by its size
+    # imported here: few stores describe an object only by its size
+    from hashlib import sha256
 
-    from opshift.stores.source_file import (
-        open_source,
-    )  # imported here: few stores describe an object only by its size
+    from opshift.stores.source_file import open_source
 
     digest = sha256()
     with open_source(location) as source:

@@ -230,8 +230,6 @@ def _copy_in_store(upload: _Upload, part: Part, source: Source) -> bool:
 
 
 class _SingleRequestUpload:
-    """Upload with one request."""
-
     least = most = sys.maxsize
 
     def __init__(self, target: StoreObject, options: Mapping[str, object]) -> None:
