@@ -169,7 +169,7 @@ class History:
         self.is_continued = is_continued
         self._model = model
         self._record = read_record(model)
-        # Refused here, because the record is written after the conversion, and JSON requires UTF-8.
+        # Refuse names that are not UTF-8 here: JSON requires UTF-8, and is written after the conversion.
         for imports in (model.opset_import, *(function.opset_import for function in model.functions)):
             require_utf8_names(each.domain for each in imports)
         for function in model.functions:
@@ -189,7 +189,7 @@ class History:
         """Plan to restore the original nodes of unchanged groups (nodes that replaced one original node).
 
         A group is restored only if the opset of its original and the target are both newer or both older than
-        the current opset; an original with subgraphs, only if the target has its own opsets. A restored
+        the current opset; an original with subgraphs, only if its opsets are those of the target. A restored
         original is converted to the target.
         """
         part = self._parts_by_id.get(id(surveyed.scope.container))
@@ -335,7 +335,7 @@ class History:
         return self._value_indexes[key]
 
     def _used_outside(self, container: ContainerProto) -> frozenset[str]:
-        """Return the names in training bindings and attributes, and for the main graph, all in training."""
+        """Return names in training bindings and attributes; for the main graph, also those training reads."""
         return self._bound_names | (self._training_reads if container is self._model.graph else frozenset())
 
     @cached_property
@@ -370,8 +370,8 @@ def _subgraph_holders(plan: ContainerPlan, surveyed: ContainerSurvey) -> dict[tu
 
 
 DROPPED: tuple[Allow, ...] = ("drop-metadata", "drop-devices")
-"""Features of restored nodes that are dropped: an earlier conversion to an older IR version has moved them to
-the metadata of the model, or dropped them."""
+"""Losses that restored nodes may have: an earlier conversion to an older IR version has moved these features
+to the metadata of the model, or dropped them."""
 
 
 def lower_restored(originals: Sequence[NodeProto], change: IrChange, options: Options) -> IrChange:
@@ -380,7 +380,7 @@ def lower_restored(originals: Sequence[NodeProto], change: IrChange, options: Op
     `change` is planned for the model before the restoration. If a feature cannot be rewritten, the change has
     a refusal, or a newer IR version if the target allows it.
     """
-    # The IR version is planned after the restoration, so it cannot determine which nodes are restored.
+    # Plan for a model with only these nodes, because `change` does not cover them.
     model = ModelProto(ir_version=ir_versions().newest)
     for each in originals:
         model.graph.node.add().MergeFromString(serialize(each))

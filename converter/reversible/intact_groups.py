@@ -145,7 +145,7 @@ def preconditions_of(original: NodeProto, read: Set[str], scope: Scope) -> Itera
     If attributes of the node refer to attributes of a function call, the last precondition is a digest of all
     attribute values.
     `read` are the names that the group of nodes reads. For a constant input that the group does not read, the
-    precondition has a digest of the value, because the conversion may have made this value part of the group.
+    precondition has a digest of the value, because the conversion may have built this value into the group.
     """
     for name in original.input:
         yield _precondition_of(name, name not in read, scope) if name else UNKNOWN_PRECONDITION

@@ -45,10 +45,10 @@ def plan_restorations(
 def _restoration(
     group: Group, value_index: ValueIndex, workspace: Workspace, router: Router
 ) -> Restoration | None:
-    """Return the restoration of a group.
+    """Return the restoration of a group, or `None`.
 
-    `None` if it would lead away from the target, if the original cannot be converted to the target, or if its
-    subgraphs contain nodes that the result may not contain.
+    `None` if the original is no nearer to the target, cannot be converted to the target, or has subgraphs
+    with nodes that the result may not contain.
     """
     scope, allowances = workspace.scope, workspace.allowances
     if not _is_toward_target(group, scope, router):

@@ -1,6 +1,7 @@
-"""Record of the nodes that conversions replaced, as one entry of the model's metadata.
+"""Record of conversions in the model's metadata: replaced nodes, added imports and copies, removed inputs.
 
-The value is JSON, compressed by zlib, in base64. Its size is proportional to the number of recorded nodes.
+Also the restoration of these inputs. The record is JSON, compressed by zlib, in base64. Its size is
+proportional to the number of recorded nodes.
 """
 
 import base64
@@ -52,10 +53,11 @@ class RecordModel(BaseModel):
 
 
 class Precondition(RecordModel):
-    """Fact about an input that must hold so that the group and the original node compute the same.
+    """Fact about an input that must hold so that the group and the original node compute the same results.
 
-    An unknown type is empty, and an unknown rank is -1. `value` is a digest of a constant that the group does
-    not read because its value is part of the group.
+    An unknown type is empty, and an unknown rank is -1. `value` is a digest of a constant that is part of the
+    group, which does not read it. The last precondition of an original with attribute references has only a
+    digest of the attributes.
     """
 
     type: str = ""
@@ -176,7 +178,7 @@ def _pack(data: bytes) -> str:
 
 
 def _unpack(text: str) -> bytes:
-    """Return the data in a text from `_pack`, up to a limit that protects the memory."""
+    """Return the data in a text from `_pack`; raise ValueError or `zlib.error` if damaged or too large."""
     unpacker = zlib.decompressobj()
     data = unpacker.decompress(base64.b64decode(text, validate=True), _unpacked_limit(len(text)))
     if not unpacker.eof or unpacker.unused_data:

@@ -1,4 +1,4 @@
-"""Index of one graph or function: the producer and the consumers of each value."""
+"""Index of one graph or function (producers and consumers of values), and the names that nodes use."""
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import cached_property
@@ -45,7 +45,7 @@ class ValueIndex:
         for index in range(len(self.nodes)):
             for name in self.reads(index):
                 consumers.setdefault(name, set()).add(index)
-        # Below IR version 4, every initializer is an input, so being an input does not count as a use.
+        # Inputs with initializers are no consumers: below IR version 4, every initializer is an input.
         inputs: set[str] = set()
         if is_graph(self.container):
             inputs.update(each.name for each in self.container.input if each.name in self.initializers)
@@ -71,7 +71,7 @@ class ValueIndex:
         return next((graph for index, graph in enumerate(graphs) if str(index) == position), None)
 
     def has_constant(self, name: str) -> bool:
-        """Return whether the name is that of an initializer, or of an output of a Constant or Cast node."""
+        """Return whether an initializer, a Constant node or a Cast defines the name."""
         return name in self.initializers or (
             name in self.producers and self.nodes[self.producers[name]].op_type in ("Constant", "Cast")
         )
@@ -121,7 +121,7 @@ def names_defined(node: NodeProto) -> Iterator[str]:
 
 
 def names_read_in_graph(graph: GraphProto) -> Iterator[str]:
-    """Yield the names of a graph's inputs and outputs, and the names that its nodes read."""
+    """Yield the names of a graph's inputs, outputs and annotations, and the names that its nodes read."""
     yield from names_outside_nodes(graph)
     for node in graph.node:
         yield from names_read(node)

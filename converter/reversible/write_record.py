@@ -1,4 +1,4 @@
-"""Update of the record in a converted model."""
+"""Update the record in a converted model."""
 
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
@@ -145,7 +145,7 @@ def _functions_by_path(model: ModelProto) -> dict[GraphPath, FunctionProto]:
 
 
 def _remove_if_unused(added: AddedImport, model: ModelProto) -> bool:
-    """Remove an added import if no node uses its domain; return whether the import is then absent."""
+    """Remove an added import if no node uses its domain; return whether it is removed or was absent."""
     if added.place == MAIN_GRAPH:
         # Functions without imports use the imports of the model.
         imports, users = model.opset_import, [container for _, container in top_level_graphs(model)]

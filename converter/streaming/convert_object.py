@@ -77,8 +77,7 @@ def converting_object(
         size = new_files.write(place, pieces, file, metadata, needs_file=needs_file)
         file.require_unchanged()
         for old, new in copies.items():
-            # The state before the copy: if the object changes during the copy, a later run sees a different
-            # state.
+            # Store the state before the copy: if the object changes during the copy, a later run notices it.
             identity = object_identity(old) if is_url(old) and is_url(new) else None
             state = {SOURCE_STATE: identity} if identity else {}
             data = stack.push(open_source(old, needs_identity=True))

@@ -30,7 +30,7 @@ def write_pieces(
 ) -> None:
     """Append bytes, and ranges of `source`, to the file with the descriptor `target`.
 
-    `progress` counts the bytes of ranges.
+    `progress` counts the bytes of ranges without conversion.
 
     Raises:
         InvalidModel: the source file ends too early, or cannot be read.
@@ -62,9 +62,8 @@ def write_pieces(
 def copy_range(source: Source, part: Range, target: int, progress: Progress | None = None) -> None:
     """Append a range of one file to another by `copy_file_range`, by `sendfile`, or through memory.
 
-    If one method fails, the next continues; copying through memory raises errors, as `write_pieces` does. The
-    kernel copies whole pages: if the range has different page offsets in the two files, copying through
-    memory is faster.
+    If one method fails, the next continues; copying through memory raises the errors of `write_pieces`. It is
+    faster, and used alone, if the range has different page offsets in the files: the kernel copies pages.
     """
     progress = progress or Progress()
     shift = _position(target) - part.start

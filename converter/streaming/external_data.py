@@ -1,7 +1,6 @@
-"""External data files of a model: checks before anything is written, and copies for the output.
+"""External data files of a model: list and check the files, and copy or link them for the output.
 
-The files are copied without being parsed. Source: ONNX's IR specification, "External Tensor Data": locations
-are relative to the model's folder.
+Source: ONNX's IR specification, "External Tensor Data": locations are relative to the model's folder.
 """
 
 import os

@@ -57,7 +57,7 @@ class ExternalWeights(PlaceholderStore):
                 tensor.raw_data = b"" if is_empty else self.placeholder(Payload(RAW_DATA, elements))
 
     def give_back(self, model: ModelProto, location: str) -> list[OutputPiece]:
-        """Make the tensors external again, in the file `location`; return the pieces of this file."""
+        """Make the tensors external again, in the new file `location`; return the pieces of this file."""
         pieces: list[OutputPiece] = []
         size = 0
         for tensor in model_tensors(model):

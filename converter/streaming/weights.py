@@ -1,6 +1,6 @@
 """Large weights of a model file: replaced with placeholders for parsing, and restored for writing.
 
-Also the result of the conversion of a file, which contains the restored weights.
+Also `OutputFile`, the result of converting a file, and `output_pieces`, which are the content of the file.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def open_without_weights(path: FileLike) -> Iterator[ModelProto]:
 class Weights(PlaceholderStore):
     """Large tensors of one model file.
 
-    Payloads stay in messages that protobuf's own libraries would serialize differently: a payload in several
-    fields, or a non-repeated message that occurs twice. So the reduced model means the same as the file.
+    Payloads stay in messages that protobuf's libraries would serialize differently: those with a payload in
+    several fields, or with a singular field that occurs twice. So the reduced model equals the file.
     """
 
     def __init__(self, source: Source) -> None:
@@ -94,7 +94,7 @@ class Weights(PlaceholderStore):
         # Repeated occurrences of a singular message field must be detected, whatever their size.
         least = 0 if name in mergeable_messages() else MIN_EXTRACTED_TENSOR
         for field in fields(self._source.read, start, end, least):
-            # A list of scalars may be long, but an attribute with such a list has no tensor.
+            # Do not read a long list of scalars to its end: an attribute with such a list has no tensor.
             if name == ATTRIBUTE and field.number in SCALAR_LIST_FIELDS:
                 return None
             part = tensor_fields()[name].get(field.number)

@@ -1,4 +1,4 @@
-"""Check whether a runtime implements all nodes of a model."""
+"""Check whether a runtime implements all nodes of a model, and accepts its other properties."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ IN_BODY: Final = "; in its function body, "
 
 
 INVALID_BODIES: Final = ("node.invalid", "type.unsupported")
-"""Codes of CannotConvert that make a function body invalid; with any other code, it is unknown."""
+"""Codes of CannotConvert for an invalid function body; with any other code, the body is unknown."""
 
 VERSION: Final = "version"
 """Noun in summaries for an opset or IR version that is too new."""
@@ -159,10 +159,9 @@ class RuntimeCheck:
         return ModelSupport(missing, *lists)
 
     def find_missing(self, model: ModelNodes, operators: Collection[str]) -> MissingKernel | None:
-        """Return nodes of one of the operators (such as `ai.onnx.Cast`) that the runtime does not implement.
+        """Return nodes of `operators`, such as `ai.onnx.Cast`, that the runtime refuses for one reason.
 
-        They have one reason in common. Return `None` if it implements all nodes of the operators. This takes
-        less time than `check`.
+        Return `None` if the runtime implements all nodes of these operators. This is faster than `check`.
         """
         self._notes = _Notes()
         groups = [each for each in model.groups.values() if each.operator in operators]
@@ -200,7 +199,7 @@ class RuntimeCheck:
         )
 
     def depends_on_distant_nodes(self, operator: OperatorId) -> bool:
-        """Return whether a restriction of an operator version reads more nodes than producers of inputs."""
+        """Return whether a restriction of an operator version reads nodes besides the inputs' producers."""
         return any(not OF_DISTANT_NODES.isdisjoint(each.parts) for each in self._conditions(operator))
 
     def _conditions(self, operator: OperatorId) -> Iterator[Condition]:
@@ -448,7 +447,7 @@ class RuntimeCheck:
         """Return whether the runtime replaces a node by a function body that may have several nodes."""
         if self._has_kernel(node) or node.operator is None or not self._lookup.uses_body(node):
             return False
-        # A body that depends on the node counts as several nodes: the runtime may build a different body.
+        # Assume several nodes for a body that depends on the node: the runtime may build a different body.
         body = model.body(node) if node.operator.body else None
         return not isinstance(body, ModelNodes) or len(body.nodes) > 1
 

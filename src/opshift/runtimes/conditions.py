@@ -31,7 +31,7 @@ def concerns(restriction: Restriction, node: ModelNode) -> bool | None:
         return None
     conditions = [(restriction.when, True), (restriction.unless, False)]
     if restriction.when is not None and not SEARCHES.isdisjoint(restriction.when.parts):
-        conditions.reverse()  # a search through other nodes is slower than most exceptions
+        conditions.reverse()  # test `unless` first: a search through other nodes is slower
     is_known = True
     for condition, expected in conditions:
         holds = expected if condition is None else _holds(condition, node)
@@ -391,8 +391,7 @@ PARTS: Mapping[str, Callable[[Condition, ModelNode], bool | None]] = {
 }
 """Functions that return whether a part of a condition holds (`None` if unknown), by name of the part.
 
-Each function has the name of its part with a leading underscore; see `Condition` for the meaning of the
-parts. Parts that take little time come first.
+See `Condition` for the meaning of the parts. Parts that take little time come first.
 """
 
 SEARCHES: Final = frozenset({"computed_by", "depends_on", "patterns"})

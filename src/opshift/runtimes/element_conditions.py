@@ -10,7 +10,7 @@ from opshift.runtimes.model_nodes import ModelNode
 
 
 def elements_are(name: str, elements: Collection[object], node: ModelNode) -> bool | None:
-    """Return whether all elements of a constant input are among some; `None` if it is not constant."""
+    """Return whether all elements of a constant input are in `elements`; `None` if it is not constant."""
     if name not in node.values:
         return False
     constant = node.scope.constant(node.values[name])
@@ -26,7 +26,7 @@ def has_negative(name: str, node: ModelNode) -> bool | None:
 
 
 def may_exceed_int32(value: str, node: ModelNode) -> bool:
-    """Return whether integers, which are not only sizes, may be outside the range of int32."""
+    """Return whether integers may be outside the range of int32; results of sizes alone count as inside."""
     kept = INTEGER_RANGES["int32"]
     constant = node.scope.constant(value)
     if constant is not None:
@@ -34,7 +34,7 @@ def may_exceed_int32(value: str, node: ModelNode) -> bool:
     bounds = node.scope.element_bounds(value)
     if bounds is not None and bounds.low in kept and bounds.high in kept:
         return False
-    # a tensor with a size of 2 ** 31 is too large for most computers
+    # ignore values that depend on sizes alone: a tensor with a size of 2 ** 31 is too large in practice
     return not node.constants.contain(node.scope, value, knows_sizes=True)
 
 

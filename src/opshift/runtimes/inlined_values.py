@@ -16,11 +16,11 @@ NEUTRAL: Final = ("Dropout", "Identity")
 """Operators of nodes that optimizers remove."""
 
 MAX_CALLS: Final = 1_000
-"""Number of calls that the search for a source enters: nested calls may double the calls at each level."""
+"""Maximum number of calls that a search for a source enters: nested calls may double them at each level."""
 
 
 class Source(NamedTuple):
-    """Value of a graph or function, and the operator that computes it; empty if no node does."""
+    """Value of a graph or function; `op_type` is the operator that computes it, empty if no node does."""
 
     scope: InferenceScope
     name: str
@@ -36,11 +36,11 @@ def is_unnecessary_cast(scope: InferenceScope, node: Node) -> bool:
 
 
 def source_of(scope: InferenceScope, name: str) -> Source:
-    """Return the value that remains of a value if a runtime removes nodes and inlines functions.
+    """Return the source of a value, after a runtime removes neutral nodes and inlines functions.
 
-    For an input of a function, this is the value that the call passes, and for a result of a call, the value
-    in the function, or the result of a call itself after too many calls. Calls with equal facts share a
-    scope, which knows only the first of them.
+    The source of an input of a function is the value that the call passes. The source of a result of a call
+    is the value in the function, or, after `MAX_CALLS` calls, the result itself. Calls with equal facts share
+    a scope, which knows only the first call.
     """
     calls: list[tuple[InferenceScope, Node]] = []
     entered = 0
@@ -80,7 +80,7 @@ def _argument(
 
 
 def called_scope(scope: InferenceScope, record: NodeRecord) -> Scope | None:
-    """Return the scope of the local function that a node calls; `None` if it calls none."""
+    """Return the scope of the local function that a node calls; `None` for other nodes."""
     if not isinstance(scope, CallScope) or not scope.is_call(record):
         return None
     proto = scope.proto_of(record)

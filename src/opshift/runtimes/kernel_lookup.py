@@ -18,7 +18,7 @@ from opshift.runtimes.schema_problems import schema_problem
 from opshift.runtimes.undefined_operators import kernel_version
 
 FIRST_CAST_TO_NUMBERS: Final = 6
-"""First opset in which the attribute `to` of Cast is a number; onnxruntime writes no other form."""
+"""First opset in which the attribute `to` of Cast is a number; onnxruntime inserts only these Casts."""
 
 ASSUMED_TYPES: Final = {"tensor(float)"}
 """Types that kernels implement if their documentation names no types."""
@@ -82,8 +82,8 @@ class KernelLookup:
     def has_kernel_without_notes(self, group: NodeGroup, model: ModelNodes) -> bool | None:
         """Return whether a kernel implements all nodes of a group; `None` if each node needs a full check.
 
-        Few groups need it: only if restrictions, known wrong results, schemas, unknown types or a function
-        body may matter.
+        A full check is needed if restrictions, wrong results, schemas, unknown or undocumented types, casts,
+        an undefined operator or a function body may matter. Few groups need it.
         """
         first, runtime = group.nodes[0], self.runtime
         operator, identity = first.operator, first.operator_id
@@ -129,8 +129,8 @@ class KernelLookup:
         """Return whether the runtime computes a node in an element type other than that of its values.
 
         The runtime casts inputs to a wider type if it has a kernel of Cast at the opset. If it may use the
-        function body of the node, it casts the inputs of the nodes in the body instead. In all nodes, it
-        computes types that `computes_in` maps to a narrower type in this narrower type.
+        function body of the node, it casts the inputs of the nodes in the body instead. If `computes_in` maps
+        a type to a narrower type, all nodes compute in the narrower type.
         """
         runtime = self.runtime
         if not runtime.computes_in:

@@ -1,4 +1,4 @@
-"""Nodes of a model as a runtime executes them: local functions are inlined, and element types are known."""
+"""Nodes of a model as a runtime executes them, with local functions inlined, and facts about these nodes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ModelNode:
         domain: canonical domain of its operator.
         operator: its operator version; `None` if the registry does not have it.
         constants: the values of the model that are the same in every run.
-        origins: the operators that compute values of the model.
+        origins: search for the operators that compute values of the model.
         body: the nodes of its function body, or the reason why they are unknown; `None` before the first use.
         definition_problem: why its definition does not allow the node, or empty; `None` before the first use.
     """
@@ -147,8 +147,8 @@ class ModelNode:
     def has_usable_body(self) -> bool:
         """Whether the operator has a function body that newer releases of onnxruntime use.
 
-        The opset of the model must not be older than the opset of the body, and the operators in the body
-        must have the same versions at both opsets.
+        Unless the body depends on the node, the opset of the model must not be older than the opset of the
+        body, and the operators in the body must have the same versions at both opsets.
         """
         version, registry = self.operator, self.scope.registry
         if version is None or not version.has_function or registry.is_open(self.domain):
@@ -204,7 +204,7 @@ class ModelNode:
 
     @cached_property
     def schema_key(self) -> Hashable:
-        """Key for checks by schemas and kernels without restrictions: equal keys have equal results."""
+        """Key for checks by schemas: nodes with equal keys have equal results."""
         scope, (inputs, outputs) = self.scope, (self.node.inputs, self.node.outputs)
         counts = len(inputs), len(outputs)
         if self.operator is not None:  # values without a parameter are only counted
@@ -408,7 +408,7 @@ class ModelNodes:
         return any(constants.contain(scope, each) for each in filter(None, names))
 
     def nodes_in(self, body: Scope) -> Iterator[tuple[ModelNode, bool]]:
-        """Yield the nodes of a subgraph and its nested subgraphs; the flag is true for the latter."""
+        """Yield the nodes of a subgraph and its nested subgraphs, and whether each is in a nested one."""
         pending = [body]
         for scope in pending:  # the loop appends nested subgraphs to this list
             pending += self._scopes_in.get(scope, ())

@@ -1,4 +1,4 @@
-"""Properties of a model for which a runtime may refuse it, and changes that remove them."""
+"""Properties for which a runtime may refuse a model, and changes that remove these properties."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from opshift.runtimes.model_nodes import ModelNode, ModelNodes
 
 
 def model_notes(model: ModelNodes, runtime: Runtime) -> Iterator[str]:
-    """Yield the reasons why a runtime may refuse a model, besides those about its nodes."""
+    """Yield reasons why a runtime may refuse a model, besides missing kernels."""
     if runtime.may_need_input_sizes:
         for name in model.unsized_inputs:
             reason = f"{runtime.name} refuses some models with inputs whose sizes are not all declared"
@@ -132,7 +132,7 @@ def _is_foreign(size: TensorShapeProto.Dimension, names: Collection[object] | No
 
 
 def _input_sizes(graph: GraphProto) -> frozenset[object] | None:
-    """Return the sizes and names of sizes of the inputs; `None` if an input declares neither for an axis.
+    """Return the sizes and dimension names of the inputs; `None` if a dimension or rank is undeclared.
 
     A runtime that infers such a size from a later result needs the declaration of this result.
     """

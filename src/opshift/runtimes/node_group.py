@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 SCHEMA_QUESTION: Final[Mapping[Hashable, Callable[[ModelNode], Hashable]]] = {
     "schema": lambda node: node.schema_key
 }
-"""Question whose answer decides on the problems that schemas have with a node; see `NodeGroup.kinds`."""
+"""Question about nodes: schemas accept all nodes with equal answers, or none; see `NodeGroup.kinds`."""
 
 
 class NodeGroup:
-    """Nodes of a model with the same operator version and types; there is at least one.
+    """Nodes of a model with the same operator version and types.
 
     Attributes:
-        nodes: the nodes.
+        nodes: the nodes, at least one.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class NodeGroup:
 
     @cached_property
     def schema_kinds(self) -> list[list[ModelNode]]:
-        """The nodes in lists; schemas have equal answers about the nodes in one list."""
+        """The nodes in lists; schemas have equal problems with all nodes of a list."""
         return self.kinds(SCHEMA_QUESTION)
 
     def answers(self, question: Hashable, answer: Callable[[ModelNode], Hashable]) -> list[Hashable]:

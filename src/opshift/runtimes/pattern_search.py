@@ -101,7 +101,7 @@ class PatternSearch:
         return any(count > fused[constant, each] for each, count in reads.items())
 
     def _fused_reads(self, name: str) -> Counter[tuple[SingleConstant, str]]:
-        """Count the nodes in `NodePattern.fused` that read constants as this input, by the constant."""
+        """Count occurrences of `NodePattern.fused`, by the constant of this input and its reader."""
         searched = [replace(self._pattern, nodes=each, node="", reused={}) for each in self._pattern.fused]
 
         def count(scope: Scope) -> Counter[tuple[SingleConstant, str]]:
@@ -234,19 +234,19 @@ class PatternSearch:
         return is_result and not self._constants.contain(self._scope, value)
 
     def _is_given(self, value: str) -> bool:
-        """Return whether no node of the graph computes a value, which may differ between runs."""
+        """Return whether a value may differ between runs, and no node computes it."""
         scope, name, op_type = source_of(self._scope, value)
         is_result = bool(op_type) or not name
         return not is_result and not self._constants.contain(scope, name, allows_defaults=False)
 
     def _source(self, value: str) -> str:
-        """Return the operator that computes a value, except Identity and Dropout, or an empty string."""
+        """Return the operator that computes a value, see `source_of`, or an empty string."""
         return source_of(self._scope, value).op_type
 
     def _producer(self, value: str, name: str) -> Producer | None:
         """Return the node that computes a value, past nodes that the pattern skips.
 
-        The result is `None` if no node does, or if an optimizer must keep the value, or folds it.
+        The result is `None` if no node does, or if an optimizer has to keep the value, or folds it.
         """
         while value and (found := self._scope.producer(value)) is not None and self._is_inner(value, name):
             if not self._is_skipped(found.node):
@@ -255,7 +255,7 @@ class PatternSearch:
         return None
 
     def _is_inner(self, value: str, name: str) -> bool:
-        """Return whether an optimizer may remove a value: only the pattern reads it, and it is computed."""
+        """Return whether an optimizer may remove a value: it varies, and only the pattern needs it."""
         scope = self._scope
         has_other_readers = scope.is_captured(value) or len(scope.readers(value)) > self._reads[name]
         is_kept = self._constants.is_output(scope, value) and name not in self._outputs

@@ -20,7 +20,7 @@ NO_DIFFERENCE: Final = SchemaDifference()
 
 
 def schema_problem(node: ModelNode, schemas: Mapping[str, SchemaDifference]) -> str:
-    """Return the first reason why a schema does not allow a node; empty if it does, or is unknown.
+    """Return the first reason why a schema does not allow a node; empty if it does, or without a definition.
 
     Args:
         node: the node.

@@ -33,16 +33,19 @@ COPYING: Final = frozenset(
         "Unsqueeze",
     }
 )
-"""Operators that may return their first input, perhaps with another shape."""
+"""Operators that may return the elements of their first input, perhaps with another shape or type."""
 
 
 def subgraphs(names: Iterable[str], node: ModelNode) -> list[GraphProto]:
-    """Return the attributes that are a graph; attributes of invalid nodes may have other types."""
+    """Return the graphs in the named attributes; attributes of invalid nodes may have other types."""
     return [*filter(is_graph, map(node.node.attribute, names))]
 
 
 def ignores_inputs(name: str, count: str, node: ModelNode) -> bool | None:
-    """Return whether the outputs depend on none of the last inputs; attribute `count` has their number."""
+    """Return whether no output of subgraph `name` depends on its last inputs; `None` if unknown.
+
+    The attribute `count` has the number of these inputs.
+    """
     number = _number(count, node)
     if number is None:
         return None
@@ -53,7 +56,10 @@ def ignores_inputs(name: str, count: str, node: ModelNode) -> bool | None:
 
 
 def returns_inputs(name: str, count: str, node: ModelNode) -> bool | None:
-    """Return whether an output at the position of an earlier input may be one of the last inputs."""
+    """Return whether an early output of subgraph `name` may equal one of its last inputs; `None` if unknown.
+
+    The attribute `count` has the number of last inputs; early outputs have the positions of the other inputs.
+    """
     number = _number(count, node)
     if number is None:
         return None
@@ -64,7 +70,7 @@ def returns_inputs(name: str, count: str, node: ModelNode) -> bool | None:
 
 
 def _number(name: str, node: ModelNode) -> int | None:
-    """Return an attribute that is a number; `None` if it refers to an attribute of a function."""
+    """Return an attribute that is an integer; `None` if it is absent, of another type or unknown."""
     try:
         value = node.node.attribute(name)
     except CannotConvert:
@@ -78,7 +84,7 @@ def _earlier(graph: GraphProto, number: int) -> int:
 
 
 def _names_for_outputs(graph: GraphProto) -> set[str]:
-    """Return the values that the outputs depend on: optimizers remove the nodes of the others."""
+    """Return the values that the outputs depend on: optimizers remove all other nodes."""
     names = {each.name for each in graph.output}
     for each in reversed(graph.node):
         if not names.isdisjoint(each.output):

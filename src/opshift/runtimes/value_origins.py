@@ -65,7 +65,7 @@ class ValueOrigins:
 
 
 def _examine(question: _Question) -> tuple[bool, Iterator[_Question]]:
-    """Return whether one of the operators is the producer of a value; otherwise, also further questions."""
+    """Return whether one of the operators produces a value, and if not, questions about its inputs."""
     owner = defining_scope(question.scope, question.name)
     producer = owner.producer(question.name) if owner is not None else None
     if owner is None or producer is None:

@@ -31,7 +31,7 @@ ANY_FOLDERS = "**"
 
 
 class FoundModel(NamedTuple):
-    """Model file that was found, or (`error`) an entry or a listed folder that cannot be read.
+    """Model file, or with an `error`, an entry or a folder that cannot be read.
 
     `relative` is the path, with slashes, of an output for this model in an output folder. In a named folder,
     it is the path below that folder; for a glob, the path below the last folder before the first wildcard;
@@ -92,7 +92,7 @@ def is_file_name(name: str) -> bool:
             raise UsageError("has a wildcard in the bucket name", place=name, remedy="name the bucket")
         found = StoreObject.at(name)
         info = found.info()
-        # A URL that may be a folder is not a file; listing a missing folder reports that it is missing.
+        # Treat a missing object with a folder's name as a folder: listing reports that it is missing.
         return info["type"] == "file" if info else not (MAGIC.search(address) or _names_folder(name, found))
     return not os.path.isdir(name) and (os.path.lexists(name) or not MAGIC.search(name))
 

@@ -128,14 +128,14 @@ def new_object(
 
 
 def write_object(location: str, content: bytes) -> None:
-    """Write a small object; raise CannotWrite if that fails, and the errors of `writable_object`."""
+    """Write a small object; raise CannotWrite or the errors of `writable_object`."""
     target = writable_object(location)
     with _raising_cannot_write(location):
         target.store.pipe_file(target.path, content)
 
 
 def remove_object(location: str) -> None:
-    """Remove an object, if it exists; raise CannotWrite if that fails."""
+    """Remove an object, if it exists; raise CannotWrite or the errors of `writable_object`."""
     target = writable_object(location)
     with _raising_cannot_write(location), suppress(FileNotFoundError):
         target.store.rm_file(target.path)
