@@ -101,8 +101,9 @@ def convert_version(
             one node; and content to drop if the IR version cannot express it: `"drop-metadata"`,
             `"drop-training"` and `"drop-devices"`. `"interface-types"` affects `fit` only.
         ir_version: IR version to convert to, or `"keep"`; `target` is then optional. By default, the result
-            is no newer than the target release or runtime supports. With new opsets, it is the IR
-            version of the first ONNX release with all of them, unless the model would lose content.
+            is no newer than the target release or runtime supports. Raised opsets raise it to that of the
+            first ONNX release with all of them, if it is older. A lower opset of the default domain lowers it
+            to that of the first release with all opsets, unless the model would lose content.
         check: check all rules of the ONNX specification, before and after the conversion. Without it, only
             the structure of the model and the nodes that change are validated, which is cheap.
         reversible: record the replaced nodes in the model's metadata, under the key `opshift.reversible`.

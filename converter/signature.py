@@ -217,7 +217,7 @@ def _dimension_name_changes(pairs: Sequence[tuple[SignatureValue, SignatureValue
 def _dimension_keys(
     rows: Sequence[tuple[SignatureValue, tuple[Dim, ...] | None, tuple[Dim, ...] | None]],
 ) -> dict[DimensionPosition, DimensionKey]:
-    """Return the identity of each dimension to which neither model gives a fixed size."""
+    """Return the identity of each dimension without a fixed size in both models."""
     keys: dict[DimensionPosition, DimensionKey] = {}
     for value, dims, other_dims in rows:
         if dims is None or other_dims is None or len(dims) != len(other_dims):

@@ -74,8 +74,7 @@ class UnknownShapes:
         if roots:
             return self._declare(roots, error.otherwise)
         if scope.emitted_producers.keys() & set(error.values):
-            # Inference does not follow all emitted nodes, such as a Loop: the inputs of the node may be the
-            # cause.
+            # Inference does not follow some emitted nodes, such as a Loop: name the inputs as causes instead.
             return self.remedy_of_inputs(scope, inputs, error.otherwise or OTHER_TARGET)
         return ", or ".join(filter(None, (error.remedy, self._advice)))
 
@@ -141,7 +140,7 @@ def _own_root(value: UnknownFact) -> Iterator[_Root]:
 
 
 def _without_implied(roots: list[_Root]) -> list[_Root]:
-    """Return the roots, except each one whose unknown dimensions all have names of other returned roots."""
+    """Return the roots without those that share the names of all unknown dimensions with other roots."""
     found: list[_Root] = []
     for root in sorted(roots, key=lambda each: len(each.sizes), reverse=True):
         known = {size for other in found for size in other.sizes if size is not None}

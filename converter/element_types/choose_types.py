@@ -154,7 +154,7 @@ class TypeChoice:
         wanted = self.result_type(value, is_main=graph.parent is None)
         value.needed.add(wanted)
         value.is_result |= name in graph.values
-        if name in graph.scope.constant_inputs:  # one name, input and output, can have only one type
+        if name in graph.scope.constant_inputs:  # a value that is an input and an output has only one type
             value.stored = wanted
 
     def result_type(self, value: TypedValue, is_main: bool) -> str:
@@ -220,7 +220,6 @@ class TypeChoice:
                 graph.children[id(inner)] = self.choose(scope, path, graph)
 
     def _keep_unknown(self, proto: NodeProto, graph: GraphTypes, found: NodeTypes) -> None:
-        """Keep the types of a node of an unknown operator."""
         if next(graphs_of(proto), None) is not None:
             reason = f"{proto.op_type} is unknown and has a subgraph"
             raise CannotConvert(reason, "operator.unknown", remedy=SUBGRAPHS_REMEDY)
@@ -247,7 +246,6 @@ class TypeChoice:
                 raise UnknownElementType(name)
 
     def _changed_among(self, types: tuple[str, ...]) -> frozenset[str]:
-        """Return the type strings in `types` that the conversion changes."""
         found = self._changed.get(types)
         if found is None:
             changed = [each for each in types if not self.changes.keys().isdisjoint(element_names(each))]
@@ -267,7 +265,7 @@ class TypeChoice:
 
 def _add_sizes(node: Node, operator: OperatorVersion, graph: GraphTypes, found: NodeTypes) -> None:
     """Add the outputs of a node to `graph.sizes` if they depend on sizes and constants alone."""
-    # A result that changes its type is no size, except of Cast: Gather may select table rows by a size.
+    # Only Cast may change the type of a size: Gather may use a size to select rows of a table.
     news = {graph.values[each].new for each in node.outputs if each in graph.values}
     keeps = not found.outputs or is_standard(operator, "Cast") or not news.issuperset(found.inputs.values())
     if is_standard(operator, *SIZE_OPERATORS) or (keeps and _depends_on_sizes(node, graph)):
@@ -287,10 +285,7 @@ GroupKey = str | tuple[object, ...]
 
 @dataclass
 class _Member:
-    """Input or output of a node that must have the same element type as the other members of its group.
-
-    Attributes of the node can set (`is_flexible`) or determine (`is_fixed`) the type of an output.
-    """
+    """Value in a group of equal types; attributes can choose (`is_flexible`) or fix (`is_fixed`) its type."""
 
     is_input: bool
     position: int

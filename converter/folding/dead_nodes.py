@@ -22,7 +22,7 @@ class RemovalRules(NamedTuple):
     """Rules for the removal of dead nodes.
 
     Attributes:
-        is_pure: whether a node can be removed if nothing reads its outputs.
+        is_pure: function that returns whether a node can be removed if nothing reads its outputs.
         removable_inputs: names of initializers that are removed if unread, although they are graph inputs.
         named: names of values that must stay in every graph, because attributes of nodes name them.
     """
@@ -50,7 +50,7 @@ def remove_dead_nodes(container: ContainerProto, removal: RemovalRules, kept: It
         nodes.outputs.append(node.output[:])
         nodes.is_pure.append(removal.is_pure(node))
     defined = Container(container).predefined_names().union(*nodes.outputs)
-    # A copy of all names that must stay, for each graph, would take quadratic time.
+    # Only names of this graph: a copy of all names that must stay, for each graph, would take quadratic time.
     stays = defined.intersection(kept) | defined.intersection(removal.named)
     is_live, needed = _live_nodes(nodes, fixed_names(container) | stays)
     removed = set().union(*compress(nodes.outputs, map(not_, is_live)))

@@ -1,4 +1,4 @@
-"""Nodes that return an input unchanged, and nodes whose reshaping a later Reshape repeats."""
+"""Nodes that return an input unchanged, and reshaping nodes that a later Reshape makes unnecessary."""
 
 from __future__ import annotations
 

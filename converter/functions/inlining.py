@@ -244,8 +244,6 @@ def replace_call(
 
 
 class _Inliner:
-    """Inlining of the calls of some functions of a model."""
-
     def __init__(
         self, model: ModelProto, functions: Iterable[FunctionProto], targets: Mapping[str, int]
     ) -> None:
@@ -270,7 +268,6 @@ class _Inliner:
                 imports.add(domain=domain, version=version)
 
     def inline(self, top: ContainerProto) -> None:
-        """Inline all calls in a graph or function and its subgraphs."""
         waiting: list[ContainerProto] = [top]
         while waiting:
             graph = waiting.pop()
@@ -286,7 +283,6 @@ class _Inliner:
             waiting += [inner for node in nodes for inner in graphs_of(node)]
 
     def _replace_call(self, graph: ContainerProto, position: int, node_names: NodeNames) -> list[int]:
-        """Replace a call by the nodes of the function, see `replace_call`."""
         found = self._calls.expand(graph.node[position])
         self._needs_identity |= found.has_identity
         graph.value_info.extend(found.value_info)
@@ -305,7 +301,7 @@ def inlined_size(model: ModelProto) -> int:
 
 
 class _Calls:
-    """Calls of the functions of a model, in its graphs and in its functions, nested ones included."""
+    """Calls of the functions of a model in its graphs, functions and subgraphs."""
 
     def __init__(self, model: ModelProto) -> None:
         self.functions = {function_id(each): each for each in model.functions}
@@ -331,8 +327,8 @@ class _Calls:
     def inlined_bytes(self) -> int:
         """Return about how many bytes the inlining of all functions copies.
 
-        All nodes of a call, nested ones included, get its device configurations, and one node in each of the
-        nested functions its metadata.
+        All nodes that replace a call get its device configurations; one node of each nested function gets its
+        metadata.
         """
         node_counts: dict[LocalFunction, int] = {}
         depths: dict[LocalFunction, int] = {}
@@ -354,7 +350,7 @@ class _Calls:
         return inherited(self._in_graphs) + self._over_calls(own)
 
     def _over_calls(self, own: Mapping[LocalFunction, int]) -> int:
-        """Return the sum of the numbers in `own`, which are by function, over all calls in graphs."""
+        """Return the sum of `own`, a number for each function, over all calls after inlining in graphs."""
         sums: dict[LocalFunction, int] = {}
         for name in self._order:
             sums[name] = own[name] + sum(sums[each] for each, _ in self._calls[name])

@@ -1,7 +1,7 @@
 """Specialization of local functions: convert a function once for all calls, or once per group of calls.
 
-A function is converted once, with the facts on which all its calls agree. Where that is not enough, it is
-specialized: calls that differ in a fact that a step queried get a separate copy of the function.
+A function is converted once, with the facts on which all its calls agree. If these facts do not suffice, it
+is specialized: calls that differ in a fact that a step queried get a separate copy of the function.
 """
 
 from collections import defaultdict

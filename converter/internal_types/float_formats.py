@@ -98,7 +98,6 @@ def all_numbers(element_type: str) -> tuple[float, ...]:
 
 
 def _number(code: int, bits: int, kind: FloatFormat) -> float:
-    """Return the number that the bit pattern `code` represents."""
     is_negative, magnitude = divmod(code, 1 << bits - 1)
     exponent, fraction = divmod(magnitude, 1 << kind.precision - 1)
     significand = fraction + (1 << kind.precision - 1 if exponent else 0)

@@ -216,7 +216,6 @@ def split(proto: NodeProto, out: SequencePass) -> None:
 
 
 def _piece_lengths(node: Node, axis: int, out: SequencePass) -> Sequence[int]:
-    """Return the lengths of the pieces of SplitToSequence along its axis."""
     value, piece = node.inputs[0], 1
     if node.input(1):
         sizes = _require_constant(node.inputs[1], "the lengths of pieces", out)

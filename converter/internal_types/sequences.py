@@ -293,7 +293,6 @@ def _set_outputs(
 
 
 def _value_or_tensors(name: str, out: SequencePass) -> str | Tensors:
-    """Return the tensors of a sequence, or the name of another value."""
     tensors = out.tensors_if_sequence(name)
     return name if tensors is None else tensors
 

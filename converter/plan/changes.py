@@ -236,13 +236,11 @@ class IrChange(FrozenRecord):
         return (*self._freed(), *map(self._describe, self.lowerings))
 
     def _freed(self) -> Iterator[str]:
-        """Yield a sentence about initializers that are removed from the graph inputs."""
         if count := len(self.freed_initializers):
             subject = "1 initializer is" if count == 1 else f"{count:,} initializers are"
             yield f"{subject} removed from the graph inputs, so callers cannot override them"
 
     def _describe(self, lowering: Lowering) -> str:
-        """Return what happens to a feature that the IR version lacks."""
         if lowering.feature in self.dropped or not lowering.replacement:
             return loss_of(lowering.feature)
         return f"{ir_versions().meaning(lowering.feature)} become {lowering.replacement}"

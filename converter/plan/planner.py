@@ -68,7 +68,6 @@ class _ContainerPlans(NamedTuple):
     copies: tuple[FunctionCopy, ...]
 
     def all(self) -> Iterator[ContainerPlan]:
-        """Yield the plan of each graph, function and function copy."""
         yield from (self.graph, *self.training, *self.functions, *(each.container for each in self.copies))
 
 

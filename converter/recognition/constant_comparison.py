@@ -82,7 +82,7 @@ class Comparison(NamedTuple):
         # Many attribute values round to this element; the one with few digits is the likely original.
         short = round_to_float32(float(f"{value:.6g}")) if attribute.type == "FLOAT" else value
         exact = self._replace(is_close=False)
-        is_short = short != value and exact._gives(short, hole, element, element_type)  # private, same class
+        is_short = short != value and exact._gives(short, hole, element, element_type)
         return self._set(attributes, hole.attribute, short if is_short else value)
 
     def _gives(self, value: float, hole: Hole, element: float, element_type: str | None) -> bool:

@@ -59,7 +59,7 @@ def derive(definition: Operator, registry: Registry) -> Iterator[Pattern]:
     for version, successor in zip(definition.versions[:-1], successors, strict=True):
         if version.has_function and definition.domain == DEFAULT_DOMAIN:
             older = _Derivation(definition, version, successor.since_version - 1, registry)
-            if older.shapes() != newest.shapes():
+            if older.body_nodes() != newest.body_nodes():
                 yield from (each._replace(versions=(version.since_version,)) for each in older.patterns())
 
 
@@ -76,7 +76,7 @@ class _Derivation:
         basic = [each for each in self._settings if each.attributes == self._settings[0].attributes]
         self._basic = [_call(operator, each, 0, opset) for each in basic]
 
-    def shapes(self) -> list[Hashable]:
+    def body_nodes(self) -> list[Hashable]:
         """Return op_type, domain and slots of the nodes of function bodies, to compare two versions."""
         found = (expand(each, BODY, self._registry) for each in self._basic)
         return [each and tuple((n.op_type, n.domain, tuple(n.slots)) for n in each.nodes) for each in found]
@@ -148,13 +148,13 @@ def _is_recognizable(pattern: Pattern, operator: OperatorVersion) -> bool:
 def _structure(pattern: Pattern) -> Hashable:
     """Return a key that is equal for patterns with the same nodes, holes and implied attributes."""
     nodes = tuple(
-        (node.op_type, node.domain, tuple((slot, _shape_of(ref)) for slot, ref in node.slots.items()))
+        (node.op_type, node.domain, tuple((slot, _holes_of(ref)) for slot, ref in node.slots.items()))
         for node in pattern.nodes
     )
     return nodes, tuple(pattern.outputs.items()), tuple(pattern.attributes.items()), pattern.variant
 
 
-def _shape_of(ref: Ref) -> Hashable:
+def _holes_of(ref: Ref) -> Hashable:
     if not isinstance(ref, Constant):
         return ref
     return ref.whole, tuple((i, e) for i, e in enumerate(ref.elements or ()) if isinstance(e, Hole))

@@ -40,7 +40,7 @@ class NearMiss(FrozenRecord):
 
 
 class Recognition(FrozenRecord):
-    """Result of recognition in a model: nodes that replaced others, and patterns that almost matched."""
+    """Result of recognition in a model."""
 
     nodes: tuple[RecognizedNode, ...] = ()
     near_misses: tuple[NearMiss, ...] = ()

@@ -111,7 +111,7 @@ def _new_entries(proto: NodeProto, change: NodeChange | None, scope: Scope) -> I
     if change is not None:
         yield from _group_entries(proto, opsets, change.result.nodes, scope)
     else:
-        # nodes in the subgraphs may change even if the node itself does not
+        # Store a node with subgraphs: nodes in these may change, even if the node itself does not.
         text = serialize(proto).hex() if any(graphs_of(proto)) else ""
         group = (first_name(proto.output),)
         yield from _entries_of_group(proto, text, opsets, group, frozenset(names_read(proto)), scope)
@@ -189,7 +189,7 @@ class History:
         """Plan to restore the original nodes of unchanged groups (nodes that replaced one original node).
 
         A group is restored only if the opset of its original and the target are both newer or both older than
-        the current opset; an original with subgraphs, only if its opsets are those of the target. A restored
+        the current opset; an original with subgraphs, only if its opsets equal the target. A restored
         original is converted to the target.
         """
         part = self._parts_by_id.get(id(surveyed.scope.container))
@@ -276,7 +276,7 @@ class History:
         if change.before != after:  # the IR version was edited since the recorded conversion: do not lower it
             before = max(before, change.before)
         if before < change.before:  # features that were added since may need a newer IR version
-            # initializers become inputs again
+            # Do not count standalone initializers: they become inputs again.
             before = max(before, required_ir_version(self._model, options.registry, {STANDALONE}))
         if newest is not None and before > newest:
             return change

@@ -47,7 +47,7 @@ def _restoration(
 ) -> Restoration | None:
     """Return the restoration of a group, or `None`.
 
-    `None` if the original is no nearer to the target, cannot be converted to the target, or has subgraphs
+    `None` if the original is not nearer to the target, cannot be converted to it, or has subgraphs
     with nodes that the result may not contain.
     """
     scope, allowances = workspace.scope, workspace.allowances

@@ -45,7 +45,7 @@ class ValueIndex:
         for index in range(len(self.nodes)):
             for name in self.reads(index):
                 consumers.setdefault(name, set()).add(index)
-        # Inputs with initializers are no consumers: below IR version 4, every initializer is an input.
+        # Do not count inputs with initializers: below IR version 4, every initializer is an input.
         inputs: set[str] = set()
         if is_graph(self.container):
             inputs.update(each.name for each in self.container.input if each.name in self.initializers)

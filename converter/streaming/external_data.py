@@ -276,5 +276,5 @@ def transfer_files(
 
 
 def is_same_file(one: Path, other: Path) -> bool:
-    """Return whether two paths are links to one file; false if a path does not exist."""
+    """Return whether two paths refer to one file; false if a path does not exist."""
     return one.exists() and other.exists() and one.samefile(other)

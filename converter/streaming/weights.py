@@ -169,7 +169,7 @@ def output_pieces(
 ) -> list[OutputPiece]:
     """Return the pieces of the output: the whole input file if the conversion changes nothing."""
     converted = serialize_model(model, file.place)
-    # Serializations by the same library are compared, because the file itself may be encoded differently.
+    # Compare two serializations by one library, because the file itself may be encoded differently.
     if not report.opsets and not report.changed and converted == serialize_model(read_bytes(message)):
         return [Range(0, file.size)]
     return weights.restore(converted)

@@ -1,1 +1,1 @@
-"""Check whether a runtime implements all nodes of a model."""
+"""Check whether a runtime implements all nodes of a model and accepts its other properties."""

@@ -1,4 +1,4 @@
-"""Check whether a runtime implements all nodes of a model, and accepts its other properties."""
+"""Reports of nodes that a runtime does not implement, and of properties that it does not accept."""
 
 from __future__ import annotations
 
@@ -89,11 +89,11 @@ class ModelSupport(FrozenRecord):
 def check_support(
     model: ModelLike, runtime: Runtime, registry: Registry | None = None
 ) -> tuple[UnsupportedNode, ...]:
-    """Return the nodes of a model that a runtime does not implement.
+    """Return the nodes of a model that a runtime does not implement, and properties that it does not accept.
 
     A node is implemented if there is a kernel for its operator version and types and no restriction applies,
     if the runtime replaces it by its function body and implements all nodes of the body, or if the fallback
-    runtime implements it. Unknown types and undecided restrictions count as implemented.
+    runtime implements it. Nodes with unknown types or undecided restrictions count as implemented.
 
     Raises:
         InvalidModel: the model cannot be read.
@@ -468,7 +468,6 @@ class RuntimeCheck:
             self._notes.uncertain[f"{self._lookup.identity(node)}: {reason}"] = None
 
     def _add_errors(self, node: ModelNode, model: ModelNodes) -> None:
-        """Add notes about known wrong results of a node."""
         operator = self._lookup.identity(node)
         for each in self.runtime.errors_of(operator):
             if self._lookup.concerns(each, node, model) is not False:

@@ -70,7 +70,7 @@ def returns_inputs(name: str, count: str, node: ModelNode) -> bool | None:
 
 
 def _number(name: str, node: ModelNode) -> int | None:
-    """Return an attribute that is an integer; `None` if it is absent, of another type or unknown."""
+    """Return an attribute that is an integer; `None` if it is absent, not an integer or unknown."""
     try:
         value = node.node.attribute(name)
     except CannotConvert:

@@ -77,7 +77,7 @@ def _examine(question: _Question) -> tuple[bool, Iterator[_Question]]:
 
 
 def _inputs_of_same_type(producer: Producer) -> Iterator[str]:
-    """Yield the inputs of a node with the type variable of one of its outputs."""
+    """Yield the inputs of a node that have the same type variable as the produced value."""
     operator = producer.operator
     output = parameter_at(operator.outputs, producer.position) if operator is not None else None
     if operator is None or output is None or output.type not in operator.type_constraints:

@@ -117,10 +117,9 @@ def object_state(location: str) -> str | None:
 
 
 def _content_digest(location: str) -> str:
-    # imported here: few stores describe an object only by its size
-    from hashlib import sha256
+    from hashlib import sha256  # imported here: few stores describe an object only by its size
 
-    from opshift.stores.source_file import open_source
+    from opshift.stores.source_file import open_source  # imported here for the same reason
 
     digest = sha256()
     with open_source(location) as source:
