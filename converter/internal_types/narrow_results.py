@@ -31,7 +31,7 @@ MOVING = frozenset({
     "Constant", "ConstantOfShape", "EyeLike", "If", "Loop", "Optional", "OptionalGetElement",
     "OptionalHasElement", "Scan", "ScatterElements", "ScatterND", "SplitToSequence", "TensorScatter",
 })  # fmt: skip
-"""Operators without a `bridge` that only move values, unless the attribute `reduction` is set."""
+"""Accepted operators without a `bridge`: they only move values, unless the attribute `reduction` is set."""
 
 COMPUTING_BRIDGES = ("real", "ring")
 

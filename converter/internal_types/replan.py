@@ -29,7 +29,7 @@ SEQUENCES_SINCE = 11
 
 WIDER = {name: "int8" if name.startswith("int") else "uint8" for name in PACKED_BITS}
 
-REMEDY = "convert to opset 21 or later, or use integers of 8 bits"
+REMEDY = "convert to opset 21 or later (25 for 2 bits), or use integers of 8 bits"
 
 
 def replan(

@@ -83,7 +83,7 @@ class Context:
         """Add the length of a sequence or the cost of an iteration to `work`; refuse to exceed `MAX_WORK`."""
         self.work += length
         if self.work > MAX_WORK:
-            reason = f"the sequences of the model contain more than {MAX_WORK:,} tensors"
+            reason = f"replacing the sequences and unrolling their loops needs more than {MAX_WORK:,} steps"
             raise CannotConvert(reason, "limit.exceeded", remedy=REMEDY)
 
     def count_added(self, count: int) -> None:

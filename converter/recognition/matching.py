@@ -23,7 +23,7 @@ from opshift.registry.models import OperatorVersion
 COMMUTATIVE: Final = frozenset(
     ("Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Max", "Min", "Mul", "Or", "Sum", "Xor")
 )
-"""Operators for which the order of two inputs does not matter."""
+"""Operators with two inputs that are matched in either order."""
 
 AXES: Final = ("axes", "axis")
 """Slots (inputs or attributes) that hold axes; an axis matches its negative form."""

@@ -55,9 +55,9 @@ class RecordModel(BaseModel):
 class Precondition(RecordModel):
     """Fact about an input that must hold so that the group and the original node compute the same results.
 
-    An unknown type is empty, and an unknown rank is -1. `value` is a digest of a constant that is part of the
-    group, which does not read it. The last precondition of an original with attribute references has only a
-    digest of the attributes.
+    An unknown type is empty, and an unknown rank is -1. `value` is a digest of a constant input that the
+    group does not read, because it contains the value. An original with attribute references has a last
+    precondition with only a digest of its attributes.
     """
 
     type: str = ""

@@ -143,7 +143,7 @@ def converting(
                         "has weights in separate files, which need a new file in the folder of the output"
                     )
                     raise UsageError(
-                        reason, place=file.place, remedy="name the output file, without external keep"
+                        reason, place=file.place, remedy="name the output file, and omit --external keep"
                     )
                 require_files(located, folders[0])
                 require_not_overwritten(located, folders[0], destination)

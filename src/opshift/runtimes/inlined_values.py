@@ -13,7 +13,7 @@ from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 
 NEUTRAL: Final = ("Dropout", "Identity")
-"""Operators of nodes that optimizers remove."""
+"""Operators that optimizers remove."""
 
 MAX_CALLS: Final = 1_000
 """Maximum number of calls that a search for a source enters: nested calls may double them at each level."""

@@ -58,10 +58,10 @@ OPSET_18_BODIES: Final = frozenset(
         "ThresholdedRelu",
     }
 )  # fmt: skip
-"""Operators for which the ONNX library writes the function bodies of all versions in opset 18."""
+"""Operators with function bodies in opset 18 in the ONNX library, except MeanVarianceNormalization:9."""
 
 TYPE_ATTRIBUTES: Final = ("to", "dtype", "output_dtype")
-"""Attributes whose values determine output types; declared output types must agree with them."""
+"""Attributes of Cast, random and quantizing operators for output types, which declared types must equal."""
 
 MIN_CALLED_NODES, CALLED_NODES_PER_NODE = 100_000, 8
 """Maximum number of nodes after inlining: the first number, plus the second for each node of the model.

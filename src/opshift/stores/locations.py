@@ -69,7 +69,7 @@ def with_data(model: str, data: Iterable[str]) -> list[str]:
 
 
 def exists(location: str) -> bool:
-    """Return whether a file, folder or symbolic link exists.
+    """Return whether a file, folder, symbolic link or object exists.
 
     Raises:
         InvalidModel: the store cannot be read.

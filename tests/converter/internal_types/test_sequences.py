@@ -533,7 +533,7 @@ def test_bounds_the_work() -> None:
             >
         """
     model = model_of(f"q4 = SequenceEmpty() {body} y = SequenceAt(r4, zero)", 13, runs=False)
-    with deadline(30, 500), pytest.raises(ConversionRefused, match="more than 1,048,576 tensors"):
+    with deadline(30, 500), pytest.raises(ConversionRefused, match="more than 1,048,576 steps"):
         convert_version(model, 10)
 
 
