@@ -134,7 +134,7 @@ def convert_version(
             as `["LayerNormalization", "Gelu"]`. With `allow="approximate"`, also those that round
             differently.
         exact: convert to the newest opset that the program in `target` supports, instead of at most to it.
-        registry: operator definitions; by default the project's own.
+        registry: operator definitions; by default those of opshift and of installed packages.
 
     Returns:
         A model of the same class; bytes for bytes; the project's ModelProto for a path or file object.

@@ -70,7 +70,7 @@ def convert_node(
             refuses the node.
         taken: names that new values must not use.
         allow: inexact conversions to allow, see `convert_version`.
-        registry: operator definitions; by default the project's own.
+        registry: operator definitions; by default those of opshift and of installed packages.
 
     Raises:
         ConversionRefused: the node cannot be converted, or a required fact about its inputs is missing.
