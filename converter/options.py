@@ -262,7 +262,7 @@ def read_without(without: WithoutLike, registry: Registry) -> frozenset[Unwanted
 
     Raises:
         UsageError: a name is not a string, is the default domain, is unknown but similar to a known name, or
-            is an unknown operator of a closed domain. Other unknown names may be domains of models.
+            is unknown in a domain that is not open, see `Registry.is_open`. Others may be domains of models.
     """
     return frozenset(_operator_or_domain(each, registry) for each in members_of(without))
 
@@ -429,7 +429,7 @@ def _read_text(text: str, registry: Registry) -> TargetPart:
     found = None if nearest is None else _release_named(nearest, registry)
     if found is None:
         raise _provider_error(text, registry) or registry.releases.unknown_release(text)
-    return found._replace(note=f"{text} is not listed: the target is {nearest}, the nearest older release")
+    return found._replace(note=f"{text} is not listed: the target is the nearest release, {nearest}")
 
 
 def _provider_error(name: str, registry: Registry) -> UsageError | None:

@@ -258,14 +258,14 @@ class TypeChoice:
         return listed in kept["always"] or (self._narrows and listed in kept["narrowing"])
 
     def _computes_sizes(self, node: Node, graph: GraphTypes) -> bool:
-        """Return whether narrowing would affect sizes: not all sizes above 2,048 are exact in float16."""
+        """Return whether a node must keep sizes exact: not all sizes above 2,048 are exact in float16."""
         own = (each for each in node.inputs if each and graph.find(each) is not None)
         return self._narrows and any(map(graph.is_size, own)) and _depends_on_sizes(node, graph)
 
 
 def _add_sizes(node: Node, operator: OperatorVersion, graph: GraphTypes, found: NodeTypes) -> None:
     """Add the outputs of a node to `graph.sizes` if they depend on sizes and constants alone."""
-    # Only Cast may change the type of a size: Gather may use a size to select rows of a table.
+    # Except of Cast, results with a new type are not sizes: Gather may select rows of a table by a size.
     news = {graph.values[each].new for each in node.outputs if each in graph.values}
     keeps = not found.outputs or is_standard(operator, "Cast") or not news.issuperset(found.inputs.values())
     if is_standard(operator, *SIZE_OPERATORS) or (keeps and _depends_on_sizes(node, graph)):

@@ -350,7 +350,7 @@ class _Calls:
         return inherited(self._in_graphs) + self._over_calls(own)
 
     def _over_calls(self, own: Mapping[LocalFunction, int]) -> int:
-        """Return the sum of `own`, a number for each function, over all calls after inlining in graphs."""
+        """Return the sum of the numbers in `own`, by function, over all direct and nested calls in graphs."""
         sums: dict[LocalFunction, int] = {}
         for name in self._order:
             sums[name] = own[name] + sum(sums[each] for each, _ in self._calls[name])

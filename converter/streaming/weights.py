@@ -53,7 +53,7 @@ class Weights(PlaceholderStore):
     """Large tensors of one model file.
 
     Payloads stay in messages that protobuf's libraries would serialize differently: those with a payload in
-    several fields, or with a singular field that occurs twice. So the reduced model equals the file.
+    several fields, or with a singular field twice. So the reduced model means the same as the file.
     """
 
     def __init__(self, source: Source) -> None:

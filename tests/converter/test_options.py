@@ -218,7 +218,7 @@ def test_the_nearest_release_stands_for_an_unlisted_one(name: str, nearest: str)
         known.ir_version,
         known.runtimes,
     )
-    assert found.notes == (f"{name} is not listed: the target is {nearest}, the nearest older release",)
+    assert found.notes == (f"{name} is not listed: the target is the nearest release, {nearest}",)
 
 
 def test_the_report_says_which_opset_stays() -> None:
