@@ -280,7 +280,7 @@ def _depends_on_sizes(node: Node, graph: GraphTypes) -> bool:
 
 
 GroupKey = str | tuple[object, ...]
-"""Type variable or type, a tuple of several, or, such as `("input", 0)`, a value with its own group."""
+"""Type variable or type, a tuple of several, or a pair such as `("input", 0)` for a single value."""
 
 
 @dataclass

@@ -43,7 +43,7 @@ SIMILAR_TYPES = (("float", "float16"), ("int64", "int32"), ("int8", "uint8"))
 """Pairs of element types: a constant that differs between expansions for a pair depends on the type."""
 
 FLOATS, INTS = (0.375, 0.625), (2, 4)
-"""Values of FLOAT and INT attributes in both expansions; `_options` varies them by attribute position."""
+"""Values of FLOAT and INT attributes in both expansions; `_options` varies and extends these values."""
 
 
 def derive(definition: Operator, registry: Registry) -> Iterator[Pattern]:

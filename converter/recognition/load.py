@@ -18,7 +18,7 @@ from opshift.registry.registry import Registry, default_registry
 from opshift.rewriting.routes import ROUTES
 
 _SOURCES: Final = ("constant_comparison", "derive", "expansion", "forms", "generalize", "load", "patterns")
-"""Modules of this folder that determine the patterns; changes of its other modules do not matter."""
+"""Modules of this folder that determine the patterns; changes of other modules do not matter."""
 
 PATTERNS: Final = CompiledFile(
     Path(__file__).with_name("compiled.json"),

@@ -26,7 +26,7 @@ MAX_INDEXES: Final = 32
 """Maximum number of cached pattern indexes: one for the operators and opsets of a model."""
 
 FAR_DEPTH: Final = 6
-"""Number of steps after which few patterns remain, so that most complete neighborhoods are not visited."""
+"""Number of steps to compare before all steps: few patterns remain, so most searches end here."""
 
 MAX_NEIGHBORHOODS: Final = 4096
 """Maximum number of neighborhoods of nodes in a pattern index."""

@@ -58,10 +58,10 @@ OPSET_18_BODIES: Final = frozenset(
         "ThresholdedRelu",
     }
 )  # fmt: skip
-"""Operators with function bodies in opset 18 in the ONNX library, except MeanVarianceNormalization:9."""
+"""Operators assumed to have function bodies in opset 18 only, as most have in the ONNX library."""
 
 TYPE_ATTRIBUTES: Final = ("to", "dtype", "output_dtype")
-"""Attributes of Cast, random and quantizing operators for output types, which declared types must equal."""
+"""Attributes for output types of Cast, random and quantizing operators; declared types must equal these."""
 
 MIN_CALLED_NODES, CALLED_NODES_PER_NODE = 100_000, 8
 """Maximum number of nodes after inlining: the first number, plus the second for each node of the model.
