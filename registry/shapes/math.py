@@ -1,10 +1,10 @@
 """Output shapes of matrix products, Einsum and Fourier transforms."""
 
-import re
 from collections import defaultdict
 
 from opshift.model.types import Shape
 from opshift.registry.shapes.dims import broadcast, normalize_axis, of_rank, unknown, with_dims
+from opshift.registry.shapes.einsum import ELLIPSIS, parse_equation
 from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
 from opshift.registry.shapes.shape_context import ShapeContext
 from opshift.registry.shapes.sizes import floor_quotient
@@ -40,34 +40,24 @@ def matmul_shape(first: Shape | None, second: Shape | None) -> Shape | None:
     return (*batch, *first[-2:-1], *columns)
 
 
-_TERM = re.compile(r"[A-Za-z]*(?:\.\.\.[A-Za-z]*)?")
-
-
 @rule("einsum")
 def einsum(node: ShapeContext) -> Shapes:
     """Infer one dimension per label of the output term, and the dimensions of the ellipsis."""
-    left, arrow, right = node.string("equation").replace(" ", "").partition("->")
-    terms = left.split(",")
-    output = right if arrow else _implicit_output(left)
-    if len(terms) != len(node.inputs) or not all(_TERM.fullmatch(term) for term in [*terms, output]):
+    equation = parse_equation(node.string("equation"))
+    shapes = [node.shape(position) for position in range(len(node.inputs))]
+    if equation.problem([None if shape is None else len(shape) for shape in shapes]):
         return [None]
     labels: defaultdict[str, list[Shape | None]] = defaultdict(list)
     ellipsis_shapes: list[Shape | None] = []
-    for position, term in enumerate(terms):
-        _bind_labels(term, node.shape(position), labels, ellipsis_shapes)
-    before, dots, after = output.partition("...")
+    for term, shape in zip(equation.operands, shapes, strict=True):
+        _bind_labels(term, shape, labels, ellipsis_shapes)
+    before, dots, after = equation.result.partition(ELLIPSIS)
     middle = broadcast(ellipsis_shapes) if dots else ()
     if middle is None:
         return [None]
     # A label may have size 1 in one term and a different size in another, as in a broadcast.
     sizes = {label: of_rank(broadcast(dims), 1)[0] for label, dims in labels.items()}
     return [(*map(sizes.get, before), *middle, *map(sizes.get, after))]
-
-
-def _implicit_output(left: str) -> str:
-    """Return the output of an equation without arrow: the ellipsis, then labels that occur once, sorted."""
-    once = sorted(label for label in set(left) if label.isalpha() and left.count(label) == 1)
-    return ("..." if "..." in left else "") + "".join(once)
 
 
 def _bind_labels(
@@ -77,14 +67,11 @@ def _bind_labels(
     ellipsis_shapes: list[Shape | None],
 ) -> None:
     """Add the dimension of each label of a term to `labels`, as a 1-D shape; `None` if it is unknown."""
-    before, dots, after = term.partition("...")
-    label_count = len(before) + len(after)
-    if shape is not None and (len(shape) < label_count or (len(shape) > label_count and not dots)):
-        shape = None
+    before, dots, after = term.partition(ELLIPSIS)
     end = 0 if shape is None else len(shape) - len(after)
     if dots:
         ellipsis_shapes.append(None if shape is None else shape[len(before) : end])
-    dims = unknown(label_count) if shape is None else shape[: len(before)] + shape[end:]
+    dims = unknown(len(before) + len(after)) if shape is None else shape[: len(before)] + shape[end:]
     for label, dim in zip(before + after, dims, strict=True):
         labels[label].append((dim,))
 

@@ -3,7 +3,6 @@
 Before opset 12, the operands are multiplied one by one, aligned by label, and summed over labels.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from math import prod
 from typing import NamedTuple
@@ -18,15 +17,13 @@ from opshift.adapters.emit.shapes import (
     reshape_with_zeros,
     shape_tensor,
 )
+from opshift.registry.shapes.einsum import ELLIPSIS, parse_equation
 
 HALF_PRECISION_COMPUTE_TYPES = dict.fromkeys(("float16", "bfloat16"), "float")
 """Half-precision types to the type in which Einsum computes."""
 
 MAX_OPERANDS = 64
 """Maximum number of operands of Einsum: the time of the rewrite grows with the square of this number."""
-
-ELLIPSIS = "..."
-"""Ellipsis in an Einsum equation: any number of dimensions without letters."""
 
 
 class Term(NamedTuple):
@@ -67,20 +64,17 @@ def _parse_equation(node: Node, out: Rewriter) -> tuple[list[Term], tuple[str, .
     Dimensions of an ellipsis are labelled by numbers, counted from the last dimension, because ellipses of
     different ranks align at their last dimensions.
     """
-    left, arrow, right = node.attribute("equation").decode().replace(" ", "").partition("->")
+    equation = parse_equation(node.attribute("equation").decode())
+    if problem := equation.problem([out.known_rank(name) for name in node.inputs]):
+        raise CannotConvert(problem, "node.invalid", remedy="correct the equation")
     terms = []
-    for name, text in zip(node.inputs, left.split(","), strict=True):
+    for name, text in zip(node.inputs, equation.operands, strict=True):
         letters = len(text.replace(ELLIPSIS, ""))
         ellipsis_rank = out.rank(name) - letters if ELLIPSIS in text else 0
         labels = _parse_labels(text, ellipsis_rank)
         terms.append(Term(name, labels, {label: (name, axis) for axis, label in enumerate(labels)}))
     max_ellipsis_rank = max(sum(label.isdigit() for label in term.labels) for term in terms)
-    if arrow:
-        return terms, _parse_labels(right, max_ellipsis_rank)
-    # Without an arrow, the result has the ellipsis, then sorted letters that occur once.
-    letters_only = re.sub("[^A-Za-z]", "", left)
-    unique = sorted(label for label in set(letters_only) if letters_only.count(label) == 1)
-    return terms, _parse_labels(ELLIPSIS + "".join(unique), max_ellipsis_rank)
+    return terms, _parse_labels(equation.result, max_ellipsis_rank)
 
 
 def _parse_labels(text: str, ellipsis_rank: int) -> tuple[str, ...]:

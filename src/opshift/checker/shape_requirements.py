@@ -5,6 +5,7 @@ from itertools import zip_longest
 
 from opshift.model.types import Shape, shape_to_string
 from opshift.registry.shapes.dims import dim_at, normalize_axes, normalize_axis, product
+from opshift.registry.shapes.einsum import ELLIPSIS, parse_equation
 from opshift.registry.shapes.fused import transposed_operand
 from opshift.registry.shapes.shape_context import ShapeContext
 
@@ -200,28 +201,19 @@ def _even_split_problems(node: ShapeContext, size: int | None) -> Iterator[str]:
 
 
 def _einsum_problems(node: ShapeContext) -> Iterator[str]:
-    operands, _, result = node.string("equation").replace(" ", "").partition("->")
-    terms = operands.split(",")
-    if len(terms) != len(node.inputs):
-        yield f"the equation has {len(terms)} terms; the node has {len(node.inputs)} inputs"
+    equation = parse_equation(node.string("equation"))
+    if problem := equation.problem([None if shape is None else len(shape) for shape in node.inputs]):
+        yield problem
         return
     sizes: dict[str, int] = {}
-    for term, shape in zip(terms, node.inputs, strict=True):
-        letters = term.replace("...", "")
+    for term, shape in zip(equation.operands, node.inputs, strict=True):
         if shape is None:
             continue
-        if len(letters) > len(shape) or (letters == term and len(letters) < len(shape)):
-            yield f"the term {term!r} does not have the rank of {shape_to_string(shape)}"
-            return
-        start = letters if letters == term else term.partition("...")[0]
-        end = term[len(start) + 3 :]
+        start, _, end = term.partition(ELLIPSIS)
         pairs = (*zip(start, shape, strict=False), *zip(end, shape[len(shape) - len(end) :], strict=True))
         for letter, size in pairs:
             if size not in (None, 1) and sizes.setdefault(letter, size) != size:
                 yield f"the subscript {letter!r} has the sizes {sizes[letter]} and {size}"
-    unknown = sorted(set(result) - {*operands, "."})
-    if unknown:
-        yield f"the subscripts {', '.join(unknown)} of the result occur in no input term"
 
 
 def _sizes_differ(first: int | None, second: int | None) -> bool:

@@ -139,3 +139,22 @@ def test_expands_einsum_of_other_types(equation: str, shapes: list[tuple[int, ..
     node = helper.make_node("Einsum", list(feeds), ["y"], name="node", equation=equation)
     outputs = {"y": helper.np_dtype_to_tensor_dtype(np.dtype(dtype))}
     convert_and_check(build([node], feeds, outputs, 12), 7, feeds, [np.einsum(equation, *feeds.values())])
+
+
+@pytest.mark.parametrize(
+    ("equation", "reason"),
+    [
+        ("i.j->i", "the term 'i.j' does not consist of letters and at most one ellipsis"),
+        ("...i...->i", "the term '...i...' does not consist of letters and at most one ellipsis"),
+        ("ijk->i", "the term 'ijk' names 3 dimensions; its input has rank 2"),
+        ("i->i", "the term 'i' names 1 dimensions; its input has rank 2"),
+        ("ij,jk->ik", "the equation has 2 terms; the node has 1 inputs"),
+        ("ij->ii", "the result repeats the subscripts i"),
+        ("ij->k", "the subscripts k of the result occur in no input term"),
+    ],
+)
+def test_refuses_invalid_equations(equation: str, reason: str) -> None:
+    model = build(
+        [helper.make_node("Einsum", ["x"], ["y"], equation=equation)], {"x": _random(2, 3)}, ["y"], 12
+    )
+    assert refusal_of(model, 11).reason == reason
