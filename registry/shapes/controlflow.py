@@ -1,4 +1,4 @@
-"""Output shapes of control flow operators; they depend on the outputs of subgraphs."""
+"""Output shapes of control flow operators, which depend on the outputs of subgraphs."""
 
 from opshift.model.types import Shape
 from opshift.registry.shapes.dims import common_shape, dim_at, normalize_axis, unify, unify_dims, unknown
@@ -8,7 +8,7 @@ from opshift.registry.shapes.shape_context import ShapeContext
 
 @rule("if")
 def if_(node: ShapeContext) -> Shapes:
-    """Infer the dimensions that are equal in the outputs of both branches."""
+    """Infer the dimensions that are equal in both branches; other dimensions are unknown."""
     branches = (
         [node.body_output_shape(branch, position) for branch in ("then_branch", "else_branch")]
         for position in range(node.output_count)
@@ -20,8 +20,8 @@ def if_(node: ShapeContext) -> Shapes:
 def loop(node: ShapeContext) -> Shapes:
     """Infer the outputs of Loop.
 
-    The final state is the initial value if there are no iterations, otherwise an output of the body. Scan
-    outputs get a leading dimension for the iterations, which is unknown.
+    A final state is the initial state (without iterations) or an output of the body: equal dimensions are
+    known. Scan outputs get a leading dimension for the iterations, which is unknown.
     """
     states = max(len(node.inputs) - 2, 0)
     bodies = [node.body_output_shape("body", position + 1) for position in range(node.output_count)]
@@ -33,7 +33,7 @@ def loop(node: ShapeContext) -> Shapes:
 
 @rule("scan")
 def scan(node: ShapeContext) -> Shapes:
-    """Infer final states from the initial states, and scan outputs with the sequence length at their axis."""
+    """Infer states from initial states and the body, and scan outputs with the sequence length as an axis."""
     scanned = node.integer("num_scan_inputs")
     if scanned is None or not 0 < scanned <= len(node.inputs):
         return []
@@ -51,7 +51,7 @@ def scan(node: ShapeContext) -> Shapes:
 
 @rule("batched_scan")
 def batched_scan(node: ShapeContext) -> Shapes:
-    """Infer outputs with a leading batch dimension, followed by the sequence length for scan outputs."""
+    """Infer outputs of Scan-8: a leading batch dimension, then the sequence length for scan outputs."""
     scanned = node.integer("num_scan_inputs")
     if scanned is None or not 0 < scanned < len(node.inputs):
         return []

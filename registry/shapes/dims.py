@@ -30,7 +30,7 @@ def dim_at(shape: Shape | None, axis: int) -> int | None:
 
 
 def with_dims(shape: Shape, dims: Mapping[int, int | None]) -> Shape:
-    """Return the shape with replaced dimensions; `dims` maps an axis to its size."""
+    """Return the shape with replaced dimensions; `dims` maps an axis to the new size."""
     return tuple(dims.get(axis, dim) for axis, dim in enumerate(shape))
 
 
@@ -46,7 +46,7 @@ def plus(*sizes: int | None) -> int | None:
 
 
 def product(dims: Iterable[int | None]) -> int | None:
-    """Return the product, or `None` if a factor is unknown; it is 0 if any factor is 0."""
+    """Return the product: 0 if any factor is 0, otherwise `None` if a factor is unknown."""
     factors = tuple(dims)
     if 0 in factors:
         return 0
@@ -55,7 +55,7 @@ def product(dims: Iterable[int | None]) -> int | None:
 
 
 def exact_quotient(size: int | None, by: int | None) -> int | None:
-    """Return the quotient, or `None` if it is not an integer, an operand is unknown, or `by` is 0."""
+    """Return `size / by`, or `None` if the quotient is unknown or not an integer, or `by` is 0."""
     return None if size is None or not by or size % by else size // by
 
 
@@ -81,8 +81,8 @@ def common_shape(first: Shape | None, second: Shape | None) -> Shape | None:
 def unify(first: Shape | None, second: Shape | None) -> Shape | None:
     """Return the combined knowledge of two shapes of the same value.
 
-    Contradicting dimensions are unknown; contradicting ranks return `None`. Two symbols never contradict each
-    other: they are equal in every run, for example because a Concat requires it.
+    Contradicting dimensions are unknown; for contradicting ranks, return `None`. Two symbols never contradict
+    each other: the sizes are equal in every run, for example because a Concat requires equal sizes.
     """
     if first is None or second is None:
         return second if first is None else first
@@ -101,7 +101,7 @@ def unify_dims(first: int | None, second: int | None) -> int | None:
 
 
 def broadcast(shapes: Sequence[Shape | None]) -> Shape | None:
-    """Return the shape that all shapes broadcast to, as in NumPy."""
+    """Return the shape that all shapes broadcast to, as in NumPy; `None` if a shape is unknown."""
     known = [shape for shape in shapes if shape is not None]
     if not known or len(known) != len(shapes):
         return None
@@ -116,7 +116,7 @@ def _broadcast_dim(column: Sequence[int | None]) -> int | None:
     sizes = {dim for dim in column if dim is not None and dim != 1}
     if len(sizes) == 1:
         size = sizes.pop()
-        # A symbol may be 1 at run time; then the result is the other dimension, which is unknown.
+        # If a symbol is 1 at run time, the result is the other dimension, which may be unknown.
         return None if type(size) is Symbol and None in column else size
     if len(sizes) == 2 and None not in column:
         # Example: position embeddings that a Slice cuts to the sequence length, which is `size`. The minimum

@@ -23,14 +23,14 @@ PER_TENSOR: Final = ("_scale", "_zero_point")
 
 @rule("broadcast_operands")
 def broadcast_operands(node: ShapeContext) -> Shapes:
-    """Broadcast the operands. Scales and zero points have one element, and do not change the rank."""
+    """Broadcast the inputs except scales and zero points, which have one element."""
     pairs = zip(node.version.inputs, node.inputs, strict=False)
     return [broadcast([shape for formal, shape in pairs if not formal.name.endswith(PER_TENSOR)])]
 
 
 @rule("batch_normalization", keeps_rank=True)
 def batch_normalization(node: ShapeContext) -> Shapes:
-    """Infer the shape of input 0, and for the statistics that of input 3, or else one value per channel."""
+    """Infer the shape of input 0, and for statistics the shape of input 3 or one element per channel."""
     data, mean = node.shape(0), node.shape(3)
     if mean is None and node.integer("spatial", 1) == 1:
         mean = (dim_at(data, 1),)
@@ -39,7 +39,7 @@ def batch_normalization(node: ShapeContext) -> Shapes:
 
 @data_rule("layer_normalization", keeps_rank=True)
 def layer_normalization(node: ShapeContext, data: Shape) -> Shapes:
-    """Infer the input's shape, and statistics whose dimensions are 1 from the axis to the last one."""
+    """Infer the input's shape, and for statistics this shape with the sizes 1 from `axis` on."""
     start = normalize_axis(node.integer("axis"), len(data))
     reduced = unknown(len(data)) if start is None else data[:start] + (1,) * (len(data) - start)
     return [data, reduced, reduced]
@@ -47,10 +47,9 @@ def layer_normalization(node: ShapeContext, data: Shape) -> Shapes:
 
 @rule("optimizer")
 def optimizer(node: ShapeContext) -> Shapes:
-    """Infer outputs with the shapes of the tensors and states that they update.
+    """Infer the shapes of the updated tensors and states, which equal those before the update.
 
     The inputs are the learning rate, the update count, n tensors, n gradients, and n tensors of each state.
-    The outputs omit the gradients.
     """
     tensors = len(node.inputs) - 2 - node.output_count
     if tensors <= 0 or node.output_count % tensors:

@@ -1,4 +1,4 @@
-"""Output shapes of com.microsoft's fused products, normalizations, and operators with channels last."""
+"""Output shapes of com.microsoft's fused, quantized and pooling operators, and of ExpandDims and Unique."""
 
 from functools import reduce
 
@@ -12,12 +12,12 @@ from opshift.registry.shapes.sliding_windows import pool
 
 @rule("fused_matmul", rank_inputs=(0, 1))
 def fused_matmul(node: ShapeContext) -> Shapes:
-    """Infer the product of operands after their transpositions; vectors are never transposed."""
+    """Infer the product of the transposed operands, see `transposed_operand`."""
     return [matmul_shape(transposed_operand(node, 0), transposed_operand(node, 1))]
 
 
 def transposed_operand(node: ShapeContext, position: int) -> Shape | None:
-    """Return the shape of an operand of FusedMatMul after its transpositions."""
+    """Return the shape of an operand of FusedMatMul after its transpositions; vectors are not transposed."""
     shape, letter = node.shape(position), "AB"[position]
     if shape is None or len(shape) < 2:
         return shape
@@ -28,21 +28,21 @@ def transposed_operand(node: ShapeContext, position: int) -> Shape | None:
 
 @rule("quantized_gemm", rank=2)
 def quantized_gemm(node: ShapeContext) -> Shapes:
-    """Infer rows of input 0 and columns of input 3, after optional transposition."""
+    """Infer the rows of input 0 and the columns of input 3, after optional transposition."""
     first, second = of_rank(node.shape(0), 2), of_rank(node.shape(3), 2)
     return [(first[1 if node.integer("transA", 0) else 0], second[0 if node.integer("transB", 0) else 1])]
 
 
 @data_rule("normalized_sum", keeps_rank=True)
 def normalized_sum(node: ShapeContext, data: Shape) -> Shapes:
-    """Infer the input's shape for the result and the sum, and one mean and inverse deviation per row."""
+    """Infer the input's shape for outputs 0 and 3, and one mean and one inverse deviation per row."""
     statistics = (*data[:-1], 1)
     return [data, statistics, statistics, data]
 
 
 @data_rule("normalized_embedding")
 def normalized_embedding(node: ShapeContext, words: Shape) -> Shapes:
-    """Infer one row per word, and one number per sequence for the mask."""
+    """Infer one vector per word, one mask index per sequence, and for the sum one vector per word."""
     batch, length = of_rank(words, 2)
     rows = (batch, length, of_rank(node.shape(2), 2)[1])
     return [rows, (batch,), rows]
@@ -65,7 +65,7 @@ def quantized_concat(node: ShapeContext) -> Shapes:
 
 @rule("pool_in_layout", keeps_rank=True)
 def pool_in_layout(node: ShapeContext) -> Shapes:
-    """Infer the shape of pooling; with channels last, the spatial dimensions are unknown."""
+    """Infer the shape as for `pool`; with channels last, the spatial dimensions are unknown."""
     data = node.shape(0)
     if "channels_last" in node.version.attributes and not node.integer("channels_last", 0):
         return pool(node)
@@ -73,7 +73,7 @@ def pool_in_layout(node: ShapeContext) -> Shapes:
 
 
 def _with_sizes(data: Shape, size: int | None) -> Shape:
-    """Return a shape with channels last whose spatial dimensions are replaced by `size`."""
+    """Replace the spatial dimensions of a shape with channels last by `size`."""
     return (data[0], *(size for _ in data[1:-1]), data[-1]) if len(data) > 1 else unknown(len(data))
 
 
@@ -87,12 +87,12 @@ def global_pool_in_layout(node: ShapeContext, data: Shape) -> Shapes:
 
 @data_rule("expand_dims", rank_inputs=(0,))
 def expand_dims(node: ShapeContext, data: Shape) -> Shapes:
-    """Insert a dimension of 1 at the constant axis."""
+    """Insert a dimension of 1 at the axis in input 1."""
     axis = normalize_axis(node.constant_integer(1), len(data) + 1)
     return [unknown(len(data) + 1) if axis is None else (*data[:axis], 1, *data[axis:])]
 
 
 @data_rule("unique_with_positions")
 def unique_with_positions(node: ShapeContext, data: Shape) -> Shapes:
-    """Infer 1-D values and counts of unknown length, and one position per element of the input."""
+    """Infer 1-D values and counts of unknown length, and one index per element of the input."""
     return [(None,), data, (None,)]

@@ -1,4 +1,4 @@
-"""Output shapes of operators that crop or sample images, or rearrange them into blocks."""
+"""Output shapes of operators that crop, pad, resize, sample or decode images, or rearrange blocks."""
 
 import math
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def space_to_depth(node: ShapeContext) -> Shapes:
 
 @rule("column_to_image")
 def column_to_image(node: ShapeContext) -> Shapes:
-    """Infer an image of the size in input 1; a column of the data contains all channels of one block."""
+    """Infer an image of the size in input 1; a column of the input has all channels of one block."""
     size, block = node.constant_integers(1), node.constant_integers(2)
     counts = {count for count in (node.input_length(1), node.input_length(2)) if count is not None}
     if len(counts) != 1:
@@ -66,7 +66,7 @@ def grid_sample(node: ShapeContext) -> Shapes:
 
 @rule("affine_grid")
 def affine_grid(node: ShapeContext) -> Shapes:
-    """Infer the size in input 1 without channels, and one coordinate per spatial axis as last dimension."""
+    """Infer the size in input 1 without the channels, and append the number of spatial axes."""
     theta, size, rank = node.shape(0), node.constant_integers(1), node.input_length(1)
     rows = of_rank(theta, 3)[1]
     if rank is None and rows is not None:
@@ -95,7 +95,7 @@ def center_crop_pad(node: ShapeContext, data: Shape) -> Shapes:
 
 @rule("crop", keeps_rank=True)
 def crop(node: ShapeContext) -> Shapes:
-    """Set height and width to `scale`, or subtract `border` (left, top, right, bottom) from them."""
+    """Set height and width to `scale`, or reduce both by `border` (left, top, right, bottom)."""
     border, size = node.integers("border"), node.integers("scale")
     batch, channels, height, width = of_rank(node.shape(0), 4)
     if size is not None:
@@ -112,7 +112,7 @@ def _cropped_size(size: int | None, cut: int) -> int | None:
 
 @data_rule("resize", keeps_rank=True)
 def resize(node: ShapeContext, data: Shape) -> Shapes:
-    """Set the given axes, or all axes, to the sizes, or multiply them by the scales and round down.
+    """Set the sizes of `axes`, or all axes, to `sizes`, or multiply the sizes by `scales` and round down.
 
     Products are rounded to float32, as in onnxruntime and in ONNX's own shape inference.
     """
@@ -139,7 +139,7 @@ def _shape_from_sizes(node: ShapeContext, dims: Sequence[int | None]) -> Shape |
     if len(pairs) != len(sizes):
         return unknown(len(sizes))
     if any(is_symbolic(*pair) for pair in pairs):
-        # The order of ratios of symbols is unknown.
+        # The order of ratios of symbols is unknown, so the sizes become new symbols.
         return tuple(computed_size(policy, axis, *pairs) for axis in range(len(pairs)))
     ratio = (min if policy == "not_larger" else max)(pairs, key=lambda pair: pair[0] / pair[1])
     return tuple(_rounded_product(dim, *ratio) for _, dim in pairs)
@@ -169,13 +169,13 @@ def _read_scales(node: ShapeContext) -> Sequence[object] | None:
 
 
 def _scaled_dim(dim: int | None, scale: object) -> int | None:
-    """Return the rounded-down product; `None` if it is unknown, not positive, or at least 2**31."""
+    """Return `dim * scale`, rounded down; `None` if unknown, not positive, or a number from 2**31 on."""
     if dim is None or not isinstance(scale, int | float) or not math.isfinite(scale) or dim * scale <= 0:
         return None
     if is_symbolic(dim):
         numerator, denominator = scale.as_integer_ratio()
         if 1 in (numerator, denominator):
             return floor_quotient(dim * numerator, denominator)
-        return computed_size("Resize", dim, scale)  # Rounding may have changed the product to an integer.
+        return computed_size("Resize", dim, scale)  # rounding to float32 may change the quotient
     exact = dim * scale
     return math.floor(round_to_float32(exact)) if exact < 2**31 else None

@@ -1,4 +1,4 @@
-"""Output shapes of operators that select elements by position."""
+"""Output shapes of operators that select elements, such as Gather, Slice and Unique, and of OneHot."""
 
 import math
 
@@ -20,8 +20,8 @@ def gather(node: ShapeContext, data: Shape) -> Shapes:
 def gather_nd(node: ShapeContext, data: Shape) -> Shapes:
     """Infer the output of GatherND.
 
-    The last dimension of the indices is the number of data dimensions, after the batch dimensions, that one
-    index selects.
+    The last dimension of the indices has a size n: an index selects from the n dimensions of the data after
+    the batch dimensions.
     """
     indices, batch = node.shape(1), node.integer("batch_dims", 0)
     if not indices or indices[-1] is None or batch is None:
@@ -60,7 +60,7 @@ def top_k(node: ShapeContext, data: Shape) -> Shapes:
 
 @data_rule("one_hot")
 def one_hot(node: ShapeContext, indices: Shape) -> Shapes:
-    """Insert an axis with the depth, which is the second input and may have any numeric type."""
+    """Insert an axis of size `depth`, which is input 1 and may have any numeric type."""
     values = node.constant(1)
     depth = values[0] if values is not None and len(values) == 1 else None
     size = int(depth) if isinstance(depth, int | float) and math.isfinite(depth) else None
@@ -69,22 +69,22 @@ def one_hot(node: ShapeContext, indices: Shape) -> Shapes:
 
 
 UNBOUNDED = (1 << 31) - 1
-"""A slice end of at least this number is the end of the axis: exporters write the largest int32 or int64."""
+"""A slice end from this number on is the end of the axis: exporters write the largest int32 or int64."""
 
 
 def _sliced_dim(
     dim: int | None, start: int | None, end: int | None, step: int | None, *, is_positive: bool
 ) -> int | None:
-    """Return the length of a slice; negative bounds count from the end, and bounds are clamped.
+    """Return the length of a slice, or `None`; negative bounds count from the end, and bounds are clamped.
 
-    `is_positive` assumes that an unknown dimension is not 0.
+    If `is_positive`, an unknown dimension is assumed not to be 0.
     """
     if start is None or end is None or not step:
         return None
     if (dim is None or type(dim) is Symbol) and type(end) is not Symbol and end >= UNBOUNDED:
         if is_positive and (start, step) == (-1, 1):
             return 1
-        end = max(end, dim or 0)  # a symbol is a large number, which may exceed `end`
+        end = max(end, dim or 0)  # the number of a symbol may exceed `end`
     if dim is None or (step < 0 and end >= UNBOUNDED):
         return None  # for a negative step, onnxruntime treats the largest end as the start of the axis
     if Symbol in (type(start), type(end)):
@@ -109,7 +109,7 @@ def compress(node: ShapeContext) -> Shapes:
 
 @rule("unique")
 def unique(node: ShapeContext) -> Shapes:
-    """Infer an unknown number of unique values; the inverse has one index per element or slice."""
+    """Infer an unknown number of unique values; inverse indices have one per element or slice."""
     data = node.shape(0)
     if node.attribute("axis") is None:
         return [(None,), (None,), (None if data is None else product(data),), (None,)]

@@ -24,7 +24,7 @@ def quantized_matmul(node: ShapeContext) -> Shapes:
 
 @rule("gemm", rank=2)
 def gemm(node: ShapeContext) -> Shapes:
-    """Infer rows of the first input and columns of the second, after optional transposition."""
+    """Infer the rows of the first input and the columns of the second, after optional transposition."""
     first, second = of_rank(node.shape(0), 2), of_rank(node.shape(1), 2)
     rows = first[1 if node.integer("transA", 0) else 0]
     columns = second[0 if node.integer("transB", 0) else 1]
@@ -32,7 +32,7 @@ def gemm(node: ShapeContext) -> Shapes:
 
 
 def matmul_shape(first: Shape | None, second: Shape | None) -> Shape | None:
-    """Return the shape of a matrix product, as in NumPy; the dimension of a 1-D operand disappears."""
+    """Return the shape of a matrix product, as in NumPy, or `None`; 1-D operands add no dimension."""
     if not first or not second:
         return None
     batch = broadcast([first[:-2], second[:-2]]) or ()
@@ -55,7 +55,7 @@ def einsum(node: ShapeContext) -> Shapes:
     middle = broadcast(ellipsis_shapes) if dots else ()
     if middle is None:
         return [None]
-    # A label may have size 1 in one term and a different size in another, as in a broadcast.
+    # Broadcast the sizes of a label: it may have size 1 in one term and another size in other terms.
     sizes = {label: of_rank(broadcast(dims), 1)[0] for label, dims in labels.items()}
     return [(*map(sizes.get, before), *middle, *map(sizes.get, after))]
 
@@ -66,7 +66,7 @@ def _bind_labels(
     labels: defaultdict[str, list[Shape | None]],
     ellipsis_shapes: list[Shape | None],
 ) -> None:
-    """Add the dimension of each label of a term to `labels`, as a 1-D shape; `None` if it is unknown."""
+    """Add the dimension of each label to `labels` as a 1-D shape, and the ellipsis to `ellipsis_shapes`."""
     before, dots, after = term.partition(ELLIPSIS)
     end = 0 if shape is None else len(shape) - len(after)
     if dots:
@@ -78,9 +78,9 @@ def _bind_labels(
 
 @data_rule("dft")
 def dft(node: ShapeContext, data: Shape) -> Shapes:
-    """Replace the axis by the length of the transform, or by the length of a one-sided spectrum.
+    """Set the size of the axis to the length n of the transform, or n // 2 + 1 for a one-sided spectrum.
 
-    The last dimension is 1 for real and 2 for complex values.
+    The last dimension is 1 for real and 2 for complex results.
     """
     if not data:
         return [None]
@@ -100,7 +100,7 @@ def dft(node: ShapeContext, data: Shape) -> Shapes:
 
 @rule("stft")
 def stft(node: ShapeContext) -> Shapes:
-    """Infer batch, frames, frequency bins, and two numbers per complex value."""
+    """Infer batch, frames, frequency bins, and 2 for the real and the imaginary part."""
     batch, signal, _ = of_rank(node.shape(0), 3)
     frame, step = _frame_length(node, signal), node.constant_integer(1)
     if frame is None:

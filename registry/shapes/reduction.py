@@ -8,7 +8,7 @@ from opshift.registry.shapes.shape_context import ShapeContext
 
 @rule("reduce")
 def reduce(node: ShapeContext) -> Shapes:
-    """Replace the axes by 1 or remove them.
+    """Replace the sizes of the axes by 1, or remove the axes if `keepdims` is 0.
 
     Without axes, all dimensions are reduced, or none if `noop_with_empty_axes` is set.
     """
@@ -33,7 +33,7 @@ def reduce(node: ShapeContext) -> Shapes:
 
 @data_rule("arg_reduce")
 def arg_reduce(node: ShapeContext, data: Shape) -> Shapes:
-    """Replace one axis by 1 or remove it."""
+    """Replace the size of one axis by 1, or remove the axis if `keepdims` is 0."""
     if not data:
         return [None]
     axis = normalize_axis(node.integer("axis", 0), len(data))
@@ -44,7 +44,7 @@ def arg_reduce(node: ShapeContext, data: Shape) -> Shapes:
 
 @data_rule("determinant")
 def determinant(node: ShapeContext, data: Shape) -> Shapes:
-    """Remove the last two dimensions, which are a square matrix."""
+    """Remove the last two dimensions, the rows and columns of the matrices."""
     return [data[:-2] if len(data) >= 2 else None]
 
 

@@ -30,7 +30,7 @@ RANKING_LISTS: dict[str, str] = {}
 """Name of the attribute or input with one element per dimension of the first output, by rule."""
 
 RANK_INPUTS: dict[str, tuple[int, ...]] = {}
-"""Positions of inputs whose ranks, with the lengths of list inputs, determine output ranks, by rule."""
+"""Positions of inputs whose ranks, and the lengths of list inputs, determine all output ranks, by rule."""
 
 
 def rule(
@@ -82,7 +82,7 @@ def rule(
 
 @contextmanager
 def temporary_rules() -> Iterator[None]:
-    """Context manager that removes at its end the rules that were registered within it."""
+    """Context manager that, at its end, removes the rules that were registered inside."""
     before = set(SHAPE_RULES)
     try:
         yield
@@ -97,7 +97,7 @@ def temporary_rules() -> Iterator[None]:
 def data_rule(
     name: str, *, keeps_rank: bool = False, rank_inputs: tuple[int, ...] | None = None
 ) -> Callable[[Callable[[ShapeContext, Shape], Shapes]], ShapeRule]:
-    """Register a function that also gets the shape of input 0; if it is unknown, so are all output shapes."""
+    """Register a rule that also gets the shape of input 0; if this is unknown, so are all output shapes."""
 
     def register(function: Callable[[ShapeContext, Shape], Shapes]) -> ShapeRule:
         @wraps(function)
@@ -111,7 +111,7 @@ def data_rule(
 
 
 def _private_rule(name: str, function: ShapeRule) -> ShapeRule:
-    """Return a rule that raises `ExtensionFailed` if a private rule fails or returns an invalid shape."""
+    """Return a rule that raises `ExtensionFailed` if a private rule fails or returns an invalid dimension."""
 
     def infer(node: ShapeContext) -> Shapes:
         label = f"node {node.version.id}"

@@ -1,4 +1,4 @@
-"""Output shapes of recurrent operators and of attention, with heads as a dimension or within the last one."""
+"""Output shapes of recurrent operators, and of ONNX's attention operators."""
 
 from opshift.model.types import Shape
 from opshift.registry.shapes.dims import exact_quotient, of_rank, plus, product, unknown
@@ -25,13 +25,13 @@ def attention(node: ShapeContext) -> Shapes:
 
 @rule("flex_attention")
 def flex_attention(node: ShapeContext) -> Shapes:
-    """Infer the query's shape with the last dimension of the value."""
+    """Infer the shape of the query, with the last dimension of input 2, the value."""
     return [(*of_rank(node.shape(0), 4)[:3], of_rank(node.shape(2), 4)[3])]
 
 
 @rule("linear_attention")
 def linear_attention(node: ShapeContext) -> Shapes:
-    """Infer a result that packs heads and value size, and a state with one matrix per head."""
+    """Infer a 3-D result, whose last dimension packs the heads, and a state with one matrix per head."""
     query, key, value = (node.shape(position) or unknown(3) for position in range(3))
     if not len(query) == len(key) == len(value) == 3:
         return [unknown(3), unknown(4)]
@@ -41,7 +41,7 @@ def linear_attention(node: ShapeContext) -> Shapes:
 
 
 def _split(shape: Shape | None, heads: int | None) -> Shape:
-    """Return batch, heads, sequence length and head size of a 4-D input, or a 3-D input with packed heads."""
+    """Return batch, heads, length and head size of a 4-D input, or of a 3-D input with packed heads."""
     if shape is not None and len(shape) == 3:
         return (shape[0], heads, shape[1], exact_quotient(shape[2], heads))
     return of_rank(shape, 4)

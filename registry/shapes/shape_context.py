@@ -19,7 +19,7 @@ class ListSetting(NamedTuple):
 
 
 class InvalidFlag(Exception):
-    """The definition does not allow the value of an integer attribute; runtimes differ in its meaning."""
+    """The definition does not allow the value of an integer attribute; runtimes interpret it differently."""
 
 
 def list_length(shape: Shape | None) -> int | None:
@@ -28,7 +28,7 @@ def list_length(shape: Shape | None) -> int | None:
 
 
 class ShapeContext(ABC):
-    """The facts about a node that a shape rule may use; a value of an unexpected type counts as unknown."""
+    """The facts about a node that a shape rule may use."""
 
     version: OperatorVersion
     inputs: Sequence[Shape | None]
@@ -36,7 +36,7 @@ class ShapeContext(ABC):
     output_count: int
     """The number of outputs that the node lists, including omitted ones."""
     assumes_positive_sizes: bool = False
-    """Whether symbols are assumed not to be 0; in the target shape of a Reshape, 0 copies a dimension."""
+    """Whether unknown sizes are assumed not to be 0; the rules `reshape` and `slice` use this."""
 
     @abstractmethod
     def attribute(self, name: str) -> object:
@@ -47,11 +47,11 @@ class ShapeContext(ABC):
 
     @abstractmethod
     def constant(self, position: int) -> tuple[object, ...] | None:
-        """Return the elements of a constant input in row-major order, or `None`; unknown ones are `None`."""
+        """Return the elements of a constant input in row-major order, `None` for unknown ones; or `None`."""
 
     @abstractmethod
     def body_output_shape(self, attribute: str, position: int) -> Shape | None:
-        """Return the shape of an output of a subgraph, from input shapes that hold in every iteration."""
+        """Return the shape of an output of a subgraph in every iteration; `None` if unknown."""
 
     def has_input(self, position: int) -> bool:
         """Return whether the node has an input at a position; an input of unknown shape counts."""
@@ -62,7 +62,7 @@ class ShapeContext(ABC):
         return 0 <= position < self.output_count
 
     def element_type(self, position: int) -> str | None:
-        """Return the element type of an input, such as `float16`, or a type string; `None` if unknown."""
+        """Return the element type of a tensor input, or the type of another input; `None` if unknown."""
         return None
 
     def shape(self, position: int) -> Shape | None:
@@ -70,10 +70,10 @@ class ShapeContext(ABC):
         return self.inputs[position] if 0 <= position < len(self.inputs) else None
 
     def integer(self, name: str, default: int | None = None) -> int | None:
-        """Return an integer attribute, or `default` if it has no integer value.
+        """Return an integer attribute, or `default` if it is absent or not an integer.
 
         Raises:
-            InvalidFlag: the definition does not allow its value.
+            InvalidFlag: the definition does not allow the value.
         """
         value = self.attribute(name)
         declared = self.version.attributes.get(name)
@@ -90,14 +90,14 @@ class ShapeContext(ABC):
         return integers if len(integers) == len(value) else None
 
     def string(self, name: str) -> str:
-        """Return a string attribute, or an empty string if it is absent."""
+        """Return a string attribute, or an empty string if it is absent or of a different type."""
         value = self.attribute(name)
         if isinstance(value, bytes):
             return value.decode("utf-8", "replace")
         return value if isinstance(value, str) else ""
 
     def list_length(self, name: str) -> int:
-        """Return the number of elements in a list attribute, or 0 if it is absent."""
+        """Return the number of elements in a list attribute, or 0 if it is absent or not a list."""
         value = self.attribute(name)
         return len(value) if isinstance(value, Sequence) and not isinstance(value, bytes | str) else 0
 
@@ -107,7 +107,7 @@ class ShapeContext(ABC):
         return None if values is None else tuple(each if isinstance(each, int) else None for each in values)
 
     def constant_integer(self, position: int) -> int | None:
-        """Return the only element of a constant input; `None` if it is unknown or not the only one."""
+        """Return the integer in a constant input with one element; otherwise `None`."""
         values = self.constant_integers(position)
         return values[0] if values is not None and len(values) == 1 else None
 

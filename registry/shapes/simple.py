@@ -13,15 +13,15 @@ OTHERS: dict[str, ShapeRule] = {
     "same_as_second": lambda node: [node.shape(1)],
     "scalar": lambda node: [()],
     "stated": lambda node: [node.integers("shape")],
-    # The quantized input, a scalar scale and a scalar zero point.
+    # Outputs: the quantized input, a scalar scale and a scalar zero point.
     "dynamic_quantize": lambda node: [node.shape(0), (), ()],
     "window": lambda node: [(node.constant_integer(0),)],
     "multinomial": lambda node: [(dim_at(node.shape(0), 0), node.integer("sample_size", 1))],
-    # one row per dimension, and one column per nonzero element
+    # One row per dimension of the input, and one column per nonzero element.
     "non_zero": lambda node: [(len(node.shape(0) or ()) or None, None)],
-    # The indices of batch, class and box of each selected box.
+    # One row per selected box, with the indices of batch, class and box.
     "non_max_suppression": lambda node: [(None, 3)],
-    # One loss per label without a reduction; log-probabilities have the shape of the scores.
+    # With reduction "none", one loss per label; log-probabilities have the shape of the scores.
     "loss": lambda node: [node.shape(1) if node.string("reduction") == "none" else (), node.shape(0)],
 }
 

@@ -1,9 +1,9 @@
 """Symbols (sizes known only at run time), and operations on sizes that may be symbols.
 
 A symbol is a large integer. Sums, products, and quotients that a model requires to be exact are computed with
-these integers, so that equal polynomials of sizes are equal numbers. Other operations must not use them,
-because each is only one of the possible sizes: 2 * (n // 2) equals n for an even integer, but not for every
-size n. Their result is a symbol that is named after the computation.
+these integers, so that equal polynomials of sizes are equal numbers. Other operations must not use the
+integer, because it stands for every possible size: 2 * (n // 2) equals n for an even integer, but not for
+every size n. The result of such an operation is a symbol that is named after the computation.
 """
 
 from math import gcd
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from opshift.model.types import SMALLEST_SYMBOL, Symbol
 
 LARGEST_SYMBOL = 1 << 640
-"""Exclusive upper limit of symbols; it bounds the numbers that long chains of products compute."""
+"""Exclusive upper limit of symbols, so that long chains of products do not compute huge numbers."""
 
 # The bits of a symbol for a name or computation are: a 1, _FACTOR_BITS zeros, a 1 for a name or a 0 for a
 # computation, _HASH_BITS, _CHECK_BITS, and _ADDEND_BITS zeros. The zeros allow reading `factor` and `addend`
@@ -21,7 +21,7 @@ LARGEST_SYMBOL = 1 << 640
 _FACTOR_BITS, _HASH_BITS, _CHECK_BITS, _ADDEND_BITS = 32, 62, 32, 64
 
 MAX_COMPUTATIONS = 1 << 16
-"""Maximum number of known computations in a process; symbols of older ones have no known computation."""
+"""Maximum number of computations that a process remembers; older computations are forgotten."""
 
 # A symbol is often part of a sum or product, so it cannot hold the computation as an attribute.
 _COMPUTATIONS: Final[dict[int, tuple[object, ...]]] = {}
@@ -34,7 +34,7 @@ _LEADING_BIT = _FACTOR_BITS + 1 + _HASH_BITS + _CHECK_BITS + _ADDEND_BITS
 
 
 def is_symbolic(*sizes: int) -> bool:
-    """Return whether one of the numbers is a symbol, or computed from symbols."""
+    """Return whether one of the numbers is a symbol or was computed from symbols."""
     return any(abs(size) >= SMALLEST_SYMBOL for size in sizes)
 
 
@@ -68,7 +68,7 @@ def is_named(symbol: int) -> bool:
 
 
 def exact_symbol_quotient(size: int, by: int) -> Symbol | None:
-    """Return `size / by` if this is the symbol of a name or a computation, or `None`.
+    """Return `size / by` if the quotient is the symbol of a name or a computation, or else `None`.
 
     Other quotients may be integers by coincidence, for example if `size` is the sum of two symbols.
     """
@@ -79,8 +79,8 @@ def exact_symbol_quotient(size: int, by: int) -> Symbol | None:
 def floor_quotient(size: int, by: int) -> int:
     """Return `size / by`, rounded down; `by` is a positive number.
 
-    The quotient of a symbol is exact if its factor is a multiple of `by`; otherwise, it is a symbol with the
-    same name for `size` and `size + by`, plus a number.
+    The quotient of a symbol is exact if its factor is a multiple of `by`. Otherwise, it is a symbol plus a
+    number; the symbol is the same for `size` and `size + by`.
     """
     if not is_symbolic(size):
         return size // by
@@ -104,7 +104,7 @@ def ceil_quotient(size: int, by: int) -> int:
 
 
 def minimum(first: int, second: int) -> int:
-    """Return the minimum of two sizes; a number of at most 0 is the minimum, as symbols are at least 0."""
+    """Return the minimum of two sizes; a number up to 0 is the minimum, because symbols are at least 0."""
     smaller, larger = sorted((first, second))
     if smaller <= 0 or smaller == larger or not is_symbolic(larger):
         return smaller

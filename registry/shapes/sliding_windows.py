@@ -24,7 +24,7 @@ def quantized_convolution(node: ShapeContext) -> Shapes:
 
 @rule("convolution_in_layout", keeps_rank=True)
 def convolution_in_layout(node: ShapeContext) -> Shapes:
-    """Infer the output with channels last, or second in quantized convolutions with `channels_last=0`."""
+    """Infer the output with channels last, except for quantized convolutions with `channels_last=0`."""
     is_quantized = "channels_last" in node.version.attributes
     data, weights = node.shape(0), node.shape(3 if is_quantized else 1)
     if is_quantized and not node.integer("channels_last", 0):
@@ -37,7 +37,7 @@ def convolution_in_layout(node: ShapeContext) -> Shapes:
 def conv_transpose(node: ShapeContext) -> Shapes:
     """Infer the output of a transposed convolution.
 
-    The weights have the channels of one group. `output_shape` overrides the computed spatial dimensions.
+    Dimension 1 of the weights has the channels of one group. `output_shape` overrides the computed sizes.
     """
     data, weights = node.shape(0), node.shape(1)
     rank = _rank(node, data, weights)
@@ -50,7 +50,7 @@ def conv_transpose(node: ShapeContext) -> Shapes:
 
 @rule("causal_convolution", keeps_rank=True)
 def causal_convolution(node: ShapeContext) -> Shapes:
-    """Infer the input's shape, and a state: the earlier positions that the kernel reads before the input.
+    """Infer the input's shape, and a state with the positions before the input that the kernel reads.
 
     With several spatial dimensions or `state_window`, the state has more dimensions and is not inferred.
     """
@@ -66,7 +66,7 @@ def causal_convolution(node: ShapeContext) -> Shapes:
 
 @rule("pool", keeps_rank=True)
 def pool(node: ShapeContext) -> Shapes:
-    """Infer one element per position of the window; values and indices have the same shape."""
+    """Infer one element per position of the window; all outputs have the same shape."""
     data, windows = _pooled(node)
     if data is not None and windows is not None:
         data = (*data[:2], *_window_counts(node, data[2:], windows))
@@ -103,7 +103,7 @@ def roi_align(node: ShapeContext) -> Shapes:
 
 
 class _Window(NamedTuple):
-    """A node's window along one spatial dimension; unknown or invalid values are `None`."""
+    """A node's window along one spatial dimension; an unknown or invalid field is `None`."""
 
     kernel: int | None
     """Extent of the kernel, including dilation."""
@@ -115,7 +115,7 @@ class _Window(NamedTuple):
 
 
 def _read_windows(node: ShapeContext, kernel: Shape | None) -> list[_Window] | None:
-    """Return one window per spatial dimension; the attribute `kernel_shape` overrides the weights' shape."""
+    """Return one window per spatial dimension, or `None`; `kernel_shape` overrides the sizes in `kernel`."""
     sizes = node.integers("kernel_shape") or kernel
     if sizes is None:
         return None
@@ -160,7 +160,7 @@ def _window_count(node: ShapeContext, size: int | None, window: _Window) -> int 
     if floor_count == ceil_count or not node.integer("ceil_mode", 0):
         return floor_count
     if after + window.stride <= window.kernel:
-        return ceil_count  # For every size, the last window begins before the padding at the end.
+        return ceil_count  # for every size, the last window starts before the padding at the end
     if is_symbolic(span):
         return computed_size(f"{node.version.id} with ceil_mode", size, pads, *window)
     begins_in_data = (ceil_count - 1) * window.stride < size + pads - after
@@ -168,7 +168,7 @@ def _window_count(node: ShapeContext, size: int | None, window: _Window) -> int 
 
 
 def _transposed_sizes(node: ShapeContext, sizes: Shape, windows: Sequence[_Window], extra: Shape) -> Shape:
-    """Return the sizes over which the windows have `sizes` positions, plus `extra` (for ConvTranspose)."""
+    """Return the sizes on which the windows have `sizes` positions, plus `extra` (`output_padding`)."""
     rows = zip(sizes, windows, extra, strict=True)
     return tuple(_transposed_size(node, size, window, added) for size, window, added in rows)
 
@@ -204,7 +204,7 @@ def _transposed_spatial_shape(node: ShapeContext, data: Shape, weights: Shape) -
 
 
 def _rank(node: ShapeContext, data: Shape | None, weights: Shape | None) -> int | None:
-    """Return the rank of the data; `None` if data, weights and `kernel_shape` contradict each other."""
+    """Return the rank of data and weights; `None` if unknown, below 2, or if `kernel_shape` contradicts."""
     kernel = node.list_length("kernel_shape")
     ranks = {len(shape) for shape in (data, weights) if shape is not None}
     if kernel:
@@ -213,7 +213,10 @@ def _rank(node: ShapeContext, data: Shape | None, weights: Shape | None) -> int 
 
 
 def _pooled(node: ShapeContext) -> tuple[Shape | None, list[_Window] | None]:
-    """Return the input's shape and windows; without windows, spatial dimensions are unknown."""
+    """Return the input's shape and windows; `None` if unknown, or if their ranks contradict each other.
+
+    Without windows, the spatial dimensions are unknown.
+    """
     data, kernel = node.shape(0), node.list_length("kernel_shape")
     if data is None:
         return (unknown(kernel + 2) if kernel else None), None

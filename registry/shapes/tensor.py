@@ -34,7 +34,7 @@ def transpose(node: ShapeContext) -> Shapes:
 
 @rule("flatten", rank=2)
 def flatten(node: ShapeContext) -> Shapes:
-    """Infer a matrix: the product of the dimensions before the axis, and the product of the others."""
+    """Infer the product of the dimensions before the axis, and the product of the remaining dimensions."""
     data, axis = node.shape(0), node.integer("axis", 1)
     if data is None or axis is None or not -len(data) <= axis <= len(data):
         return [(None, None)]
@@ -56,8 +56,8 @@ def reshape(node: ShapeContext) -> Shapes:
         return [unknown(len(dims))]
     target = with_dims(dims, {position: known[position] for position in copied})
     if copies and not node.assumes_positive_sizes:
-        # A symbol may be 0 at run time and then copies a dimension of the input. That changes nothing if the
-        # dimension is the same symbol or a multiple of it. Beyond the input's rank, a 0 would be an error.
+        # A symbol that is 0 at run time copies a dimension of the input, so the result is unknown unless this
+        # dimension is the symbol or a multiple of the symbol. Beyond the input's rank, 0 is an error.
         target = tuple(
             None if position < len(known) and _may_differ_at_0(size, known[position]) else size
             for position, size in enumerate(target)
@@ -99,7 +99,7 @@ def _may_differ_at_0(size: int | None, dim: int | None) -> bool:
 
 
 def _inferred_dim(data: Shape | None, target: Shape, copied: set[int]) -> int | None:
-    """Return the dimension for -1; dimensions that a 0 copies cancel out, even if they are unknown."""
+    """Return the dimension for -1, or `None`; dimensions copied by a 0 cancel out, even unknown ones."""
     if data is None or target.count(-1) != 1:
         return None
     if 0 in (data[position] for position in copied):
@@ -185,7 +185,7 @@ def _split_lengths(node: ShapeContext, size: int | None) -> Shape:
     if "num_outputs" not in node.version.attributes:
         return (exact_quotient(size, count),) * count
     part = ceil_quotient(size, count)
-    # Two parts need no subtraction, which could produce a negative number from symbols.
+    # For two parts, avoid the subtraction, which could give a negative number for symbols.
     last = floor_quotient(size, 2) if count == 2 else size - part * (count - 1)
     return (*((part,) * (count - 1)), last)
 

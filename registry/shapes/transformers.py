@@ -15,7 +15,7 @@ def matmul_columns(node: ShapeContext, data: Shape) -> Shapes:
 
 @data_rule("gather_blocks", rank_inputs=(0, 1))
 def gather_blocks(node: ShapeContext, data: Shape) -> Shapes:
-    """Replace the axis by the dimensions of the indices; a byte of the data may contain several numbers."""
+    """Replace the axis by the dimensions of the indices; a byte of the data may pack several numbers."""
     indices, axis = node.shape(1), normalize_axis(node.integer("gather_axis", 0), len(data))
     if indices is None or axis is None:
         return [None]
@@ -35,7 +35,7 @@ def _unpacked_width(node: ShapeContext, width: int | None) -> int | None:
 
 @rule("projected_attention")
 def projected_attention(node: ShapeContext) -> Shapes:
-    """Infer the concatenated values of all heads, and a cache that stacks keys and values."""
+    """Infer a 3-D result that concatenates all heads, and a 5-D cache that stacks keys and values."""
     batch, length, _ = of_rank(node.shape(0), 3)
     heads, sizes = node.integer("num_heads"), node.integers("qkv_hidden_sizes")
     width = sizes[2] if sizes and len(sizes) == 3 else exact_quotient(of_rank(node.shape(1), 2)[1], 3)
@@ -44,7 +44,7 @@ def projected_attention(node: ShapeContext) -> Shapes:
 
 @rule("multi_head_attention")
 def multi_head_attention(node: ShapeContext) -> Shapes:
-    """Infer the concatenated values of all heads, and caches and scores of rank 4."""
+    """Infer a 3-D result that concatenates all heads, and 4-D caches and scores."""
     query, key, value = (node.shape(position) for position in range(3))
     heads = node.integer("num_heads")
     batch, length = dim_at(query, 0), dim_at(query, 1)
@@ -61,7 +61,7 @@ def multi_head_attention(node: ShapeContext) -> Shapes:
 def _key_size_and_length(
     query: Shape | None, key: Shape | None, heads: int | None
 ) -> tuple[int | None, int | None]:
-    """Return the head size and the number of new keys; one input may pack queries, keys and values."""
+    """Return the head size and the number of new keys; a 5-D input packs keys with queries or values."""
     source = query if key is None else key
     if source is not None and len(source) == 5:
         return source[4], source[1]
@@ -72,7 +72,7 @@ def _key_size_and_length(
 
 @rule("group_query_attention")
 def group_query_attention(node: ShapeContext) -> Shapes:
-    """Infer the concatenated values of all heads, and caches of rank 4, whose length is unknown."""
+    """Infer a 3-D result that concatenates all heads, and 4-D caches and scores of unknown total length."""
     batch, length, _ = of_rank(node.shape(0), 3)
     heads, shared = node.integer("num_heads"), node.integer("kv_num_heads")
     past_size, new_size = of_rank(node.shape(3), 4)[3], of_rank(node.shape(1), 3)[2]
