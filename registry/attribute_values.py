@@ -58,7 +58,7 @@ def _stored_scalar(value: Scalar, kind: str) -> Scalar:
 
 
 def is_same_value(one: object, other: object) -> bool:
-    """Return whether two values of definitions are equal; unlike for `==`, 0.0 is not -0.0, and NaN is NaN.
+    """Return whether two values of definitions are equal: 0.0 differs from -0.0, and NaN equals NaN.
 
     Lists, mappings and records are compared value by value.
     """

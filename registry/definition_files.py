@@ -1,4 +1,4 @@
-"""Locate the definition file of each operator, in folders and in installed packages."""
+"""Locate the definition file of each operator in folders; names of the other files there."""
 
 import os
 from contextlib import suppress
@@ -18,7 +18,7 @@ def definition_files(folders: tuple[Path, ...]) -> dict[str, dict[str, str]]:
     """Return the path of each operator's file, by domain and name.
 
     Raises:
-        DefinitionError: a folder contains no definitions, or an operator is defined twice.
+        DefinitionError: a folder contains no definitions or other data, or an operator is defined twice.
         UsageError: a folder does not exist.
     """
     # Paths are strings, because hundreds of Path objects would take a tenth of the time of a first
@@ -31,7 +31,7 @@ def definition_files(folders: tuple[Path, ...]) -> dict[str, dict[str, str]]:
             for file in _visible_names(os.path.join(folder, domain))
             if file.endswith(".yaml")
         ]
-        # A folder may contain only `consumers.yaml`, `reviewers.yaml` or `runtimes/`.
+        # A folder without operators may contain `consumers.yaml`, `reviewers.yaml` or `runtimes/`.
         if not files and not any((folder / name).exists() for name in (CONSUMERS, REVIEWERS, RUNTIMES)):
             if not folder.exists():
                 raise UsageError(
@@ -56,10 +56,7 @@ def has_kernel_data(release: str) -> bool:
 
 
 def _visible_names(folder: Path | str) -> list[str]:
-    """Return the sorted visible names in a folder; none for other paths.
-
-    Faster than `glob`.
-    """
+    """Return the sorted visible names in a folder, faster than `glob`; empty for other paths."""
     with suppress(OSError):
         return sorted(name for name in os.listdir(folder) if not name.startswith("."))
     return []

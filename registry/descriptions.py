@@ -1,4 +1,4 @@
-"""Texts of operator versions: list, set and load them from the key `descriptions` of their YAML file."""
+"""Texts of operator versions: list, set and load the texts, and convert them to the key `descriptions`."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -12,7 +12,7 @@ Texts = Mapping[tuple[str, str], str]
 """Texts by group (a field of `Descriptions`) and name; for the group `operator`, the name is empty."""
 
 GROUPS: Final = {"inputs": "input", "outputs": "output", "attributes": "attribute", "types": "type variable"}
-"""Groups that have one text per name, and the noun for such a name in messages."""
+"""Groups with one text per name, mapped to the noun for a name in messages."""
 
 
 def texts_of(version: OperatorVersion) -> Texts:

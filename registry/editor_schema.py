@@ -192,7 +192,7 @@ def _verb(definitions: Schema) -> Schema:
 
 
 def _arguments(verb: type[Verb], definition: Schema) -> Schema:
-    """Return the schema of a verb's arguments: a mapping, or its shorthand value if no other is required."""
+    """Return the schema of a verb's arguments: a mapping, or the shorthand field if no other is required."""
     reference: Schema = {"$ref": f"#/$defs/{verb.__name__}"}
     if definition["required"] != [verb.shorthand]:
         return reference

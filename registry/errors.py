@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class DefinitionError(OpshiftError):
-    """A definition file is invalid or cannot be read; the place is its file and line."""
+    """A definition is invalid or cannot be read; the place is the file and line, or the operator's name."""
 
 
 UNREGISTERED_REMEDY = (
@@ -103,7 +103,7 @@ class UnknownOpset(ResolveError):
 def resolve_error(operator: Operator | None, wanted: OperatorId, names: Iterable[str]) -> ResolveError:
     """Return the error for an operator that its domain lacks at a valid opset.
 
-    `wanted` has the opset in place of the version. `operator` is `None` if the domain never has the operator.
+    `wanted` has the opset in place of the version. `operator` is `None` if no opset has the operator.
     `names` are all operators of the domain, to suggest a similar name.
     """
     domain, op_type, opset = wanted

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 REFUSAL_CAUSES: Final = OPSETS / "refusals.yaml"
 
 PRIVATE_CAUSE: Final = "adapter.refused"
-"""Code of the cause if an adapter of a private domain refuses a node without a known code."""
+"""Code of the cause of refusals with an unknown code, which adapters of private domains may use."""
 
 
 TOOL_ERRORS: Final = OPSETS / "tool_errors.yaml"
@@ -30,7 +30,7 @@ MAX_PLACEHOLDER = 300
 """Maximum number of characters that a placeholder in a message matches."""
 
 MIN_PART = 8
-"""Minimum length of a text that is looked up as a part of a message."""
+"""Minimum length of a text that `ToolError.matches` looks for in messages."""
 
 PLACEHOLDER: Final = re.compile(r"\{\w+\}")
 
@@ -43,7 +43,7 @@ MIN_NAME = 4
 MAX_OPERATORS = 5
 
 WORD: Final = re.compile(r"(?<![\w.])[A-Z]\w*")
-"""Pattern of a word that may be an operator name; at the start of a message, every word is capitalized."""
+"""Pattern of a capitalized word, which may be an operator name; the first word of a message is ignored."""
 
 OPSET: Final = re.compile(
     r"\b(?:opset|opset[ _]version|domain_version of)\W{0,4}(?:version\W{0,3})?(\d{1,3})\b", re.I

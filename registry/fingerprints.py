@@ -1,11 +1,9 @@
 """Fingerprints, which detect changes to published operator versions.
 
 A fingerprint is a hash of the canonical form: JSON with sorted keys that contains the definition without
-`SEPARATE_KEYS`, with type sets expanded and defaults omitted. Layout, comments and key order of a file do not
-affect the fingerprint.
+`SEPARATE_KEYS`, with type sets expanded and defaults omitted.
 
-Parts that may be added or improved after publication have separate fingerprints: the removal of the operator,
-the function bodies, and the steps, which define how nodes are converted.
+Removals, function bodies and steps, which define how nodes are converted, have separate fingerprints.
 """
 
 import hashlib
@@ -49,7 +47,7 @@ def fingerprint(version: OperatorVersion) -> str:
 
 
 def operator_fingerprints(operator: Operator) -> dict[str, str]:
-    """Return all entries of an operator in `fingerprints.yaml`.
+    """Return the fingerprints of an operator by entry, see `Lock`.
 
     The entry `shared` covers the keys at the top of the file. The entry of a version covers these keys only
     if the version overrides them.

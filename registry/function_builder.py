@@ -1,8 +1,8 @@
 """Builder of function bodies.
 
 The builder needs the registry, and adapters for bodies that depend on a node. To avoid a circular import, the
-package `opshift` sets the builder. This module imports nothing, not even `__future__`, because `opshift`
-imports it at the start of every program.
+package `opshift` sets the builder. This module imports nothing, not even `__future__`, because it is part of
+`import opshift`.
 """
 
 TYPE_CHECKING = False
@@ -31,10 +31,10 @@ _loaders: "list[Callable[[], FunctionBuilder]]" = []
 
 
 def set_function_builder(load: "Callable[[], FunctionBuilder]") -> None:
-    """Set the function that imports the builder and returns it; it replaces an earlier one."""
+    """Set the function that imports and returns the builder, in place of an earlier one."""
     _loaders[:] = [load]
 
 
 def function_builder() -> "FunctionBuilder":
-    """Import and return the function that returns the function body of a version."""
+    """Import and return the builder."""
     return _loaders[0]()

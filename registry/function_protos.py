@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from opshift.registry.models import OperatorVersion
 
     FindVersion = Callable[[str, int, str], OperatorVersion | None]
-    """Return the version of an operator, by name, opset and domain; `Registry.at` is one."""
+    """Function that returns the version of an operator by name, opset and domain, such as `Registry.at`."""
 
 
 def function_proto(version: OperatorVersion, find: FindVersion) -> FunctionProto:
     """Return the body of a function operator as a FunctionProto.
 
-    Attributes without a default are listed by name only, so a call has to set them. `find` returns the
-    operators of the body's nodes, which declare the types of attributes.
+    Attributes without a default are listed by name only. `find` returns the operator versions of the body's
+    nodes, which declare the types of attributes.
     """
     assert version.body is not None
     defaults = {name: each.default for name, each in version.attributes.items()}
@@ -73,7 +73,7 @@ _CLASSES: Mapping[str, type | tuple[type, ...]] = {"INT": int, "FLOAT": (int, fl
 
 
 def _kind_of(value: Literals, declared: str) -> AttributeType:
-    """Return the declared type of an attribute, or the type of its value if the types do not match."""
+    """Return the declared type of an attribute if it fits the value, or else a type that fits."""
     values, suffix = (value, "S") if isinstance(value, tuple) else ((value,), "")
     possible = [
         f"{name}{suffix}"

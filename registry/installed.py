@@ -1,4 +1,4 @@
-"""Entry points of installed packages: definitions of private domains, and modules with adapters."""
+"""Entry points of installed packages, and the definitions of private domains that packages provide."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _definition_folder(entry_point: EntryPoint) -> Path:
 class DefinitionFiles(dict[str, Mapping[str, str]]):
     """Path of each operator's file, by domain and name.
 
-    With `installed`, packages are searched for a domain that no folder defines when it is first used.
+    If `installed` is true, a domain that no folder defines is looked up in installed packages on first use.
     """
 
     def __init__(self, folders: tuple[Path, ...], *, installed: bool) -> None:

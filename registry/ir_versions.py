@@ -16,7 +16,7 @@ IR_VERSIONS: Final = OPSETS / "ir_versions.yaml"
 
 
 class IrVersion(Record):
-    """One IR version: the first ONNX release with it, and its additions.
+    """An IR version: the first ONNX release with this version, and the added features and element types.
 
     `features` maps the name of each added feature to the noun that messages use for it.
     """
@@ -28,12 +28,11 @@ class IrVersion(Record):
 
 
 class IrVersions:
-    """The supported IR versions, oldest first, from `ir_versions.yaml`."""
+    """The supported IR versions by number, oldest first, and the version that introduced each feature."""
 
     def __init__(self, versions: dict[int, IrVersion]) -> None:
         self.versions = MappingProxyType(versions)
         self.oldest, self.newest = min(versions), max(versions)
-        """The oldest and the newest supported IR version."""
         features = {name: number for number, each in versions.items() for name in each.features}
         elements = {name: number for number, each in versions.items() for name in each.element_types}
         self.features = MappingProxyType(features)

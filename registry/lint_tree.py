@@ -1,4 +1,4 @@
-"""Find all mistakes in a tree, which is a folder of definitions."""
+"""Find the violations of lint rules in a tree, which is a folder of definitions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def lint_tree(
 def _findings_in(
     registry: Registry, folder: Path, adapters: Collection[tuple[str, str, int, int]]
 ) -> Iterable[DefinitionFinding]:
-    # Expand every type set of the folder, to report an invalid set even if no definition uses it.
+    # Expand every type set of the folder, because an invalid set that no definition uses is an error, too.
     registry.types_of(folder).expand(TypeSets.load(folder / TYPES).names())
     found: list[DefinitionFinding] = []
     for path, operator in dict(_load(registry, folder, found)).items():

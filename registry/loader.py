@@ -1,4 +1,4 @@
-"""Load one YAML file as one `Operator`, and report all its mistakes with their lines."""
+"""Load a YAML file as an `Operator`, and report all mistakes in the file with their lines."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from opshift.registry.yaml_files import MAX_FINDINGS, Positions, load_yaml
 
 
 class _Mistakes(Exception):
-    """Violations of lint rules in a definition; the keys of each problem start at the top of the file."""
+    """Violations of lint rules in a definition: rule ids, and problems with keys from the top of the file."""
 
     def __init__(self, problems: Iterable[tuple[str, LintProblem]]) -> None:
         self._problems = list(islice(problems, MAX_FINDINGS))
         super().__init__()
 
     def error(self, place_of: Callable[[Keys], Place]) -> InvalidDefinition:
-        """Return the error with these problems as findings, in the order of the file."""
+        """Return the error with these problems as findings, sorted by line and column."""
         findings = []
         for rule, (reason, keys, remedy) in self._problems:
             where = ".".join(map(str, keys))
@@ -82,7 +82,11 @@ def with_compatible_steps(operator: Operator) -> Operator:
 
 
 def operator_from_data(data: object, types: TypeSets) -> Operator:
-    """Return the operator that data in the format of a file defines; errors have its name as their place."""
+    """Return the operator defined by data in the format of an operator file.
+
+    Raises:
+        DefinitionError: the data are invalid; the place is the name of the operator.
+    """
     identity = {key: data.get(key) if isinstance(data, dict) else None for key in ("domain", "name")}
     place = f"{identity['domain']}.{identity['name']}"
     if not all(isinstance(text, str) for text in identity.values()):
@@ -110,7 +114,7 @@ def _operator_from_fields(
         problems += version_problems(_valid_versions(complete))
         raise _Mistakes(problems) from None
     problems += [each for each in operator_problems(operator) if each[0] not in skipped]
-    # the texts of inputs and attributes need unique names
+    # texts are assigned by name, so names must be unique
     if not any(rule == "parameter.repeated" for rule, _ in problems):
         problems += _describe(operator, data["versions"])
     if problems:
@@ -119,7 +123,7 @@ def _operator_from_fields(
 
 
 def _valid_versions(data: Mapping[str, Json]) -> dict[int, OperatorVersion]:
-    """Return the versions with a valid format by position, so that the other rules can be applied to them."""
+    """Return the versions with a valid format by position, to apply all other lint rules to these."""
     versions = data.get("versions")
     found = {}
     for position, each in enumerate(versions if isinstance(versions, list) else ()):

@@ -1,4 +1,4 @@
-"""Facts that `onnx.defs` reports about ONNX's own implementation of operators, not about the operators."""
+"""Facts from `onnx.defs` about ONNX's implementation of operators, such as missing shape inference."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ONNX_DEFS: Final = OPSETS / "onnx_defs.yaml"
 
 
 class OnnxDefs(Record):
-    """The content of `onnx_defs.yaml`, with operator versions written as `ai.onnx.Softmax:13`."""
+    """The content of `onnx_defs.yaml`, where comments describe the fields."""
 
     unlisted: tuple[str, ...]
     without_inference: tuple[str, ...]

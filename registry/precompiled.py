@@ -1,8 +1,8 @@
 """Compile source files to JSON, so that a conversion imports no pydantic, YAML parser or networkx.
 
 The build hook in `hatch_build.py` adds the compiled files to a wheel. In a checkout, each text is compiled on
-first use and stored in the user's cache (`$XDG_CACHE_HOME/opshift` or `~/.cache/opshift`). The name of the
-stored file is a digest of the sources: of their paths, sizes and times, or of their contents.
+first use and stored in the user's cache (`$XDG_CACHE_HOME/opshift` or `~/.cache/opshift`), in a file that is
+named after a digest of the sources.
 """
 
 import json
@@ -22,10 +22,10 @@ from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import DETAILS, DETAILS_LOADER, Record
 
 CLASS_KEY: Final = ""
-"""JSON key of a record's class name; empty, so it cannot collide with a field or an attribute name."""
+"""JSON key of a record's class name; empty, so that it is not the name of a field or attribute."""
 
 _SEPARATOR: Final = ",\t"
-"""Separator of an operator and its details: valid between JSON items; in strings, tabs are escaped."""
+"""Separator of an operator and its details: valid between JSON items, but in strings tabs are escaped."""
 
 MAX_CACHED_STATES: Final = 8
 """Maximum number of cached files per text: several checkouts with different sources may share a cache."""
@@ -38,7 +38,7 @@ class CompiledFile:
 
     A wheel has a file with one line per text at `path`. In a checkout, all texts also depend on the files and
     folders in `dependencies`, and on the dependencies of `base`; in a wheel, these files do not change. With
-    `by_content`, the contents of sources are compared, so that checkouts share texts, but this takes longer.
+    `by_content`, a slower comparison of file contents lets several checkouts share the cached texts.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class CompiledFile:
         return self._path.read_text("ascii") if self.is_packaged else ""
 
     def _packaged_text(self, key: str) -> str:
-        # Each text has its own line, so `find` locates it without parsing the whole file.
+        # Each text is on a separate line, so `find` locates it without parsing the whole file.
         start = self._packaged.find(f"\n{json.dumps(key)}: ")
         if start < 0:
             return ""
@@ -108,7 +108,7 @@ class CompiledFile:
 
 
 def _digest(states: Iterable[str]) -> str:
-    # Importing hashlib takes as long as reading the definitions of ten operators.
+    # Checksums of zlib: importing hashlib takes as long as reading the definitions of ten operators.
     text = "\n".join(states).encode("utf-8", "surrogateescape")
     return f"{zlib.crc32(text):08x}{zlib.adler32(text):08x}"
 
@@ -116,24 +116,24 @@ def _digest(states: Iterable[str]) -> str:
 def _files_below(folder: Path) -> list[str]:
     if folder.is_file():
         return [str(folder)]
-    # pathlib takes five times as long, and the first conversion of each process waits for it.
+    # pathlib would take five times as long, and the first conversion of each process waits for this.
     walk = ((parent, names) for parent, _, names in os.walk(folder))
     files = (os.path.join(parent, each) for parent, names in walk for each in names)
     return sorted(each for each in files if each.endswith((".py", ".yaml")))
 
 
 def _file_state(path: Path | str) -> str:
-    """Return the path, size and times of a file, which are faster to get than its content."""
+    """Return the path, size and times of a file, which are faster to read than the content."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
         return f"{path} is missing"
-    # Tools that unpack or copy files may restore the modification time, but not the time of the change.
+    # Tools that unpack or copy files may restore the modification time, but not `st_ctime`.
     return f"{path} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
 
 
 def _content_state(path: Path | str) -> str:
-    """Return the name of a file and a checksum of its content, which are equal in all checkouts."""
+    """Return the name, size and checksum of a file, which are equal in all checkouts with this content."""
     name = os.path.basename(path)
     if not os.path.exists(path):
         return f"{name} is missing"
@@ -144,7 +144,7 @@ def _content_state(path: Path | str) -> str:
 def _read_cached(path: str) -> str | None:
     with suppress(OSError, UnicodeDecodeError), open(path, encoding="ascii") as file:
         text = file.read()
-        # The final newline is missing if a crash cut off the file.
+        # Without the final newline, ignore the file: a crash cut it off.
         return text[:-1] if text.endswith("\n") else None
     return None
 
@@ -162,7 +162,7 @@ def _write_cached(path: Path, text: str) -> None:
 
 
 _PROJECT: Final = os.path.join(OPSETS, "")
-"""Prefix of the paths of the project's files: comparing strings is faster than `Path.is_relative_to`."""
+"""Prefix of the paths in `opsets/`: comparing strings is faster than `Path.is_relative_to`."""
 
 DEFINITIONS: Final = CompiledFile(Path(__file__).with_name("compiled.json"), [Path(__file__).parent])
 DESCRIPTIONS: Final = CompiledFile(Path(__file__).with_name("descriptions.json"), [Path(__file__).parent])
@@ -172,7 +172,7 @@ DESCRIPTIONS: Final = CompiledFile(Path(__file__).with_name("descriptions.json")
 def load_precompiled(
     path: Path, sources: Iterable[Path], read: Callable[[], Content], compiled: CompiledFile = DEFINITIONS
 ) -> Content:
-    """Return the result of `read` for a file; for a file of the project, decode its compiled copy instead.
+    """Return the result of `read` for a file; for a file in `opsets/`, decode its compiled copy instead.
 
     `sources` are the other files that `read` depends on, except for the dependencies of `compiled`.
     """
@@ -184,7 +184,7 @@ def load_precompiled(
 
 
 def packaged_entry(path: Path, sources: Iterable[Path], content: object) -> tuple[str, str]:
-    """Return the key and the text of a file of the project for `packaged_file`."""
+    """Return the key and the text of a file in `opsets/` for `packaged_file`."""
     return _key(_name(path), (path, *sources)), _encode(content)
 
 
@@ -194,7 +194,7 @@ def is_precompiled(path: Path) -> bool:
 
 
 def load_texts(path: Path, read: Callable[[], list[list[str]]]) -> list[list[str]]:
-    """Return the description texts of each version of a precompiled operator: from its copy, or by `read`."""
+    """Return the texts of each version of a precompiled operator: compiled ones, or the result of `read`."""
     name = f"descriptions/{_name(path)}"
     texts: list[list[str]] = json.loads(DESCRIPTIONS.text(name, [path], lambda: compact_json(read())))
     return texts
@@ -235,7 +235,7 @@ SHARED_ENTRIES: Final = {"Runtime": ("internal_operators", "operators", "restric
 def _encode_record(record: Record) -> dict[str, object]:
     """Return a record as a JSON object: its class name and the fields that differ from their defaults.
 
-    Texts (fields with `compare=False`) and `DETAILS` are omitted.
+    Texts (fields with `compare=False`) and `DETAILS` are omitted; facts such as `holds_graphs` are added.
     """
     values = {each: getattr(record, each.name) for each in fields(record) if each.compare}
     content = {f.name: v for f, v in values.items() if v not in (f.default, {})}
@@ -262,7 +262,7 @@ def _decode(text: str) -> Any:
 
 
 def _decode_object(data: dict[str, object]) -> object:
-    """Decode an object that `_encode_record` encoded, and turn lists into tuples."""
+    """Return the record that `_encode_record` encoded, or a read-only mapping; lists become tuples."""
     for key, value in data.items():
         if type(value) is list:
             data[key] = _as_tuple(value)
@@ -281,7 +281,7 @@ def _decode_shared(text: str) -> object:
 
 
 def _as_tuple(values: list[object]) -> tuple[object, ...]:
-    # Most lists contain no other list, and need no recursion.
+    # Recursion only for lists in lists, which are rare.
     nested = (_as_tuple(each) if isinstance(each, list) else each for each in values)
     return tuple(nested if list in map(type, values) else values)
 

@@ -1,6 +1,6 @@
 """Base of the registry's data types: frozen dataclasses that pydantic validates when files are read.
 
-Pydantic is imported only when a file is validated, because precompiled definitions do not need it.
+Pydantic is imported only when a file is validated: precompiled definitions are valid.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ TEXT_LOADER: Final = "_load_texts"
 """The key in `__dict__` of the function that loads the texts of a precompiled record."""
 
 DETAILS: Final = ("inputs", "outputs", "attributes", "type_constraints", "body", "step")
-"""Fields of a precompiled operator version that are decoded when one of them is first read.
+"""Fields of a precompiled operator version that are decoded together when one of them is first read.
 
-Their defaults are factories, for the reason given at `Described.description`."""
+The defaults are factories, for the reason given at `Described.description`."""
 
 DETAILS_LOADER: Final = "_load_details"
 """The key in `__dict__` of the function that decodes the fields in `DETAILS`."""
@@ -77,7 +77,7 @@ class Limits(TypedDict, total=False):
 class Checked:
     """Constraints of a field, over which pydantic iterates; `before` converts a value before validation."""
 
-    # Marks a `GroupedMetadata` of annotated-types without importing the package; pydantic unpacks it.
+    # Marks a `GroupedMetadata` of annotated-types, which pydantic unpacks, without importing the package.
     __is_annotated_types_grouped_metadata__ = True
 
     def __init__(self, before: Callable[[object], object] | None = None, **limits: Unpack[Limits]) -> None:
@@ -98,7 +98,7 @@ def from_plain_data(kind: type[Kind], data: object) -> Kind:
 
 
 def from_file_content(kind: type[Kind], data: object, path: Path) -> Kind:
-    """Return a record or pydantic model from the content of a file, or raise `DefinitionError`."""
+    """Return a record, or other data of type `kind`, from the content of a file; raise `DefinitionError`."""
     from pydantic import ValidationError
 
     from opshift.registry.yaml_files import error_at
@@ -106,7 +106,7 @@ def from_file_content(kind: type[Kind], data: object, path: Path) -> Kind:
     try:
         return from_plain_data(kind, data)
     except ValidationError as error:
-        # For a union, pydantic reports an error for every alternative: the longest path fits best.
+        # For a union, pydantic reports an error for every alternative: take the one with the longest path.
         found = [(path_of_error(each, data), each["msg"]) for each in error.errors()]
         keys, message = max(found, key=lambda each: len(each[0]))
         parts = ".".join(map(str, keys)), message.removeprefix("Value error, ")
@@ -195,11 +195,11 @@ class Described(Record):
             return content[name]
 
     def defer_text(self, load: Callable[[], None] | None) -> None:
-        """Register a function that sets the description on first read; call this while none is set."""
+        """Register a function that sets the description on first read; call this before it is set."""
         self.__dict__[TEXT_LOADER] = load
 
     def __getstate__(self) -> dict[str, object]:
-        """Load the texts and return all fields: the function that loads the texts cannot be pickled."""
+        """Return all fields, loaded: the functions that load texts and details cannot be pickled."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 

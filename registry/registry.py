@@ -61,8 +61,8 @@ class Sources:
 class Registry(Sources):
     """Operator definitions from folders (`<domain>/<operator>.yaml`) and from operator-set documents.
 
-    `load_registry` creates a registry. It is immutable: methods such as `with_folder` return a new one. A
-    file is read when its operator is first used. With `installed`, installed packages add further domains.
+    `load_registry` creates a registry. A registry is immutable: methods such as `with_folder` return a new
+    one. A file is read when its operator is first used. If `installed`, installed packages add domains.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Registry(Sources):
         self._newest: dict[str, int] = {}
         self._types: dict[Path, TypeSets] = {}
         # Cache by domain, opset and name, because every node of a model is resolved. The domain is spelled as
-        # in the node, so that a hit skips its normalization. Opset None means the newest.
+        # in the node, so that a hit needs no `canonical_domain`. Opset None means the newest.
         self._resolved: dict[str, dict[int | None, dict[str, OperatorVersion]]] = {}
         for document in documents:
             self._add_document(document)
@@ -171,7 +171,6 @@ class Registry(Sources):
         return operator
 
     def _load(self, path: Path) -> Operator:
-        """Return the operator that a definition file defines."""
         # Precompiled definitions need neither pydantic nor a YAML parser, so both are imported late.
         from opshift.registry.loader import load_operator, require_known_opsets, with_compatible_steps
 
@@ -255,7 +254,7 @@ class Registry(Sources):
             functions: (domain, name, overload) of the model's local functions, which take precedence.
 
         Raises:
-            ResolveError: the node refers to no known operator; the subclass depends on the reason.
+            ResolveError: no operator matches the node; the subclass gives the reason.
             UsageError: the arguments are not a node and opsets by domain.
         """
         if not functions:  # checked before the cache, because local functions take precedence over operators
@@ -299,7 +298,7 @@ class Registry(Sources):
         return found
 
     def _find(self, op_type: str, opset: int | None, domain: str) -> OperatorVersion:
-        """Return the version of an operator at an opset, or raise the error that explains its absence."""
+        """Return the version of an operator at an opset, or raise the error of `resolve_error`."""
         opset = self.newest_opset(domain) if opset is None else opset
         self.require_opset(opset, domain)
         operator = self.operator(op_type, domain)
@@ -322,7 +321,7 @@ class Registry(Sources):
     def _set_operator(self, operator: Operator) -> None:
         domain = canonical_domain(operator.domain)
         newest = self.newest_opset(domain) if self._files[domain] else 0
-        # A new operator gets the path of the file that is written when its proposal is accepted.
+        # A new operator gets the path at which a file is written when the proposal is accepted.
         path = str(self.folders[0] / domain / f"{operator.name}.yaml")
         self._files[domain] = dict(sorted({operator.name: path, **self._files[domain]}.items()))
         self._operators[domain, operator.name] = operator
@@ -358,14 +357,14 @@ class Registry(Sources):
     ) -> tuple[OperatorVersion, ...]:
         """Return the operator versions that match all given filters.
 
-        They are grouped by domain and sorted by name and version; in each domain, removed operators are last.
+        Versions are grouped by domain, and sorted by name and version; in each domain, removed ones are last.
 
         Args:
             name: the name of an operator, or a pattern such as `Reduce*`.
             domain: the domain to search; by default all.
             opset: the opset to search (default: the newest, or the newer one of `changed`). Without a domain,
                 it is an opset of `ai.onnx`: ONNX's other domains have the opsets of the release that
-                introduced it, and domains outside ONNX have their newest opset.
+                introduced this opset, and domains outside ONNX have their newest opset.
             versions: `current` for the version in effect at the opset, `first` for the first version up to
                 the opset that matches the other filters, or `all` for every version up to the opset.
             status: one or several statuses at the opset: `active`, `preview`, `deprecated` or `removed`. By

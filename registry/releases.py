@@ -33,7 +33,7 @@ _OPSET_NAME: Final = re.compile(r"(?:opset|v|ai\.onnx)?[-_ :]*(\d+)(?:\.0)?", re
 """An opset in place of a release: `opset13`, `v17`, `13.0`."""
 
 _NO_RELEASES: Final = ((), ())
-"""Entry of `_first_releases` for a domain without releases."""
+"""Entry of `_first_releases` for a domain outside ONNX."""
 
 
 class Release(Record):
@@ -73,7 +73,7 @@ class Releases(Record):
     variants: dict[str, str] = field(default_factory=dict)
     """Packages such as `onnxruntime-gpu`, mapped to the product with the same versions and opsets."""
     undocumented: dict[str, str] = field(default_factory=dict)
-    """Programs that document no newest opset, mapped to a known fact about them with its source."""
+    """Programs that document no newest opset, mapped to a known fact about the program with its source."""
     other_names: dict[str, str] = field(default_factory=dict)
     """Alternative names, mapped to the product, program, package or release that error messages suggest."""
     runtime_names: dict[str, str] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class Releases(Record):
 
     @classmethod
     def from_folder(cls, folder: Path) -> Releases:
-        """Read `releases.yaml` and `consumers.yaml` of a folder, if they exist; raise `DefinitionError`."""
+        """Read one folder, see `of_folders`."""
         path, consumers = folder / RELEASES, folder / CONSUMERS
         found = cls.load(path) if path.exists() else cls()
         return found.with_consumers(consumers) if consumers.exists() else found
@@ -154,7 +154,7 @@ class Releases(Record):
         return name if name in self.products else self.variants[name]
 
     def grouped_products(self) -> Mapping[str, list[str]]:
-        """Return the products by the title of their group; ungrouped products are in `OTHER_PRODUCTS`."""
+        """Return the products by group; products without a group are in the group `OTHER_PRODUCTS`."""
         products = self.products
         groups = {title: [each for each in group if each in products] for title, group in self.groups.items()}
         grouped = set(chain.from_iterable(groups.values()))
@@ -165,7 +165,7 @@ class Releases(Record):
     # conversion.
     @cached_property
     def _first_releases(self) -> dict[str, tuple[list[int], list[Release]]]:
-        """Return the opsets of each domain in ascending order, and the first release with each of them."""
+        """Return for each domain its opsets in ascending order, and the first release with each opset."""
         found: dict[str, tuple[list[int], list[Release]]] = {}
         for release in self.onnx.values():
             for domain, opset in release.opsets.items():
@@ -201,7 +201,7 @@ class Releases(Record):
                 yield f"opset {opset} of {domain} is not released: its operators may still change"
 
     def first_release_with(self, domain: str, opset: int) -> Release | None:
-        """Return the first ONNX release with `opset` or a newer one of `domain`, or `None`."""
+        """Return the first ONNX release with `opset`, or a newer opset, of `domain`; otherwise `None`."""
         opsets, releases = self._first_releases.get(domain, _NO_RELEASES)
         position = bisect_left(opsets, opset)
         return releases[position] if position < len(opsets) else None
@@ -216,7 +216,10 @@ class Releases(Record):
         return max([release.ir_version for release in found if release], default=0)
 
     def companion_opset(self, opsets: Mapping[str, int]) -> int:
-        """Return the default domain's opset in the first ONNX release that supports all of `opsets`, or 1."""
+        """Return the default domain's opset in the first ONNX release that supports all of `opsets`, or 1.
+
+        A domain that a release lacks is ignored.
+        """
         for release in self.onnx.values():
             if all(release.opsets.get(domain, opset) >= opset for domain, opset in opsets.items()):
                 return release.opsets[DEFAULT_DOMAIN]
@@ -234,7 +237,7 @@ class Releases(Record):
         return max((each.opsets.get(domain, 0) for each in releases), default=0)
 
     def find(self, name: str) -> Release | Consumer | None:
-        """Return a release by name, such as `onnx-1.12` for its patch `onnx-1.12.1`, or `None`."""
+        """Return a release by name, or `None`; for the unlisted patch `onnx-1.12.1`, return `onnx-1.12`."""
         product, _, version = name.rpartition("-")
         known = self.versions_of(product)
         while version and version not in known:
@@ -281,7 +284,7 @@ class Releases(Record):
         return self.other_names.get(re.sub(r"\s+", "-", name[:MAX_NAME].lower()), "")
 
     def _program(self, name: str) -> str:
-        """Return the program that a name means: `ncnn` for `ncnn-1.0`, or an alternative of `other_names`."""
+        """Return the program that a name means, such as `ncnn` for `ncnn-1.0`; empty if unknown."""
         product = split_release(name)[0].lower()
         known = (each for each in (name.lower(), product) if each in self.undocumented)
         return next(known, "") or self.other_name(name) or self.other_name(product)

@@ -1,8 +1,8 @@
 """Parse and evaluate requirements, the conditions of a definition on ranks, lengths, types and values.
 
 A requirement is an expression in the syntax of Python: `rank(X) >= 3`, `length(pads) == 2 * rank(X) - 4`. A
-name is the value of an attribute or of a constant input. A comparison with a list holds if it holds for
-every element. A comparison with an unknown part is unknown; a node violates a requirement only if the
+name is the value of an attribute or of a constant input. A comparison with a list, except `in`, must hold
+for every element. A comparison with an unknown operand is unknown; a node violates a requirement only if the
 requirement is known to be false.
 """
 
@@ -87,7 +87,7 @@ def requirements_of(version: OperatorVersion) -> tuple[Requirement, ...]:
 
 
 def names_of(version: OperatorVersion) -> frozenset[str]:
-    """Return the names of attributes and inputs, which requirements of a version may use."""
+    """Return the names of the attributes and inputs of a version, which its requirements may use."""
     return frozenset((*version.attributes, *(each.name for each in version.inputs)))
 
 
@@ -110,7 +110,7 @@ def parse_requirement(text: str) -> Requirement:
 
 
 def _compiled(tree: ast.expr, names: set[str], terms: dict[str, Evaluate]) -> Evaluate:
-    """Return a function that evaluates an expression; add its names and terms to `names` and `terms`."""
+    """Return a function that evaluates an expression; add names and terms in it to `names` and `terms`."""
     match tree:
         case ast.Constant(value=int() | float() | str() as value):
             return lambda node: value
@@ -298,9 +298,9 @@ def _sum_of(name: str) -> Evaluate:
 
 
 def _axes_test(holds: Callable[[list[int]], bool]) -> Callable[[str, Evaluate], Evaluate]:
-    """Return a compiler of calls with axes and a rank that pass the axes, counted from the start, to `holds`.
+    """Return a compiler of calls such as `distinct(axes, rank)`; `holds` gets the known, non-negative axes.
 
-    The condition always holds for fewer than two axes.
+    Calls with fewer than two axes are true.
     """
 
     def compile_call(name: str, rank: Evaluate) -> Evaluate:
@@ -323,7 +323,7 @@ def _axes_test(holds: Callable[[list[int]], bool]) -> Callable[[str, Evaluate], 
 
 
 def _broadcasts(name: str, other: Evaluate) -> Evaluate:
-    """Return a function that checks whether an input's shape and another shape broadcast as in NumPy."""
+    """Return a function that checks whether an input's shape and another shape may broadcast, as in NumPy."""
     first = _shape_of(name)
 
     def evaluate(node: ShapeContext) -> Value:
@@ -466,12 +466,11 @@ def _compare_scalars(function: Callable[[Value, Value], bool], first: Value, sec
 
 
 def _negated(value: Value) -> bool | None:
-    """Return the opposite of a truth value; `None` if it is unknown."""
     return None if value is None else not value
 
 
 def _joined(values: Iterator[Value], *, decisive: bool) -> bool | None:
-    """Return the `and` of values, or the `or` if `decisive` is true; `None` if unknown values decide."""
+    """Return the `and` of values, or the `or` if `decisive` is true; `None` if unknown values matter."""
     is_known = True
     for value in values:
         if value is None:

@@ -23,10 +23,10 @@ Versions = Literal["current", "first", "all"]
 VERSIONS: Final[tuple[Versions, ...]] = get_args(Versions)
 
 PREVIEW_DOMAIN: Final = "ai.onnx.preview"
-"""ONNX's domain for operators in preview; it has subdomains."""
+"""ONNX's domain for operators in preview, which has subdomains such as `ai.onnx.preview.training`."""
 
 NUMPY_TYPES: Final = {"tensor(float32)": "tensor(float)", "tensor(float64)": "tensor(double)"}
-"""Types with NumPy's names, mapped to ONNX's names; a search for similar names would find another type."""
+"""Types with NumPy's names, mapped to ONNX's names: `did_you_mean` would suggest another type."""
 
 
 class Filters(NamedTuple):
@@ -93,7 +93,8 @@ def select(
 def opsets_at(registry: Registry, domain: str | None, opset: int | None) -> dict[str, int]:
     """Return the opset of `domain` or, without a domain, of each domain; by default the newest opsets.
 
-    Without a domain, `opset` is an opset of `ai.onnx`: domains of ONNX get the opsets of its first release.
+    Without a domain, `opset` is an opset of `ai.onnx`: ONNX's other domains get the opsets of the release
+    that introduced this opset, and domains outside ONNX get their newest opsets.
 
     Raises:
         UnknownDomain, UnknownOpset: the registry lacks the domain or the opset.
@@ -108,7 +109,6 @@ def opsets_at(registry: Registry, domain: str | None, opset: int | None) -> dict
     release = registry.releases.first_release_with(DEFAULT_DOMAIN, opset) if opset else None
     if opset is None or release is None:
         return newest
-    # Domains outside ONNX have no opset that belongs to an ONNX release: use their newest one.
     released = {each for onnx_release in registry.releases.onnx.values() for each in onnx_release.opsets}
     added = {each: at for each, at in newest.items() if each not in released}
     return {**release.opsets, DEFAULT_DOMAIN: opset, **added}
@@ -129,7 +129,7 @@ def _version_at(opsets: Mapping[str, int], operator: Operator) -> OperatorVersio
 
 
 def _operators(registry: Registry, opsets: Mapping[str, int], pattern: str) -> Iterator[Operator]:
-    """Yield the operators with a matching name; in each domain, operators that its opset lacks are last."""
+    """Yield the operators with a matching name; in each domain, operators that the opset lacks are last."""
     for domain, opset in opsets.items():
         names = (each for each in registry.names(domain) if fnmatchcase(each, pattern))
         named = filter(None, (registry.operator(each, domain) for each in names))

@@ -1,6 +1,6 @@
-"""Rules that refute a declared step, the conversion between two versions of an operator.
+"""Rules for steps (conversions between two versions of an operator), verbs and function bodies.
 
-A diff of two definitions cannot prove that a step is `compatible`, but it can disprove it.
+A diff of two definitions cannot prove that a step is `compatible`, but it can refute the declaration.
 """
 
 import math
@@ -76,7 +76,7 @@ def is_stricter(change: Change) -> bool:
 
 
 def adds_type_source(change: Change) -> bool:
-    """Return whether further attributes determine the type of an output, which is unchanged without them."""
+    """Return whether attributes were added that set the type of an output; without them, it is unchanged."""
     (old, old_absent), (new, new_absent) = change.old, change.new
     return set(old) < set(new) and old_absent in (None, new_absent)
 
@@ -129,7 +129,7 @@ def refutations(
 
     Only the two definitions are compared; changes that a verb handles are skipped.
     """
-    # The node becomes a different operator, which `new` does not define: its differences do not apply.
+    # RenameOp gives the node another operator, so the changes from `old` to `new` do not apply.
     if any(isinstance(verb, RenameOp) for verb in verbs):
         return ()
     handled = {subject for verb in verbs for subject in _handled_names(verb)}
@@ -197,7 +197,7 @@ _DERIVED_KINDS: Final = frozenset(
 
 
 def is_derivable(old: OperatorVersion, new: OperatorVersion) -> bool:
-    """Return whether types differ, and nothing else that affects nodes: such a step is derived."""
+    """Return whether only types, and nothing else that affects nodes, differ, so that the step is derived."""
     changes = _all_changes(old, new)
     kinds = {each.kind for each in changes}
     has_other_types = not kinds.isdisjoint(("input_types", "output_types"))
@@ -238,7 +238,7 @@ def affected_element_types(source: OperatorVersion, target: OperatorVersion) -> 
 
 
 def compatible_steps(operator: Operator) -> dict[str, tuple[str, ...]]:
-    """Return the element types that the target lacks, for each step that keeps nodes, by `step_key`."""
+    """Return the element types that the target lacks for each compatible or derived step, by `step_key`."""
     found = {}
     for old, new in pairwise(operator.versions):
         step = new.step or Step()
@@ -256,7 +256,7 @@ def step_key(source: int, target: int) -> str:
 
 
 def verb_problem(verb: AnyVerb, old: OperatorVersion, new: OperatorVersion) -> str | None:
-    """Return the problem with a verb that names something that a definition lacks, or `None`."""
+    """Return the attribute, input, output or value in a verb that a definition lacks, as text, or `None`."""
     if isinstance(verb, RenameOp):
         return None
     if isinstance(verb, AddAttribute):
@@ -292,7 +292,6 @@ def _rename_value_problem(verb: RenameValue, old: OperatorVersion, new: Operator
 
 
 def _handled_names(verb: AnyVerb) -> tuple[str, ...]:
-    """Return the attributes and parameters that a verb handles."""
     if isinstance(verb, AttributeInputVerb):
         return (verb.attribute_name, verb.input_name)
     fields = vars(verb)
@@ -320,7 +319,7 @@ def body_problems(version: OperatorVersion) -> Iterator[BodyProblem]:
     """Yield the problems in the function body of an operator version.
 
     These are reads of undefined values, values defined twice, outputs without a producer, variadic
-    parameters, domains without an opset import and references to undeclared attributes.
+    parameters, domains without an opset import, mixed lists, and references to undeclared attributes.
     """
     if version.body is None:
         return

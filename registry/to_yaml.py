@@ -1,4 +1,4 @@
-"""Convert an operator back to the content of its YAML file, with type sets expanded."""
+"""Convert an operator back to the content of its YAML file; type sets are replaced by their types."""
 
 from typing import Any, Final
 
@@ -8,7 +8,7 @@ from opshift.registry.record import to_plain_data
 from opshift.registry.steps import Refuse, Step, StepAction
 
 PlainData = dict[str, Any]
-"""Plain data: mappings, lists, numbers and strings."""
+"""Mapping of plain data: mappings, lists, numbers and strings."""
 
 SHARED_KEYS: Final = ("shape", "bridge", "axes", "one_of", "requires")
 """Keys at the top of a file, which apply to every version that does not override them."""
@@ -32,7 +32,10 @@ def operator_to_dict(operator: Operator) -> PlainData:
 def version_to_dict(
     version: OperatorVersion, previous: OperatorVersion | None = None, operator: Operator | None = None
 ) -> PlainData:
-    """Return a version as an item of `versions`, without values that `operator` or `previous` has, too."""
+    """Return a version as an item of `versions`.
+
+    Omit shared keys with the value of `operator`, and texts that equal those of `previous`.
+    """
     texts = {"description", "type_descriptions"}
     separate = {"domain", "name", "step", "before", "removal", *SHARED_KEYS}
     fields: PlainData = to_plain_data(version, exclude=separate | texts, exclude_defaults=True)

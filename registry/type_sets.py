@@ -43,7 +43,7 @@ class TypeSets:
 
     @classmethod
     def of_folders(cls, folders: Iterable[Path]) -> TypeSets:
-        """Return the sets of all folders; a set of an earlier folder overrides one with the same name."""
+        """Return the sets of all folders; for equal names, the set of the earliest folder counts."""
         found = cls({})
         for folder in folders:
             found = cls.load(folder / TYPES).merged(found)
@@ -54,7 +54,7 @@ class TypeSets:
         return tuple(self._entries)
 
     def merged(self, other: TypeSets) -> TypeSets:
-        """Return the sets of both; a set in `other` overrides one with the same name."""
+        """Return the sets of both; for equal names, the set of `other` counts."""
         both = TypeSets({**self._entries, **other._entries})
         both._files = {**self._files, **other._files}
         return both

@@ -1,4 +1,4 @@
-"""Edit the text of a YAML file at the marks of the parser: a dump would lose comments and layout."""
+"""Edit the text of a YAML file: a dump of the parsed data would lose comments and layout."""
 
 import yaml
 
@@ -6,7 +6,11 @@ from opshift.registry.errors import DefinitionError
 
 
 def set_value(text: str, key: str, value: str) -> str:
-    """Return a YAML mapping with another scalar as the value of a key, which is added if it is missing."""
+    """Return the text of a YAML mapping with `value` at `key`, which is added if it is missing.
+
+    Raises:
+        DefinitionError: the text is not YAML.
+    """
     node = _value_of(text, key)
     if node is None:
         return f"{_ended(text)}{key}: {value}{_newline_of(text)}"
@@ -14,7 +18,7 @@ def set_value(text: str, key: str, value: str) -> str:
 
 
 def append_item(text: str, key: str, item: str) -> str:
-    """Return a YAML mapping with an item appended to the list at a key, which is added if it is missing."""
+    """Return the text of a YAML mapping with `item` appended to the list at `key`, see `set_value`."""
     listed, newline = _value_of(text, key), _newline_of(text)
     if listed is None:
         return f"{_ended(text)}{key}:{newline}- {item}{newline}"
@@ -32,7 +36,7 @@ def append_item(text: str, key: str, item: str) -> str:
 
 def _value_of(text: str, key: str) -> yaml.Node | None:
     try:
-        # The parser in Python, because the marks of libyaml ignore a byte order mark.
+        # Use the parser in Python: positions of libyaml do not count a byte order mark.
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         raise DefinitionError(f"the text is not YAML: {error}", remedy="correct it") from error
@@ -43,11 +47,11 @@ def _value_of(text: str, key: str) -> yaml.Node | None:
 def _end_of_lines(text: str, block: yaml.Node) -> int:
     """Return the index after the last line of a block list or mapping, without comments after it."""
     last = block
-    # The end mark of a block list or mapping is after the empty lines and comments that follow it.
+    # Use the last scalar: the end mark of a block list or mapping is after later empty lines and comments.
     while isinstance(last, yaml.CollectionNode) and last.value and not last.flow_style:
         last = last.value[-1][1] if isinstance(last, yaml.MappingNode) else last.value[-1]
     mark = last.end_mark
-    # A block scalar ends after its last line break, and other values end before it.
+    # A block scalar ends after its last line break, other values before the line break.
     return mark.index if mark.column == 0 else text.find("\n", mark.index) + 1 or len(text)
 
 

@@ -1,7 +1,7 @@
 """Read and write YAML files, without some conversions of YAML 1.1.
 
 Repeated keys are errors, and `013` and `12:30` are strings. `yes` and `off` are errors: readers of YAML 1.1
-take them for booleans, others for strings.
+read booleans, other readers strings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from opshift.model.plain_data import MAX_DEPTH, MAX_FILE_BYTES, MAX_ITEMS, Plain
 from opshift.registry.errors import DefinitionError, DefinitionFinding, InvalidDefinition
 
 Keys = tuple[int | str, ...]
-"""The keys and positions that lead to a part of a file, from its top."""
+"""Path of keys and list positions from the top of a file to a value."""
 
 MAX_FINDINGS = 100
 """Maximum number of findings in one file: the search for similar names takes time."""
@@ -51,7 +51,7 @@ TAG = "tag:yaml.org,2002:"
 
 
 class _Dumper(_BaseDumper):
-    """Dumper that quotes only the scalars that YAML 1.2 would read as another type than text."""
+    """Dumper that quotes only the texts that match a pattern of `SCALARS`."""
 
     # An empty table drops the YAML 1.1 rules, by which `013` and `12:30` are numbers.
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # name defined by PyYAML
@@ -67,7 +67,7 @@ _RESOLVERS = _Dumper.yaml_implicit_resolvers
 
 
 class Mark(Protocol):
-    """A position in a file, from the parser of libyaml or the one in Python."""
+    """A position in a file, as both the libyaml parser and the parser in Python return it."""
 
     line: int
     column: int
@@ -84,8 +84,7 @@ class _YamlError(Exception):
 class _TooDeep(Exception):
     """Too many levels of nesting, found at a line.
 
-    It has no column: newer versions of libyaml have a limit of their own, and reach it while they read ahead
-    in the line.
+    The column is unknown: newer versions of libyaml have their own limit, and reach it while they read ahead.
     """
 
     def __init__(self, mark: Mark | None) -> None:
@@ -94,7 +93,7 @@ class _TooDeep(Exception):
 
 
 class _AmbiguousWords(Exception):
-    """All ambiguous words of a file; authors who write one of them usually write several."""
+    """All ambiguous words of a file, reported together: authors who write one usually write several."""
 
     def __init__(self, errors: list[_YamlError]) -> None:
         self.errors = errors
@@ -176,7 +175,7 @@ class _Collection:
 
 
 class _Builder:
-    """Builder of the data of a file in one pass over the parser's events, with limits of depth and size.
+    """Builder of the data of a file from the parser's events, with limits of depth and size.
 
     libyaml composes nested values recursively, which can overflow the stack; events need no recursion.
     An alias counts as all values that it repeats.
@@ -229,7 +228,7 @@ class _Builder:
             raise _TooDeep(event.start_mark)
 
     def _repeat_anchor(self, event: yaml.AliasEvent) -> None:
-        # an alias inside the value of its anchor is undefined, too
+        # an alias inside the anchored value counts as undefined, too
         if event.anchor not in self._anchored:
             raise _YamlError("yaml.syntax", f"found undefined alias {event.anchor!r}", event.start_mark)
         value, size = self._anchored[event.anchor]
@@ -309,7 +308,7 @@ def place_of(path: Path, keys: Keys) -> Place:
 
 
 class Positions:
-    """Lines and columns of the keys and items of a file; parses the file again, only for errors."""
+    """Lines and columns of the keys and items of a file, for errors only: the file is parsed again."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

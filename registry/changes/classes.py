@@ -130,7 +130,7 @@ _PURPOSES: Final = {
         "version-deleted": "A published version was deleted: models of its opsets become invalid.",
     },
 }
-"""Rule ids of each class, each with the `purpose` of its `ChangeRule`."""
+"""The `purpose` of each `ChangeRule`, by class and rule id."""
 
 CHANGE_RULES: Final = {
     rule: ChangeRule(rule, change_class, purpose)

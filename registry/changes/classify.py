@@ -77,7 +77,7 @@ class Versions:
 
 
 def _matching_names(old: OperatorVersion, new: OperatorVersion) -> set[str]:
-    """Return the attributes that only `old` has and the inputs that only `new` has, if their names match."""
+    """Return the names of attributes that only `old` has and of matching inputs that only `new` has."""
     inputs = {each.name for each in old.inputs}
     pairs = [
         (attribute, parameter.name)
@@ -95,7 +95,7 @@ def _is_same_name(attribute: str, parameter: str) -> bool:
 
 
 class ClassifiedChange(NamedTuple):
-    """A change with its rule and its effect on models."""
+    """A change, the rule that classifies it, and the class."""
 
     rule: str
     change_class: ChangeClass
@@ -121,7 +121,7 @@ class ClassifiedChange(NamedTuple):
 def classify(
     old: OperatorVersion, new: OperatorVersion, *, adjacent: bool = True
 ) -> tuple[ClassifiedChange, ...]:
-    """Return every change from `old` to `new`, attributes first; empty if the definitions are identical.
+    """Return every change from `old` to `new`, attributes first.
 
     If both have the same `since_version`, `new` is an edited copy of `old`, and changed texts, steps and
     removals count too. Otherwise the step between the versions is also read, because it can declare a change
@@ -200,7 +200,7 @@ def _declared_change(
     """Yield at most one change: a change of meaning or behaviour that the step declares and `found` lacks.
 
     Otherwise, if `found` has only documentation changes, yield a text change: each version changes something.
-        Yield nothing for versions that are not `adjacent`, or if `versions.old` is the newer one.
+    Yield nothing for versions that are not `adjacent`, or if `versions.old` is the newer one.
     """
     if not adjacent or versions.old.since_version > versions.new.since_version:
         return
@@ -266,7 +266,7 @@ def _default_rule(change: Change, versions: Versions) -> str:
     renamed = (each.values.get(change.old) for each in versions.renamed_values(change.subject))
     if change.new in renamed:
         return "values-renamed"
-    # A verb would suffice to set the old default: an adapter indicates that the meaning changed, too.
+    # A verb can set the old default, so an adapter indicates that the meaning changed, too.
     is_adapted = change.old is not None and versions.is_adapted
     return _meaning_rule(change, versions) if is_adapted else "default-changed"
 

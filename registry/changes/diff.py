@@ -23,7 +23,7 @@ class Change(NamedTuple):
 
 
 def diff(old: OperatorVersion, new: OperatorVersion) -> tuple[Change, ...]:
-    """Return all differences between the signatures of two versions, attributes first."""
+    """Return the differences in attributes, inputs, outputs, determinism, status and deprecation."""
     return (
         *_attribute_changes(old.attributes, new.attributes),
         *_parameter_changes("input", old, new),
@@ -53,7 +53,7 @@ def _changes_of_attribute(name: str, old: Attribute, new: Attribute) -> Iterator
 def field_changes(
     subject: str, old: object, new: object, fields: tuple[str, ...], prefix: str = ""
 ) -> Iterator[Change]:
-    """Yield a `Change` for each of `fields` that differs; its kind is `prefix` and the name of the field."""
+    """Yield a `Change` for each field in `fields` that differs; its kind is `prefix` and the field's name."""
     for field in fields:
         before, after = getattr(old, field), getattr(new, field)
         if not is_same_value(before, after):
@@ -126,7 +126,7 @@ def fact_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]
 
 
 def _body_by_position(version: OperatorVersion) -> tuple[object, ...]:
-    """Return the body of a version in which inputs and outputs are named by their positions."""
+    """Return the body of a version for comparison, with positions as names of inputs and outputs."""
     body, names = version.body, _names_by_position(version)
     assert body is not None
     nodes = [
@@ -166,8 +166,8 @@ def merged_variables(
 ) -> dict[str, list[str]]:
     """Return the type variables of `new` that require equal types where `old` does not.
 
-    The values are the types or type variables of `old` that the variable replaces, sorted; `pairs` are the
-    parameters of both versions that bind the same values.
+    Each is mapped to the sorted types or type variables of `old` that it replaces. `pairs` are corresponding
+    parameters of both versions.
     """
     replaced: dict[str, dict[str, set[str]]] = {}
     for before, after in pairs:
@@ -182,13 +182,10 @@ def merged_variables(
 
 
 def unmet_groups(old: OperatorVersion, new: OperatorVersion) -> list[tuple[str, ...]]:
-    """Return the groups in `one_of` of `new` that nodes of `old` can violate.
-
-    The node may set none or several of their attributes.
-    """
+    """Return the groups in `one_of` of `new` of which nodes of `old` may set none or several attributes."""
     exclusive = (*old.one_of, *((name,) for name in old.required_attributes))
     groups = (old.attributes.keys() & group for group in exclusive)
-    # a group with no attribute of the version does not apply to the version
+    # a group applies only to versions that have one of its attributes
     met = [group for group in groups if group]
     unmet = (group for group in new.one_of if not new.attributes.keys().isdisjoint(group))
     return [group for group in unmet if old.attributes.keys() & group not in met]

@@ -1,4 +1,4 @@
-"""Classify the changes in each step of an operator's history, and find those that a mode forbids.
+"""Classify the changes between versions or opsets, and find the changes that a compatibility mode forbids.
 
 A waiver permits a change that a policy or mode forbids.
 """
@@ -57,7 +57,7 @@ class Waiver(BaseModel):
 
 
 class ChangeFinding(NamedTuple):
-    """A change that is not allowed, with its operator version and the reason."""
+    """A change that a policy or mode does not allow."""
 
     operator: str
     """The operator version, such as `ai.onnx.Clip:6`."""
@@ -83,7 +83,7 @@ class ChangeFinding(NamedTuple):
 def apply_waivers(
     findings: Iterable[ChangeFinding], waivers: Iterable[Waiver], today: date
 ) -> Iterator[ChangeFinding]:
-    """Yield each finding with its waiver; if several waivers cover it, the one that expires last is used."""
+    """Yield each finding with its waiver: of all waivers that cover it, the one that expires last."""
     by_expiry = sorted(waivers, key=lambda each: each.until, reverse=True)
     for finding in findings:
         covering = (each for each in by_expiry if each.covers(finding.change.rule, finding.operator))
@@ -111,7 +111,7 @@ REMEDIES = {
 
 
 class HistoryStep(NamedTuple):
-    """The changes from one version to the next, or to the opset that removes the operator (no `new`)."""
+    """The changes from one version to the next, or to the removal of the operator (then `new` is `None`)."""
 
     old: OperatorVersion
     new: OperatorVersion | None
@@ -130,7 +130,7 @@ class HistoryStep(NamedTuple):
 
 
 def history_steps(operators: Iterable[Operator]) -> Iterator[HistoryStep]:
-    """Yield the step between each two adjacent versions, and every removal."""
+    """Yield the step between any two adjacent versions, and each removal."""
     for operator in operators:
         for old, new in pairwise(operator.versions):
             yield HistoryStep(old, new, new.since_version, classify(old, new))
@@ -152,7 +152,10 @@ def history_findings(operators: Iterable[Operator], mode: Mode) -> Iterator[Chan
 
 
 def version_findings(operator: Operator, version: OperatorVersion, mode: Mode) -> Iterator[ChangeFinding]:
-    """Yield the changes from earlier versions to `version` that the mode does not allow."""
+    """Yield the changes to `version` that the mode does not allow.
+
+    A transitive mode compares all earlier versions, other modes the previous one.
+    """
     earlier = [each for each in operator.versions if each.since_version < version.since_version]
     for base in earlier if mode.is_transitive else earlier[-1:]:
         changes = changes_between(operator, base.since_version, version.since_version)

@@ -27,7 +27,7 @@ class Tree:
     releases: Releases = field(default_factory=Releases)
 
     def released(self, domain: str) -> int:
-        """Return the newest released opset of a domain; without releases, its newest one."""
+        """Return the newest released opset of a domain, or the newest defined opset if it has no releases."""
         published = self.releases.released_opset(domain)
         operators = (each for each in self.operators.values() if each.domain == domain)
         newest = max((each.newest_opset for each in operators), default=0)
@@ -69,8 +69,8 @@ def version_place(folder: Path, operator: str) -> Place:
 def compare_trees(old: Tree, new: Tree, policy: Policy, mode: Mode = Mode.NONE) -> Iterator[ChangeFinding]:
     """Yield forbidden changes; the policy applies to versions published in `old`, the mode to new versions.
 
-    A version is published if it is stable and its opset is released. A removal of the operator in an opset
-    that is not released yet is always allowed.
+    A version is published if it is stable and its opset is released. New versions in released opsets are
+    forbidden; a removal of the operator in an opset that is not released yet is always allowed.
     """
     for key, operator in old.operators.items():
         later = new.operators.get(key)

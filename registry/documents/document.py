@@ -43,7 +43,7 @@ class OperatorSet(NamedTuple):
     domain: str
     opset_version: int
     operators: tuple[Operator, ...]
-    """The operators, with removed ones, so that a reader can name their replacement."""
+    """The operators, including removed ones, so that a reader can name their replacements."""
     header: DocumentHeader
 
     @property

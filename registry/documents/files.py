@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def write_document(operators: OperatorSet, form: DocumentFormat, registry: Registry) -> bytes:
     """Return the serialized document; equal operator sets give equal bytes.
 
-    `registry` defines the operators in function bodies that belong to other domains than the set.
+    `registry` defines the operators of other domains in function bodies.
 
     Raises:
         DocumentError: a definition contains NaN, which JSON cannot express, and the form is not YAML.

@@ -164,7 +164,7 @@ def _identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
 def _attribute_function(kind: AttributeTypeName) -> str:
     field = ATTRIBUTE_TYPES[kind].field
     values = {"s": "value.encode()", "strings": "[each.encode() for each in value]"}
-    # 0.0 == -0.0 in Python, but operators compute different results with them
+    # compare floats as text: 0.0 == -0.0 in Python, but the results of operators differ
     is_default = "repr(float(value)) == repr(default)" if field == "f" else "value == default"
     kind_text = _attribute_annotation(Attribute(type=kind))
     return ATTRIBUTE.format(
@@ -248,7 +248,7 @@ def _attribute_annotation(attribute: Attribute) -> str:
     text = PYTHON_TYPES[attribute.type.removesuffix("S")]
     if attribute.values and text == "str":
         default = attribute.default or ()
-        # In GRU:1, the default of `direction` has a typing error (`foward`), so it is not an allowed value.
+        # Add the default: that of `direction` in GRU:1, `foward`, is a typing error and no allowed value.
         choices = dict.fromkeys(attribute.values + (default if isinstance(default, tuple) else (default,)))
         text = f"Literal[{', '.join(map(_literal, choices))}]"
     return f"Sequence[{text}]" if ATTRIBUTE_TYPES[attribute.type].is_repeated else text
@@ -267,7 +267,7 @@ def _literal(value: Value) -> str:
 
 
 def _docstring(version: OperatorVersion, names: list[str]) -> Iterator[str]:
-    """Yield the lines of a docstring after the first one."""
+    """Yield the lines of the docstring of a function after the first line."""
     if version.deprecation:
         instead = version.deprecation.replaced_by
         yield from _paragraph(f"Deprecated{f': use {instead}' if instead else ''}.")

@@ -47,7 +47,7 @@ def to_onnxopset(operators: OperatorSet, registry: Registry) -> bytes:
     own = {each.name: each for each in operators.operators}
 
     def find(op_type: str, opset: int, domain: str) -> OperatorVersion | None:
-        """Return an operator version: from the document for its own domain, else the registry; or `None`."""
+        """Return an operator version from the document if it has this domain, or else from `registry`."""
         if domain == operators.domain:
             return own[op_type].at(opset) if op_type in own else None
         return registry.at(op_type, opset, domain)
@@ -107,7 +107,7 @@ def from_onnxopset(content: bytes) -> OperatorSet | OperatorNames:
 
 
 def _names(message: OperatorSetProto, header: DocumentHeader) -> OperatorNames:
-    """Return the operators that a message lists; raise `DocumentError` for invalid ones."""
+    """Return the operators that a message lists; raise `DocumentError` for invalid names and versions."""
     domain = canonical_domain(message.domain)
     _require_unique_names(message)
     operators = []
@@ -130,7 +130,7 @@ def _require_unique_names(message: OperatorSetProto) -> None:
 
 
 def _compare(message: OperatorSetProto, header: DocumentHeader, found: OperatorSet) -> None:
-    """Raise `RepeatedOperator` or `Contradiction` unless message and definitions have the same content."""
+    """Raise `RepeatedOperator` or `Contradiction` unless headers and operators are the same in both."""
     _require_unique_names(message)
     domain, opset = canonical_domain(message.domain), message.opset_version
     if (domain, opset) != (found.domain, found.opset_version):

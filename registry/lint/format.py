@@ -57,7 +57,7 @@ _LIMITS = {
     "too_short": "expected {min_length} or more items",
     "string_too_short": "expected {min_length} or more characters",
 }
-"""Text about the expected value, for types of pydantic errors about a limit."""
+"""Text about the expected value, by type of pydantic error."""
 
 
 def format_problems(
@@ -134,7 +134,7 @@ def _value_at(data: Any, keys: Keys) -> Any:
 
 
 def _verb_problems(answers: Any, keys: Keys) -> Iterator[tuple[str, LintProblem]]:
-    """Yield the problems of each verb in a list; pydantic would report only one error for the whole list."""
+    """Yield the problems of each verb in a list: pydantic reports only one error for the whole list."""
     for position, item in enumerate(answers):
         try:
             parse_action([item])

@@ -1,4 +1,4 @@
-"""Table of lint rules. A rule is a function that yields the problems of an object of its parameter's type."""
+"""Table of lint rules: functions that yield the problems of an object of their parameter's type."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ MAX_SHOWN = 15
 """Maximum number of names in one message."""
 
 Keys = tuple[int | str, ...]
-"""The keys and positions that lead to a part of an object, such as `("versions", 0, "step")`."""
+"""Path of keys and list positions to a value in an object, such as `("versions", 0, "step")`."""
 
 
 class LintProblem(NamedTuple):
-    """Violation of a rule at `keys` of the checked object; `remedy` replaces the remedy of the rule."""
+    """Violation of a rule at `keys` of the checked object; a `remedy` replaces the remedy of the rule."""
 
     reason: str
     keys: Keys = ()
@@ -32,7 +32,7 @@ Check = Callable[..., Iterable[LintProblem]]
 class LintRule:
     """A rule: `title` states the requirement, `check` yields the violations by an object of a target type.
 
-    Rules without target types are checked while files are read.
+    Rules without target types are checked by the code that reads files.
     """
 
     id: str
@@ -68,7 +68,7 @@ def rule(name: str, remedy: str) -> Callable[[Check], Check]:
 
 
 def requirement(name: str, title: str, remedy: str) -> None:
-    """Register a rule that is checked while files are read, not by a function."""
+    """Register a rule without a function: the code that reads files checks the requirement."""
 
     def check(_: object) -> tuple[()]:
         return ()

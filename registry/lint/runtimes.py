@@ -27,7 +27,7 @@ class TreeRuntime(NamedTuple):
     operator: Callable[[str, str], Operator | None]
     """Returns the operator with a name and a domain, or `None`."""
     is_open: Callable[[str], bool]
-    """Returns whether a domain is open: models may use operators of it that have no definition."""
+    """Returns whether a domain is open: models may use its operators without a definition."""
 
 
 @rule("runtime.operator", "correct it, or add `nonstandard: true` to its kernels")
@@ -112,8 +112,8 @@ def _unknown_names(
 ) -> Iterator[tuple[str, str]]:
     """Yield a reason and a remedy for each problem in the conditions of a restriction.
 
-    Problems are names that no operator version defines, operators in `beside`, `computed_by` and `depends_on`
-    that are not in `op_types`, and invalid patterns.
+    Problems are names that no version in `versions` defines, operators in `beside`, `computed_by` and
+    `depends_on` that are not in `op_types`, and wrong patterns.
     """
     attributes = {name for each in versions for name in each.attributes}
     parameters = {name for each in versions for name in _variables(each)}
@@ -162,12 +162,11 @@ def _wrong_patterns(key: str, patterns: Iterable[NodePattern]) -> Iterator[tuple
 
 
 def _variables(version: OperatorVersion) -> list[str]:
-    """Return the names of the type variables, inputs and outputs."""
     return [*version.type_constraints, *(each.name for each in (*version.inputs, *version.outputs))]
 
 
 def _exists(text: str, subject: TreeRuntime, *, with_version: bool) -> bool:
-    """Return whether a text names an operator or its version that exists, or that needs no definition."""
+    """Return whether a text names an operator or version that is defined or needs no definition."""
     name, colon, version = text.partition(":")
     domain, _, op_type = name.rpartition(".")
     if domain not in subject.runtime.opsets or bool(colon) != with_version:

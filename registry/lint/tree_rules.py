@@ -16,7 +16,7 @@ from opshift.registry.steps import RenameOp
 
 
 class TreeOperator(NamedTuple):
-    """Argument of rules: an operator, the names of other operators, and the registered adapters."""
+    """Argument of rules: an operator, a function for names of operators, and the registered adapters."""
 
     operator: Operator
     names: Callable[[str], Collection[str]]
@@ -82,7 +82,7 @@ def step_undeclared(subject: TreeOperator) -> Iterator[LintProblem]:
     declared = {
         (each.source, each.target) for each in _declared_conversions(operator) if each.action == "adapter"
     }
-    # Adapters from a version to itself build its function body, and need no declaration.
+    # Adapters from a version to the same version build the function body, and need no declaration.
     declared |= {(each.since_version, each.since_version) for each in operator.versions}
     for domain, name, source, target in subject.adapters:
         if (domain, name) == (operator.domain, operator.name) and (source, target) not in declared:
@@ -182,7 +182,7 @@ def unknown_shapes(operator: Operator) -> Iterator[tuple[Keys, str]]:
     found: dict[str, Keys] = {}
     for position, version in enumerate(operator.versions):
         name = version.shape
-        # `registered` comes first, because `load` lists modules, which takes longer than all other rules.
+        # `registered` is read first, because `load` lists modules, which takes longer than all other rules.
         if name and name not in TABLE.registered and name not in TABLE.load():
             found.setdefault(name, ("shape",) if name == operator.shape else ("versions", position, "shape"))
     return ((keys, name) for name, keys in found.items())

@@ -1,4 +1,4 @@
-"""Find and read the files of runtimes, on demand."""
+"""Find, read and compile the files of runtimes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from opshift.registry.runtimes.runtime import Runtime
 RUNTIMES: Final = OPSETS / FOLDER
 
 COMPILED: Final = CompiledFile(Path(__file__).with_name("compiled.json"), [RUNTIMES], DEFINITIONS)
-"""Compiled runtimes with their inherited keys; wheels lack this file: most users need few runtimes."""
+"""Compiled runtimes with inherited keys; wheels lack this file, because most users need few runtimes."""
 
 FINGERPRINTS: Final = OPSETS / "runtime_fingerprints.yaml"
 """File with the fingerprint of each runtime, which detects changes of published runtime files."""
@@ -56,7 +56,7 @@ YAML_SUFFIX: Final = ".yaml"
 """Suffix of files that describe runtimes."""
 
 NEVER_RUN: Final = "ai.onnx.Constant"
-"""Operator without a need for kernels: runtimes turn its nodes into initializers when they load a model."""
+"""Operator that needs no kernel: runtimes turn its nodes into initializers when they load a model."""
 
 
 @cache
@@ -74,7 +74,7 @@ def runtime_of(runtime: RuntimeLike) -> Runtime:
     """Return a `Runtime` unchanged, or load it by name or from a file, see `get_runtime`.
 
     Raises:
-        UsageError: the argument is neither a Runtime, a name nor a path, or its data or file does not exist.
+        UsageError: the argument is neither a Runtime, a name nor a path, or there is no data or file for it.
         DefinitionError: the file cannot be read, or is invalid.
     """
     if isinstance(runtime, Runtime):
@@ -118,7 +118,7 @@ def get_runtime(name: str | os.PathLike[str]) -> Runtime:
 
 
 def _name_of_runtime(name: str) -> str:
-    """Replace an execution provider, or its package, in a name by the runtime with the provider's kernels."""
+    """Replace an execution provider or its package in a name by the runtime with the provider's kernels."""
     names = default_registry().releases.runtime_names
     if name.lower() in names:
         return names[name.lower()]
@@ -187,7 +187,7 @@ def _require_runtime(path: Path, key: str, name: object) -> None:
 
 
 def _complete(data: dict[str, object], base: Runtime) -> dict[str, object]:
-    """Return the content of a file, with the keys and operators that it inherits."""
+    """Return the content of a file, with the keys and operators inherited from `base`."""
     complete = {key: value for key, value in vars(base).items() if key not in OWN_KEYS} | data
     for key in MERGED_KEYS:
         own = data.get(key, {})
@@ -198,7 +198,7 @@ def _complete(data: dict[str, object], base: Runtime) -> dict[str, object]:
 
 
 def runtime_fingerprints() -> dict[str, str]:
-    """Return the fingerprint of each runtime, with inherited keys and operators, without `IMPROVED_KEYS`."""
+    """Return the fingerprint of each runtime by name, with inherited keys and without `IMPROVED_KEYS`."""
     from opshift.registry.fingerprints import digest  # imported here: `hashlib` takes long to import
 
     found = {name: get_runtime(name) for name in runtime_files()}

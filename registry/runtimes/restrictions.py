@@ -31,7 +31,7 @@ def _type_sets() -> TypeSets:
 
 
 def _expand(entries: object) -> object:
-    """Expand the entries of a list to types; return other values unchanged, so that pydantic refuses them."""
+    """Expand the entries of a list to types; return other data unchanged, so that pydantic refuses them."""
     if not isinstance(entries, list) or not all(isinstance(each, str) for each in entries):
         return entries
     try:

@@ -234,7 +234,6 @@ class Runtime(Record):
         return Support(None, f"{self.name} has no kernel of {operator.domain}.{operator.op_type}")
 
     def _kernels_of(self, operator: OperatorId) -> tuple[Kernel, ...]:
-        """Return the kernels of all versions of an operator."""
         name = f"{operator.domain}.{operator.op_type}"
         return *self.operators.get(name, ()), *self.internal_operators.get(name, ())
 
@@ -247,7 +246,7 @@ class Runtime(Record):
     def restrictions_of(self, operator: OperatorId) -> tuple[Restriction, ...]:
         """Return the restrictions of an operator version."""
         entry = self.restrictions.get(f"{operator.domain}.{operator.op_type}")
-        if entry is None:  # most operators have no restrictions, and checks of models ask very often
+        if entry is None:  # shortcut, because most operators have no restrictions
             return ()
         return tuple(each for each in _listed(entry) if each.concerns(operator.since_version))
 
@@ -272,13 +271,12 @@ def types_text(kernel: Kernel) -> str:
 
 
 def _listed(entry: str | tuple[Restriction, ...]) -> tuple[Restriction, ...]:
-    """Return the restrictions of an entry, which may be a single reason."""
     return _described(entry) if isinstance(entry, str) else entry
 
 
 @cache
 def _described(reason: str) -> tuple[Restriction, ...]:
-    """Return a restriction without conditions, for a reason."""
+    """Return one restriction without conditions; cached, because equal reasons are read often."""
     return (Restriction(reason=reason),)
 
 
